@@ -117,6 +117,8 @@ JOB: dict[str, Any] = {
         ("\xff", r"jobs\.yaml: is not UTF-8 text \(byte 0\); save it as UTF-8\n$"),
         ("kind: Pod", r"jobs\.yaml: jobs\[0\]\.kind: 'Pod' cannot be submitted; use Job or JobSet\n$"),
         ("- 1", r"jobs\.yaml: jobs\[0\]: is not a Kubernetes object"),
+        ("kind: Service", r"jobs\[0\]\.metadata\.name: is missing; give the Service the name that the job uses\n$"),
+        ("{kind: Service, metadata: {name: a}}", r"jobs\.yaml: has no jobs; put Jobs or JobSets in it"),
         (yaml.safe_dump({"kind": "Job", "metadata": {"name": "a"}}), r"jobs\[0\]\.metadata\.labels: no kueue\.x-k8s"),
         (
             yaml.safe_dump_all([{**JOB, "metadata": {**JOB["metadata"], "name": "Train_A"}}]),
@@ -214,7 +216,7 @@ class Refusal:
         self._patch, self._capsys = monkeypatch, capsys
 
     def __call__(self, fail: Callable[[], None]) -> tuple[object, str]:
-        self._patch.setattr(Session, "prepare_engines", lambda session, say: fail())
+        self._patch.setattr(Session, "prepare_engines", lambda session, say, operators: fail())
         self._patch.setattr(sys, "argv", ["kueue-fleet", "rehearse", "--stack", "tiny"])
         with pytest.raises(SystemExit) as ended:
             cli.main()
@@ -245,7 +247,7 @@ def test_a_stack_is_named_by_its_file_too(
     folder: str,
     arguments: list[str],
 ) -> None:
-    def tell(session: Session, say: object) -> None:
+    def tell(session: Session, say: object, operators: object) -> None:
         raise RehearsalError(f"would rehearse {session.stack} of {session.project_dir}")
 
     (project / "below").mkdir()
@@ -260,7 +262,7 @@ def test_a_stack_is_named_by_its_file_too(
 def test_a_fleets_own_file_takes_the_place_of_a_stack(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def tell(session: Session, say: object) -> None:
+    def tell(session: Session, say: object, operators: object) -> None:
         raise RehearsalError(f"{session.stack} {session.stack_file} {session.as_published}")
 
     file = project / "mine.yaml"

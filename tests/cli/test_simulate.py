@@ -13,6 +13,7 @@ import yaml
 from tests.simulation.objects import cluster, job
 from typer.testing import CliRunner
 
+from command_line import call
 from kueue_fleet.cli import app
 from kueue_fleet.cli.console import CommandError
 from kueue_fleet.cli.simulate_report import report_page
@@ -154,7 +155,8 @@ def test_what_is_wrong_as_published_is_seen_to_happen() -> None:
     assert CliRunner().invoke(app, command).exit_code == 1
     done = CliRunner().invoke(app, [*command, "--as-published"])
     assert done.exit_code == 0, done.output
-    runs = [(found["message"], found["runs"][-1]) for found in json.loads(done.stdout)["workloads"] if found["runs"]]
+    found = [one for one in json.loads(done.stdout)["workloads"] if one["state"] == "Admitted"]
+    runs = [(one["message"], one["runs"][-1]) for one in found]
     stuck = [why for why, run in runs if run["flavors"] == ["gpu-l4-reserved"] and run["startedAt"] is None]
     assert stuck == ["its pods do not all fit on node pool reserved-np (4 of 4 nodes in use)"] * 2
     refused = CliRunner().invoke(app, ["simulate", "--kueue-generator", "g.yaml", "--as-published"])
@@ -265,3 +267,30 @@ def test_jobs_that_cannot_be_are_named(fields: str, said: str, tmp_path: Path) -
     assert done.exit_code == 1
     assert said in str(done.exception)
     assert done.stdout == ""
+
+
+def test_concurrent_admission_is_refused_by_name(tmp_path: Path) -> None:
+    """Kueue would make a Workload for each flavor; without a model of that, no answer is given."""
+    folder = ROOT / "examples/fallback"
+    data = yaml.safe_load((folder / "fleet.yaml").read_text())
+    [queue] = data["clusterQueues"]
+    del queue["fallback"], data["admissionController"]
+    queue["concurrentAdmissionPolicy"] = {"migration": {"mode": "TryPreferredFlavors"}}
+    data["kueue"] = {"configuration": {"featureGates": {"ConcurrentAdmission": True}}}
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(yaml.safe_dump(data))
+    rendered = CliRunner().invoke(app, ["render", str(fleet), "--cluster", "batch"])
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(rendered.stdout)
+    wanted = "ClusterQueue training: concurrentAdmissionPolicy is not modelled; remove it, or look at docs/fidelity.md"
+    commands: list[list[str | Path]] = [
+        ["check", fleet, "--jobs", folder / "job.yaml"],
+        ["simulate", fleet, "--workload", folder / "stock-out.yaml"],
+        ["simulate", "--objects", dump],
+    ]
+    for command in commands:
+        done = call(*command)
+        assert done.returncode == 1, (command, done.stdout)
+        assert done.stderr.count("ClusterQueue training") == 1, done.stderr
+        assert wanted in " ".join(done.stderr.split()), done.stderr
+    assert "*Concurrent admission* (alpha, off by default)" in (ROOT / "docs/fidelity.md").read_text()

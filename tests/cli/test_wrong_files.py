@@ -103,7 +103,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def _begins(session: Session, say: object) -> None:
+def _begins(session: Session, say: object, operators: object) -> None:
     raise AssertionError(f"a rehearsal of {session.stack} begins")
 
 

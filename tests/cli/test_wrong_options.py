@@ -104,7 +104,7 @@ class BeginsError(Exception):
     """What a rehearsal of something that is right begins with."""
 
 
-def _begins(session: Session, say: object) -> None:
+def _begins(session: Session, say: object, operators: object) -> None:
     raise BeginsError
 
 

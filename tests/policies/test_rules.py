@@ -60,11 +60,12 @@ def broken(seed: Seed) -> list[tuple[str, str | None, str]]:
     """Rule, resource and message of everything that is wrong with a seed."""
     found: list[tuple[str, str | None, str]] = []
     estate = Estate.of(as_stack(seed.resources))
+    resources = [Resource.of(as_input(one)) for one in seed.resources]
     for rule in RULES:
         config = seed.config if rule.name == seed.rule else {}
         if isinstance(rule, ResourceRule):
-            for one in seed.resources:
-                found += [(rule.name, one.name, str(p)) for p in rule.problems(Resource.of(as_input(one)), config)]
+            for one in resources:
+                found += [(rule.name, one.name, str(p)) for p in rule.problems(one, config)]
         else:
             found += [(rule.name, urn.rsplit("::", 1)[-1] or None, str(p)) for urn, p in rule.problems(estate, config)]
     return found

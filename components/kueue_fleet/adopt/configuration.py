@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from kueue_fleet.adopt.live_objects import Object
-from kueue_fleet.adopt.platform import Data, Platform
+from kueue_fleet.adopt.live_objects import Data, Object
+from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME

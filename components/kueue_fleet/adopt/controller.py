@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kueue_fleet.adopt.platform import Data, Platform
+from kueue_fleet.adopt.live_objects import Data
+from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER, DISPATCHER_NAME
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 

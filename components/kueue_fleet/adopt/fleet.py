@@ -14,8 +14,9 @@ from kueue_fleet.adopt.configuration import adopt_configuration, read_configurat
 from kueue_fleet.adopt.controller import adopt_controller
 from kueue_fleet.adopt.drop_defaults import drop_defaults
 from kueue_fleet.adopt.google_cloud import cluster_fields, collects_metrics, network_fields
+from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue, managers_flavor
-from kueue_fleet.adopt.platform import AdoptedCluster, Data, Platform
+from kueue_fleet.adopt.platform import AdoptedCluster, Platform
 from kueue_fleet.adopt.pools import node_pool_entries
 from kueue_fleet.adopt.queues import (
     adopt_checks,

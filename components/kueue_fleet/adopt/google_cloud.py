@@ -12,12 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.kueue_api.problem import Problem
-
-Data = dict[str, Any]
-"""A part of a fleet file, or Pulumi's properties, as plain data."""
-Object = Mapping[str, Any]
-"""What gcloud prints."""
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
 """What to do about a description that is none."""

@@ -15,8 +15,10 @@ from kueue_fleet.kueue_api.check_objects import SPECS
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.kueue_api.problem import Problem
 
+Data = dict[str, Any]
+"""A part of a fleet file as plain data."""
 Object = Mapping[str, Any]
-"""An object of Kubernetes as plain data."""
+"""An object of Kubernetes, or what gcloud prints of something, as plain data."""
 Key = tuple[str, str, str, str]
 """API group, kind, namespace and name of an object."""
 

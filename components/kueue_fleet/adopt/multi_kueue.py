@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import date
 from typing import Final
 
-from kueue_fleet.adopt.platform import Data, Platform
+from kueue_fleet.adopt.live_objects import Data
+from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.adopt.queues import dispatched_queues
 from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from kueue_fleet.adopt.live_objects import ClusterObjects, Object, sort_objects
+from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
 from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kueue_api.problem import Problem, SpecError
 
-Data = dict[str, Any]
-"""A part of a fleet file as plain data."""
 Specs = Mapping[str, Data]
 """cluster → spec of one and the same object there."""
 Mode = Literal["Autopilot", "Standard"]

@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
 from kueue_fleet.kueue_api.problem import Problem
-
-Data = dict[str, Any]
-"""A node pool of a fleet file as plain data."""
-Object = Mapping[str, Any]
-"""A node pool as gcloud prints it."""
 
 _FIX: Final = "give the output of `gcloud container node-pools list --format yaml`"
 # The cluster's own pools; a fleet file has `systemPool` instead.

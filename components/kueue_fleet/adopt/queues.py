@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_fleet.adopt.controller import controller_settings
-from kueue_fleet.adopt.platform import Data, Platform, Specs
+from kueue_fleet.adopt.live_objects import Data
+from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, rules_of
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, FALLBACK_CHECK

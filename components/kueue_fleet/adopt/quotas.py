@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, pairwise
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.fleet_file.in_words import in_words
 from kueue_fleet.kueue_api.problem import Problem
 
-Data = dict[str, Any]
-"""A part of a fleet file as plain data."""
 _T = TypeVar("_T")
 _AMOUNTS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kueue_fleet.adopt.platform import Data, Platform
+from kueue_fleet.adopt.live_objects import Data
+from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL, TEAM_LABEL

@@ -12,7 +12,7 @@ import typer
 
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there, read_objects, read_text, write_text
+from kueue_fleet.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
 from kueue_fleet.fleet_file.yaml_text import YamlDocument, load_documents
@@ -20,11 +20,6 @@ from kueue_fleet.kueue_api import SpecError
 
 if TYPE_CHECKING:
     from kueue_fleet.pulumi_import import ImportPlan
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command("import", short_help="Write a fleet file from the objects of existing clusters.")(import_)
 
 
 def import_(
@@ -147,14 +142,12 @@ def import_(
     regions |= {cluster: str(each["location"]) for cluster, each in described.items()}
     missing = [cluster for cluster in paths if cluster not in regions]
     if missing:
-        raise console.CommandError(
-            f"--region: none for {', '.join(missing)}; add --region {missing[0]}=REGION", exit_code=2
-        )
+        raise console.mistyped(f"--region: none for {', '.join(missing)}; add --region {missing[0]}=REGION")
     modes = _of_others("--mode", mode or [], [cluster for cluster in without if cluster not in pools], described)
     for cluster, wanted in modes.items():
         if wanted not in get_args(Mode):
-            raise console.CommandError(
-                f"--mode: {wanted!r} for {cluster} is not a mode; write {' or '.join(get_args(Mode))}", exit_code=2
+            raise console.mistyped(
+                f"--mode: {wanted!r} for {cluster} is not a mode; write {' or '.join(get_args(Mode))}"
             )
     today = date.today()  # noqa: DTZ011  (the day where the user is)
     replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
@@ -222,9 +215,9 @@ def _named(what: str, values: list[str]) -> dict[str, str]:
     for value in values:
         cluster, equals, rest = value.partition("=")
         if not equals or not cluster or not rest:
-            raise console.CommandError(f"{what}: {value!r} names no cluster; write CLUSTER={value}", exit_code=2)
+            raise console.mistyped(f"{what}: {value!r} names no cluster; write CLUSTER={value}")
         if cluster in found:
-            raise console.CommandError(f"{what}: {cluster} is given twice; give each cluster once", exit_code=2)
+            raise console.mistyped(f"{what}: {cluster} is given twice; give each cluster once")
         found[cluster] = rest
     return found
 
@@ -232,30 +225,22 @@ def _named(what: str, values: list[str]) -> dict[str, str]:
 def _refuse_unknown(what: str, given: Mapping[str, str], clusters: Mapping[str, str]) -> None:
     for cluster in given:
         if cluster not in clusters:
-            raise console.CommandError(
-                f"{what}: there is no cluster {cluster}; there are {', '.join(clusters)}", exit_code=2
-            )
+            raise console.mistyped(f"{what}: there is no cluster {cluster}; there are {', '.join(clusters)}")
 
 
 def _of_clusters(what: str, values: list[str], clusters: list[str]) -> dict[str, str]:
     """The values of CLUSTER=VALUE by cluster; one that stands alone is that of all others."""
     default = [value for value in values if "=" not in value]
     if len(default) > 1:
-        raise console.CommandError(
-            f"{what}: {' and '.join(default)} are both for all clusters; write CLUSTER={default[1]}", exit_code=2
-        )
+        raise console.mistyped(f"{what}: {' and '.join(default)} are both for all clusters; write CLUSTER={default[1]}")
     own = _named(what, [value for value in values if "=" in value])
     _refuse_unknown(what, own, dict.fromkeys(clusters, ""))
     return {**{cluster: value for value in default for cluster in clusters}, **own}
 
 
 def _read_manifests(path: Path) -> list[Mapping[str, Any]]:
-    from kueue_fleet.simulation.errors import SimulationError
-
-    try:
+    with well_formed(path):
         return [document.data for document in read_objects(path)]
-    except SimulationError as refused:
-        raise console.wrong_input(path, refused.problems) from None
 
 
 def _descriptions(files: Mapping[str, str], clusters: Mapping[str, str]) -> dict[str, Mapping[str, Any]]:
@@ -283,20 +268,20 @@ def _refuse_undescribed(
     if pulumi_import is None:
         return
     if new:
-        raise console.CommandError("--new: clusters that are to be made are not imported; leave one out", exit_code=2)
+        raise console.mistyped("--new: clusters that are to be made are not imported; leave one out")
     if output is None:
-        raise console.CommandError("--pulumi-import: needs the file of the fleet too; add --output FILE", exit_code=2)
+        raise console.mistyped("--pulumi-import: needs the file of the fleet too; add --output FILE")
     missing = [cluster for cluster in clusters if cluster not in described]
     if missing:
-        raise console.CommandError(
-            f"--pulumi-import: no description of {', '.join(missing)}; add --description {missing[0]}=FILE", exit_code=2
+        raise console.mistyped(
+            f"--pulumi-import: no description of {', '.join(missing)}; add --description {missing[0]}=FILE"
         )
 
 
 def _refuse_twice(what: str, given: Iterable[str], described: Mapping[str, object]) -> None:
     for cluster in given:
         if cluster in described:
-            raise console.CommandError(f"{what}: the description of {cluster} has it; leave one out", exit_code=2)
+            raise console.mistyped(f"{what}: the description of {cluster} has it; leave one out")
 
 
 def _of_others(what: str, values: list[str], clusters: list[str], described: Mapping[str, object]) -> dict[str, str]:

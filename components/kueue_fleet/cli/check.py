@@ -14,7 +14,7 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import AsPublished, read_fleet
-from kueue_fleet.cli.input_files import read_objects, source_name
+from kueue_fleet.cli.input_files import read_objects, source_name, well_formed
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.kueue_api import Problem, errors_of
 from kueue_fleet.kueue_api.known_messages import code_of, known_messages, with_code
@@ -28,11 +28,6 @@ class CheckOutput(StrEnum):
     json = "json"
     github = "github"
     sarif = "sarif"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command to APP."""
-    app.command(short_help="Check fleet files against every rule, no cluster needed.")(check)
 
 
 def check(
@@ -102,13 +97,10 @@ def _read(file: Path, *, as_published: bool) -> Reading:
 
 def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]:
     """The same, with what is wrong with the jobs for each fleet that is right itself."""
-    from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import check_manifests
 
-    try:
+    with well_formed(jobs):
         manifests = read_objects(jobs)
-    except SimulationError as refused:
-        raise console.wrong_input(jobs, refused.problems) from None
     found = {}
     for source, reading in results.items():
         problems = reading.problems
@@ -124,7 +116,7 @@ def _problem_of_jobs(text: str) -> Problem:
     place, _, rest = wrong.partition(": ")
     source, _, line = place.rpartition(":")
     if not line.isdigit():
-        return Problem("", wrong, fix, source=place)
+        return Problem("", rest, fix, source=place) if rest else Problem("", wrong, fix)
     path, _, wrong = rest.partition(": ")
     return Problem(path, wrong, fix, source=source, line=int(line))
 

@@ -21,8 +21,9 @@ from kueue_fleet.cli.streams import CannotWriteError
 
 
 class _Listed(NamedTuple):
-    """A command: the module below this one that registers it, its line in the list of commands, and the extra of this
-    distribution that brings what it imports."""
+    """A command: the module below this one with its function, its line in the list of commands, and the extra of this
+    distribution that brings what it imports. The function has the command's name, with `_` where Python has that name.
+    """
 
     module: str
     help: str
@@ -75,9 +76,9 @@ class _Commands(TyperGroup):
             from kueue_fleet.kueue_api.suggest import instead
 
             fix = "write kueue-fleet --help" if args[0] == "help" else instead(args[0], COMMANDS, "commands")
-            raise console.CommandError(f"there is no command {args[0]}; {fix}", exit_code=2)
+            raise console.mistyped(f"there is no command {args[0]}; {fix}")
         if sum(each == "-" or (each.startswith("--") and each.endswith("=-")) for each in _own(args)) > 1:
-            raise console.CommandError(f"{args[0]}: `-` is given twice; only one can be read from stdin", exit_code=2)
+            raise console.mistyped(f"{args[0]}: `-` is given twice; only one can be read from stdin")
         return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
@@ -101,9 +102,10 @@ class _Commands(TyperGroup):
 
 @cache
 def _command(name: str) -> Any:
-    module = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-    import_module(f"{__package__}.{COMMANDS[name].module}").register(module)
-    return get_group(module).commands[name]
+    module = import_module(f"{__package__}.{COMMANDS[name].module}")
+    own = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+    own.command(name, short_help=COMMANDS[name].help)(getattr(module, name, None) or getattr(module, f"{name}_"))
+    return get_group(own).commands[name]
 
 
 def _own(args: list[str]) -> list[str]:

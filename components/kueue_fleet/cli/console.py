@@ -51,6 +51,11 @@ class CommandError(Exception):
         super().__init__("\n".join([message, *(f"{_INDENT}{problem}" for problem in self.problems)]))
 
 
+def mistyped(message: str, problems: Iterable[object] = ()) -> CommandError:
+    """The failure that the command itself was mistyped: exit code 2."""
+    return CommandError(message, 2, problems)
+
+
 def wrong_input(source: object, problems: Sequence[object]) -> CommandError:
     """The failure that SOURCE, a file or folder, has these problems: the only one, or the first of them in a list."""
     if len(problems) == 1:

@@ -11,11 +11,6 @@ import typer
 from kueue_fleet.cli import console
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command()(controller)
-
-
 def controller(
     config: Annotated[
         Path, typer.Option("--config", help="The configuration that the component AdmissionController writes.")
@@ -48,7 +43,7 @@ def controller(
         raise console.CommandError(f"{error.name} is not installed; pip install 'kueue-fleet[controller]'") from None
     host, _, port = listen.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
-        raise console.CommandError(f"--listen {listen}: has no port; write HOST:PORT", 2)
+        raise console.mistyped(f"--listen {listen}: has no port; write HOST:PORT")
     if kubeconfig is None and os.environ.get("KUBECONFIG"):
         kubeconfig = Path(os.environ["KUBECONFIG"])
     try:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output
-from kueue_fleet.cli.price_file import PricesFile, load_prices
+from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
+from kueue_fleet.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file.cost import Cost, cost_of
 from kueue_fleet.gke.prices import HOURS_PER_MONTH
@@ -19,17 +16,10 @@ if TYPE_CHECKING:
     from kueue_fleet.cli.tables import Table
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command(short_help="Say what a fleet costs, used or not, by hour and month.")(cost)
-
-
 def cost(
     file: FleetFile,
     prices: PricesFile = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")
-    ] = Output.text,
+    output: OutputOption = Output.text,
 ) -> None:
     """Say what a fleet costs: what is paid whether it is used or not, and what nodes cost while they are there.
 

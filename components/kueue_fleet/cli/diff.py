@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output, read_text
-from kueue_fleet.cli.price_file import PricesFile, load_prices
+from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
+from kueue_fleet.cli.input_files import Output, OutputOption, read_text, well_formed
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.diff import Difference, compare_fleets
-from kueue_fleet.fleet_file.diff.costs import compare_costs
+from kueue_fleet.fleet_file.diff.quotas import compare_costs
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
@@ -26,11 +25,6 @@ _HEADINGS = {
     "quota": "Quotas",
     "settings": "Settings",
 }
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command(short_help="Say what a change of a fleet file does, and to whom.")(diff)
 
 
 def diff(
@@ -49,9 +43,7 @@ def diff(
         float | None,
         typer.Option("--until", min=0, help="Stop at this second.", show_default="when nothing more happens"),
     ] = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")
-    ] = Output.text,
+    output: OutputOption = Output.text,
     prices: PricesFile = None,
     exit_code: Annotated[bool, typer.Option("--exit-code", help="Exit 1 if there is a difference.")] = False,
 ) -> None:
@@ -114,18 +106,15 @@ def _simulate(
     names: tuple[Path, Path], fleets: tuple[FleetSpec, FleetSpec], workload: Path, seed: int, until: float | None
 ) -> tuple[Result, Result]:
     from kueue_fleet.simulation.delays import Delays
-    from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import prepare_fleet
     from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.models import as_model, read_data
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
-    try:
+    with well_formed(workload):
         file = as_model(read_data(read_text(workload, "a workload file"), str(workload)), str(workload), WorkloadFile)
         before, after = (
             prepare_fleet(fleet, file, Delays(), until=until, seed=seed, sources=Sources(str(name), str(workload)))
             for name, fleet in zip(names, fleets, strict=True)
         )
-    except SimulationError as refused:
-        raise console.wrong_input(workload, refused.problems) from None
     return before.run(), after.run()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.input_files import Output, OutputOption
 from kueue_fleet.kueue_api.known_messages import known_messages
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ if TYPE_CHECKING:
 _LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 _MOST_WAITING: Final = 8
 """Jobs that have quota and wait for a worker of which it is looked whether one can hold them."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command()(explain)
 
 
 def explain(
@@ -71,9 +66,7 @@ def explain(
         ),
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="One line for each cluster.")] = False,
-    output: Annotated[Output, typer.Option("--output", "-o", help="`json` prints one document, version 1.")] = (
-        Output.text
-    ),
+    output: OutputOption = Output.text,
 ) -> None:
     """Say why a workload is pending: one reason, the numbers, what would change it, and the next step.
 
@@ -156,7 +149,7 @@ def _check_options(
     elif stack is not None and fair_sharing:
         wrong = "--fair-sharing: a stack says so itself, in kueue.configuration"
     if wrong is not None:
-        raise console.CommandError(wrong, exit_code=2)
+        raise console.mistyped(wrong)
 
 
 def _simulate(
@@ -210,9 +203,7 @@ def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanati
         raise console.CommandError(f"{sources}: there is no workload {wanted}; {instead(wanted, known, 'workloads')}")
     targets = home.keys(wanted)
     if len(targets) > 1:
-        raise console.CommandError(
-            f"{home.source}: {wanted} may be {', '.join(targets[:8])}; name one with its namespace", exit_code=2
-        )
+        raise console.mistyped(f"{home.source}: {wanted} may be {', '.join(targets[:8])}; name one with its namespace")
     key, queue = targets[0], home.queue_of(targets[0])
     snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
     workload = next(w for w in snapshots[clusters.index(home)].workloads if w.key == key)

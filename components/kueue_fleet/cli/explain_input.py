@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there, read_objects, read_text, source_name
+from kueue_fleet.cli.input_files import is_there, read_objects, read_text, source_name, well_formed
 from kueue_fleet.kueue_api.cohort_tree import cycles
 
 if TYPE_CHECKING:
@@ -38,12 +38,8 @@ class Dump:
         self._read()
 
     def _read(self) -> None:
-        from kueue_fleet.simulation.errors import SimulationError
-
-        try:
+        with well_formed(self._path):
             self._index_documents(read_objects(self._path))
-        except SimulationError as refused:
-            raise console.wrong_input(self._path, refused.problems) from None
 
     def _index_documents(self, documents: list[Document]) -> None:
         from kueue_fleet.admission.reading.manifests import without_stood_for
@@ -197,17 +193,14 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
     from kueue_fleet.cli import simulate_ends
     from kueue_fleet.simulation.delays import Delays
-    from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.objects_run import prepare_objects
     from kueue_fleet.simulation.raw import read_raw
 
     configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
     engines: dict[str, Engine] = {}
-    try:
+    with well_formed(path):
         raw = read_raw(read_objects(path), configuration)
         result = prepare_objects(raw, Delays(), until=second, engines=engines).run()
-    except SimulationError as refused:
-        raise console.wrong_input(path, refused.problems) from None
     simulate_ends.tell([result])
     return Moment(
         second,
@@ -222,7 +215,6 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
     from kueue_fleet.cli.fleet_files import load_fleet
     from kueue_fleet.simulation.clock import drive
     from kueue_fleet.simulation.delays import Delays
-    from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.fleet import fleet_run
     from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.offers import FleetDispatcher
@@ -230,11 +222,9 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
     from kueue_fleet.simulation.workload_file import read_workload_file
 
     fleet = load_fleet(stack)
-    try:
+    with well_formed(workload):
         file = read_workload_file(read_text(workload, "a workload file"), str(workload))
         run = fleet_run(fleet, file, Delays(), seed=seed, sources=Sources(str(stack), str(workload)))
-    except SimulationError as refused:
-        raise console.wrong_input(workload, refused.problems) from None
     end = drive(run.agenda, list(run.clusters.values()), 0.0, second)
     result = Result(tuple(run.settle()), 0.0, second, seed, end=end)
     simulate_ends.tell([result])

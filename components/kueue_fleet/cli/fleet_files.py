@@ -1,4 +1,4 @@
-"""Reading fleet files for the commands: from a path or standard input to a checked `FleetSpec`."""
+"""Reading fleet files, and tables of prices, for the commands: from a path or standard input to what is in them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from kueue_fleet.cli import console
 from kueue_fleet.cli.console import CommandError, first_of
 from kueue_fleet.cli.input_files import read_text, source_name
 from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
+from kueue_fleet.gke.prices import COLUMNS, Prices, list_prices, parse_prices
 from kueue_fleet.kueue_api.known_messages import with_code
 
 AsPublished = Annotated[
@@ -24,30 +26,63 @@ AsPublished = Annotated[
 """The option of commands with which those defects can be tried."""
 
 
-def read_fleet(file: Path, *, as_published: bool = False, text: str | None = None) -> Reading:
-    """The fleet in FILE as it is now, with every problem found in it; no fleet where one of them is an error.
+def today() -> datetime:
+    """This moment, where the user is."""
+    return datetime.now().astimezone()  # noqa: TID251  (the day where the user is)
+
+
+def read_fleet(
+    file: Path, *, as_published: bool = False, text: str | None = None, at: datetime | None = None
+) -> Reading:
+    """The fleet in FILE as it is now, or then, with every problem found in it; no fleet where one of them is an error.
 
     `text` is that of FILE where it was read before.
 
     Raises:
         CommandError: FILE cannot be read.
     """
-    now = datetime.now().astimezone()  # noqa: TID251  (the day where the user is)
     if text is None:
         text = read_text(file)
-    return read_fleet_text(text, source_name(file), now, as_published=as_published)
+    return read_fleet_text(text, source_name(file), at or today(), as_published=as_published)
 
 
-def load_fleet(file: Path, *, as_published: bool = False, text: str | None = None) -> FleetSpec:
-    """The fleet in FILE, or in its `text` that was read before.
+def load_fleet(
+    file: Path, *, as_published: bool = False, text: str | None = None, at: datetime | None = None
+) -> FleetSpec:
+    """The fleet in FILE, or in its `text` that was read before, as it is now, or then.
 
     Raises:
         CommandError: with each problem on a line of its own, where one of them is an error; `check` prints all.
     """
-    reading = read_fleet(file, as_published=as_published, text=text)
+    reading = read_fleet(file, as_published=as_published, text=text, at=at)
     if reading.fleet is None:
         raise CommandError(
             f"{source_name(file)} does not describe a fleet:",
             problems=first_of([with_code(str(each)) for each in reading.problems]),
         )
     return reading.fleet
+
+
+PricesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        help=f"Your own prices, as CSV with the columns {','.join(COLUMNS)}; they replace those of the library.",
+    ),
+]
+"""The option of commands that count money."""
+
+
+def load_prices(file: Path | None) -> Prices:
+    """The library's prices, replaced by those in FILE.
+
+    Raises:
+        CommandError: FILE cannot be read, or is not a table of prices.
+    """
+    if file is None:
+        return list_prices()
+    own, problems = parse_prices(read_text(file, "a CSV file of prices"), str(file))
+    if problems:
+        raise console.wrong_input(file, problems)
+    return list_prices().under(own)

@@ -46,11 +46,6 @@ _OPTIONS = {
 _DEFAULTS = Starter("gpu-fleet", "", ("us-central1",), "nvidia-l4", 8, ("team-a", "team-b"), date.min)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command(short_help="Write a first fleet file that works.")(init)
-
-
 def init(
     name: Annotated[
         str | None, typer.Argument(help="Name of the fleet and of its stack; asked for if left out.")
@@ -150,7 +145,7 @@ def _refuse(starter: Starter, answers: Iterable[str]) -> None:
     """Raises CommandError where one of these answers is wrong."""
     wrong = [f"{_OPTIONS[answer]}: {each}" for answer in answers for each in _wrong(answer, starter)]
     if wrong:
-        raise console.CommandError("nothing is written:", 2, wrong)
+        raise console.mistyped("nothing is written:", wrong)
 
 
 def _ask(answer: str, starter: Starter, taken: Callable[[Starter], str | None]) -> Starter:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
 
 from kueue_fleet.cli import console
 
@@ -22,6 +25,8 @@ class Output(StrEnum):
     json = "json"
 
 
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")]
+"""The option of commands that print a document for programs."""
 _MOST_FILES: Final = 100_000
 """Files and folders below a folder of objects."""
 _FLEET: Final = "a Pulumi.<env>.yaml or a fleet YAML"
@@ -108,6 +113,22 @@ def _files_below(folder: Path) -> Iterator[Path]:
                 f"{folder}: has more than {_MOST_FILES:,} files; give a folder with objects only"
             )
         yield from (Path(where, name) for name in names if Path(name).suffix in (".yaml", ".yml", ".json"))
+
+
+@contextmanager
+def well_formed(source: object = None) -> Iterator[None]:
+    """Raises CommandError with the problems of SOURCE, a file or folder, that a SimulationError in this block has.
+
+    None: there are several, and the problems say of which they are.
+    """
+    from kueue_fleet.simulation.errors import SimulationError
+
+    try:
+        yield
+    except SimulationError as refused:
+        if source is None and len(refused.problems) == 1:
+            raise console.CommandError(refused.problems[0]) from None
+        raise console.wrong_input(source or "the input", refused.problems) from None
 
 
 def read_objects(path: Path) -> list[Document]:

@@ -15,7 +15,7 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig
-from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.input_files import Output, OutputOption
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -48,23 +48,13 @@ _Container = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module to APP."""
-    app.command(short_help="Show one job: where it runs, its pods, or why it waits.")(describe)
-    app.command(short_help="Print the logs of a job, from the cluster that runs it.")(logs)
-    app.command("exec", short_help="Run a command in a pod of a job, wherever it runs.")(exec_)
-    app.command(short_help="Delete a job where it was submitted, and so everywhere.")(cancel)
-
-
 def describe(
     job: JobArgument,
     context: Context = None,
     namespace: Namespace = None,
     kubeconfig: Kubeconfig = None,
     fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
-    ] = Output.text,
+    output: OutputOption = Output.text,
 ) -> None:
     """Show one job: its state, the cluster that runs it and its pods there; while it waits, why.
 
@@ -266,7 +256,7 @@ def cancel(
         try:
             sure = typer.confirm(f"Delete {named} ({status.state}{where}) on {found.home}?")
         except typer.Abort:
-            raise console.CommandError("cancel: asks first, and there is no answer; give --yes", exit_code=2) from None
+            raise console.mistyped("cancel: asks first, and there is no answer; give --yes") from None
         if not sure:
             console.line("nothing is deleted")
             raise typer.Exit(1)
@@ -335,8 +325,8 @@ def _chosen(pods: Sequence[Json], wanted: str) -> Json:
         return pods[names.index(wanted)]
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 and int(wanted) < len(pods):
         return pods[int(wanted)]
-    raise console.CommandError(
-        f"--pod {wanted}: there is no such pod; use 0 to {len(pods) - 1}, or a name such as {names[0]}", exit_code=2
+    raise console.mistyped(
+        f"--pod {wanted}: there is no such pod; use 0 to {len(pods) - 1}, or a name such as {names[0]}"
     )
 
 

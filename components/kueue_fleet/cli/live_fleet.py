@@ -78,7 +78,7 @@ def show_live(
 def watch_interval(watch: bool, every: float, output: Output) -> float | None:
     """Seconds between two looks; None without --watch. Raises CommandError for --watch with JSON."""
     if watch and output is Output.json:
-        raise console.CommandError("--watch: shows text only; leave it out for --output json", exit_code=2)
+        raise console.mistyped("--watch: shows text only; leave it out for --output json")
     return every if watch else None
 
 

@@ -190,7 +190,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     kinds = {owner_of(workload) for workload in found}
     if len(kinds) > 1:
         names = ", ".join(sorted(f"{kind.lower()}/{name}" for kind, name in kinds))
-        raise console.CommandError(f"{text}: may be {names}; name one with its kind", exit_code=2)
+        raise console.mistyped(f"{text}: may be {names}; name one with its kind")
     return LiveJob(clusters, home, dict(found[0]))
 
 
@@ -199,13 +199,13 @@ def parse_job(text: str, namespace: str | None) -> JobName:
     try:
         wanted = parse_job_name(text)
     except ValueError as refused:
-        raise console.CommandError(f"JOB {text!r}: {refused}", exit_code=2) from None
+        raise console.mistyped(f"JOB {text!r}: {refused}") from None
     if namespace is None:
         return wanted
     if wrong := syntax.dns_label(namespace):
-        raise console.CommandError(f"--namespace {namespace!r}: {wrong}", exit_code=2)
+        raise console.mistyped(f"--namespace {namespace!r}: {wrong}")
     if wanted.namespace not in ("", namespace):
-        raise console.CommandError(f"{text} and --namespace {namespace}: are two; leave one out", exit_code=2)
+        raise console.mistyped(f"{text} and --namespace {namespace}: are two; leave one out")
     return wanted._replace(namespace=namespace)
 
 

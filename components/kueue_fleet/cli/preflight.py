@@ -29,11 +29,6 @@ class PreflightOutput(StrEnum):
     github = "github"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command(short_help="Say whether a fleet fits into its Google Cloud project.")(preflight)
-
-
 def preflight(
     file: FleetFile,
     output: Annotated[

@@ -31,11 +31,6 @@ DEFAULT_STACK = "dws-multikueue"
 _CLUSTER_TYPE = "gcp:container/cluster:Cluster"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module to APP."""
-    app.command(short_help="Bring a stack up on real control planes here, and run jobs.")(rehearse)
-
-
 def rehearse(
     file: Annotated[
         str | None,
@@ -59,7 +54,7 @@ def rehearse(
         Path | None,
         typer.Option(
             "--jobs",
-            help="A YAML file of Jobs and JobSets to submit.",
+            help="A YAML file of Jobs and JobSets to submit, with the ConfigMaps, Secrets and Services that they use.",
             show_default="examples/<stack>/jobs.yaml, which is submitted once to a kept rehearsal",
         ),
     ] = None,
@@ -152,22 +147,18 @@ def _check_options(
 ) -> None:
     """Raise CommandError for options that contradict each other; `chosen` are those of which one is given at most."""
     if jobs is not None and no_jobs:
-        raise console.CommandError(
-            f"--jobs {jobs} and --no-jobs: contradict each other; leave one of them out", exit_code=2
-        )
+        raise console.mistyped(f"--jobs {jobs} and --no-jobs: contradict each other; leave one of them out")
     if report is not None:
         other = "--no-jobs" if no_jobs else next((flag for flag in chosen if flag != "--keep"), None)
         if other is not None:
-            raise console.CommandError(f"--html and {other}: a report needs jobs; leave one of them out", exit_code=2)
+            raise console.mistyped(f"--html and {other}: a report needs jobs; leave one of them out")
         check_report_file(report)
     if len(chosen) > 1:
-        raise console.CommandError(f"{' and '.join(chosen)}: leave all but one of them out", exit_code=2)
+        raise console.mistyped(f"{' and '.join(chosen)}: leave all but one of them out")
     if file is not None and stack is not None:
-        raise console.CommandError(
-            f"{file} and --stack {stack}: both name the stack; leave one of them out", exit_code=2
-        )
+        raise console.mistyped(f"{file} and --stack {stack}: both name the stack; leave one of them out")
     if file in ("down", "keep"):
-        raise console.CommandError(f"{file}: is an option; write --{file}", exit_code=2)
+        raise console.mistyped(f"{file}: is an option; write --{file}")
 
 
 def _parse_stack(given: str) -> tuple[str, Path | None]:
@@ -234,9 +225,7 @@ def _reclaim(session: Session, wanted: str) -> None:
     cluster, _, pool = place.partition("/")
     if not cluster or (number and not (number.isdigit() and int(number) > 0)):
         example = "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"
-        raise console.CommandError(
-            f"--reclaim-spot {wanted}: is not a node that can be taken back; {example}", exit_code=2
-        )
+        raise console.mistyped(f"--reclaim-spot {wanted}: is not a node that can be taken back; {example}")
     if not session.kept:
         raise console.CommandError(
             f"--reclaim-spot {wanted}: no rehearsal of {session.stack} is running; start one with --keep"
@@ -249,7 +238,7 @@ def _reclaim(session: Session, wanted: str) -> None:
 
 
 def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None) -> None:
-    from kueue_fleet.rehearsal.jobs.refused_pods import check_runs_here
+    from kueue_fleet.rehearsal.jobs.refused_pods import check_runs_here, other_versions
 
     began = time.monotonic()
     fleet = load_fleet(session.stack_file, as_published=session.as_published)
@@ -259,11 +248,11 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None) -> 
         raise console.CommandError("Pulumi cannot run here:", problems=missing)
     _ = session.settings  # Raises where they are wrong.
     documents = session.read_jobs(jobs.file) if jobs.none is None else []
-    for problem in only_warned(check_fleet(fleet)):
+    for problem in (*only_warned(check_fleet(fleet)), *other_versions(fleet)):
         console.warning(f"{session.stack_file}: {problem}")
     with session.exclusive(), ExitStack() as running:
         with step("Engines") as say:
-            say(session.prepare_engines(say.stage))
+            say(session.prepare_engines(say.stage, fleet.operators.installed))
         if session.kept:
             line("Kept", f"a rehearsal of {session.stack} is there; this one changes it in place")
         with step("Supervisor") as say:

@@ -95,19 +95,21 @@ def run_jobs(
     """Submit DOCUMENTS, or follow what is there, and report; `began` is when the command did, by `time.monotonic`."""
     report = None if report_file is None else _Report(report_file, fleet.home)
     watch = None if report is None else report.see
+    followed = None
     if documents:
         followed = session.run_jobs(fleet, documents, JOBS_TIMEOUT_SECONDS, jobs.file, watch)
-        _follow(session, fleet, followed, began, len(documents))
     else:
         line("Jobs", f"none submitted: {jobs.none}")
         if jobs.followed and (unfinished := session.unfinished_jobs(fleet)):
-            _follow(session, fleet, session.follow_jobs(fleet, unfinished, JOBS_TIMEOUT_SECONDS, watch), began, 0)
+            followed = session.follow_jobs(fleet, unfinished, JOBS_TIMEOUT_SECONDS, watch)
+    if followed is not None:
+        _follow(session, fleet, followed, began, submitted=bool(documents))
     if report is not None:
         report.write(session, fleet, jobs, session.settings.dws.seed)
 
 
 def _follow(
-    session: Session, fleet: FleetSpec, followed: Iterable[Sequence[JobView]], began: float, submitted: int
+    session: Session, fleet: FleetSpec, followed: Iterable[Sequence[JobView]], began: float, *, submitted: bool
 ) -> None:
     started = time.monotonic()
     views: Sequence[JobView] = []
@@ -118,7 +120,7 @@ def _follow(
             show(views)
     seconds = time.monotonic() - started
     if submitted:
-        line("Jobs", f"{submitted} submitted to {fleet.home} ({seconds:.0f} s)")
+        line("Jobs", f"{len(views)} submitted to {fleet.home} ({seconds:.0f} s)")
     if not all(view.settled for view in views):
         line("", f"no longer waited for after {JOBS_TIMEOUT_SECONDS:.0f} s")
     console.line()

@@ -27,11 +27,6 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command(short_help="Replace the tokens by which the manager reaches the workers.")(rotate)
-
-
 def rotate(
     file: FleetFile,
     kubeconfig: Annotated[
@@ -89,9 +84,7 @@ def _places(fleet: FleetSpec, workers: list[str]) -> list[WorkerToken]:
         if name not in known:
             from kueue_fleet.kueue_api.suggest import instead
 
-            raise console.CommandError(
-                f"--worker: there is no worker {name}; {instead(name, known, 'workers')}", exit_code=2
-            )
+            raise console.mistyped(f"--worker: there is no worker {name}; {instead(name, known, 'workers')}")
     return [token for token in tokens if not workers or token.worker in workers]
 
 

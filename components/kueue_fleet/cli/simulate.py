@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kueue_fleet.cli import console, simulate_budgets, simulate_report, simulate_tables
-from kueue_fleet.cli.fleet_files import AsPublished
-from kueue_fleet.cli.input_files import Output
-from kueue_fleet.cli.price_file import PricesFile, load_prices
+from kueue_fleet.cli import console, simulate_report, simulate_tables
+from kueue_fleet.cli.fleet_files import AsPublished, PricesFile, load_prices
+from kueue_fleet.cli.input_files import Output, OutputOption, well_formed
 
 if TYPE_CHECKING:
     # --help is there without the admission core.
@@ -21,11 +20,6 @@ if TYPE_CHECKING:
     from kueue_fleet.simulation.prepared import Prepared
     from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.what_if import Change
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module to APP."""
-    app.command()(simulate)
 
 
 def simulate(
@@ -95,9 +89,7 @@ def simulate(
         Path | None,
         typer.Option("--html", metavar="FILE", help="Also write a report with plots, which opens without a network."),
     ] = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
-    ] = Output.text,
+    output: OutputOption = Output.text,
 ) -> None:
     """Show when and where each job would be admitted, by Kueue's own rules on a virtual clock.
 
@@ -129,19 +121,17 @@ def simulate(
     """
     of_stack = workload is not None or jobs is not None
     if [stack, objects, kueue_generator].count(None) != 2 or (stack is not None) != of_stack:
-        raise console.CommandError(
+        raise console.mistyped(
             "what to simulate is missing, or given twice; "
-            "give one of: STACK with --workload FILE or --jobs PATH, --objects PATH, --kueue-generator FILE",
-            exit_code=2,
+            "give one of: STACK with --workload FILE or --jobs PATH, --objects PATH, --kueue-generator FILE"
         )
     if until is not None and not 0 <= until < math.inf:
-        raise console.CommandError(f"--until {until:g}: is not a number of seconds; write 0 or more", exit_code=2)
+        raise console.mistyped(f"--until {until:g}: is not a number of seconds; write 0 or more")
     if as_published and stack is None:
-        raise console.CommandError("--as-published: is for fleets; give STACK, or leave it out", exit_code=2)
+        raise console.mistyped("--as-published: is for fleets; give STACK, or leave it out")
     if fair_sharing and stack is not None:
-        raise console.CommandError("--fair-sharing: a stack says so itself, in kueue.configuration", exit_code=2)
-    from kueue_fleet.cli import simulate_ends
-    from kueue_fleet.simulation.errors import SimulationError
+        raise console.mistyped("--fair-sharing: a stack says so itself, in kueue.configuration")
+    from kueue_fleet.cli import simulate_budgets, simulate_ends
 
     options, changes = _parse(
         delay,
@@ -153,15 +143,11 @@ def simulate(
         of_harness=bool(kueue_generator),
         as_published=as_published,
     )
-    budgets = simulate_budgets.parse(max_wait)
+    budgets = [simulate_budgets.parse_budget(text) for text in max_wait]
     if report is not None:
         simulate_report.check_report_file(report)
-    try:
+    with well_formed():
         prepared = _prepare(stack, workload, jobs, objects, kueue_generator, options, changes)
-    except SimulationError as refused:
-        if len(refused.problems) == 1:
-            raise console.CommandError(refused.problems[0]) from None
-        raise console.wrong_input("the input", refused.problems) from None
     simulate_budgets.check_queues(budgets, prepared[-1].queues)
     results = _run(prepared, until)
     if report is not None:
@@ -207,7 +193,7 @@ def _parse(
             parse_change(text) for text in what_if
         ]
     except SimulationError as mistyped:
-        raise console.CommandError(mistyped.problems[0], 2, mistyped.problems[1:]) from None
+        raise console.mistyped(mistyped.problems[0], mistyped.problems[1:]) from None
 
 
 def _prepare(

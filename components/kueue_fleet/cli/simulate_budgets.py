@@ -1,49 +1,120 @@
-"""`simulate --max-wait`: waiting times that a pipeline fails on."""
+"""`simulate --max-wait`: how long jobs may wait in a queue, and whether a simulation stays within that."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 from kueue_fleet.cli import console
+from kueue_fleet.kueue_api import suggest
+from kueue_fleet.simulation.clock import EndReason
+from kueue_fleet.simulation.records import Record
+from kueue_fleet.simulation.result import Result
 
-if TYPE_CHECKING:
-    from kueue_fleet.cli.waiting_budget import Budget
-    from kueue_fleet.simulation.result import Result
+PERCENTILE: Final = 0.95
+"""The share of a queue's jobs that must not wait longer than the budget."""
+
 
 OVER_BUDGET: Final = 3
 """Exit code of a simulation in which jobs wait longer than they may; 1 is for input that is wrong."""
 
 
-def parse(texts: Sequence[str]) -> list[Budget]:
-    """What --max-wait says, each. Raises CommandError."""
-    from kueue_fleet.cli.waiting_budget import BudgetError, parse_budget
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The longest wait of a ClusterQueue's jobs, in seconds, from arrival to first admission."""
 
+    queue: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A budget and how the simulation compares with it."""
+
+    budget: Budget
+    jobs: int
+    """Jobs that count: those of which it is known whether they waited longer."""
+    longer: int
+    """How many of them waited longer, those that were never admitted among them."""
+    never: int
+    """How many were not admitted."""
+    p95: float
+    """What 95 % of them did not exceed, in seconds; infinite if more than 5 % were never admitted."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether the budget is kept."""
+        return self.p95 <= self.budget.seconds
+
+    def __str__(self) -> str:
+        wait = "without end" if math.isinf(self.p95) else f"at most {self.p95:.1f} s"
+        text = f"clusterQueues[{self.budget.queue}]: of {self.jobs} jobs 95 % waited {wait}"
+        if self.kept:
+            return f"{text}; the budget is {self.budget.seconds:g} s"
+        never = f", {self.never} of them without end" if self.never else ""
+        return f"{text}, over the budget of {self.budget.seconds:g} s, which {self.longer} exceeded{never}"
+
+
+def parse_budget(text: str) -> Budget:
+    """`QUEUE=SECONDS`. Raises CommandError."""
+    queue, _, number = text.rpartition("=")
     try:
-        return [parse_budget(text) for text in texts]
-    except BudgetError as wrong:
-        raise console.CommandError(f"--max-wait {wrong}", exit_code=2) from None
+        seconds = float(number)
+    except ValueError:
+        seconds = math.nan
+    if not queue or not 0 <= seconds < math.inf:
+        fix = "write a ClusterQueue and a number, such as gpu=600"
+        raise console.mistyped(f"--max-wait {text}: is not QUEUE=SECONDS; {fix}")
+    return Budget(queue, seconds)
 
 
 def check_queues(budgets: Sequence[Budget], queues: Collection[str]) -> None:
-    """Raise CommandError for a budget of a queue to which no job comes."""
-    from kueue_fleet.cli.waiting_budget import without_jobs
-
+    """Raise CommandError for a budget of a queue that is not among those with jobs."""
     for budget in budgets:
         if budget.queue not in queues:
-            raise console.CommandError(f"--max-wait {without_jobs(budget, queues)}", exit_code=2)
+            raise console.mistyped(_without_jobs(budget, queues))
+
+
+def _without_jobs(budget: Budget, queues: Iterable[str]) -> str:
+    fix = suggest.instead(budget.queue, sorted(name for name in queues if name), "queues with jobs")
+    return f"--max-wait {budget.queue}={budget.seconds:g}: no job comes to this ClusterQueue; {fix}"
+
+
+def check_budgets(budgets: Sequence[Budget], result: Result) -> list[Finding]:
+    """A finding for each budget, in their order. Raises CommandError for a queue without jobs."""
+    queues: dict[str, list[Record]] = {}
+    for record in result.records:
+        queues.setdefault(record.cluster_queue, []).append(record)
+    end = math.inf if result.end.reason in (EndReason.NOTHING_MORE, EndReason.REPEATS) else result.end.at
+    findings = []
+    for budget in budgets:
+        if budget.queue not in queues:
+            raise console.CommandError(_without_jobs(budget, queues))
+        findings.append(_finding(budget, queues[budget.queue], end))
+    return findings
+
+
+def _finding(budget: Budget, records: Iterable[Record], end: float) -> Finding:
+    waits, never = [], 0
+    for record in records:
+        if record.first_admitted_at is not None:
+            waits.append(record.first_admitted_at - record.arrived_at)
+        elif end - record.arrived_at > budget.seconds:
+            waits.append(math.inf)
+            never += 1
+        # Else it came too late in the simulation for anybody to know.
+    ordered = sorted(waits)
+    p95 = ordered[math.ceil(PERCENTILE * len(ordered)) - 1] if ordered else 0.0
+    return Finding(budget, len(ordered), sum(wait > budget.seconds for wait in waits), never, p95)
 
 
 def enforce(budgets: Sequence[Budget], result: Result, *, quiet: bool) -> None:
     """Print how RESULT compares with each budget, unless QUIET. Raises CommandError when one is not kept."""
-    from kueue_fleet.cli.waiting_budget import BudgetError, check_budgets
-
     if not budgets:
         return
-    try:
-        findings = check_budgets(budgets, result)
-    except BudgetError as wrong:
-        raise console.CommandError(f"--max-wait {wrong}") from None
+    findings = check_budgets(budgets, result)
     if not quiet:
         console.line()
         for finding in findings:

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_fleet.cli import INTERRUPTED, console
 from kueue_fleet.simulation.clock import EndReason
 from kueue_fleet.simulation.result import Result
-
-INTERRUPTED: Final = 130
-"""Exit code of a simulation that Ctrl-C ended."""
 
 
 def tell(results: Sequence[Result]) -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
-from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.fleet_files import load_fleet, today
 from kueue_fleet.cli.input_files import read_objects, read_text
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.parse import fleet_part
 from kueue_fleet.fleet_file.yaml_text import load_document
 from kueue_fleet.gke.prices import Prices
@@ -69,13 +70,18 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
         of_fleet = [change for change in changes if change not in of_jobs]
         sources = Sources(_changed(str(stack), of_fleet), _changed(source, of_jobs))
         file = as_model(apply_changes(jobs, of_jobs), sources.jobs, WorkloadFile)
-        other = fleet
+        other = (
+            fleet
+            if file.begin is None
+            else load_fleet(stack, as_published=options.as_published, text=text, at=file.begin)
+        )
         if of_fleet:
             data = fleet_part(load_document(text, str(stack))).data
             try:
                 other = parse_fleet(apply_changes(data, of_fleet), as_published=options.as_published)
             except SpecError as refused:
                 raise SimulationError(f"{sources.fleet}: {problem}" for problem in refused.problems) from None
+            other = fleet_at(other, file.begin or today())
         return prepare_fleet(
             other,
             file,

@@ -19,12 +19,6 @@ FleetFile = Annotated[
 """The argument of commands that take one fleet."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands of this module to APP."""
-    app.command(short_help="Print the JSON schema of a stack file, for editors.")(schema)
-    app.command(short_help="Print every Kubernetes object of a fleet as YAML.")(render)
-
-
 def schema(
     markdown: Annotated[bool, typer.Option("--markdown", help="Print a page for people instead.")] = False,
 ) -> None:
@@ -65,9 +59,7 @@ def render(
     fleet = load_fleet(file)
     manifests = render_fleet(fleet)
     if cluster is not None and cluster not in manifests:
-        raise console.CommandError(
-            f"--cluster: the fleet has no cluster {cluster!r}; it has {', '.join(manifests)}", exit_code=2
-        )
+        raise console.mistyped(f"--cluster: the fleet has no cluster {cluster!r}; it has {', '.join(manifests)}")
     for name, objects in manifests.items():
         if cluster not in (None, name):
             continue

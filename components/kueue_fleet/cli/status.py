@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.console import Styled
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
-from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
+from kueue_fleet.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
-from kueue_fleet.cli.price_file import PricesFile, load_prices
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.tables import Column, Table
 from kueue_fleet.fleet_file import FleetSpec
@@ -31,20 +28,13 @@ _SHOWN = 20
 _REMIND_DAYS = 14
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command(short_help="Show a live fleet: queues, what waits and why, workers, DWS, credentials.")(status)
-
-
 def status(
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
     watch: Watch = False,
     every: Every = 5.0,
     prices: PricesFile = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
-    ] = Output.text,
+    output: OutputOption = Output.text,
 ) -> None:
     """Show a live fleet: clusters, queues with use against quota, what waits with its dominant reason, DWS requests.
 

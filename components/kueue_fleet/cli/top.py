@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
-from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import Output
+from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
+from kueue_fleet.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
-from kueue_fleet.cli.price_file import PricesFile, load_prices
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.status import budget_line, span, teams_table
 from kueue_fleet.cli.tables import Column, Table
@@ -27,20 +24,13 @@ if TYPE_CHECKING:
     from kueue_fleet.status import TeamWeek, Top
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command(short_help="Show who uses the GPUs now, and what each team used this week.")(top)
-
-
 def top(
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
     watch: Watch = False,
     every: Every = 5.0,
     prices: PricesFile = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
-    ] = Output.text,
+    output: OutputOption = Output.text,
 ) -> None:
     """Show who uses the GPUs now: by queue and cluster, by flavor with its ready nodes, by team.
 

@@ -12,7 +12,7 @@ import typer
 from kueue_fleet.admission.reading.manifests import inside, is_object, key_of
 from kueue_fleet.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig
-from kueue_fleet.cli.input_files import Output, read_objects, read_text, source_name
+from kueue_fleet.cli.input_files import Output, OutputOption, read_objects, read_text, source_name, well_formed
 from kueue_fleet.cli.live_jobs import FIXES, Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.status.job import JobName, jobs_called, owner_of
@@ -28,11 +28,6 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
 _SHARES: Final = {"p10": 0.1, "median": 0.5, "p90": 0.9}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command of this module to APP."""
-    app.command(short_help="Estimate when a job starts that waits, or is not submitted yet.")(when)
 
 
 def when(
@@ -69,9 +64,7 @@ def when(
         datetime | None, typer.Option("--at", help="When the objects were printed, in UTC.", show_default="now")
     ] = None,
     kubeconfig: Kubeconfig = None,
-    output: Annotated[
-        Output, typer.Option("--output", "-o", help="`json` prints one document, schemaVersion 1.")
-    ] = Output.text,
+    output: OutputOption = Output.text,
 ) -> None:
     """Estimate when a job starts: its place in the queue, and the middle and the 10th and 90th percentile of its start.
 
@@ -87,19 +80,17 @@ def when(
       kueue-fleet when fleet.yaml --job train-1 --objects dump/ -o json
     """
     if (job is None) == (manifest is None):
-        raise console.CommandError(
-            "the job is missing, or given twice; give one of: --job NAME that waits, -f FILE that is not submitted",
-            exit_code=2,
+        raise console.mistyped(
+            "the job is missing, or given twice; give one of: --job NAME that waits, -f FILE that is not submitted"
         )
     from kueue_fleet.cli.fleet_files import load_fleet
-    from kueue_fleet.simulation.errors import SimulationError
     from kueue_fleet.simulation.forecast import forecast
     from kueue_fleet.simulation.workload_file import WorkloadFile, read_workload_file
 
     usual, name = _distribution(run_time), parse_job(job, None) if job is not None else None
     fleet = load_fleet(file)
     now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-    try:
+    with well_formed():
         times = WorkloadFile()
         if workload is not None:
             times = read_workload_file(read_text(workload, "a workload file"), str(workload))
@@ -108,10 +99,6 @@ def when(
         target = wanted or (_waiting(name, source, workloads) if name is not None else "")
         names = {key_of(each): f"{_namespace(each)}/{owner_of(each)[1]}" for each in workloads}
         found = forecast(fleet, times, workloads, target, usual, range(seeds), now)
-    except SimulationError as refused:
-        if len(refused.problems) == 1:
-            raise console.CommandError(refused.problems[0]) from None
-        raise console.wrong_input("the input", refused.problems) from None
     if output is Output.json:
         console.json_document(_as_json(names.get(found.workload, found.workload), found))
     else:
@@ -132,7 +119,7 @@ def _distribution(text: str | None) -> Distribution | None:
     try:
         return parse_distribution(value)
     except PydanticCustomError as wrong:
-        raise console.CommandError(f"--run-time {text!r}: {wrong.message()}", exit_code=2) from None
+        raise console.mistyped(f"--run-time {text!r}: {wrong.message()}") from None
 
 
 def _submitted(manifest: Path) -> Document:
@@ -186,7 +173,7 @@ def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) 
     names = {(_namespace(each), *owner_of(each)) for each in found}
     if len(names) > 1:
         listed = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
-        raise console.CommandError(f"--job {wanted.name}: may be {listed}; name one", exit_code=2)
+        raise console.mistyped(f"--job {wanted.name}: may be {listed}; name one")
     for state in ("Finished", "Admitted"):
         if since(found[0], state) is not None:
             raise console.CommandError(f"--job {wanted.name}: is {state}; kueue-fleet describe says where")

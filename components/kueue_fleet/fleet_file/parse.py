@@ -21,7 +21,7 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, read_rehearsal_section
 from kueue_fleet.fleet_file.yaml_text import YamlDocument, load_document
 from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, SpecError, errors_of
+from kueue_fleet.kueue_api.problem import Problem, SpecError, errors_of, warning
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""
@@ -193,4 +193,4 @@ def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:
     for key in map(str, document.data["config"]):
         near = suggest.nearest(key.removeprefix(prefix), known)
         if key.startswith(prefix) and near is not None and key != prefix + near:
-            yield Problem(f"config.{key}", "is not read by anything", f"did you mean {prefix}{near}?", "warning")
+            yield warning(f"config.{key}", "is not read by anything", f"did you mean {prefix}{near}?")

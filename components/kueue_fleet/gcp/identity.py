@@ -55,25 +55,9 @@ class NodeIdentity(pulumi.ComponentResource):
     ) -> None:
         """Declare the account and grant it `roles` in `project`."""
         super().__init__("kueue-fleet:index:NodeIdentity", name, None, opts)
-        account = gcp.serviceaccount.Account(
-            name,
-            project=project,
-            account_id=node_account_id(cluster_name),
-            display_name=f"GKE nodes of {cluster_name}",
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        account = _account(self, name, project, node_account_id(cluster_name), f"GKE nodes of {cluster_name}")
         self.email = account.email
-        member = self.email.apply(lambda email: f"serviceAccount:{email}")
-        self.roles = [
-            gcp.projects.IAMMember(
-                f"{name}/{role.removeprefix('roles/')}",
-                project=project,
-                role=role,
-                member=member,
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-            for role in roles
-        ]
+        self.roles = _roles(self, name, project, account, roles)
         self.register_outputs({"email": self.email})
 
 
@@ -105,31 +89,11 @@ class TeamIdentity(pulumi.ComponentResource):
         https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
         """
         super().__init__("kueue-fleet:index:TeamIdentity", name, None, opts)
-        self.account = gcp.serviceaccount.Account(
-            name,
-            project=project,
-            account_id=team_account_id(fleet, team),
-            display_name=f"Jobs of {team} ({fleet})",
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        self.account = _account(self, name, project, team_account_id(fleet, team), f"Jobs of {team} ({fleet})")
         self.email = self.account.email
-        member = self.email.apply(lambda email: f"serviceAccount:{email}")
-        for role in roles:
-            gcp.projects.IAMMember(
-                f"{name}/{role.removeprefix('roles/')}",
-                project=project,
-                role=role,
-                member=member,
-                opts=pulumi.ResourceOptions(parent=self),
-            )
+        _roles(self, name, project, self.account, roles)
         for namespace, account in kubernetes_accounts:
-            gcp.serviceaccount.IAMMember(
-                f"{name}/{namespace}/{account}",
-                service_account_id=self.account.name,
-                role=WORKLOAD_IDENTITY_ROLE,
-                member=_pods(project, namespace, account),
-                opts=pulumi.ResourceOptions(parent=self, depends_on=list(after)),
-            )
+            _pods_act_as(self, f"{name}/{namespace}/{account}", project, self.account, (namespace, account), after)
         self.register_outputs({"email": self.email})
 
 
@@ -161,33 +125,64 @@ class ManagerIdentity(pulumi.ComponentResource):
             ("container.clusters.connect",),
         )
         for each in accounts:
-            account = gcp.serviceaccount.Account(
-                f"{name}/{each.name}",
-                project=project,
-                account_id=each.account_id,
-                display_name=f"{each.name} ({fleet})",
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-            gcp.projects.IAMMember(
-                f"{name}/{each.name}/connect",
-                project=project,
-                role=role.name,
-                member=account.email.apply(lambda email: f"serviceAccount:{email}"),
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-            gcp.serviceaccount.IAMMember(
-                f"{name}/{each.name}/pods",
-                service_account_id=account.name,
-                role=WORKLOAD_IDENTITY_ROLE,
-                member=_pods(project, each.namespace, each.service_account),
-                opts=pulumi.ResourceOptions(parent=self, depends_on=list(after)),
-            )
+            account = _account(self, f"{name}/{each.name}", project, each.account_id, f"{each.name} ({fleet})")
+            _grant(self, f"{name}/{each.name}/connect", project, role.name, _member(account))
+            pods = (each.namespace, each.service_account)
+            _pods_act_as(self, f"{name}/{each.name}/pods", project, account, pods, after)
         self.register_outputs({})
 
 
-def _pods(project: pulumi.Input[str], namespace: str, account: str) -> pulumi.Input[str]:
-    """The pods of a Kubernetes service account, as a member of a policy."""
-    return concat("serviceAccount:", workload_pool(project), f"[{namespace}/{account}]")
+def _account(
+    parent: pulumi.Resource, name: str, project: pulumi.Input[str], account_id: str, title: str
+) -> "gcp.serviceaccount.Account":
+    options = pulumi.ResourceOptions(parent=parent)
+    return gcp.serviceaccount.Account(name, project=project, account_id=account_id, display_name=title, opts=options)
+
+
+def _member(account: "gcp.serviceaccount.Account") -> pulumi.Output[str]:
+    """An account as a member of a policy."""
+    return account.email.apply(lambda email: f"serviceAccount:{email}")
+
+
+def _grant(
+    parent: pulumi.Resource,
+    name: str,
+    project: pulumi.Input[str],
+    role: pulumi.Input[str],
+    member: pulumi.Input[str],
+) -> "gcp.projects.IAMMember":
+    options = pulumi.ResourceOptions(parent=parent)
+    return gcp.projects.IAMMember(name, project=project, role=role, member=member, opts=options)
+
+
+def _roles(
+    parent: pulumi.Resource,
+    name: str,
+    project: pulumi.Input[str],
+    account: "gcp.serviceaccount.Account",
+    roles: Sequence[str],
+) -> "list[gcp.projects.IAMMember]":
+    member = _member(account)
+    return [_grant(parent, f"{name}/{role.removeprefix('roles/')}", project, role, member) for role in roles]
+
+
+def _pods_act_as(
+    parent: pulumi.Resource,
+    name: str,
+    project: pulumi.Input[str],
+    account: "gcp.serviceaccount.Account",
+    pods: tuple[str, str],
+    after: Sequence[pulumi.Resource],
+) -> None:
+    """Pods of the Kubernetes service account `pods`, a namespace and a name, may act as `account`."""
+    namespace, kubernetes_account = pods
+    gcp.serviceaccount.IAMMember(
+        name,
+        service_account_id=account.name,
+        role=WORKLOAD_IDENTITY_ROLE,
+        member=concat("serviceAccount:", workload_pool(project), f"[{namespace}/{kubernetes_account}]"),
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=list(after)),
+    )
 
 
 def _connect_role(
@@ -237,11 +232,5 @@ class MemberAccess(pulumi.ComponentResource):
             CONNECT_PERMISSIONS,
         )
         for member in members:
-            gcp.projects.IAMMember(
-                f"{name}/{member}",
-                project=project,
-                role=self.role.name,
-                member=member,
-                opts=pulumi.ResourceOptions(parent=self),
-            )
+            _grant(self, f"{name}/{member}", project, self.role.name, member)
         self.register_outputs({"role": self.role.name})

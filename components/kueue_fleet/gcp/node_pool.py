@@ -18,7 +18,7 @@ import pulumi_gcp as gcp
 from kueue_fleet.fleet_file.check.google_cloud import LONGEST_NAME
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.digests import with_digest
+from kueue_fleet.fleet_file.model.gcp_names import with_digest
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
 from kueue_fleet.gcp.arguments import arguments

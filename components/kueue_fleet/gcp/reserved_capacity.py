@@ -12,11 +12,8 @@ import pulumi
 import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
-from kueue_fleet.gke.machines import machine_type
+from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
 from kueue_fleet.kueue_api.timestamp import timestamp_text
-
-LOCAL_SSD_GB = 375
-"""Size of every local SSD. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""
 
 
 class ReservedCapacity(pulumi.ComponentResource):

@@ -39,6 +39,8 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
 """
 TPU_MACHINES: Final = ("ct5lp-", "ct5p-", "ct6e-", "tpu7x-")
 """Beginnings of the machine types with TPUs. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"""
+LOCAL_SSD_GB: Final = 375
+"""Size of every local SSD. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""
 NO_LOCAL_SSD: Final = ("e2-",)
 """Beginnings of the machine types to which no local SSD can be added.
 

@@ -14,7 +14,7 @@ from functools import cache
 from pkgutil import get_data
 from typing import Final, Literal
 
-from kueue_fleet.gke.machines import MachineType
+from kueue_fleet.gke.machines import LOCAL_SSD_GB, MachineType
 
 HOURS_PER_MONTH: Final = 730
 """As Google computes a month."""
@@ -22,8 +22,6 @@ CLUSTER: Final = "cluster"
 """What the fee of a cluster is called in the table."""
 LOCAL_SSD: Final = "local-ssd"
 """What local SSDs are called in the table."""
-LOCAL_SSD_GB: Final = 375
-"""Size of one local SSD."""
 COLUMNS: Final = ("of", "regions", "onDemand", "spot", "flexStart")
 """The columns of a table."""
 

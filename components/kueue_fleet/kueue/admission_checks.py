@@ -7,7 +7,7 @@ import pulumi
 
 from kueue_fleet.fleet_file import AdmissionCheckEntry
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import ObjectComponent, declare_object, manifest_of
+from kueue_fleet.kueue.component import Component, ObjectComponent, declare_object, manifest_of
 from kueue_fleet.kueue_api import AdmissionCheckSpec, Manifest
 from kueue_fleet.kueue_api.manifests import admission_check_manifest
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
@@ -47,8 +47,10 @@ class AdmissionCheck(ObjectComponent):
         self._declare(name, manifest, opts, expect_active=self.expect_active)
 
 
-class ProvisioningRequestCheck(pulumi.ComponentResource):
+class ProvisioningRequestCheck(Component):
     """A check that asks for capacity before a job starts, with its ProvisioningRequestConfig."""
+
+    pulumi_type = "kueue-fleet:index:ProvisioningRequestCheck"
 
     config: KubernetesObject
     """The ProvisioningRequestConfig."""
@@ -70,13 +72,12 @@ class ProvisioningRequestCheck(pulumi.ComponentResource):
             raise ValueError(
                 f"admission check {spec.name}: no provisioningRequest; use AdmissionCheck for other checks"
             )
-        super().__init__("kueue-fleet:index:ProvisioningRequestCheck", name, None, opts)
-        deleted_with = opts.deleted_with if opts else None
-        self.config = declare_object(self, name, configs[0], deleted_with=deleted_with)
+        super().__init__(name, opts)
+        self.config = declare_object(self, name, configs[0])
         self.check = AdmissionCheck(
             name,
             render_admission_check(spec),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.config], deleted_with=deleted_with),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[self.config], deleted_with=self.deleted_with),
         )
         self.object_name = self.check.object_name
         self.register_outputs({"name": self.object_name})

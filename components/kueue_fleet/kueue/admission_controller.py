@@ -8,15 +8,17 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import declare_object, object_labels
+from kueue_fleet.kueue.component import Component, declare_object, object_labels
 from kueue_fleet.kueue.credentials import kubeconfig_secret
 from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.kueue_api.manifests import manifest
 from kueue_fleet.objects.controller import WORKERS_NAME
 
 
-class AdmissionController(pulumi.ComponentResource):
+class AdmissionController(Component):
     """Dispatcher, admission checks and watchdog: one Deployment, with all that it needs."""
+
+    pulumi_type = "kueue-fleet:index:AdmissionController"
 
     objects: dict[str, KubernetesObject]
     """The objects by kind; where there are several of a kind, the others by kind, namespace and name."""
@@ -40,39 +42,34 @@ class AdmissionController(pulumi.ComponentResource):
         Raises:
             ValueError: there is no Deployment among the objects, or no kubeconfig of a worker that it reaches.
         """
-        super().__init__("kueue-fleet:index:AdmissionController", name, None, opts)
+        super().__init__(name, opts)
         deployments = [made for made in objects if made["kind"] == "Deployment"]
         if len(deployments) != 1:
             raise ValueError(
                 f"AdmissionController {name}: {len(deployments)} Deployments were given; pass what render_controller "
                 "returns for the manager of a fleet with an admissionController"
             )
-        deleted_with = opts.deleted_with if opts else None
         self.objects = {}
         last: list[pulumi.Resource] = []
         for label, each in zip(object_labels(objects), objects, strict=True):
             if each["kind"] == "Deployment":
-                self.workers = self._secrets(name, each, kubeconfigs, deleted_with)
+                self.workers = self._secrets(name, each, kubeconfigs)
                 last.extend(self.workers.values())
             wanted = _with_image(each, image) if each["kind"] == "Deployment" and image is not None else each
-            made = declare_object(self, f"{name}/{label}", wanted, deleted_with=deleted_with, depends_on=last)
+            made = declare_object(self, f"{name}/{label}", wanted, depends_on=last)
             self.objects[label] = made
             last = [made]
         self.register_outputs({})
 
     def _secrets(
-        self,
-        name: str,
-        deployment: Manifest,
-        kubeconfigs: Mapping[str, pulumi.Input[str]],
-        deleted_with: pulumi.Resource | None,
+        self, name: str, deployment: Manifest, kubeconfigs: Mapping[str, pulumi.Input[str]]
     ) -> dict[str, KubernetesObject]:
         """The Secrets that the Deployment mounts; or the ConfigMap, where no kubeconfig has a token."""
         volumes: Sequence[Manifest] = deployment["spec"]["template"]["spec"]["volumes"]
         namespace, before = deployment["metadata"]["namespace"], list(self.objects.values())[-1:]
         if any(volume.get("configMap", {}).get("name") == WORKERS_NAME for volume in volumes):
             files = manifest("v1", "ConfigMap", WORKERS_NAME, namespace, data=dict(kubeconfigs))
-            made = declare_object(self, f"{name}/workers", files, deleted_with=deleted_with, depends_on=before)
+            made = declare_object(self, f"{name}/workers", files, depends_on=before)
             return dict.fromkeys(kubeconfigs, made)
         mounted = {
             source["secret"]["items"][0]["path"]: source["secret"]["name"]
@@ -84,13 +81,7 @@ class AdmissionController(pulumi.ComponentResource):
             raise ValueError(f"AdmissionController {name}: no kubeconfig of {missing[0]}; add it to kubeconfigs")
         return {
             worker: kubeconfig_secret(
-                self,
-                f"{name}/workers/{worker}",
-                secret,
-                namespace,
-                kubeconfigs[worker],
-                deleted_with=deleted_with,
-                depends_on=before,
+                self, f"{name}/workers/{worker}", secret, namespace, kubeconfigs[worker], depends_on=before
             )
             for worker, secret in mounted.items()
         }

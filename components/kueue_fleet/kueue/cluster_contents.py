@@ -15,14 +15,18 @@ from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningReque
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.applied_objects import is_kueue_object
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
-from kueue_fleet.kueue.flavors import Cohort, ResourceFlavor, Topology
-from kueue_fleet.kueue.gpu_drivers import GpuDrivers
 from kueue_fleet.kueue.install import RELEASES, GrafanaInstall, JobSetInstall, KueueInstall, OperatorInstall
-from kueue_fleet.kueue.monitoring import ManagedMonitoring
 from kueue_fleet.kueue.multikueue import MultiKueue
-from kueue_fleet.kueue.priorities import PriorityClass, WorkloadPriorityClass
-from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
-from kueue_fleet.kueue.run_duration import RunDurationPolicy
+from kueue_fleet.kueue.platform import GpuDrivers, ManagedMonitoring, RunDurationPolicy
+from kueue_fleet.kueue.queues import (
+    ClusterQueue,
+    Cohort,
+    LocalQueue,
+    PriorityClass,
+    ResourceFlavor,
+    Topology,
+    WorkloadPriorityClass,
+)
 from kueue_fleet.kueue.team import Namespaces, Team
 from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.objects import ClusterObject, objects_on

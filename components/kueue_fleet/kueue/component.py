@@ -1,7 +1,7 @@
-"""What the components for single Kubernetes objects have in common.
+"""What the components for Kubernetes objects have in common.
 
-The component with its one object, which waits until it is Active where that can be waited for, retries while Kueue's
-webhooks are not reachable, and is not deleted by itself when its whole cluster goes.
+Their objects wait until they are Active where that can be waited for, retry while Kueue's webhooks are not reachable,
+and are not deleted one by one when their whole cluster goes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,14 +24,24 @@ _TIMEOUT = "10m"
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
 
-class ObjectComponent(pulumi.ComponentResource):
+class Component(pulumi.ComponentResource):
+    """A component of objects in one cluster; subclasses say of what type."""
+
+    pulumi_type: ClassVar[str]
+    """Pulumi type of the component."""
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
+        """Register the component; of its options its objects get `deleted_with`, and inherit provider and `protect`."""
+        super().__init__(self.pulumi_type, name, None, opts)
+        self.deleted_with = opts.deleted_with if opts else None
+
+
+class ObjectComponent(Component):
     """A component that is one Kubernetes object; subclasses say which.
 
     Their `spec` is a model, the same as plain data in Kubernetes' spelling, or a whole manifest with its kind.
     """
 
-    pulumi_type: ClassVar[str]
-    """Pulumi type of the component."""
     kind: ClassVar[str]
     """Kind of the object."""
 
@@ -56,16 +66,15 @@ class ObjectComponent(pulumi.ComponentResource):
             name: Pulumi name of both.
             manifest: the object.
             depends_on: what the object needs beside what the component's options say.
-            opts: the component's options; only `deleted_with` is handed on, the provider and `protect` are inherited.
+            opts: the component's options.
             expect_active: whether creating and changing the object ends only when its condition Active is True.
             replace_on_changes: paths that Kubernetes does not let change; the object is deleted and made again.
         """
-        super().__init__(self.pulumi_type, name, None, opts)
+        super().__init__(name, opts)
         self.object = declare_object(
             self,
             name,
             manifest,
-            deleted_with=opts.deleted_with if opts else None,
             depends_on=depends_on,
             expect_active=expect_active,
             replace_on_changes=replace_on_changes,
@@ -97,29 +106,19 @@ class ModelComponent(ObjectComponent, Generic[_Spec]):
         self._declare(name, manifest, opts, replace_on_changes=self.replaced_by)
 
 
-class OrderedObjects(pulumi.ComponentResource):
+class OrderedObjects(Component):
     """A component that is several Kubernetes objects, one after the other; subclasses say of what type."""
-
-    pulumi_type: ClassVar[str]
-    """Pulumi type of the component."""
 
     objects: list[KubernetesObject]
     """The objects, in the order in which they were given."""
 
     def __init__(self, name: str, objects: Sequence[Manifest], *, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the objects, each after the one before it."""
-        super().__init__(self.pulumi_type, name, None, opts)
+        super().__init__(name, opts)
         self.objects = []
         for manifest in objects:
-            self.objects.append(
-                declare_object(
-                    self,
-                    f"{name}/{manifest['kind']}",
-                    manifest,
-                    deleted_with=opts.deleted_with if opts else None,
-                    depends_on=self.objects[-1:],
-                )
-            )
+            made = declare_object(self, f"{name}/{manifest['kind']}", manifest, depends_on=self.objects[-1:])
+            self.objects.append(made)
         self.register_outputs({})
 
 
@@ -174,11 +173,10 @@ def manifest_of(
 
 
 def declare_object(
-    parent: pulumi.ComponentResource,
+    parent: Component,
     name: str,
     manifest: Mapping[str, Any],
     *,
-    deleted_with: pulumi.Resource | None,
     depends_on: Sequence[pulumi.Resource] = (),
     expect_active: bool = False,
     wait_for: str | None = None,
@@ -201,7 +199,7 @@ def declare_object(
         pulumi.ResourceOptions(
             parent=parent,
             depends_on=list(depends_on),
-            deleted_with=deleted_with,
+            deleted_with=parent.deleted_with,
             replace_on_changes=replacing or None,
             delete_before_replace=True if replacing else None,
             ignore_changes=list(ignore_changes) or None,

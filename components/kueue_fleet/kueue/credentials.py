@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN, exec_config
 from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import OrderedObjects, declare_object, object_labels
+from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, object_labels
 from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE, manifest
 from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
@@ -44,8 +44,10 @@ def _kubeconfig(name: str, endpoint: str, ca_certificate: str | None, user: Mapp
     return render_kubeconfig(name, cluster, user, user_name="multikueue-manager")
 
 
-class WorkerAccess(pulumi.ComponentResource):
+class WorkerAccess(Component):
     """What a worker grants to the manager: ServiceAccount, ClusterRole, binding, and a token of the account."""
+
+    pulumi_type = "kueue-fleet:index:WorkerAccess"
 
     kubeconfig: pulumi.Output[str]
     """Kubeconfig of the account, JSON; secret with a token."""
@@ -71,37 +73,21 @@ class WorkerAccess(pulumi.ComponentResource):
         Raises:
             ValueError: `objects` has several Secrets for a service account's token.
         """
-        super().__init__("kueue-fleet:index:WorkerAccess", name, None, opts)
-        deleted_with = opts.deleted_with if opts else None
+        super().__init__(name, opts)
         grants = [each for each in objects if each["kind"] != "Secret"]
         secrets = [each for each in objects if each.get("type") == TOKEN_SECRET_TYPE]
         if len(secrets) > 1:
             raise ValueError(f"worker {cluster_name}: {len(secrets)} token Secrets were given; give one, or none")
         declared: list[KubernetesObject] = []
         for label, each in zip(object_labels(grants), grants, strict=True):
-            declared.append(
-                declare_object(
-                    self,
-                    f"{name}/{label}",
-                    each,
-                    deleted_with=deleted_with,
-                    depends_on=declared[-1:],
-                )
-            )
+            declared.append(declare_object(self, f"{name}/{label}", each, depends_on=declared[-1:]))
         if not secrets:
             self.kubeconfig = pulumi.Output.all(endpoint, ca_certificate).apply(
                 lambda parts: json.dumps(plugin_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
             self.register_outputs({})
             return
-        secret = declare_object(
-            self,
-            f"{name}/token",
-            secrets[0],
-            deleted_with=deleted_with,
-            depends_on=declared,
-            wait_for=_TOKEN_IS_THERE,
-        )
+        secret = declare_object(self, f"{name}/token", secrets[0], depends_on=declared, wait_for=_TOKEN_IS_THERE)
         token = secret.output("data").apply(lambda data: _token(cluster_name, data))
         self.kubeconfig = pulumi.Output.secret(
             pulumi.Output.all(endpoint, ca_certificate, token).apply(
@@ -117,28 +103,27 @@ class ClusterProfiles(OrderedObjects):
     pulumi_type = "kueue-fleet:index:ClusterProfiles"
 
 
-class KueuePlugin(pulumi.ComponentResource):
+class KueuePlugin(Component):
     """The plugin in Kueue's pods on the manager, and the Google account that they act as."""
+
+    pulumi_type = "kueue-fleet:index:KueuePlugin"
 
     def __init__(self, name: str, patches: Sequence[Manifest], *, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the patches; they are what `objects.cluster_profiles.kueue_patches` returns."""
-        super().__init__("kueue-fleet:index:KueuePlugin", name, None, opts)
-        deleted_with = opts.deleted_with if opts else None
+        super().__init__(name, opts)
         made: list[pulumi.Resource] = []
         for each in patches:
-            label = f"{name}/{each['kind']}"
-            made = [declare_object(self, label, each, deleted_with=deleted_with, depends_on=made, patch=True)]
+            made = [declare_object(self, f"{name}/{each['kind']}", each, depends_on=made, patch=True)]
         self.register_outputs({})
 
 
 def kubeconfig_secret(
-    parent: pulumi.ComponentResource,
+    parent: Component,
     name: str,
     secret: str,
     namespace: str,
     kubeconfig: pulumi.Input[str],
     *,
-    deleted_with: pulumi.Resource | None,
     depends_on: Sequence[pulumi.Resource] = (),
 ) -> KubernetesObject:
     """The Secret on the manager that holds a worker's kubeconfig.
@@ -151,7 +136,6 @@ def kubeconfig_secret(
         parent,
         name,
         manifest("v1", "Secret", secret, namespace, type="Opaque", data={KUBECONFIG_KEY: encoded}),
-        deleted_with=deleted_with,
         depends_on=depends_on,
         ignore_changes=["data"],
     )

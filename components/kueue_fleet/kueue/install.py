@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_
 from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS, Operator
 from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
-from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.kueue_api.configuration import overlay
 from kueue_fleet.kueue_api.manifests import namespace_manifest
@@ -36,7 +36,7 @@ MAX_HISTORY = 5
 _RESOURCE_TIMEOUTS = pulumi.CustomTimeouts(create="20m", update="20m", delete="20m")
 
 
-class _Installation(pulumi.ComponentResource):
+class _Installation(Component):
     """A namespace and a Helm release in it."""
 
     namespace: str
@@ -49,16 +49,13 @@ class _Installation(pulumi.ComponentResource):
     def _install(
         self,
         name: str,
+        spec: KueueInstallation | JobSetInstallation | Operator | Grafana,
         *,
         release_name: str,
         chart_name: str,
-        chart: str,
-        version: str | None,
         repository: str | None = None,
-        namespace: str,
         values: "pulumi.Input[Mapping[str, Any]]",
         protect: bool,
-        opts: pulumi.ResourceOptions | None,
         take_ownership: bool = False,
         before: Sequence[pulumi.Resource] = (),
     ) -> None:
@@ -66,19 +63,16 @@ class _Installation(pulumi.ComponentResource):
 
         Raises ValueError where the stack's config names no such chart.
         """
-        deleted_with = opts.deleted_with if opts else None
-        self.namespace = namespace
-        self.namespace_object = declare_object(
-            self, f"{name}-namespace", namespace_manifest(namespace), deleted_with=deleted_with
-        )
+        self.namespace = spec.namespace
+        self.namespace_object = declare_object(self, f"{name}-namespace", namespace_manifest(spec.namespace))
         replaced = _charts_of_stack().get(chart_name)
         self.release = HelmRelease(
             name,
             {
                 "name": release_name,
-                "namespace": namespace,
-                "chart": replaced or chart,
-                **({"version": version} if version else {}),
+                "namespace": spec.namespace,
+                "chart": replaced or spec.chart,
+                **({"version": spec.version} if spec.version else {}),
                 **({"repositoryOpts": {"repo": repository}} if repository and not replaced else {}),
                 "values": values,
                 "timeout": RELEASE_TIMEOUT_SECONDS,
@@ -91,14 +85,17 @@ class _Installation(pulumi.ComponentResource):
                 depends_on=[self.namespace_object, *before],
                 protect=protect,
                 retain_on_delete=protect,
-                deleted_with=deleted_with,
+                deleted_with=self.deleted_with,
                 custom_timeouts=_RESOURCE_TIMEOUTS,
             ),
         )
+        self.register_outputs({"namespace": self.namespace})
 
 
 class KueueInstall(_Installation):
     """Kueue on one cluster."""
+
+    pulumi_type = "kueue-fleet:index:KueueInstall"
 
     priority_class: KubernetesObject | None
     """The PriorityClass that is made for Kueue's pods, unless the spec names another one."""
@@ -123,34 +120,31 @@ class KueueInstall(_Installation):
         The stack's config `kueue-fleet:charts` may name another chart, as a rehearsal does.
         """
         spec = spec or KueueInstallation()
-        super().__init__("kueue-fleet:index:KueueInstall", name, None, opts)
+        super().__init__(name, opts)
         self.priority_class = None
         if spec.priority_class_name == KUEUE_PRIORITY_CLASS:
             self.priority_class = declare_object(
                 self,
                 f"{name}-priority",
                 kueue_priority_class(),
-                deleted_with=opts.deleted_with if opts else None,
                 replace_on_changes=["value", "preemptionPolicy"],
             )
         self._install(
             name,
+            spec,
             release_name="kueue",
             chart_name="kueue",
-            chart=spec.chart,
-            version=spec.version,
-            namespace=spec.namespace,
             values=installation_helm_values(spec) if values is None else _with_image(spec, values),
             protect=deletion_protection,
             take_ownership=take_ownership,
-            opts=opts,
             before=[self.priority_class] if self.priority_class else [],
         )
-        self.register_outputs({"namespace": self.namespace})
 
 
 class JobSetInstall(_Installation):
     """JobSet on one cluster."""
+
+    pulumi_type = "kueue-fleet:index:JobSetInstall"
 
     def __init__(
         self,
@@ -163,25 +157,23 @@ class JobSetInstall(_Installation):
     ) -> None:
         """Declare the installation; arguments as for `KueueInstall`."""
         spec = spec or JobSetInstallation()
-        super().__init__("kueue-fleet:index:JobSetInstall", name, None, opts)
+        super().__init__(name, opts)
         self._install(
             name,
+            spec,
             release_name="jobset",
             chart_name="jobSet",
-            chart=spec.chart,
-            version=spec.version,
-            namespace=spec.namespace,
             # The chart as it lies in JobSet's module asks for a moving tag.
             values={"image": {"repository": spec.image, "tag": f"v{spec.version}"}},
             protect=deletion_protection,
             take_ownership=take_ownership,
-            opts=opts,
         )
-        self.register_outputs({"namespace": self.namespace})
 
 
 class OperatorInstall(_Installation):
     """The operator of kinds of jobs on one cluster."""
+
+    pulumi_type = "kueue-fleet:index:OperatorInstall"
 
     def __init__(
         self,
@@ -194,25 +186,23 @@ class OperatorInstall(_Installation):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the installation; `operator` is its field in the fleet file, the others as for `KueueInstall`."""
-        super().__init__("kueue-fleet:index:OperatorInstall", name, None, opts)
+        super().__init__(name, opts)
         self._install(
             name,
+            spec,
             release_name=RELEASES[operator],
             chart_name=operator,
-            chart=spec.chart,
-            version=spec.version,
             repository=spec.repository,
-            namespace=spec.namespace,
             values=spec.helm_values(),
             protect=deletion_protection,
             take_ownership=take_ownership,
-            opts=opts,
         )
-        self.register_outputs({"namespace": self.namespace})
 
 
 class GrafanaInstall(_Installation):
     """Prometheus and Grafana on one cluster, which read Kueue's metrics and show the fleet's dashboard."""
+
+    pulumi_type = "kueue-fleet:index:GrafanaInstall"
 
     objects: list[KubernetesObject]
     """What they know of Kueue."""
@@ -230,29 +220,13 @@ class GrafanaInstall(_Installation):
         `objects` are what `spec.monitoring.render_grafana` renders; they are made after the chart, which has their
         CRDs. The release is not protected: its metrics can be lost.
         """
-        super().__init__("kueue-fleet:index:GrafanaInstall", name, None, opts)
-        self._install(
-            name,
-            release_name=GRAFANA_RELEASE,
-            chart_name="grafana",
-            chart=spec.chart,
-            version=spec.version,
-            namespace=spec.namespace,
-            values=grafana_helm_values(),
-            protect=False,
-            opts=opts,
-        )
+        super().__init__(name, opts)
+        values = grafana_helm_values()
+        self._install(name, spec, release_name=GRAFANA_RELEASE, chart_name="grafana", values=values, protect=False)
         self.objects = [
-            declare_object(
-                self,
-                f"{name}/{manifest['kind']}",
-                manifest,
-                deleted_with=opts.deleted_with if opts else None,
-                depends_on=[self.release],
-            )
+            declare_object(self, f"{name}/{manifest['kind']}", manifest, depends_on=[self.release])
             for manifest in objects
         ]
-        self.register_outputs({"namespace": self.namespace})
 
 
 def _with_image(

@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.kueue.admission_checks import AdmissionCheck
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.credentials import kubeconfig_secret
 from kueue_fleet.objects.cluster_profiles import profile_status, render_cluster_profile
 from kueue_fleet.objects.render import render_multikueue_check, render_multikueue_cluster, render_multikueue_config
@@ -25,8 +25,10 @@ leaves the condition as it is where a worker stays connected with other credenti
 Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/multikueuecluster.go (updateStatus)."""
 
 
-class MultiKueue(pulumi.ComponentResource):
+class MultiKueue(Component):
     """Everything on the manager that dispatches its jobs to the workers."""
+
+    pulumi_type = "kueue-fleet:index:MultiKueue"
 
     clusters: dict[str, KubernetesObject]
     """MultiKueueClusters by worker."""
@@ -53,8 +55,7 @@ class MultiKueue(pulumi.ComponentResource):
         Raises:
             ValueError: a worker of the fleet has no kubeconfig.
         """
-        super().__init__("kueue-fleet:index:MultiKueue", name, None, opts)
-        self._deleted_with = opts.deleted_with if opts else None
+        super().__init__(name, opts)
         self.clusters = {}
         for worker in spec.worker_names:
             ready = list((workers_ready or {}).get(worker, ()))
@@ -66,14 +67,13 @@ class MultiKueue(pulumi.ComponentResource):
                 self,
                 f"{name}/{group.config_name}",
                 render_multikueue_config(group),
-                deleted_with=self._deleted_with,
                 depends_on=[self.clusters[worker] for worker in group.workers],
             )
             self.configs[group.config_name] = config
             self.checks[group.check_name] = AdmissionCheck(
                 f"{name}/{group.check_name}",
                 render_multikueue_check(group),
-                opts=pulumi.ResourceOptions(parent=self, depends_on=[config], deleted_with=self._deleted_with),
+                opts=pulumi.ResourceOptions(parent=self, depends_on=[config], deleted_with=self.deleted_with),
             )
         self.register_outputs({"workers": list(self.clusters), "admissionChecks": list(self.checks)})
 
@@ -91,29 +91,12 @@ class MultiKueue(pulumi.ComponentResource):
             raise ValueError(f"MultiKueue {name}: worker {worker} has no kubeconfig; add it to kubeconfigs")
         for profile in render_cluster_profile(spec, worker):
             status = pulumi.Output.from_input(kubeconfig).apply(_profile_status)
-            secrets.append(
-                declare_object(self, f"{name}/{worker}", {**profile, "status": status}, deleted_with=self._deleted_with)
-            )
+            secrets.append(declare_object(self, f"{name}/{worker}", {**profile, "status": status}))
         if "kubeConfig" in cluster["spec"]["clusterSource"]:
             location = cluster["spec"]["clusterSource"]["kubeConfig"]["location"]
-            secrets.append(
-                kubeconfig_secret(
-                    self,
-                    f"{name}/{worker}",
-                    location,
-                    spec.kueue.namespace,
-                    kubeconfig,
-                    deleted_with=self._deleted_with,
-                )
-            )
-        return declare_object(
-            self,
-            f"{name}/{worker}",
-            cluster,
-            deleted_with=self._deleted_with,
-            depends_on=[*secrets, *ready],
-            wait_for=CONNECTED,
-        )
+            secrets.append(kubeconfig_secret(self, f"{name}/{worker}", location, spec.kueue.namespace, kubeconfig))
+        needed = [*secrets, *ready]
+        return declare_object(self, f"{name}/{worker}", cluster, depends_on=needed, wait_for=CONNECTED)
 
 
 def _profile_status(kubeconfig: str) -> dict[str, Any]:

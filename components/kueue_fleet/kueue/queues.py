@@ -1,16 +1,85 @@
-"""ClusterQueues and LocalQueues.
+"""Kueue's own objects of which each is alone: topologies, flavors, cohorts, priority classes and queues.
 
-Queues that are Active when they are done, unless they are stopped on purpose or wait for a controller that is not part
-of the fleet.
+Queues are Active when they are done, unless they are stopped on purpose or wait for a controller that is not part of
+the fleet. The order between components is the caller's, by `depends_on`: a flavor after its Topology, queues after
+both.
 """
 
 from functools import partial
 
 import pulumi
 
-from kueue_fleet.kueue.component import ObjectComponent, manifest_of
-from kueue_fleet.kueue_api import ClusterQueueSpec, LocalQueueSpec, Manifest
-from kueue_fleet.kueue_api.manifests import cluster_queue_manifest, local_queue_manifest
+from kueue_fleet.kueue.component import ModelComponent, ObjectComponent, manifest_of
+from kueue_fleet.kueue_api import (
+    ClusterQueueSpec,
+    CohortSpec,
+    LocalQueueSpec,
+    Manifest,
+    PriorityClassFields,
+    ResourceFlavorSpec,
+    TopologySpec,
+    WorkloadPriorityClassFields,
+)
+from kueue_fleet.kueue_api.manifests import (
+    cluster_queue_manifest,
+    cohort_manifest,
+    local_queue_manifest,
+    priority_class_manifest,
+    resource_flavor_manifest,
+    topology_manifest,
+    workload_priority_class_manifest,
+)
+
+
+class Topology(ModelComponent[TopologySpec]):
+    """The levels of a data centre, for topology-aware scheduling."""
+
+    # Levels are immutable, and a Topology that a flavor uses cannot be deleted, so it is not replaced by itself: the
+    # update is refused with the advice to use a new name.
+    pulumi_type = "kueue-fleet:index:Topology"
+    kind = "Topology"
+    model = TopologySpec
+    render = topology_manifest
+
+
+class ResourceFlavor(ModelComponent[ResourceFlavorSpec]):
+    """A kind of node, by its labels and taints."""
+
+    # With a topologyName, its labels, tolerations and topologyName are immutable. Kueue keeps a deleted flavor until no
+    # queue uses it, so replacing one would hang: the update is refused with the advice to use a new name.
+    pulumi_type = "kueue-fleet:index:ResourceFlavor"
+    kind = "ResourceFlavor"
+    model = ResourceFlavorSpec
+    render = resource_flavor_manifest
+
+
+class Cohort(ModelComponent[CohortSpec]):
+    """A node of the tree in which queues lend each other what they do not use."""
+
+    pulumi_type = "kueue-fleet:index:Cohort"
+    kind = "Cohort"
+    model = CohortSpec
+    render = cohort_manifest
+
+
+class PriorityClass(ModelComponent[PriorityClassFields]):
+    """Kubernetes' priority of pods."""
+
+    pulumi_type = "kueue-fleet:index:PriorityClass"
+    kind = "PriorityClass"
+    model = PriorityClassFields
+    render = priority_class_manifest
+    # Running pods keep their priority.
+    replaced_by = ("value", "preemptionPolicy")
+
+
+class WorkloadPriorityClass(ModelComponent[WorkloadPriorityClassFields]):
+    """Kueue's priority of jobs in their queue."""
+
+    pulumi_type = "kueue-fleet:index:WorkloadPriorityClass"
+    kind = "WorkloadPriorityClass"
+    model = WorkloadPriorityClassFields
+    render = workload_priority_class_manifest
 
 
 class ClusterQueue(ObjectComponent):

@@ -12,14 +12,16 @@ import pulumi
 
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import declare_object
+from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
 from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.kueue_api.manifests import manifest, namespace_manifest
 
 
-class Namespaces(pulumi.ComponentResource):
+class Namespaces(Component):
     """Namespaces that belong to no team."""
+
+    pulumi_type = "kueue-fleet:index:Namespaces"
 
     objects: dict[str, KubernetesObject]
     """The namespaces by name."""
@@ -28,19 +30,19 @@ class Namespaces(pulumi.ComponentResource):
         self, name: str, spec: Sequence[str | Manifest], *, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         """Declare one Namespace for each name, or manifest, in `spec`."""
-        super().__init__("kueue-fleet:index:Namespaces", name, None, opts)
+        super().__init__(name, opts)
         self.objects = {}
         for item in spec:
             made = namespace_manifest(item) if isinstance(item, str) else item
             namespace = made["metadata"]["name"]
-            self.objects[namespace] = declare_object(
-                self, f"{name}/{namespace}", made, deleted_with=opts.deleted_with if opts else None
-            )
+            self.objects[namespace] = declare_object(self, f"{name}/{namespace}", made)
         self.register_outputs({"names": list(self.objects)})
 
 
-class Team(pulumi.ComponentResource):
+class Team(Component):
     """A team on one cluster: its namespaces, and what it has in each of them."""
+
+    pulumi_type = "kueue-fleet:index:Team"
 
     namespaces: dict[str, KubernetesObject]
     """The team's namespaces by name."""
@@ -69,13 +71,12 @@ class Team(pulumi.ComponentResource):
         to; without, all of them are. `secrets` has what is in the Secrets that the team's entry names, by name and key;
         without it, none are made.
         """
-        super().__init__("kueue-fleet:index:Team", name, None, opts)
-        deleted_with = opts.deleted_with if opts else None
+        super().__init__(name, opts)
         self.namespaces = {}
         self.local_queues = {}
         for namespace in spec.namespace_names:
             made = namespace_manifest(namespace, spec.name, spec.pod_security)
-            place = declare_object(self, f"{name}/{namespace}", made, deleted_with=deleted_with)
+            place = declare_object(self, f"{name}/{namespace}", made)
             self.namespaces[namespace] = place
             for queue in spec.local_queues:
                 if cluster_queues is not None and queue.cluster_queue not in cluster_queues:
@@ -86,7 +87,7 @@ class Team(pulumi.ComponentResource):
                     namespace=namespace,
                     object_name=queue.name,
                     cluster_queue=(cluster_queues or {}).get(queue.cluster_queue),
-                    opts=pulumi.ResourceOptions(parent=self, depends_on=[place], deleted_with=deleted_with),
+                    opts=pulumi.ResourceOptions(parent=self, depends_on=[place], deleted_with=self.deleted_with),
                 )
         self.secrets = {}
         if secrets is not None:
@@ -96,22 +97,15 @@ class Team(pulumi.ComponentResource):
                     data = given.apply(partial(_secret_data, spec.name, secret))
                     made = manifest("v1", "Secret", secret, namespace, type="Opaque", data=data)
                     self.secrets[namespace, secret] = declare_object(
-                        self, f"{name}/{namespace}/Secret/{secret}", made, deleted_with=deleted_with, depends_on=[place]
+                        self, f"{name}/{namespace}/Secret/{secret}", made, depends_on=[place]
                     )
         self.objects = []
         for each in objects:
             metadata = each["metadata"]
             namespace = metadata.get("namespace")
             label = (namespace, each["kind"], metadata["name"]) if namespace else (each["kind"],)
-            self.objects.append(
-                declare_object(
-                    self,
-                    "/".join((name, *label)),
-                    each,
-                    deleted_with=deleted_with,
-                    depends_on=[self.namespaces[namespace]] if namespace else self.objects[-1:],
-                )
-            )
+            needed = [self.namespaces[namespace]] if namespace else self.objects[-1:]
+            self.objects.append(declare_object(self, "/".join((name, *label)), each, depends_on=needed))
         self.register_outputs({"namespaces": list(self.namespaces)})
 
 

@@ -11,14 +11,14 @@ from .cluster_queue import AdmissionScope as AdmissionScope
 from .cluster_queue import BorrowWithinCohort as BorrowWithinCohort
 from .cluster_queue import ClusterQueuePreemption as ClusterQueuePreemption
 from .cluster_queue import ClusterQueueSpec as ClusterQueueSpec
+from .cluster_queue import CohortSpec as CohortSpec
 from .cluster_queue import ConcurrentAdmissionConstraints as ConcurrentAdmissionConstraints
 from .cluster_queue import ConcurrentAdmissionMigration as ConcurrentAdmissionMigration
 from .cluster_queue import ConcurrentAdmissionPolicy as ConcurrentAdmissionPolicy
 from .cluster_queue import FlavorFungibility as FlavorFungibility
-from .cohort import CohortSpec as CohortSpec
+from .cluster_queue import LocalQueueSpec as LocalQueueSpec
 from .configuration import KueueConfiguration as KueueConfiguration
 from .duration import Duration as Duration
-from .local_queue import LocalQueueSpec as LocalQueueSpec
 from .manifests import Manifest as Manifest
 from .manifests import admission_check_manifest as admission_check_manifest
 from .manifests import cluster_queue_manifest as cluster_queue_manifest
@@ -50,7 +50,7 @@ from .quotas import ResourceQuota as ResourceQuota
 from .resource_flavor import ResourceFlavorSpec as ResourceFlavorSpec
 from .resource_flavor import Taint as Taint
 from .resource_flavor import Toleration as Toleration
+from .resource_flavor import TopologyLevel as TopologyLevel
+from .resource_flavor import TopologySpec as TopologySpec
 from .selector import LabelSelector as LabelSelector
 from .selector import LabelSelectorRequirement as LabelSelectorRequirement
-from .topology import TopologyLevel as TopologyLevel
-from .topology import TopologySpec as TopologySpec

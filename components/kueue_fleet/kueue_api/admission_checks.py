@@ -12,7 +12,7 @@ from pydantic import Field
 
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, DnsLabel, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text, syntax_of
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule, warning
 
 
 class ParametersReference(SpecModel):
@@ -84,11 +84,10 @@ class ProvisioningRequestConfigSpec(RuledModel):
         yield from self._updates()
         retry = self.retry_strategy
         if retry.backoff_base_seconds > retry.backoff_max_seconds:
-            yield Problem(
+            yield warning(
                 "retryStrategy.backoffBaseSeconds",
                 f"{retry.backoff_base_seconds} is more than backoffMaxSeconds, {retry.backoff_max_seconds}",
                 "raise backoffMaxSeconds or lower this",
-                "warning",
             )
 
     @rule
@@ -97,6 +96,4 @@ class ProvisioningRequestConfigSpec(RuledModel):
         keys = [update.key for update in updates]
         for index, key in enumerate(keys):
             if key in keys[:index]:
-                yield Problem(
-                    f"podSetUpdates.nodeSelector[{index}].key", f"{key} is listed twice", "list each key once"
-                )
+                yield listed_twice(f"podSetUpdates.nodeSelector[{index}].key", key, "key")

@@ -14,7 +14,16 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.problem import NotReadError, Problem, as_far_as_read, errors_of, item_labels, join_path, rule
+from kueue_fleet.kueue_api.problem import (
+    NotReadError,
+    Problem,
+    as_far_as_read,
+    errors_of,
+    item_labels,
+    join_path,
+    listed_twice,
+    rule,
+)
 
 DEFER_RULES = "defer_rules"
 """Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
@@ -66,8 +75,7 @@ class RuledModel(SpecModel):
         values = getattr(self, field) or ()
         for index, value in enumerate(values):
             if value in values[:index]:
-                path = f"{type(self).model_fields[field].alias or field}[{index}]"
-                yield Problem(path, f"{value} is listed twice", f"list each {noun} once")
+                yield listed_twice(f"{type(self).model_fields[field].alias or field}[{index}]", value, noun)
 
     @model_validator(mode="after")
     def _raise_own_problems(self, info: ValidationInfo) -> Self:

@@ -1,7 +1,8 @@
-"""ClusterQueue: quotas, and how jobs wait, borrow and preempt for them.
+"""ClusterQueue, with the Cohort that it may be in and the LocalQueues that lead to it.
 
-Source: kueue@v0.19.2 apis/kueue/v1beta2/{clusterqueue,fairsharing}_types.go (schema, defaults, CEL) and
-pkg/webhooks/clusterqueue_webhook.go. Not here: that the named flavors, checks and cohorts exist (`check`).
+Source: kueue@v0.19.2 apis/kueue/v1beta2/{clusterqueue,cohort,localqueue,fairsharing}_types.go (schema, defaults, CEL)
+and pkg/webhooks/{clusterqueue,cohort}_webhook.go; there is no webhook for a LocalQueue. Not here: that the named
+flavors, checks and cohorts exist (`check`).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pydantic import Field
 
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.base import DnsSubdomain, Int32, RuledModel, SpecModel, syntax_of
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule
 from kueue_fleet.kueue_api.quotas import FairSharing, LimitRules, ResourceGroup, check_resource_groups, check_totals
 from kueue_fleet.kueue_api.selector import LabelSelector
 from kueue_fleet.kueue_api.syntax import admission_check_name
@@ -195,7 +196,7 @@ class ClusterQueueSpec(RuledModel):
                         suggest.instead(flavor, known, "flavors of the queue"),
                     )
                 elif flavor in used.on_flavors[:index]:
-                    yield Problem(f"{here}[{index}]", f"{flavor} is listed twice", "list each flavor once")
+                    yield listed_twice(f"{here}[{index}]", flavor, "flavor")
 
     @rule
     def _check_concurrent_admission(self) -> Iterator[Problem]:
@@ -236,3 +237,29 @@ class ClusterQueueSpec(RuledModel):
                 f"the queue has no quota on flavor {last}",
                 suggest.instead(last, self.flavor_names, "flavors of the queue"),
             )
+
+
+class CohortSpec(RuledModel):
+    """`spec` of a Cohort: a node of the tree in which queues lend each other what they do not use."""
+
+    parent_name: DnsSubdomain | None = None
+    """The cohort above; absent: this is the root of its tree."""
+    resource_groups: Annotated[tuple[ResourceGroup, ...], Field(max_length=16)] = ()
+    """Quota of the cohort itself, shared by everything below it."""
+    fair_sharing: FairSharing = Field(default_factory=FairSharing)
+    """Weight under fair sharing."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """The rules of validateCohort. Unlike a queue, a cohort may lend more than its own nominal quota."""
+        yield from check_resource_groups(self.resource_groups, LimitRules(self, "parentName"))
+
+
+class LocalQueueSpec(RuledModel):
+    """`spec` of a LocalQueue: where a namespace's jobs enter a ClusterQueue."""
+
+    cluster_queue: DnsSubdomain
+    """The ClusterQueue behind it. Immutable."""
+    stop_policy: StopPolicy = "None"
+    """None (default); Hold: admit nothing new; HoldAndDrain: also evict what runs."""
+    fair_sharing: FairSharing | None = None
+    """Weight under admission fair sharing."""

@@ -7,6 +7,7 @@ functions directly, so YAML and Pulumi cannot differ.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_fleet.kueue_api import (
@@ -43,11 +44,24 @@ TOKEN_SECRET_TYPE: Final = "kubernetes.io/service-account-token"  # noqa: S105 -
 """Kubernetes fills a Secret of this type with a token of the account it names."""
 
 
-def manifest(api_version: str, kind: str, name: str, namespace: str | None = None, **body: Any) -> Manifest:
+def manifest(
+    api_version: str,
+    kind: str,
+    name: str,
+    namespace: str | None = None,
+    *,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **body: Any,
+) -> Manifest:
     """An object of any kind; `body` holds its top-level fields beside apiVersion, kind and metadata."""
     metadata: dict[str, Any] = {"name": name}
     if namespace is not None:
         metadata["namespace"] = namespace
+    if labels:
+        metadata["labels"] = dict(labels)
+    if annotations:
+        metadata["annotations"] = dict(annotations)
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
 
 
@@ -56,19 +70,16 @@ def namespace_manifest(name: str, team: str | None = None, pod_security: str = "
 
     In one of a team, the API server also warns of what the standard `restricted` would refuse.
     """
-    made = manifest("v1", "Namespace", name)
     labels = {POD_SECURITY_LABEL: pod_security}
     if team is not None:
         labels = {TEAM_LABEL: team, **labels, POD_SECURITY_WARNING_LABEL: "restricted"}
-    made["metadata"]["labels"] = labels
-    return made
+    return manifest("v1", "Namespace", name, labels=labels)
 
 
 def token_secret_manifest(name: str, namespace: str, account: str, **annotations: str) -> Manifest:
     """A Secret that Kubernetes fills with a token of `account`, which never expires."""
-    made = manifest("v1", "Secret", name, namespace, type=TOKEN_SECRET_TYPE)
-    made["metadata"]["annotations"] = {"kubernetes.io/service-account.name": account, **annotations}
-    return made
+    annotations = {"kubernetes.io/service-account.name": account, **annotations}
+    return manifest("v1", "Secret", name, namespace, annotations=annotations, type=TOKEN_SECRET_TYPE)
 
 
 def priority_class_manifest(name: str, fields: PriorityClassFields) -> Manifest:

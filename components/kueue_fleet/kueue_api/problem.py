@@ -45,6 +45,16 @@ class Problem:
         return replace(self, path=join_path(base, self.path))
 
 
+def warning(path: str, wrong: str, fix: str) -> Problem:
+    """A problem that is reported, and does not refuse the fleet."""
+    return Problem(path, wrong, fix, "warning")
+
+
+def listed_twice(path: str, value: str, noun: str) -> Problem:
+    """The problem of a value that a list has before; `noun` is what messages call one."""
+    return Problem(path, f"{value} is listed twice", f"list each {noun} once")
+
+
 class SpecError(ValueError):
     """A fleet, or an object of it, that cannot be used; `problems` holds all of them, in file order."""
 

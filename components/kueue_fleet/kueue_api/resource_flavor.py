@@ -1,6 +1,6 @@
-"""ResourceFlavor: a kind of node, by its labels and taints.
+"""ResourceFlavor: a kind of node, by its labels and taints; and Topology, the levels of the data centre that it is in.
 
-Source: kueue@v0.19.2 apis/kueue/v1beta2/resourceflavor_types.go (schema, CEL),
+Source: kueue@v0.19.2 apis/kueue/v1beta2/{resourceflavor,topology}_types.go (schema, CEL),
 pkg/webhooks/{resourceflavor,workload}_webhook.go (validateNodeTaints, validateTolerations).
 """
 
@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kueue_fleet.kueue_api.base import DnsSubdomain, LabelKey, LabelValue, RuledModel, SpecModel, Text, Whole
-from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
+from kueue_fleet.kueue_api.problem import Problem, listed_twice
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 """What a taint does to pods that do not tolerate it."""
@@ -85,4 +86,29 @@ class ResourceFlavorSpec(RuledModel):
                     f"nodeTaints[{index}]",
                     f"{taint.key} with effect {taint.effect} is already at nodeTaints[{first}]",
                     "list each pair of key and effect once",
+                )
+
+
+class TopologyLevel(SpecModel):
+    """One level."""
+
+    node_label: LabelKey
+    """The node label whose value names the domain at this level."""
+
+
+class TopologySpec(RuledModel):
+    """`spec` of a Topology: the levels of a data centre, from the widest to the node."""
+
+    levels: Annotated[tuple[TopologyLevel, ...], Field(min_length=1, max_length=16)]
+    """From the widest to the narrowest. Immutable."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """CEL: labels unique; the host name, if any, last."""
+        labels = [level.node_label for level in self.levels]
+        for index, label in enumerate(labels):
+            if label in labels[:index]:
+                yield listed_twice(f"levels[{index}].nodeLabel", label, "label")
+            elif label == HOSTNAME_LABEL and index != len(labels) - 1:
+                yield Problem(
+                    f"levels[{index}].nodeLabel", f"{label} can only be the lowest level", "move it to the end"
                 )

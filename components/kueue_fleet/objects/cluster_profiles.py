@@ -59,9 +59,8 @@ def render_cluster_profile(fleet: FleetSpec, worker: str) -> list[Manifest]:
     if profile_credentials(fleet) is None:
         return []
     spec = {"displayName": worker, "clusterManager": {"name": ACCESS_PROVIDER}}
-    made = manifest(PROFILE_API, "ClusterProfile", worker, fleet.kueue.namespace, spec=spec)
-    made["metadata"]["labels"] = {"x-k8s.io/cluster-manager": ACCESS_PROVIDER}
-    return [made]
+    labels = {"x-k8s.io/cluster-manager": ACCESS_PROVIDER}
+    return [manifest(PROFILE_API, "ClusterProfile", worker, fleet.kueue.namespace, labels=labels, spec=spec)]
 
 
 def profile_status(cluster: dict[str, Any]) -> dict[str, Any]:
@@ -77,12 +76,14 @@ def kueue_patches(fleet: FleetSpec) -> list[Manifest]:
     account = manager_account(fleet, ACCOUNT_NAME)
     if account is None:
         return []
-    served = manifest("v1", "ServiceAccount", KUEUE_SERVICE_ACCOUNT, account.namespace)
-    served["metadata"]["annotations"] = {WORKLOAD_IDENTITY_ANNOTATION: account.address}
+    acts_as = {WORKLOAD_IDENTITY_ANNOTATION: account.address}
     manager = {"name": "manager", "volumeMounts": [plugin_mount(PLUGIN_FOLDER)]}
     pod = {"initContainers": plugin_containers(fleet), "containers": [manager], "volumes": plugin_volumes(fleet)}
     spec = {"template": {"spec": pod}}
-    return [served, manifest("apps/v1", "Deployment", KUEUE_SERVICE_ACCOUNT, account.namespace, spec=spec)]
+    return [
+        manifest("v1", "ServiceAccount", KUEUE_SERVICE_ACCOUNT, account.namespace, annotations=acts_as),
+        manifest("apps/v1", "Deployment", KUEUE_SERVICE_ACCOUNT, account.namespace, spec=spec),
+    ]
 
 
 def plugin_containers(fleet: FleetSpec) -> list[dict[str, Any]]:

@@ -187,11 +187,9 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
 
 
 def _service_account(fleet: FleetSpec, namespace: str) -> Manifest:
-    made = manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace)
     account = manager_account(fleet, CONTROLLER_NAME)
-    if account is not None:
-        made["metadata"]["annotations"] = {WORKLOAD_IDENTITY_ANNOTATION: account.address}
-    return made
+    acts_as = {WORKLOAD_IDENTITY_ANNOTATION: account.address} if account is not None else {}
+    return manifest("v1", "ServiceAccount", CONTROLLER_NAME, namespace, annotations=acts_as)
 
 
 def _network_policy(namespace: str, fleet: FleetSpec) -> Manifest:

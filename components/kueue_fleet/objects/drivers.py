@@ -66,19 +66,12 @@ def render_driver_installer(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         "containers": [{"name": "pause", "image": PAUSE_IMAGE}],
     }
     labels = {"k8s-app": NAME}
-    made = manifest(
-        "apps/v1",
-        "DaemonSet",
-        NAME,
-        "kube-system",
-        spec={
-            "selector": {"matchLabels": dict(labels)},
-            "updateStrategy": {"type": "RollingUpdate"},
-            "template": {"metadata": {"labels": {"name": NAME, **labels}}, "spec": pod},
-        },
-    )
-    made["metadata"]["labels"] = dict(labels)
-    return [made]
+    spec = {
+        "selector": {"matchLabels": dict(labels)},
+        "updateStrategy": {"type": "RollingUpdate"},
+        "template": {"metadata": {"labels": {"name": NAME, **labels}}, "spec": pod},
+    }
+    return [manifest("apps/v1", "DaemonSet", NAME, "kube-system", labels=labels, spec=spec)]
 
 
 def _installer() -> dict[str, Any]:

@@ -71,12 +71,14 @@ def namespace_grants(
     ]
 
 
-def role_grant(name: str, namespace: str, rules: Sequence[dict[str, Any]], subject: dict[str, str]) -> list[Manifest]:
+def role_grant(name: str, namespace: str, rules: Sequence[dict[str, Any]], *subjects: dict[str, str]) -> list[Manifest]:
     """The rules in one namespace: a Role and its RoleBinding, both called `name`."""
     role_ref = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": name}
     return [
         manifest(RBAC_API, "Role", name, namespace, rules=list(rules)),
-        manifest(RBAC_API, "RoleBinding", name, namespace, roleRef=role_ref, subjects=[dict(subject)]),
+        manifest(
+            RBAC_API, "RoleBinding", name, namespace, roleRef=role_ref, subjects=[dict(each) for each in subjects]
+        ),
     ]
 
 

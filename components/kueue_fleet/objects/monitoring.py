@@ -16,7 +16,7 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
 from kueue_fleet.kueue_api.manifests import Manifest, manifest, token_secret_manifest
 from kueue_fleet.objects.dashboards import grafana_dashboard
-from kueue_fleet.objects.grants import RBAC_API, RBAC_GROUP
+from kueue_fleet.objects.grants import RBAC_API, RBAC_GROUP, role_grant, service_account_subject
 
 READER_ROLE: Final = "kueue-metrics-reader"
 """ClusterRole of Kueue's chart; the account, its token and what belongs to them have the same name."""
@@ -56,15 +56,7 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         manifest("v1", "ServiceAccount", READER_ROLE, namespace),
         _may_read_metrics(READER_ROLE, READER_ROLE, namespace),
         secret,
-        manifest(RBAC_API, "Role", READER_ROLE, namespace, rules=[readable]),
-        manifest(
-            RBAC_API,
-            "RoleBinding",
-            READER_ROLE,
-            namespace,
-            roleRef={"apiGroup": RBAC_GROUP, "kind": "Role", "name": READER_ROLE},
-            subjects=[{"kind": "ServiceAccount", "name": "collector", "namespace": collectors}],
-        ),
+        *role_grant(READER_ROLE, namespace, [readable], service_account_subject("collector", collectors)),
         manifest(
             POD_MONITORING_API,
             "PodMonitoring",
@@ -82,10 +74,7 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
         return []
     controller = fleet.admission_controller is not None
     dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller)
-    board = manifest(
-        "v1", "ConfigMap", DASHBOARD_NAME, settings.namespace, data={"kueue-fleet.json": json.dumps(dashboard)}
-    )
-    board["metadata"]["labels"] = {DASHBOARD_LABEL: "1"}
+    data, labels = {"kueue-fleet.json": json.dumps(dashboard)}, {DASHBOARD_LABEL: "1"}
     endpoint = {
         "port": "https",
         "path": "/metrics",
@@ -95,7 +84,7 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
         "tlsConfig": {"insecureSkipVerify": True},
     }
     return [
-        board,
+        manifest("v1", "ConfigMap", DASHBOARD_NAME, settings.namespace, labels=labels, data=data),
         _may_read_metrics("kueue-metrics-prometheus", f"{GRAFANA_RELEASE}-prometheus", settings.namespace),
         manifest(
             SERVICE_MONITOR_API,
@@ -140,5 +129,5 @@ def _may_read_metrics(name: str, account: str, namespace: str) -> Manifest:
         "ClusterRoleBinding",
         name,
         roleRef={"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": READER_ROLE},
-        subjects=[{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+        subjects=[service_account_subject(account, namespace)],
     )

@@ -11,17 +11,17 @@ provreq.kueue.x-k8s.io/ become parameters).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_fleet.kueue_api.manifests import Manifest
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
+from kueue_fleet.objects.policies import denying_policy
 
 NAME: Final = "kueue-fleet-run-duration"
 """Of the ValidatingAdmissionPolicy and its binding."""
-_API: Final = "admissionregistration.k8s.io/v1"
 _JOB_KINDS: Final = (
     ("batch", "v1", ("jobs",)),
     ("jobset.x-k8s.io", "*", ("jobsets",)),
@@ -45,38 +45,11 @@ def render_run_duration_policy(fleet: FleetSpec, cluster: str) -> list[Manifest]
     value = f"object.metadata.annotations['{RUN_DURATION_ANNOTATION}']"
     most = FLEX_START_MAX_SECONDS
     advice = f"DWS grants 1 to {most} seconds, which is seven days; write less, or cut the job into shorter ones"
-    policy: dict[str, Any] = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {
-            "matchPolicy": "Equivalent",
-            "resourceRules": [
-                {
-                    "apiGroups": [group],
-                    "apiVersions": [version],
-                    "operations": ["CREATE", "UPDATE"],
-                    "resources": list(kinds),
-                }
-                for group, version, kinds in _JOB_KINDS
-            ],
-        },
-        "matchConditions": [
-            {
-                "name": "asks-for-a-run-duration",
-                "expression": "has(object.metadata.annotations) && "
-                f"'{RUN_DURATION_ANNOTATION}' in object.metadata.annotations",
-            }
-        ],
-        "validations": [
-            {
-                "expression": f"{value}.matches('^[0-9]{{1,6}}$') && int({value}) >= 1 && int({value}) <= {most}",
-                "messageExpression": f"'metadata.annotations[{RUN_DURATION_ANNOTATION}]: ' + {value} + ': {advice}'",
-                "message": f"metadata.annotations[{RUN_DURATION_ANNOTATION}]: {advice}",
-                "reason": "Invalid",
-            }
-        ],
+    asks = f"has(object.metadata.annotations) && '{RUN_DURATION_ANNOTATION}' in object.metadata.annotations"
+    validation = {
+        "expression": f"{value}.matches('^[0-9]{{1,6}}$') && int({value}) >= 1 && int({value}) <= {most}",
+        "messageExpression": f"'metadata.annotations[{RUN_DURATION_ANNOTATION}]: ' + {value} + ': {advice}'",
+        "message": f"metadata.annotations[{RUN_DURATION_ANNOTATION}]: {advice}",
+        "reason": "Invalid",
     }
-    binding = {"policyName": NAME, "validationActions": ["Deny"]}
-    return [
-        manifest(_API, "ValidatingAdmissionPolicy", NAME, spec=policy),
-        manifest(_API, "ValidatingAdmissionPolicyBinding", NAME, spec=binding),
-    ]
+    return denying_policy(NAME, _JOB_KINDS, ("asks-for-a-run-duration", asks), [validation])

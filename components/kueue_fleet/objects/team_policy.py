@@ -1,7 +1,7 @@
 """A job of a team that goes past the team's queues, priorities or regions is refused when it is submitted.
 
 A ValidatingAdmissionPolicy with its binding where members submit, on the manager or the standalone cluster; else
-nothing. The API server checks it by itself; nothing of ours has to run. On a worker only the manager's Kueue submits,
+nothing. On a worker only the manager's Kueue submits,
 which copies what was checked here. Each team has a policy of its own, so that a team that comes or goes changes nothing
 for the others.
 
@@ -16,19 +16,19 @@ pkg/controller/jobframework/reconciler.go (FindAncestorJobManagedByKueue).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from kueue_fleet.fleet_file.model.entries import PriorityClassEntry, WorkloadPriorityClassEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.kueue_api.job_kinds import KINDS, enabled_kinds
-from kueue_fleet.kueue_api.manifests import TEAM_LABEL, Manifest, manifest
+from kueue_fleet.kueue_api.manifests import TEAM_LABEL, Manifest
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, QUEUE_LABEL, REGIONS_LABEL
-from kueue_fleet.objects.team_classes import allowed_priority_classes
+from kueue_fleet.objects.policies import denying_policy
 
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 """On a job: its WorkloadPriorityClass."""
-_API: Final = "admissionregistration.k8s.io/v1"
 _USER: Final = "request.userInfo.username"
 _GATE: Final = "kueue.x-k8s.io/admission"
 _NEW: Final = "request.operation == 'CREATE'"
@@ -43,7 +43,6 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
     """The policy and its binding on `cluster`, if members submit there. Raises KeyError for an unknown cluster."""
     if fleet.cluster(cluster).role == "worker":
         return []
-    name = team_policy_name(team.name)
     kinds = enabled_kinds(kueue_configuration(fleet, cluster))
     by_controller = _by_controller(team)
     classes = allowed_priority_classes(fleet, team)
@@ -66,30 +65,15 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
     if fleet.cluster(cluster).role == "manager":
         variables["managedBy"] = _by_kind({kind.kind: kind.managed_by for kind in kinds}, _text(MULTIKUEUE_CONTROLLER))
         rules.append(_managed_by())
-    policy: dict[str, Any] = {
-        "failurePolicy": "Fail",
-        "matchConstraints": {
-            "matchPolicy": "Equivalent",
-            "namespaceSelector": {"matchLabels": {TEAM_LABEL: team.name}},
-            "resourceRules": [
-                {
-                    "apiGroups": [group],
-                    "apiVersions": ["*"],
-                    "operations": ["CREATE", "UPDATE"],
-                    "resources": [kind.plural for kind in kinds if kind.group == group],
-                }
-                for group in dict.fromkeys(kind.group for kind in kinds)
-            ],
-        },
-        "matchConditions": [{"name": "no-update-by-a-controller", "expression": f"{_NEW} || !({by_controller})"}],
-        "variables": [{"name": key, "expression": expression} for key, expression in variables.items()],
-        "validations": rules,
-    }
-    binding = {"policyName": name, "validationActions": ["Deny"]}
-    return [
-        manifest(_API, "ValidatingAdmissionPolicy", name, spec=policy),
-        manifest(_API, "ValidatingAdmissionPolicyBinding", name, spec=binding),
-    ]
+    groups = dict.fromkeys(kind.group for kind in kinds)
+    return denying_policy(
+        team_policy_name(team.name),
+        [(group, "*", [kind.plural for kind in kinds if kind.group == group]) for group in groups],
+        ("no-update-by-a-controller", f"{_NEW} || !({by_controller})"),
+        rules,
+        selector={"matchLabels": {TEAM_LABEL: team.name}},
+        variables=variables,
+    )
 
 
 def _by_controller(team: TeamEntry) -> str:
@@ -252,3 +236,26 @@ def _list(items: Iterable[str]) -> str:
 def _text(value: str) -> str:
     """A name as a literal of CEL; names have neither quotes nor backslashes."""
     return f"'{value}'"
+
+
+_DEFAULT_CLASS: Final = "default"
+"""The WorkloadPriorityClass that Kueue gives to jobs that name none, where its gate WorkloadPriorityClassDefaulting is
+on (kueue@v0.19.2 pkg/controller/constants)."""
+
+
+def allowed_priority_classes(fleet: FleetSpec, team: TeamEntry) -> tuple[str, ...]:
+    """The classes that jobs of `team` may name: what its entry says, else all but the highest of each kind.
+
+    A kind whose classes all have one value has no highest. What jobs get that name no class is always among them.
+    """
+    given = [item.name for item in fleet.priority_classes if item.global_default]
+    given += [item.name for item in fleet.workload_priority_classes if item.name == _DEFAULT_CLASS]
+    named = team.priority_classes
+    if named is None:
+        named = (*_all_but_the_highest(fleet.workload_priority_classes), *_all_but_the_highest(fleet.priority_classes))
+    return tuple(dict.fromkeys((*named, *given)))
+
+
+def _all_but_the_highest(classes: Sequence[PriorityClassEntry] | Sequence[WorkloadPriorityClassEntry]) -> list[str]:
+    values = {item.value for item in classes}
+    return [item.name for item in classes if len(values) == 1 or item.value < max(values)]

@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry, TeamLimitRange
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.job_kinds import KINDS, JobKind, enabled_kinds
 from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL, Manifest, manifest
-from kueue_fleet.objects.grants import RBAC_API, RBAC_GROUP
+from kueue_fleet.objects.grants import RBAC_GROUP, role_grant
 from kueue_fleet.objects.team_policy import render_team_policy
 
 MEMBERS_ROLE: Final = "kueue-fleet-members"
@@ -52,11 +52,9 @@ def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list
 def _service_account(fleet: FleetSpec, team: TeamEntry, namespace: str) -> list[Manifest]:
     if team.service_account_name is None:
         return []
-    made = manifest("v1", "ServiceAccount", team.service_account_name, namespace)
     address = team_account_address(fleet, team)
-    if address is not None:
-        made["metadata"]["annotations"] = {WORKLOAD_IDENTITY_ANNOTATION: address}
-    return [made]
+    acts_as = {WORKLOAD_IDENTITY_ANNOTATION: address} if address is not None else {}
+    return [manifest("v1", "ServiceAccount", team.service_account_name, namespace, annotations=acts_as)]
 
 
 def _access(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> list[Manifest]:
@@ -66,13 +64,9 @@ def _access(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> 
     for member in team.members:
         kind, _, name = member.partition(":")
         subjects.append({"apiGroup": RBAC_GROUP, "kind": _SUBJECTS[kind], "name": name})
-    role_ref = {"apiGroup": RBAC_GROUP, "kind": "Role", "name": MEMBERS_ROLE}
     kinds = enabled_kinds(kueue_configuration(fleet, cluster))
     rules = member_rules(kinds, submits=fleet.cluster(cluster).role != "worker")
-    return [
-        manifest(RBAC_API, "Role", MEMBERS_ROLE, namespace, rules=rules),
-        manifest(RBAC_API, "RoleBinding", MEMBERS_ROLE, namespace, roleRef=role_ref, subjects=subjects),
-    ]
+    return role_grant(MEMBERS_ROLE, namespace, rules, *subjects)
 
 
 def member_rules(kinds: Iterable[JobKind], *, submits: bool) -> list[dict[str, Any]]:

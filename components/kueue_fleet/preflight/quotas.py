@@ -30,8 +30,7 @@ from kueue_fleet.gke.labels import (
     SPOT,
     accelerator_of,
 )
-from kueue_fleet.gke.machines import MachineType, machine_type
-from kueue_fleet.gke.prices import LOCAL_SSD_GB
+from kueue_fleet.gke.machines import LOCAL_SSD_GB, MachineType, machine_type
 
 GPU_FAMILY_METRIC: Final = "GPUS_PER_GPU_FAMILY"
 """The metric of kinds of GPU that have none of their own."""

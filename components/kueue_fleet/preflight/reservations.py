@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kueue_fleet.fleet_file.in_words import listed
-from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.problem import Problem, warning
 from kueue_fleet.preflight.facts import Reservation
 from kueue_fleet.preflight.needs import ReservationNeed
 
@@ -59,7 +59,7 @@ def _machines(need: ReservationNeed, there: Reservation) -> Iterator[Problem]:
         yield Problem(need.path, wrong, f"write the same GPUs in {need.path}")
     if need.own and there.machines != need.machines:
         wrong = f"it has {there.machines} machines in {there.zone}, not {need.machines}"
-        yield Problem(need.path, wrong, f"`pulumi up` changes that; or write {there.machines}", "warning")
+        yield warning(need.path, wrong, f"`pulumi up` changes that; or write {there.machines}")
 
 
 def _use(need: ReservationNeed, there: Reservation, project_number: str) -> Iterator[Problem]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from kueue_fleet.kueue_api.quantity import Quantity
-from kueue_fleet.status.model import Manifest
+from kueue_fleet.status.conditions import Manifest
 
 
 def accelerators_held(workload: Manifest, resource: str) -> int:

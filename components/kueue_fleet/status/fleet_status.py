@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.spending import BudgetUse
-from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
+from kueue_fleet.status.conditions import Manifest, condition, dominant_reasons, is_true
 from kueue_fleet.status.model import (
     CalendarStatus,
     ClusterObjects,
     ClusterStatus,
     FleetStatus,
-    Manifest,
     PendingWorkload,
     QueueStatus,
     RequestStatus,

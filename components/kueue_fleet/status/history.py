@@ -17,8 +17,8 @@ from kueue_fleet.fleet_file.spending import BudgetUse, Held, Period, Spending, b
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import Prices
 from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held, assignments
-from kueue_fleet.status.conditions import condition, is_true
-from kueue_fleet.status.model import ClusterObjects, Manifest, TeamWeek
+from kueue_fleet.status.conditions import Manifest, condition, is_true
+from kueue_fleet.status.model import ClusterObjects, TeamWeek
 
 Clusters = Mapping[str, ClusterObjects]
 """What was listed, by cluster."""

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
-from kueue_fleet.status.model import Manifest
+from kueue_fleet.status.conditions import Manifest, condition, dominant_reasons, is_true
 
 WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
 """Annotation of a pod with the name of its Workload (kueue@v0.19.2 pkg/controller/jobframework/reconciler.go)."""

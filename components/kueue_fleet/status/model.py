@@ -8,9 +8,7 @@ from datetime import date
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.spending import BudgetUse
-
-Manifest = Mapping[str, Any]
-"""An object of Kubernetes as plain data."""
+from kueue_fleet.status.conditions import Manifest
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held, reserved
-from kueue_fleet.status.conditions import is_true
-from kueue_fleet.status.model import ClusterObjects, Manifest, TeamUse
+from kueue_fleet.status.conditions import Manifest, is_true
+from kueue_fleet.status.model import ClusterObjects, TeamUse
 
 
 def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterator[TeamUse]:

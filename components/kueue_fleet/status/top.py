@@ -8,9 +8,9 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, NODE_POOL
 from kueue_fleet.status.accelerators import accelerators_asked, amount_of, reserved
-from kueue_fleet.status.conditions import is_true
+from kueue_fleet.status.conditions import Manifest, is_true
 from kueue_fleet.status.history import Clusters
-from kueue_fleet.status.model import ClusterObjects, FlavorTop, Manifest, QueueTop
+from kueue_fleet.status.model import ClusterObjects, FlavorTop, QueueTop
 
 
 def queue_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[QueueTop]:

@@ -67,7 +67,7 @@ CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
         date(2026, 12, 1),
         [
             "nodePools[calendar].capacity.duration: reservation december ends on 2026-12-15, in 14 days: Google "
-            "removes its nodes then, and the pods of jobs that still run end; keep longer jobs out with an "
+            "removes its nodes then, and the pods of jobs that still run fail; keep longer jobs out with an "
             "admission check of admissionController that has calendar, or with stopPolicy Hold on its queues"
         ],
     ),
@@ -86,7 +86,7 @@ CALENDAR: dict[str, tuple[dict[str, Any], date, list[str]]] = {
         date(2026, 12, 5),
         [
             "nodePools[calendar].capacity.duration: reservation december ends on 2026-12-15, in 10 days: Google "
-            "removes its nodes then, and the pods of jobs that still run end; keep longer jobs out with an "
+            "removes its nodes then, and the pods of jobs that still run fail; keep longer jobs out with an "
             "admission check of admissionController that has calendar, or with stopPolicy Hold on its queues"
         ],
     ),

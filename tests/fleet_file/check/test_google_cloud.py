@@ -9,7 +9,7 @@ from tests.fleet_file.builders import changed, fleet_data, problems
 from tests.fleet_file.pool_builders import pools_data
 
 from kueue_fleet.fleet_file.check.google_cloud import GKE_LABELS, MOST_LABELS, OWN_LABELS
-from kueue_fleet.fleet_file.model.digests import with_digest
+from kueue_fleet.fleet_file.model.gcp_names import with_digest
 
 LONG = "a" * 51
 ROOM = MOST_LABELS - len(OWN_LABELS)

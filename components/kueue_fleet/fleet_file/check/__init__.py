@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_fleet.fleet_file.check.accounts import check_accounts
 from kueue_fleet.fleet_file.check.clusters import check_clusters
 from kueue_fleet.fleet_file.check.cohorts import check_cohorts
 from kueue_fleet.fleet_file.check.dispatch import check_dispatch
@@ -24,14 +23,13 @@ from kueue_fleet.fleet_file.check.networks import check_network
 from kueue_fleet.fleet_file.check.node_pools import check_pools
 from kueue_fleet.fleet_file.check.pool_quotas import check_pool_quotas
 from kueue_fleet.fleet_file.check.priorities import check_priorities
-from kueue_fleet.fleet_file.check.queued_pools import check_queued_pools
+from kueue_fleet.fleet_file.check.queued_pools import check_queued_pools, check_waiting_copies
 from kueue_fleet.fleet_file.check.queues import check_queues
 from kueue_fleet.fleet_file.check.quota_amounts import check_manager_quotas
 from kueue_fleet.fleet_file.check.reservations import check_reservations
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.check.settings import check_settings
-from kueue_fleet.fleet_file.check.teams import check_teams
-from kueue_fleet.fleet_file.check.waiting_copies import check_waiting_copies
+from kueue_fleet.fleet_file.check.teams import check_accounts, check_teams
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.kueue_api.base import SpecModel, problems_in
 from kueue_fleet.kueue_api.problem import Problem, as_far_as_read

@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file.worker_tokens import token_credentials
 from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 MAX_WORKERS = 100
 """The largest fleet that `make bench` measures; a queue is on at most MOST_CLUSTERS of the workers."""
@@ -79,9 +79,7 @@ def _roles(scope: Scope) -> Iterator[Problem]:
             "clusters", f"there are {len(workers)} workers; a fleet has at most {MAX_WORKERS}", "split the fleet in two"
         )
     if managers and not workers and not standalone:
-        yield Problem(
-            "clusters", "there is a manager but no worker, so no job can run", "add clusters of role worker", "warning"
-        )
+        yield warning("clusters", "there is a manager but no worker, so no job can run", "add clusters of role worker")
 
 
 @rule
@@ -129,11 +127,10 @@ def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
 @rule
 def _is_listed(cluster: ClusterEntry, listed: Sequence[str] | None) -> Iterator[Problem]:
     if listed is not None and cluster.role == "worker" and cluster.name not in listed:
-        yield Problem(
+        yield warning(
             "multiKueue.workers",
             f"{cluster.name} is a worker, but not listed, so it gets no jobs from the manager",
             f"add {cluster.name}, or drain it (docs/tasks/drain-a-worker.md) and remove the cluster",
-            "warning",
         )
 
 

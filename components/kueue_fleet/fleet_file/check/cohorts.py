@@ -12,7 +12,7 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.cohort_tree import cycles
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_cohorts(scope: Scope) -> Iterator[Problem]:
@@ -57,11 +57,10 @@ def _parent(scope: Scope, entry: CohortEntry | ClusterQueueEntry, field: str, al
     if name is None or name in names or not names:
         return
     near = suggest.nearest(name, names)
-    yield Problem(
+    yield warning(
         f"{scope.path(entry)}.{alias}",
         f"no entry of cohorts declares {name}, so it is a cohort without quota, limits or parent",
         f"did you mean {near}?" if near else f"add {name} to cohorts if it should have any",
-        "warning",
     )
 
 
@@ -80,11 +79,10 @@ def _unused(scope: Scope) -> Iterator[Problem]:
     children = {cohort.parent_name for cohort in fleet.cohorts}
     for cohort in fleet.cohorts:
         if cohort.name not in members and cohort.name not in children:
-            yield Problem(
+            yield warning(
                 scope.path(cohort),
                 "no queue and no cohort is in this cohort",
                 "name it as cohortName of a queue, or remove it",
-                "warning",
             )
 
 
@@ -102,9 +100,8 @@ def _alone(scope: Scope) -> Iterator[Problem]:
             declared.resource_groups or declared.parent_name or declared.name in children
         )
         if name is not None and len(members[name]) == 1 and name not in children and not shares:
-            yield Problem(
+            yield warning(
                 f"{scope.path(queue)}.cohortName",
                 f"{queue.name} is alone in cohort {name}, so there is no queue to borrow from",
                 "put another queue in it, or remove cohortName",
-                "warning",
             )

@@ -14,7 +14,7 @@ from typing import Final
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import token_credentials
-from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.problem import Problem, warning
 
 WARNING_DAYS: Final = 14
 """How many days before `rotateBy`, or before a calendar reservation ends, a warning begins."""
@@ -36,44 +36,39 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
             path = f"{base}.perCluster[{cluster}].capacity" if cluster in pool.per_cluster else f"{base}.capacity"
             start, end = capacity.start.date(), capacity.end.date()
             if end < today:
-                yield Problem(
+                yield warning(
                     f"{path}.duration",
                     f"reservation {capacity.reservation} ended on {end}, and its nodes with it",
                     "remove the pool and its flavor",
-                    "warning",
                 )
             elif start <= today and capacity.active is False:
-                yield Problem(
+                yield warning(
                     f"{path}.active",
                     f"false, but reservation {capacity.reservation} began on {start}, so nodes that are paid for wait",
                     "remove it, and run pulumi up once the reservation is there",
-                    "warning",
                 )
             elif capacity.active and today < start:
-                yield Problem(
+                yield warning(
                     f"{path}.active",
                     f"true, but reservation {capacity.reservation} begins on {start}",
                     "remove it, and run pulumi up once it has begun",
-                    "warning",
                 )
             elif start <= today and (end - today).days <= WARNING_DAYS:
-                yield Problem(
+                yield warning(
                     f"{path}.duration",
                     f"reservation {capacity.reservation} ends on {end}, in {(end - today).days} days: Google removes "
-                    "its nodes then, and the pods of jobs that still run end",
+                    "its nodes then, and the pods of jobs that still run fail",
                     "keep longer jobs out with an admission check of admissionController that has calendar, or with "
                     "stopPolicy Hold on its queues",
-                    "warning",
                 )
             if cluster not in pool.per_cluster:
                 break
     for entry in fleet.future_reservations:
         if entry.planning_status == "DRAFT" and entry.start.date() <= today:
-            yield Problem(
+            yield warning(
                 f"futureReservations[{entry.name}].start",
                 f"{entry.start.date()} is not in the future, and nothing was asked of Google yet",
                 "write a later start, or remove it",
-                "warning",
             )
 
 
@@ -81,11 +76,10 @@ def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     for cluster in fleet.clusters:
         for exclusion in cluster.maintenance.exclusions if cluster.maintenance is not None else ():
             if exclusion.end is not None and exclusion.end.date() < today:
-                yield Problem(
+                yield warning(
                     f"clusters[{cluster.name}].maintenance.exclusions[{exclusion.name}]",
                     f"ended on {exclusion.end.date()}",
                     "remove it",
-                    "warning",
                 )
 
 
@@ -98,9 +92,8 @@ def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
         return
     due = f"in {days} days" if days > 1 else "tomorrow" if days == 1 else "today"
     passed = "was 1 day ago" if days == -1 else f"was {-days} days ago"
-    yield Problem(
+    yield warning(
         "multiKueue.credentials.rotateBy",
         f"{credentials.rotate_by} is {due}" if days >= 0 else f"{credentials.rotate_by} {passed}",
         "run kueue-fleet rotate and write a later date; or write a new rotation serial as well, then apply",
-        "warning",
     )

@@ -21,7 +21,7 @@ from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 _AT = "admissionController"
 _DAY = Duration("24h")
@@ -135,12 +135,11 @@ def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
         ("watchdog.provisioningTimeout", section.watchdog.provisioning_timeout),
     ):
         if value < _DAY:
-            yield Problem(
+            yield warning(
                 f"{_AT}.{path}",
                 f"{value}, but {asked[0]} asks DWS for capacity, which may take days, and a job that is taken back "
                 "loses its place there",
                 "write 24h or more",
-                "warning",
             )
 
 

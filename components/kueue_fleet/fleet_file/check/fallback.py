@@ -11,7 +11,7 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_fallback(scope: Scope) -> Iterator[Problem]:
@@ -102,12 +102,11 @@ def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         for name in scope.fleet.clusters_of(queue):
             timeout = _timeout(scope, name)
             if entry.patience.seconds >= timeout.seconds:
-                yield Problem(
+                yield warning(
                     f"{scope.path(queue)}.fallback[{index}].patience",
                     f"{entry.patience} is not shorter than waitForPodsReady.timeout on {name}, {timeout}, after which "
                     f"Kueue evicts a job without nodes, and may give it {entry.flavor} again",
                     "write less, or a longer timeout in Kueue's configuration",
-                    "warning",
                 )
                 break
 

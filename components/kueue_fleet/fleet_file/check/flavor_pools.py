@@ -28,7 +28,7 @@ from kueue_fleet.gke.labels import (
 from kueue_fleet.gke.machines import gpus, tpus
 from kueue_fleet.gke.zones import regions_with, zones_of
 from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
@@ -65,11 +65,10 @@ def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
         for resolved in fleet.flavor_nodes(flavor, name)
     )
     if where and not used:
-        yield Problem(
+        yield warning(
             scope.path(pool),
             "no flavor leads to this pool, so no job of a queue runs there",
             f"add a flavor with nodePool: {pool.name}, or remove the pool",
-            "warning",
         )
 
 
@@ -132,20 +131,18 @@ def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[
     if accelerator is None:
         return
     if accelerator not in known:
-        yield Problem(
+        yield warning(
             at,
             f"{accelerator} is not a known accelerator of GKE",
             suggest.instead(accelerator, sorted(known), "accelerators"),
-            "warning",
         )
         return
     regions = regions_with(accelerator)
     if regions is not None and cluster.region not in regions and zones_of(cluster.region):
-        yield Problem(
+        yield warning(
             at,
             f"{accelerator} is not known to be offered in {cluster.region}, where cluster {cluster.name} is",
             f"use one of {', '.join(regions[: suggest.LISTED])}, or leave {cluster.name} out of the flavor's clusters",
-            "warning",
         )
 
 
@@ -189,12 +186,11 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
     for index, taint in enumerate(flavor.node_taints):
         if not any(taint in pool.taints for pool in pools):
             alike = next((one for pool in pools for one in pool.taints if one.key == taint.key), None)
-            yield Problem(
+            yield warning(
                 f"{path}.nodeTaints[{index}]",
                 f"{taint.key}={taint.value}:{taint.effect} is a taint that no node of the flavor has"
                 + (f"; theirs is {alike.key}={alike.value}:{alike.effect}" if alike else ""),
                 "write what the nodes have, or remove it",
-                "warning",
             )
 
 

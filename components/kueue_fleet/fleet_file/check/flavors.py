@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 CLASSES: Final = (
     QUEUED_PROVISIONING_CLASS,
@@ -38,22 +38,16 @@ def check_flavors(scope: Scope) -> Iterator[Problem]:
 @rule
 def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
     if not any(flavor.topology_name == topology.name for flavor in scope.fleet.flavors):
-        yield Problem(
-            scope.path(topology),
-            "no flavor uses this topology",
-            "set topologyName on a flavor, or remove it",
-            "warning",
+        yield warning(
+            scope.path(topology), "no flavor uses this topology", "set topologyName on a flavor, or remove it"
         )
 
 
 @rule
 def _flavor_used(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.name not in _used_flavors(scope.fleet):
-        yield Problem(
-            scope.path(flavor),
-            "no queue has quota on this flavor",
-            "add quota for it to a queue, or remove it",
-            "warning",
+        yield warning(
+            scope.path(flavor), "no queue has quota on this flavor", "add quota for it to a queue, or remove it"
         )
 
 
@@ -100,11 +94,8 @@ def check_admission_checks(scope: Scope) -> Iterator[Problem]:
 @rule
 def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     if not any(check.name in queue.check_names for queue in scope.fleet.cluster_queues):
-        yield Problem(
-            scope.path(check),
-            "no queue uses this check",
-            "name it in a queue's admissionChecksStrategy, or remove it",
-            "warning",
+        yield warning(
+            scope.path(check), "no queue uses this check", "name it in a queue's admissionChecksStrategy, or remove it"
         )
 
 
@@ -117,11 +108,10 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
     name = request.provisioning_class_name
     near = None if name in CLASSES else suggest.nearest(name, CLASSES)
     if near is not None:
-        yield Problem(
+        yield warning(
             f"{at}.provisioningClassName",
             f"{name} is not a class that GKE or the cluster autoscaler answers",
             f"did you mean {near}?",
-            "warning",
         )
     seconds = (request.parameters or {}).get("maxRunDurationSeconds")
     if (

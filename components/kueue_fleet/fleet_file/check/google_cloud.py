@@ -12,7 +12,7 @@ from typing import Final
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 LONGEST_NAME: Final = 63
 """Most characters of a name in Compute Engine."""
@@ -78,11 +78,10 @@ def _labels(scope: Scope) -> Iterator[Problem]:
             f"remove {found - left}",
         )
     elif found > left - len(GKE_LABELS):
-        yield Problem(
+        yield warning(
             "labels",
             f"{found}, but GKE adds up to {len(GKE_LABELS)} to nodes, which have at most {MOST_LABELS}",
             f"keep at most {left - len(GKE_LABELS)}",
-            "warning",
         )
 
 
@@ -92,12 +91,11 @@ def _versions(scope: Scope) -> Iterator[Problem]:
         version = cluster.min_master_version
         flex = [pool.name for pool in scope.fleet.node_pools_on(cluster.name) if isinstance(pool.capacity, FlexStart)]
         if version is not None and flex and _is_older(version, FLEX_START_SINCE):
-            yield Problem(
+            yield warning(
                 f"{scope.path(cluster)}.minMasterVersion",
                 f"{version}, with which a new cluster begins, but {flex[0]} is of flex-start, which needs "
                 f"{FLEX_START_SINCE}",
                 "write that or a newer one",
-                "warning",
             )
 
 

@@ -8,7 +8,7 @@ Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
@@ -17,7 +17,7 @@ from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, REQUIRES, is_on
 from kueue_fleet.kueue_api.job_kinds import KINDS, built_in_adapters
-from kueue_fleet.kueue_api.problem import Problem, item_label, syntax_problems
+from kueue_fleet.kueue_api.problem import Problem, item_label, listed_twice, syntax_problems
 
 _STRATEGIES: Final = (
     ("LessThanOrEqualToFinalShare",),
@@ -75,23 +75,25 @@ def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
     settings = configuration.integrations
     if settings is None:
         return
-    seen: dict[str, str] = {}
+    seen: set[str] = set()
     for index, name in enumerate(settings.frameworks or ()):
         path = f"integrations.frameworks[{index}]"
         if name not in KINDS:
             yield Problem(path, f"{name} is not a framework of Kueue", suggest.instead(name, KINDS, "frameworks"))
         elif name in seen:
-            yield Problem(path, f"{name} is listed twice", "list each framework once")
-        seen[name] = path
+            yield listed_twice(path, name, "framework")
+        seen.add(name)
     for index, name in enumerate(settings.external_frameworks or ()):
-        path = f"integrations.externalFrameworks[{index}]"
-        if name.count(".") < 2:
-            yield Problem(
-                path, f"{name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com"
-            )
-        elif name in seen:
-            yield Problem(path, f"{name} is listed twice", "list each kind once")
-        seen[name] = path
+        yield from _kind_of_others(f"integrations.externalFrameworks[{index}]", name, seen)
+        seen.add(name)
+
+
+def _kind_of_others(path: str, name: str, seen: Set[str]) -> Iterator[Problem]:
+    """A kind of jobs that is not Kueue's own: its form, and that it is not listed before."""
+    if name.count(".") < 2:
+        yield Problem(path, f"{name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com")
+    elif name in seen:
+        yield listed_twice(path, name, "kind")
 
 
 def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
@@ -108,13 +110,8 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
     seen: set[str] = set()
     for index, framework in enumerate(settings.external_frameworks or ()):
         path = f"multiKueue.externalFrameworks[{item_label(framework.name, index)}].name"
-        if framework.name.count(".") < 2:
-            yield Problem(
-                path, f"{framework.name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com"
-            )
-        elif framework.name in seen:
-            yield Problem(path, f"{framework.name} is listed twice", "list each kind once")
-        elif framework.name in built_in:
+        yield from _kind_of_others(path, framework.name, seen)
+        if framework.name in built_in and framework.name not in seen:
             yield Problem(path, f"Kueue dispatches {framework.name} by itself", "remove it")
         seen.add(framework.name)
     incremental = settings.incremental_dispatcher_config

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_fleet.fleet_file.check.scope import NOUNS, SECTIONS, Scope
+from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.problem import Problem, rule
@@ -32,7 +32,7 @@ def _unique(scope: Scope, section: str) -> Iterator[Problem]:
             yield Problem(
                 f"{here}.name",
                 f"{entry.name} is already the name of {first[entry.name]}",
-                f"give each {NOUNS[section][0]} a name of its own",
+                f"give each {SECTIONS[section].noun} a name of its own",
             )
         else:
             first[entry.name] = here

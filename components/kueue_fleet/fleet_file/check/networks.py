@@ -13,7 +13,7 @@ from itertools import combinations
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_network(scope: Scope) -> Iterator[Problem]:
@@ -38,9 +38,7 @@ def check_network(scope: Scope) -> Iterator[Problem]:
             if region in regions:
                 used[f"network.{field}[{region}]"] = text
             elif field != "ranges":
-                yield Problem(
-                    f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster", "warning"
-                )
+                yield warning(f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster")
     yield from _one_cluster(scope, regions)
     for (first, one), (second, other) in combinations(used.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
@@ -60,7 +58,7 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
     for region, subnet in network.subnets.items():
         here = f"{at}[{region}]"
         if region not in regions:
-            yield Problem(here, f"no cluster is in {region}", "remove it, or add a cluster", "warning")
+            yield warning(here, f"no cluster is in {region}", "remove it, or add a cluster")
         if scope.fleet.network_project != scope.fleet.project and subnet.pod_range_name is None:
             yield Problem(
                 f"{here}.podRangeName",

@@ -23,7 +23,7 @@ from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
 from kueue_fleet.gke.machines import machine_names, machine_type
 from kueue_fleet.gke.zones import regions_offering, zones_of, zones_offering
 from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule, warning
 
 MOST_NODES_PER_ZONE: Final = 1_000
 """Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""
@@ -57,7 +57,7 @@ def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
             f"true, but the fleet makes {made[0]}, on which it is: unless the cluster was imported, no pool is there"
         )
         fix = "remove it, or set existing on the cluster too"
-        yield Problem(f"{scope.path(pool)}.existing", wrong, fix, "warning")
+        yield warning(f"{scope.path(pool)}.existing", wrong, fix)
 
 
 @rule
@@ -81,11 +81,10 @@ def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Probl
 @rule
 def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
-        yield Problem(
+        yield warning(
             f"{scope.path(cluster)}.systemPool.machineType",
             f"{cluster.system_pool.machine_type} is not in the catalogue",
             suggest.instead(cluster.system_pool.machine_type, machine_names(), "machine types"),
-            "warning",
         )
 
 
@@ -99,11 +98,10 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if machine_type(pool.machine_type) is not None:
         return
     near = suggest.nearest(pool.machine_type, machine_names())
-    yield Problem(
+    yield warning(
         f"{scope.path(pool)}.machineType",
         f"{pool.machine_type} is not in the catalogue, so its size is not checked",
         f"did you mean {near}?" if near else "make sure that it exists",
-        "warning",
     )
 
 
@@ -118,11 +116,10 @@ def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) 
     zones = zones_with(machine, option)
     elsewhere = [zone for zone in resolved.node_locations if zones is not None and zone not in zones]
     if zones is not None and elsewhere:
-        yield Problem(
+        yield warning(
             path,
             f"is {option}, but {machine} is not known to be offered so in {', '.join(elsewhere)}",
             f"use {', '.join(zones)}, or make sure that it is",
-            "warning",
         )
 
 
@@ -143,9 +140,7 @@ def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
                 "remove it here, or set its mode to Standard",
             )
         elif not fleet.cluster(name).runs_jobs:
-            yield Problem(
-                f"{path}.clusters[{index}]", f"{name} is the manager, which runs no jobs", "remove it here", "warning"
-            )
+            yield warning(f"{path}.clusters[{index}]", f"{name} is the manager, which runs no jobs", "remove it here")
     for name in pool.per_cluster:
         at = f"{path}.perCluster[{name}]"
         yield from scope.unknown("clusters", name, at)
@@ -160,7 +155,7 @@ def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
     own, capacity = pool.on(resolved.cluster).zones, resolved.capacity
     for index, zone in enumerate(own):
         if zone in own[:index]:
-            yield Problem(f"{at}.zones[{index}]", f"{zone} is listed twice", "list each zone once")
+            yield listed_twice(f"{at}.zones[{index}]", zone, "zone")
     if not own and isinstance(capacity, Reserved) and capacity.block is not None and len(resolved.zones) != 1:
         yield Problem(
             f"{at}.zones",
@@ -188,11 +183,10 @@ def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
     what, field = (attached, "accelerator.type") if attached else (pool.machine_type, "machineType")
     yield from offered_problems(at, what, resolved.zones, resolved.region)
     if zones_of(resolved.region) and zones_offering(what, resolved.region) == ():
-        yield Problem(
+        yield warning(
             f"{scope.path(pool)}.{field}",
             f"{what} is not known to be offered in {resolved.region}, where cluster {resolved.cluster} is",
             f"use one of {', '.join(regions_offering(what)[: suggest.LISTED])}, or make sure that it is",
-            "warning",
         )
 
 

@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 from kueue_fleet.kueue_api.quantity import Quantity
 
 _COMPARED: Final = (*ACCELERATOR_RESOURCES, "cpu", "memory", "ephemeral-storage")
@@ -189,12 +189,11 @@ def _by_labels(
         ]
         if flavor.node_pool is None and others:
             counted = ", ".join(other.name for other in others)
-            yield Problem(
+            yield warning(
                 f"{scope.path(flavor)}.nodeLabels",
                 f"lead on {cluster.name} to the nodes of {counted} too, so that its jobs can take nodes that those "
                 "flavors' quota counts",
                 "write nodePool instead of nodeLabels, or add labels that only its own nodes have",
-                "warning",
             )
 
 
@@ -228,11 +227,10 @@ def _auto_provisioning(
         total = sum(sum(promised[flavor.name].get(resource, {}).values()) for flavor in flavors)
         limit = limits.limit(name)
         if made and limit is not None and total > limit * unit:
-            yield Problem(
+            yield warning(
                 path,
                 f"{name} {limit}, but queues may use {_text(resource, total)}",
                 "raise its maximum, or lower nominalQuota",
-                "warning",
             )
 
 

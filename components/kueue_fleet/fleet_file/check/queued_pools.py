@@ -3,7 +3,13 @@
 Nodes of such a pool come for a ProvisioningRequest and for nothing else. Without the admission check that makes one, a
 job is admitted and its pods never start; with the check on other nodes, the request is never answered.
 
-Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest
+Preemption of jobs that wait for such nodes on a MultiKueue worker is begun by Kueue and never ended. MultiKueue makes
+the worker's Job when its workload is admitted there (reconcileGroup, 6b), and only a Job's reconciler gives an evicted
+workload's quota back. A copy that is preempted between the two, while its ProvisioningRequest waits, is Evicted and
+holds its quota until the manager takes it away.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest, kueue@v0.19.2
+pkg/controller/admissionchecks/multikueue/workload.go and pkg/controller/jobframework/reconciler.go.
 """
 
 from __future__ import annotations
@@ -15,7 +21,8 @@ from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.cohort_tree import root_of
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_queued_pools(scope: Scope) -> Iterator[Problem]:
@@ -85,12 +92,11 @@ def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterat
         index = asks.index(True) if True in asks else len(asks)
         later = [each.name for each, asked in zip(group.flavors[index:], asks[index:], strict=True) if not asked]
         if later:
-            yield Problem(
+            yield warning(
                 f"{scope.path(queue)}.resourceGroups[{number}].flavors[{group.flavors[index].name}]",
                 f"comes before {later[0]}, but a job that got quota here waits for DWS, however long that takes: the "
                 "next flavor is for when quota is used up, not for when Google has no machines",
                 "put it last, or say in the queue's fallback how long a job waits for it",
-                "warning",
             )
 
 
@@ -135,3 +141,41 @@ def _too_long(
                     f'"{seconds}" is longer than nodes of pool {pool.name} live, {limit}',
                     "ask for less, or make the pool's capacity.maxRunDuration longer",
                 )
+
+
+def check_waiting_copies(scope: Scope) -> Iterator[Problem]:
+    """Warns of every preemption that can hit a copy which waits for a ProvisioningRequest."""
+    fleet = scope.fleet
+    waiting = [queue for queue in fleet.cluster_queues if fleet.is_dispatched(queue.name) and _waits(scope, queue)]
+    for queue in waiting:
+        if queue.preemption.within_cluster_queue != "Never":
+            yield _problem(scope, queue, "withinClusterQueue", queue.preemption.within_cluster_queue, queue)
+    yield from _reclaims(scope, waiting)
+
+
+@rule
+def _reclaims(scope: Scope, waiting: list[ClusterQueueEntry]) -> Iterator[Problem]:
+    parents = scope.fleet.cohort_parents
+    for queue in scope.fleet.cluster_queues:
+        if queue.preemption.reclaim_within_cohort == "Never" or queue.cohort_name is None:
+            continue
+        for other in waiting:
+            if other is not queue and root_of(other.cohort_name, parents) == root_of(queue.cohort_name, parents):
+                policy = queue.preemption.reclaim_within_cohort
+                yield _problem(scope, queue, "reclaimWithinCohort", policy, other)
+                break
+
+
+def _waits(scope: Scope, queue: ClusterQueueEntry) -> bool:
+    checks = [scope.fleet.check(name) for name in queue.check_names]
+    return any(check is not None and check.provisioning_request is not None for check in checks)
+
+
+def _problem(scope: Scope, queue: ClusterQueueEntry, field: str, policy: str, victim: ClusterQueueEntry) -> Problem:
+    whose = "a job" if victim is queue else f"a job of queue {victim.name}"
+    return warning(
+        f"{scope.path(queue)}.preemption.{field}",
+        f"{policy} can preempt {whose} that waits for its ProvisioningRequest on a worker, and Kueue 0.19 then keeps "
+        "that job's quota",
+        "set it to Never; jobs of higher priority go first all the same",
+    )

@@ -16,7 +16,7 @@ from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry,
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.kueue_api import AdmissionCheckStrategyRule
-from kueue_fleet.kueue_api.problem import Problem, item_labels, rule
+from kueue_fleet.kueue_api.problem import Problem, item_labels, rule, warning
 from kueue_fleet.kueue_api.quotas import LimitRules, check_quota
 
 _COMMON: Final = ("cpu", "memory")
@@ -242,7 +242,7 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     path = f"{scope.path(queue)}.resourceGroups"
     covered = {name for group in queue.resource_groups for name in group.covered_resources}
     if not covered:
-        yield Problem(path, "empty, so no job can ever be admitted", "add quotas", "warning")
+        yield warning(path, "empty, so no job can ever be admitted", "add quotas")
         return
     if not any("/" in name for name in covered) or _ignores_undeclared(scope.fleet):
         return
@@ -250,12 +250,11 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     wanted = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
     missing = [name for name in wanted if name not in covered and not _excluded(scope.fleet, name)]
     if missing:
-        yield Problem(
+        yield warning(
             path,
             f"no quota for {', '.join(missing)}, and a job that requests it is never admitted"
             + (" (Autopilot adds requests for it to every pod)" if autopilot else ""),
             f"cover {', '.join(missing)} too",
-            "warning",
         )
 
 

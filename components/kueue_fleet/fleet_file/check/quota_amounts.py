@@ -2,19 +2,22 @@
 
 Kueue lets a job leave the manager only when it fits the manager's quota, and never compares that with the workers'.
 A job that fits the manager and no worker keeps its quota on the manager until somebody deletes it.
-Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go, and for the most that queues can ever have
+pkg/cache/scheduler/resource_node.go (potentialAvailable, accumulateFromChild, localQuota).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
-from kueue_fleet.fleet_file.model.most_quota import most_quota
-from kueue_fleet.fleet_file.model.per_cluster import groups_on
-from kueue_fleet.kueue_api import ResourceGroup
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, groups_on, quotas_on
+from kueue_fleet.kueue_api import ResourceGroup, ResourceQuota
+from kueue_fleet.kueue_api.cohort_tree import with_ancestors
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
 
@@ -82,19 +85,17 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
                 f"write at least {most}, or {total} to use all workers at once",
             )
         elif most <= manager[name] < total:
-            yield Problem(
+            yield warning(
                 _path(groups, name, path),
                 f"{manager[name]} is less than the {total} of all workers together, so some of it is never used",
                 f"write at least {total}, or remove manager to have the sum",
-                "warning",
             )
     for name in manager:
         if not any(name in totals for totals in workers.values()):
-            yield Problem(
+            yield warning(
                 _path(groups, name, f"{scope.path(queue)}.manager.resourceGroups"),
                 f"{name} is covered on the manager, but by no worker",
                 "remove it, or add quota for it to the queue",
-                "warning",
             )
 
 
@@ -116,12 +117,11 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
             queues.setdefault(f"{most} {resource}", []).append(queue)
     if queues:
         listed = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())
-        yield Problem(
+        yield warning(
             "multiKueue.dispatcher",
             f"a pod set of more than {listed} fits the manager's quota and no worker's, and its job keeps that quota",
             "dispatch with the section admissionController, which rejects such jobs, or find them with kueue-fleet "
             "status",
-            "warning",
         )
 
 
@@ -153,3 +153,74 @@ def _path(groups: Sequence[ResourceGroup], name: str, base: str) -> str:
                 return f"{at}.flavors[{group.flavors[0].name}].resources[{name}].nominalQuota"
             return f"{at}.flavors"
     return base
+
+
+_FlavorResource = tuple[str, str]
+"""The name of a flavor and of a resource."""
+
+
+@dataclass(slots=True)
+class _Node:
+    """A queue or a cohort."""
+
+    quotas: Mapping[_FlavorResource, ResourceQuota] = field(default_factory=dict)
+    members: list[_Node] = field(default_factory=list)
+    parent: _Node | None = None
+
+    def subtree(self, of: _FlavorResource) -> Quantity:
+        """Its own quota, and what its members lend it."""
+        own = self.quotas[of].nominal_quota if of in self.quotas else ZERO
+        return Quantity.total((own, *(member.lent(of) for member in self.members)))
+
+    def lent(self, of: _FlavorResource) -> Quantity:
+        """What it lends to the cohort above."""
+        limit = self.quotas[of].lending_limit if of in self.quotas else None
+        subtree = self.subtree(of)
+        return subtree if limit is None else min(subtree, limit)
+
+    def most(self, of: _FlavorResource) -> Quantity:
+        """What it can have while the rest of its tree uses nothing."""
+        subtree = self.subtree(of)
+        if self.parent is None:
+            return subtree
+        most = subtree - self.lent(of) + self.parent.most(of)
+        limit = self.quotas[of].borrowing_limit if of in self.quotas else None
+        return most if limit is None else min(most, subtree + limit)
+
+
+def most_quota(fleet: FleetSpec, cluster: str) -> dict[str, dict[str, Quantity]]:
+    """For each queue on `cluster`, and each of its resources, the most that one pod set can get: from its best flavor.
+
+    Of cohorts that go round in a circle, in which Kueue admits nothing, one is taken as the topmost.
+    """
+    cohorts: dict[str, _Node] = {}
+    here = cohorts_on(fleet, cluster)
+    for cohort in here:
+        cohorts[cohort.name] = _Node(_by_flavor(cohort_on(fleet, cohort, cluster).resource_groups))
+    parents: dict[str, str | None] = {}
+    for cohort in here:
+        if cohort.name not in with_ancestors(cohort.parent_name, parents):
+            parents[cohort.name] = cohort.parent_name
+            _join(cohorts[cohort.name], cohort.parent_name, cohorts)
+    found: dict[str, dict[str, Quantity]] = {}
+    queues = {queue.name: _Node(_by_flavor(quotas_on(fleet, queue, cluster))) for queue in fleet.queues_on(cluster)}
+    for queue in fleet.queues_on(cluster):
+        _join(queues[queue.name], queue.cohort_name, cohorts)
+    for name, node in queues.items():
+        amounts = found[name] = {}
+        for flavor, resource in node.quotas:
+            amounts[resource] = max(amounts.get(resource, ZERO), node.most((flavor, resource)))
+    return found
+
+
+def _by_flavor(groups: Sequence[ResourceGroup]) -> dict[_FlavorResource, ResourceQuota]:
+    return {
+        (flavor.name, quota.name): quota for group in groups for flavor in group.flavors for quota in flavor.resources
+    }
+
+
+def _join(node: _Node, cohort: str | None, cohorts: dict[str, _Node]) -> None:
+    """Put the node below its cohort, declared or not."""
+    if cohort is not None:
+        node.parent = cohorts.setdefault(cohort, _Node())
+        node.parent.members.append(node)

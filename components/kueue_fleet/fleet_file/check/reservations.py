@@ -28,7 +28,7 @@ from kueue_fleet.gke.machine_rules import check_gpus
 from kueue_fleet.gke.machines import TPU_MACHINES, machine_names, machine_type
 from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
 from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 _Made = ReservationEntry | FutureReservationEntry
@@ -103,11 +103,10 @@ def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
         )
     if machine_type(made.machine_type) is None:
         near = suggest.nearest(made.machine_type, machine_names())
-        yield Problem(
+        yield warning(
             f"{scope.path(made)}.machineType",
             f"{made.machine_type} is not in the catalogue",
             f"did you mean {near}?" if near else "make sure that it exists",
-            "warning",
         )
 
 
@@ -116,11 +115,10 @@ def _shared_with(scope: Scope, made: _Made) -> Iterator[Problem]:
     """Projects are named as Google answers with them."""
     for index, project in enumerate(made.shared_with):
         if not project.isdigit():
-            yield Problem(
+            yield warning(
                 f"{scope.path(made)}.sharedWith[{index}]",
                 f"{project} is an id, but Google answers with numbers: later changes of this list are not made",
                 f"write the number: gcloud projects describe {project} --format='value(projectNumber)'",
-                "warning",
             )
 
 
@@ -166,11 +164,10 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
     if entry is None:
         near = suggest.nearest(name, [item.name for item in made]) if name else None
         if near is not None:
-            yield Problem(
+            yield warning(
                 f"{at}.capacity.reservation",
                 f"{name} is not in {section} of this file",
                 f"did you mean {near}? Or make sure that it exists",
-                "warning",
             )
         return
     label = f"{'future ' if calendar else ''}reservation {name}"
@@ -237,12 +234,11 @@ def _counts(scope: Scope) -> Iterator[Problem]:
             written = scope.fleet.node_pool(pool.name)
             if written is not None and pool.upgrade is not None and not pool.upgrade.max_unavailable:
                 at = path_on(scope, written, pool.cluster)
-                yield Problem(
+                yield warning(
                     f"{at}.upgrade.maxUnavailable",
                     f"0, but its pools fill reservation {entry.name}, which has no machine for a node more, so no "
                     "upgrade ever ends",
                     "write upgrade: {maxSurge: 0, maxUnavailable: 1}, or remove it",
-                    "warning",
                 )
 
 
@@ -252,19 +248,17 @@ def _unused(scope: Scope) -> Iterator[Problem]:
     for entry in scope.fleet.reservations:
         if entry.name not in users and not entry.shared_with:
             backup = " whose flavor comes after others in its queues" if entry.purpose == "backup" else ""
-            yield Problem(
+            yield warning(
                 scope.path(entry),
                 "no pool uses this reservation, which costs what its machines cost",
                 f"name it in the capacity of a pool{backup}, or share it with other projects",
-                "warning",
             )
     for future in scope.fleet.future_reservations:
         if future.name not in users and not future.shared_with:
-            yield Problem(
+            yield warning(
                 scope.path(future),
                 "no pool uses this future reservation",
                 "name it in the capacity of a pool of type calendar, or remove it",
-                "warning",
             )
 
 
@@ -283,16 +277,13 @@ def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             before = [each for each in names[:index] if each not in kept]
             if not before:
                 wrong = f"{name} is of a reservation that is kept as a backup, but comes first"
-                yield Problem(
-                    path, wrong, "put it after others, or set the reservation's purpose to primary", "warning"
-                )
+                yield warning(path, wrong, "put it after others, or set the reservation's purpose to primary")
             elif impatient := [each for each in before if each not in patient]:
-                yield Problem(
+                yield warning(
                     path,
                     f"{name} is of a reservation that is kept as a backup, and jobs come there when the quota of "
                     f"{', '.join(impatient)} is used up, but not when its machines are out",
                     f"add fallback with a patience for {', '.join(impatient)}",
-                    "warning",
                 )
 
 

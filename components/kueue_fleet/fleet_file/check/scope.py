@@ -4,52 +4,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.base import SpecModel
-from kueue_fleet.kueue_api.problem import NotReadError, Problem, item_labels, rule
+from kueue_fleet.kueue_api.problem import NotReadError, Problem, item_labels, listed_twice, rule
 
 PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEntry | TopologyEntry
 """An entry that says on which clusters it exists."""
-SECTIONS: Final = {
-    "clusters": "clusters",
-    "nodePools": "node_pools",
-    "reservations": "reservations",
-    "futureReservations": "future_reservations",
-    "commitments": "commitments",
-    "flavors": "flavors",
-    "topologies": "topologies",
-    "cohorts": "cohorts",
-    "clusterQueues": "cluster_queues",
-    "admissionChecks": "admission_checks",
-    "priorityClasses": "priority_classes",
-    "workloadPriorityClasses": "workload_priority_classes",
-    "teams": "teams",
-    "localQueues": "local_queues",
-}
-"""The lists of named entries, in the order of the file's description; and their names in Python."""
 
-NOUNS: Final = {
-    "clusters": ("cluster", "clusters"),
-    "nodePools": ("node pool", "node pools"),
-    "reservations": ("reservation", "reservations"),
-    "futureReservations": ("future reservation", "future reservations"),
-    "commitments": ("commitment", "commitments"),
-    "flavors": ("flavor", "flavors"),
-    "topologies": ("topology", "topologies"),
-    "cohorts": ("cohort", "cohorts"),
-    "clusterQueues": ("queue", "queues"),
-    "admissionChecks": ("check", "checks"),
-    "priorityClasses": ("priority class", "priority classes"),
-    "workloadPriorityClasses": ("workload priority class", "workload priority classes"),
-    "teams": ("team", "teams"),
-    "localQueues": ("LocalQueue", "LocalQueues"),
+
+class Section(NamedTuple):
+    """A list of named entries."""
+
+    field: str
+    """Its name in Python."""
+    noun: str
+    """What messages call one of its entries."""
+    nouns: str
+    """What they call several."""
+
+
+SECTIONS: Final = {
+    "clusters": Section("clusters", "cluster", "clusters"),
+    "nodePools": Section("node_pools", "node pool", "node pools"),
+    "reservations": Section("reservations", "reservation", "reservations"),
+    "futureReservations": Section("future_reservations", "future reservation", "future reservations"),
+    "commitments": Section("commitments", "commitment", "commitments"),
+    "flavors": Section("flavors", "flavor", "flavors"),
+    "topologies": Section("topologies", "topology", "topologies"),
+    "cohorts": Section("cohorts", "cohort", "cohorts"),
+    "clusterQueues": Section("cluster_queues", "queue", "queues"),
+    "admissionChecks": Section("admission_checks", "check", "checks"),
+    "priorityClasses": Section("priority_classes", "priority class", "priority classes"),
+    "workloadPriorityClasses": Section(
+        "workload_priority_classes", "workload priority class", "workload priority classes"
+    ),
+    "teams": Section("teams", "team", "teams"),
+    "localQueues": Section("local_queues", "LocalQueue", "LocalQueues"),
 }
-"""What messages call an entry of a list, and several."""
+"""The lists of named entries by their name in the file, in the order of its description."""
 
 _ORDER: Final = (
     "name",
@@ -87,7 +84,7 @@ class Scope:
     def entries(self, section: str) -> Sequence[Any]:
         """The entries of a list of the file, as far as they could be read."""
         try:
-            found: Sequence[Any] = getattr(self.fleet, SECTIONS[section])
+            found: Sequence[Any] = getattr(self.fleet, SECTIONS[section].field)
         except NotReadError:
             return ()
         return found
@@ -99,7 +96,7 @@ class Scope:
     def names(self, section: str) -> tuple[str, ...]:
         """Every name in a list of the file. Raises NotReadError if one of them could not be read."""
         if section not in self._names:
-            entries: Sequence[Any] = getattr(self.fleet, SECTIONS[section])
+            entries: Sequence[Any] = getattr(self.fleet, SECTIONS[section].field)
             self._names[section] = tuple(dict.fromkeys(entry.name for entry in entries))
         return self._names[section]
 
@@ -108,8 +105,8 @@ class Scope:
         """The problem of a name at `path` that no entry of the list has, and that is not in `also`."""
         known = (*self.names(section), *also)
         if name not in known:
-            noun, nouns = NOUNS[section]
-            yield Problem(path, f"there is no {noun} {name}", suggest.instead(name, known, nouns))
+            kind = SECTIONS[section]
+            yield Problem(path, f"there is no {kind.noun} {name}", suggest.instead(name, known, kind.nouns))
 
     @rule
     def unknown_clusters(self, entry: PlacedEntry) -> Iterator[Problem]:
@@ -119,7 +116,7 @@ class Scope:
             path = f"{self.path(entry)}.clusters[{index}]"
             yield from self.unknown("clusters", name, path)
             if name in listed[:index]:
-                yield Problem(path, f"{name} is listed twice", "list each cluster once")
+                yield listed_twice(path, name, "cluster")
 
     def in_file_order(self, problems: Iterable[Problem]) -> list[Problem]:
         """The problems section by section; within a section, entry by entry."""

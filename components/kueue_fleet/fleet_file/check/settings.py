@@ -18,7 +18,7 @@ from kueue_fleet.kueue_api.base import DEFER_RULES, problems_in
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.feature_gates import KUEUE_VERSION, is_on
 from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 from kueue_fleet.kueue_api.quantity import Quantity
 
 _SET_BY_FLEET: Final = {
@@ -44,11 +44,10 @@ def check_settings(scope: Scope) -> Iterator[Problem]:
 def _version(scope: Scope) -> Iterator[Problem]:
     version = scope.fleet.kueue.version
     if version != KUEUE_VERSION:
-        yield Problem(
+        yield warning(
             "kueue.version",
             f"{version}, but the rules checked here are those of {KUEUE_VERSION}",
             f"use {KUEUE_VERSION}, or read the release notes of both",
-            "warning",
         )
 
 
@@ -151,11 +150,10 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
     for path, (frameworks, otherwise) in installed.items():
         without = [name for name, own in merged.items() if not set(frameworks) & set(_frameworks(own))]
         if without:
-            yield Problem(
+            yield warning(
                 path,
                 f"is installed, but Kueue on {', '.join(without)} does not manage it",
                 f"add {frameworks[0]} to integrations.frameworks, or {otherwise}",
-                "warning",
             )
     job_set = fleet.job_set.enabled or JOBSET_FRAMEWORK in fleet.operators.installed_elsewhere
     if fleet.operators.trainer is not None and not job_set:
@@ -172,12 +170,11 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
             path = next((name for name, kinds in FRAMEWORKS.items() if framework in kinds), "")
             fix = "set jobSet.enabled to true" if framework == JOBSET_FRAMEWORK else f"add operators.{path}: {{}}"
             other = f"add {framework} to operators.installedElsewhere if it is in the clusters"
-            yield Problem(
+            yield warning(
                 "kueue.configuration.integrations.frameworks",
                 f"{framework}: the fleet does not install its operator, and Kueue does nothing with "
                 f"{KINDS[framework].kind}s without it",
                 f"{fix}, or {other}" if path or framework == JOBSET_FRAMEWORK else other,
-                "warning",
             )
 
 
@@ -208,11 +205,10 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
     for name in _frameworks(manager):
         for worker in fleet.worker_names:
             if name in DISPATCHED_FRAMEWORKS and name not in _frameworks(merged[worker]):
-                yield Problem(
+                yield warning(
                     f"{scope.path(fleet.cluster(worker))}.kueue.configuration.integrations.frameworks",
                     f"{name} is missing, but the manager dispatches jobs of this kind",
                     f"add {name}",
-                    "warning",
                 )
 
 
@@ -231,11 +227,10 @@ def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> It
 @rule
 def _weight(scope: Scope, entry: ClusterQueueEntry | CohortEntry, *, fair: bool) -> Iterator[Problem]:
     if entry.fair_sharing.weight != Quantity(1) and not fair:
-        yield Problem(
+        yield warning(
             f"{scope.path(entry)}.fairSharing.weight",
             f"{entry.fair_sharing.weight} has no effect, since fair sharing is off",
             "add kueue.configuration.fairSharing, or remove it",
-            "warning",
         )
 
 
@@ -245,23 +240,20 @@ def _unused_by_queue(
 ) -> Iterator[Problem]:
     path = scope.path(queue)
     if fair and queue.preemption.borrow_within_cohort.policy != "Never":
-        yield Problem(
+        yield warning(
             f"{path}.preemption.borrowWithinCohort",
             "is not made for fair sharing, which is on",
             "remove it, or kueue.configuration.fairSharing",
-            "warning",
         )
     if queue.admission_scope is not None and not usage:
-        yield Problem(
+        yield warning(
             f"{path}.admissionScope",
             f"{queue.admission_scope.admission_mode} has no effect, since admission fair sharing is off",
             "add kueue.configuration.admissionFairSharing, or remove it",
-            "warning",
         )
     if queue.concurrent_admission_policy is not None and not concurrent:
-        yield Problem(
+        yield warning(
             f"{path}.concurrentAdmissionPolicy",
             "has no effect, since feature gate ConcurrentAdmission is off",
             "set kueue.configuration.featureGates.ConcurrentAdmission to true, or remove it",
-            "warning",
         )

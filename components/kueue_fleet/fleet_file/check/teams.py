@@ -1,6 +1,8 @@
-"""Teams, namespaces and LocalQueues: that every job submitted can reach a queue that takes it.
+"""Teams, namespaces and LocalQueues: that every job submitted can reach a queue that takes it, in an allowed region.
 
-Source: kueue@v0.19.2 apis/kueue/v1beta2/clusterqueue_types.go (without namespaceSelector a queue takes no job).
+Source: kueue@v0.19.2 apis/kueue/v1beta2/clusterqueue_types.go (without namespaceSelector a queue takes no job),
+https://cloud.google.com/kubernetes-engine/docs/how-to/google-groups-rbac (groups in RBAC). Regions are the fleet's own
+rule: what `allowedRegions` promises must be possible.
 """
 
 from __future__ import annotations
@@ -9,11 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import LocalQueueEntry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.kueue_api import LocalQueueSpec
+from kueue_fleet.gke.regions import REGION_RANGES
+from kueue_fleet.kueue_api import LocalQueueSpec, suggest
 from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL
-from kueue_fleet.kueue_api.problem import Problem, item_labels, rule
+from kueue_fleet.kueue_api.problem import Problem, item_labels, listed_twice, rule, warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,10 @@ def _unreached(scope: Scope) -> Iterator[Problem]:
         return
     for queue in scope.fleet.cluster_queues:
         if queue.name not in used:
-            yield Problem(
+            yield warning(
                 scope.path(queue),
                 "no LocalQueue leads to this queue, so no job can be submitted to it",
                 "add a LocalQueue to a team or to localQueues",
-                "warning",
             )
 
 
@@ -104,7 +107,7 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
             if namespace in reserved:
                 yield Problem(path, f"{namespace} is the namespace of {reserved[namespace]}", "use another namespace")
             elif namespace in names[:index]:
-                yield Problem(path, f"{namespace} is listed twice", "list each namespace once")
+                yield listed_twice(path, namespace, "namespace")
             elif namespace in owners and owners[namespace] != team.name:
                 yield Problem(
                     path,
@@ -160,3 +163,69 @@ def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
             f"queue {queue.name} takes no jobs of namespace {item.namespace}: its namespaceSelector does not match",
             f"widen {at}, or use another queue",
         )
+
+
+def check_accounts(scope: Scope) -> Iterator[Problem]:
+    """Groups can be looked up; jobs of every team can run somewhere."""
+    for team in scope.fleet.teams:
+        yield from _members(scope, team)
+        yield from _regions(scope, team)
+
+
+@rule
+def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    groups = [member for member in team.members if member.startswith("group:")]
+    without = [cluster.name for cluster in scope.fleet.clusters if not cluster.rbac_security_group]
+    if groups and without:
+        yield warning(
+            f"{scope.path(team)}.members",
+            f"{groups[0]} is a group, but {', '.join(without)} looks up no groups",
+            "set clusters[...].rbacSecurityGroup, or name people with user:",
+        )
+
+
+@rule
+def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    """Every queue of a team that is kept to some regions is on some cluster there."""
+    fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
+    if not team.allowed_regions:
+        return
+    known = {**REGION_RANGES, **fleet.network.own_regions}
+    regions = {cluster.name: cluster.region for cluster in fleet.clusters}
+    here = dict.fromkeys(regions[name] for name in fleet.job_clusters)
+    for index, region in enumerate(team.allowed_regions):
+        if region not in known:
+            yield Problem(
+                f"{path}[{index}]", f"{region} is not a known region", suggest.instead(region, here, "regions")
+            )
+    if not set(team.allowed_regions) & set(here):
+        yield Problem(
+            path,
+            f"no cluster that runs jobs is in {', '.join(team.allowed_regions)}",
+            suggest.instead(team.allowed_regions[0], here, "regions"),
+        )
+        return
+    for local in team.local_queues:
+        queue = fleet.queue(local.cluster_queue)
+        where = [name for name in fleet.queue_clusters(queue) if name in fleet.job_clusters] if queue else []
+        reached = tuple(dict.fromkeys(regions[name] for name in where))
+        beyond = [region for region in reached if region not in team.allowed_regions]
+        if reached and len(beyond) == len(reached):
+            yield Problem(
+                path,
+                f"queue {local.cluster_queue} is in {', '.join(reached)} only",
+                "allow one of these regions, or use another queue",
+            )
+        elif beyond and not _keeps_to_regions(scope):
+            yield warning(
+                path,
+                f"queue {local.cluster_queue} is in {', '.join(beyond)} too, and Kueue's own dispatchers know no "
+                "regions",
+                "limit the clusters of the queue, or dispatch with the fleet's own controller",
+            )
+
+
+def _keeps_to_regions(scope: Scope) -> bool:
+    """Whether the fleet's own dispatcher decides where jobs go."""
+    settings = scope.fleet.multi_kueue
+    return settings is not None and settings.dispatcher_name == DISPATCHER_NAME

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_fleet.fleet_file.model.digests import with_digest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.gcp_names import with_digest
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 
 ACCOUNT_ID_LENGTH: Final = 30

@@ -15,7 +15,7 @@ from pydantic import Field
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
 from kueue_fleet.kueue_api.base import Count, Flag, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule
 from kueue_fleet.kueue_api.timestamp import Timestamp
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
@@ -210,7 +210,7 @@ class CommitmentEntry(RuledModel):
         for index, resource in enumerate(self.resources):
             key = (resource.type, resource.accelerator_type)
             if key in seen:
-                yield Problem(f"resources[{index}]", f"{resource.type} is listed twice", "list each resource once")
+                yield listed_twice(f"resources[{index}]", resource.type, "resource")
             seen.add(key)
         bound = [resource.type for resource in self.resources if resource.type in ("ACCELERATOR", "LOCAL_SSD")]
         if bound and not self.reservations:

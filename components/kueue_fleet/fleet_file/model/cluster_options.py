@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.gke.machines import accelerators
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.base import Count, Flag, RuledModel, Text
-from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.problem import Problem, listed_twice
 
 
 class SystemPool(RuledModel):
@@ -86,9 +86,7 @@ class NodeAutoProvisioning(RuledModel):
         names = [limit.resource_type for limit in self.resource_limits]
         for index, limit in enumerate(self.resource_limits):
             if limit.resource_type in names[:index]:
-                yield Problem(
-                    f"resourceLimits[{index}]", f"{limit.resource_type} is listed twice", "list each resource once"
-                )
+                yield listed_twice(f"resourceLimits[{index}]", limit.resource_type, "resource")
         missing = [name for name in ("cpu", "memory") if name not in names]
         if missing:
             yield Problem(

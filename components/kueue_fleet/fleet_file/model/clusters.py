@@ -28,7 +28,7 @@ from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems
+from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems, warning
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 """Kueue's name for the dispatcher AllAtOnce."""
@@ -88,12 +88,11 @@ class KueueInstallation(RuledModel):
                 "remove it, or set replicas to 1",
             )
         if self.priority_class_name.startswith("system-"):
-            yield Problem(
+            yield warning(
                 "priorityClassName",
                 f"GKE refuses pods of {self.priority_class_name} outside kube-system, unless their namespace has a "
                 "ResourceQuota with this PriorityClass as its scope",
                 "leave the field out, or make that ResourceQuota first",
-                "warning",
             )
 
 

@@ -1,8 +1,9 @@
-"""Types for names and places of Google Cloud: text that follows its syntax."""
+"""Names and places of Google Cloud: types for text that follows its syntax, and names shortened to fit."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import hashlib
+from typing import Annotated, Final
 
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Text, syntax_of
@@ -41,3 +42,12 @@ Member = Annotated[Text, syntax_of(syntax.member)]
 """Who has a right: `group:`, `user:` or `serviceAccount:` and an address."""
 IamRole = Annotated[Text, syntax_of(syntax.iam_role)]
 """A role of IAM, such as roles/storage.objectUser."""
+
+
+_DIGEST_LENGTH: Final = 6
+
+
+def with_digest(wanted: str, distinct: str, longest: int) -> str:
+    """The beginning of `wanted` and a digest of `distinct`: `longest` characters at most."""
+    digest = hashlib.sha256(distinct.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{wanted[: longest - _DIGEST_LENGTH - 1].rstrip('-')}-{digest}"

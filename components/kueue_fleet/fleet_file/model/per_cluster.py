@@ -23,8 +23,8 @@ from kueue_fleet.kueue_api import (
     ResourceGroup,
     ResourceQuota,
 )
+from kueue_fleet.kueue_api.cluster_queue import LocalQueueSpec
 from kueue_fleet.kueue_api.cohort_tree import with_ancestors
-from kueue_fleet.kueue_api.local_queue import LocalQueueSpec
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 

@@ -15,7 +15,7 @@ from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, Gpus, PoolFacts
 from kueue_fleet.gke.pool_rules import breaches
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.gke.zones import DEFAULT_ZONES
-from kueue_fleet.kueue_api.problem import NotReadError, Problem, rule
+from kueue_fleet.kueue_api.problem import NotReadError, Problem, rule, warning
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -58,7 +58,7 @@ def _sized(pool: NodePoolEntry) -> Iterator[Problem]:
     if pool.node_count is None and pool.autoscaling is None and not isinstance(pool.capacity, FlexStart):
         yield Problem("nodeCount", "is missing, and so is autoscaling", "set one of the two")
     if pool.upgrade is not None and isinstance(pool.capacity, FlexStart):
-        yield Problem("upgrade", "is not used, as GKE upgrades flex-start nodes in its own way", "remove it", "warning")
+        yield warning("upgrade", "is not used, as GKE upgrades flex-start nodes in its own way", "remove it")
 
 
 def pool_problems_on(pool: NodePoolEntry, cluster: ClusterEntry) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.gke.machines import machine_type
 from kueue_fleet.kueue_api.base import Count, Number, RuledModel, SpecModel, Text, problems_in
-from kueue_fleet.kueue_api.problem import Problem, rule
+from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 REHEARSAL_KEY: Final = "kueue-fleet:rehearsal"
 """Key of the stack's config that holds the section."""
@@ -113,9 +113,7 @@ class ReservationSection(RuledModel):
         """A zone that exists; machines that are known."""
         yield from zone_problems("zone", self.zone)
         if machine_type(self.machine_type) is None:
-            yield Problem(
-                "machineType", f"{self.machine_type} is not in the catalogue", "make sure that it exists", "warning"
-            )
+            yield warning("machineType", f"{self.machine_type} is not in the catalogue", "make sure that it exists")
 
 
 class RehearsalSection(SpecModel):

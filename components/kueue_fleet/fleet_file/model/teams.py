@@ -15,7 +15,7 @@ from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, Region, TeamAccountAddress
 from kueue_fleet.kueue_api import LocalQueueSpec
 from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, Text
-from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems
+from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems, warning
 from kueue_fleet.kueue_api.quantity import Quantity, QuantityMapField
 from kueue_fleet.kueue_api.quotas import whole_problems
 from kueue_fleet.kueue_api.syntax import google_service_account
@@ -103,11 +103,10 @@ class TeamLimitRange(RuledModel):
                     )
         for name, amount in self.max.items():
             if "/" in name and name not in self.default:
-                yield Problem(
+                yield warning(
                     f"max[{name}]",
                     f"{amount} is also what each container gets that asks for none",
                     f"add default: {{{name}: 0}}",
-                    "warning",
                 )
         limits = {**self.max, **self.default}
         for name, amount in self.default_request.items():

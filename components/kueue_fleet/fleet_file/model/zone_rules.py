@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kueue_fleet.gke.zones import is_unknown_zone, zones_of, zones_offering
-from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.problem import Problem, listed_twice, warning
 
 
 def region_of(zone: str) -> str:
@@ -30,7 +30,7 @@ def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Pr
             wrong = f"is {zone}, which is not in {region}, the cluster's region"
             yield Problem(here, wrong, f"name zones of {region}, or change region")
         elif zone in zones[:index]:
-            yield Problem(here, f"{zone} is listed twice", "list each zone once")
+            yield listed_twice(here, zone, "zone")
         else:
             yield from zone_problems(here, zone)
 
@@ -42,9 +42,8 @@ def offered_problems(path: str, machine_type: str, zones: Sequence[str], region:
         return
     missing = [zone for zone in zones if zone in zones_of(region) and zone not in offered]
     if missing and offered:
-        yield Problem(
+        yield warning(
             path,
             f"{machine_type} is not known to be offered in {', '.join(missing)}",
             f"use {', '.join(offered)}, or make sure that it is",
-            "warning",
         )

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
 from kueue_fleet.cli.console import CommandError
-from kueue_fleet.cli.waiting_budget import Budget, BudgetError, check_budgets, parse_budget
+from kueue_fleet.cli.simulate_budgets import Budget, check_budgets, parse_budget
 from kueue_fleet.simulation.clock import End, EndReason
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
@@ -65,13 +65,13 @@ def test_each_queue_has_its_own() -> None:
 
 
 def test_a_queue_without_jobs_is_a_mistake() -> None:
-    with pytest.raises(BudgetError, match="no job comes to this ClusterQueue; did you mean gpu"):
+    with pytest.raises(CommandError, match="no job comes to this ClusterQueue; did you mean gpu"):
         check_budgets([Budget("gpus", 60)], Result(tuple(waited(1.0))))
 
 
 @pytest.mark.parametrize("text", ["gpu", "=5", "gpu=", "gpu=soon", "gpu=-1", "gpu=inf", "gpu=nan"])
 def test_a_budget_that_is_none(text: str) -> None:
-    with pytest.raises(BudgetError, match="is not QUEUE=SECONDS"):
+    with pytest.raises(CommandError, match="is not QUEUE=SECONDS"):
         parse_budget(text)
 
 

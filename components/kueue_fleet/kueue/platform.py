@@ -1,0 +1,40 @@
+"""What is on one cluster beside Kueue and its queues. Prometheus and Grafana in the cluster are in `kueue.install`."""
+
+import pulumi
+
+from kueue_fleet.kueue.applied_objects import KubernetesObject
+from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object
+from kueue_fleet.kueue_api import Manifest
+
+
+class ManagedMonitoring(OrderedObjects):
+    """How managed Prometheus reads Kueue's metrics: an account that may, and a PodMonitoring that uses it.
+
+    GKE brings the definition of PodMonitoring to every cluster with managed Prometheus.
+    """
+
+    pulumi_type = "kueue-fleet:index:ManagedMonitoring"
+
+
+class RunDurationPolicy(OrderedObjects):
+    """The refusal of jobs that ask DWS for longer than it grants: a ValidatingAdmissionPolicy and its binding."""
+
+    pulumi_type = "kueue-fleet:index:RunDurationPolicy"
+
+
+class GpuDrivers(Component):
+    """The driver installer, on every node with GPUs that has no driver from GKE.
+
+    GKE installs drivers by itself on every pool that does not say INSTALLATION_DISABLED, and on Autopilot.
+    """
+
+    pulumi_type = "kueue-fleet:index:GpuDrivers"
+
+    daemon_set: KubernetesObject
+    """The DaemonSet."""
+
+    def __init__(self, name: str, spec: Manifest, *, opts: pulumi.ResourceOptions | None = None) -> None:
+        """Declare the DaemonSet `spec`."""
+        super().__init__(name, opts)
+        self.daemon_set = declare_object(self, name, spec)
+        self.register_outputs({})

@@ -1,0 +1,50 @@
+"""ValidatingAdmissionPolicies, which the API server checks by itself: nothing of ours has to run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from kueue_fleet.kueue_api.manifests import Manifest, manifest
+
+_API: Final = "admissionregistration.k8s.io/v1"
+
+
+def denying_policy(
+    name: str,
+    resources: Iterable[tuple[str, str, Sequence[str]]],
+    condition: tuple[str, str],
+    validations: Sequence[Mapping[str, str]],
+    *,
+    selector: Mapping[str, Any] | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> list[Manifest]:
+    """A policy that refuses what is made or changed against one of the validations, and its binding.
+
+    `resources` are API group, version and kinds; `condition` has a name, and says in CEL for which requests the
+    validations hold; `selector` says in which namespaces, by default in all; `variables` are CEL too.
+    """
+    policy: dict[str, Any] = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "matchPolicy": "Equivalent",
+            **({"namespaceSelector": selector} if selector is not None else {}),
+            "resourceRules": [
+                {
+                    "apiGroups": [group],
+                    "apiVersions": [version],
+                    "operations": ["CREATE", "UPDATE"],
+                    "resources": list(kinds),
+                }
+                for group, version, kinds in resources
+            ],
+        },
+        "matchConditions": [{"name": condition[0], "expression": condition[1]}],
+        **({"variables": [{"name": key, "expression": cel} for key, cel in variables.items()]} if variables else {}),
+        "validations": validations,
+    }
+    binding = {"policyName": name, "validationActions": ["Deny"]}
+    return [
+        manifest(_API, "ValidatingAdmissionPolicy", name, spec=policy),
+        manifest(_API, "ValidatingAdmissionPolicyBinding", name, spec=binding),
+    ]
