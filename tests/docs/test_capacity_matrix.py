@@ -1,47 +1,36 @@
-"""The page on capacity: each cell is a fleet that is checked here, with a job for `check --jobs`."""
+"""The page on capacity: each cell is a fleet that is checked here, with jobs that run in it to their end."""
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import pytest
+import yaml
 
+from kueue_fleet.admission.reading.job_pod_sets import ROLES
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.gke.consumption import options_of, zones_with
-from kueue_fleet.gke.machines import machine_type
+from kueue_fleet.gke.csv_tables import read_table
+from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
+from kueue_fleet.gke.machines import MachineType, machine_names, machine_type
 from kueue_fleet.kueue_api import SpecError
+from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.documents import Document, read_documents
 from kueue_fleet.simulation.fleet import check_manifests, prepare_fleet
 from kueue_fleet.simulation.records import State
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
-PAGE = Path(__file__).parents[2] / "docs" / "capacity.md"
-MACHINES = {
-    "n1-standard-8 with a T4": "n1-standard-8",
-    **{
-        name: name
-        for name in (
-            "g2-standard-24",
-            "g4-standard-48",
-            "a2-highgpu-1g",
-            "a3-highgpu-1g",
-            "a3-highgpu-8g",
-            "a3-megagpu-8g",
-            "a3-ultragpu-8g",
-            "a4-highgpu-8g",
-            "a4x-highgpu-4g",
-            "ct5lp-hightpu-4t",
-            "ct5p-hightpu-4t",
-            "ct6e-standard-4t",
-            "tpu7x-standard-4t",
-        )
-    },
-}
-FIXED, SCALED = {"nodeCount": 2}, {"autoscaling": {"totalMaxNodeCount": 2}}
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "capacity.md"
+EXAMPLES = ROOT / "examples" / "kinds-of-jobs"
+NODES = 4
+FIXED, SCALED = {"nodeCount": NODES}, {"autoscaling": {"totalMaxNodeCount": NODES}}
 CALENDAR = {
     "type": "calendar",
     "reservation": "r",
@@ -49,116 +38,231 @@ CALENDAR = {
     "duration": "2000h",
     "active": True,
 }
+QUEUED = "flexStart queued"
 CLASSES: dict[str, dict[str, Any]] = {
     "onDemand": {**SCALED},
     "spot": {**SCALED, "capacity": {"type": "spot"}},
     "reserved": {**FIXED, "capacity": {"type": "reserved", "reservation": "r"}},
     "flexStart": {**SCALED, "capacity": {"type": "flexStart", "queuedProvisioning": False}},
-    "flexStart, queued": {**SCALED, "capacity": {"type": "flexStart"}},
+    QUEUED: {**SCALED, "capacity": {"type": "flexStart"}},
     "calendar": {**FIXED, "capacity": CALENDAR},
 }
+NOT_MODELLED = "not modelled"
+GPU = "nvidia.com/gpu"
+MODELLED = {name: kind for name, kind in KINDS.items() if kind.kind in ROLES}
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
-@lru_cache
-def fleet(machine: str, kind: str) -> FleetSpec:
-    known = machine_type(machine)
-    assert known is not None
-    resource = known.accelerator_resource
-    attached = {"accelerator": {"type": "nvidia-tesla-t4", "count": 1}} if machine.startswith("n1-") else {}
-    queue: dict[str, Any] = {"name": "q", "namespaceSelector": {}}
-    quotas = [{"name": resource, "nominalQuota": 2 * (known.accelerators or 1)}]
-    queue["resourceGroups"] = [{"coveredResources": [resource], "flavors": [{"name": "f", "resources": quotas}]}]
-    data: dict[str, Any] = {
-        "name": "matrix",
-        "project": "my-project",
-        "clusters": [
-            {
-                "name": "c",
-                "role": "standalone",
-                "region": "us-central1",
-                "mode": "Standard",
-                "zones": ["us-central1-a"],
-            }
+def families() -> dict[str, MachineType]:
+    """Each row of the table of what Google offers, with the first machine type that it is about."""
+    begins = [row["machineTypes"] for row in read_table("consumption")]
+    found: dict[str, MachineType] = {}
+    for name in machine_names():
+        # The T4 of the first one is attached to it.
+        machine = machine_type("n1-standard-8" if name.startswith("n1-") else name)
+        begin = max((each for each in begins if name.startswith(each)), key=len, default=None)
+        assert machine is not None
+        assert begin or not machine.accelerators, f"{name} is not in the table"
+        if begin:
+            found.setdefault(begin, machine)
+    return {begin: found[begin] for begin in begins}
+
+
+def jobs() -> list[Document]:
+    """Jobs of each kind, with the page's name for them in the place of their file."""
+    asks = {"name": "c", "image": "i", "resources": {"limits": {GPU: "1"}}}
+    none = {**asks, "resources": {"limits": {}}}
+    [cluster], [mpi], [torch] = (example(name) for name in ("raycluster", "mpijob", "pytorchjob"))
+    mpi["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"] = [asks]
+    head = {"rayStartParams": {}, "template": {"spec": {"containers": [asks]}}}
+    replicas = torch["spec"]["pytorchReplicaSpecs"]
+    kubeflow = {"TFJob": "tf", "XGBoostJob": "xgb", "PaddleJob": "paddle"}
+    made: dict[str, Iterable[Mapping[str, Any]]] = {
+        "Job": [named("single", "Job", template=template(asks))],
+        "JobSet of one role, or of workers and a driver without accelerators": [
+            named("one-role", "JobSet", replicatedJobs=[role("a", asks)]),
+            named("driver", "JobSet", replicatedJobs=[role("a", none), role("b", asks)]),
         ],
-        "nodePools": [{"name": "p", "machineType": machine, **attached, **CLASSES[kind]}],
-        "flavors": [{"name": "f", "nodePool": "p"}],
-        "clusterQueues": [queue],
-        "teams": [{"name": "t", "localQueues": [{"name": "q", "clusterQueue": "q"}]}],
+        "RayJob, RayCluster, RayService, with a head without accelerators": [
+            *example("rayjob"),
+            cluster,
+            named("service", "RayService", rayClusterConfig=cluster["spec"]),
+        ],
+        "TrainJob of one role": example("trainjob"),
+        "JAXJob": [named("jax", "JAXJob", jaxReplicaSpecs={"Worker": replicas["Worker"]})],
+        "MPIJob, with a launcher without accelerators": [mpi],
+        "Pod, group of Pods": example("pods"),
+        "JobSet of two roles with accelerators": [
+            named("two-roles", "JobSet", replicatedJobs=[role("a", asks), role("b", asks)])
+        ],
+        "RayJob, RayCluster, RayService, with accelerators in the head": [
+            named("large-head", "RayCluster", **{**cluster["spec"], "headGroupSpec": head})
+        ],
+        "PyTorchJob, TFJob, XGBoostJob, PaddleJob, of a master and workers": [
+            torch,
+            *(named(name, kind, **{f"{name}ReplicaSpecs": replicas}) for kind, name in kubeflow.items()),
+        ],
+        "LeaderWorkerSet of leaders and workers": example("leaderworkerset"),
     }
-    if kind == "flexStart, queued":
+    found = [Document(called, job) for called, each in made.items() for job in each]
+    assert {kind.kind for kind in MODELLED.values()} <= {job.data["kind"] for job in found}
+    return found
+
+
+def example(name: str) -> list[dict[str, Any]]:
+    return [dict(each.data) for each in read_documents((EXAMPLES / f"{name}.yaml").read_text(), name)]
+
+
+def named(name: str, kind: str, **spec: Any) -> dict[str, Any]:
+    metadata = {
+        "name": name,
+        "namespace": "research",
+        "labels": {QUEUE_LABEL: "training"},
+        "annotations": {"kueue-fleet.dev/run-seconds": "60"},
+    }
+    return {"kind": kind, "metadata": metadata, "spec": spec}
+
+
+def template(container: Mapping[str, Any]) -> dict[str, Any]:
+    return {"spec": {"containers": [container]}}
+
+
+def role(name: str, container: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": name, "template": {"spec": {"template": template(container)}}}
+
+
+JOBS = jobs()
+
+
+def on(machine: MachineType, part: Any, key: str = "") -> Any:
+    """The job, with all accelerators of a node for each pod that asks for GPUs."""
+    if isinstance(part, list):
+        return [on(machine, each) for each in part]
+    if not isinstance(part, Mapping):
+        return part
+    if key not in ("resources", "resourcesPerNode"):
+        return {name: on(machine, each, name) for name, each in part.items()}
+    asked = {"cpu": "1", "memory": "1Gi"}
+    if GPU in (part.get("limits") or ()):
+        asked[machine.accelerator_resource] = str(machine.accelerators or 1)
+    return {"requests": asked, "limits": asked}
+
+
+def option_of(kind: str) -> str:
+    return kind.partition(" ")[0]
+
+
+def fleet(machine: MachineType, kind: str) -> FleetSpec:
+    """The fleet of the examples, with nodes of one machine type and class where they are offered."""
+    data = yaml.safe_load((EXAMPLES / "fleet.yaml").read_text())
+    resource, per_node = machine.accelerator_resource, machine.accelerators or 1
+    [zone, *_] = zones_with(machine.name, option_of(kind)) or ("us-central1-a",)
+    attached = {"accelerator": {"type": "nvidia-tesla-t4", "count": 1}} if machine.name.startswith("n1-") else {}
+    [cluster], [queue] = data["clusters"], data["clusterQueues"]
+    cluster |= {"region": zone.rpartition("-")[0], "zones": [zone]}
+    data["nodePools"] = [{"name": "l4", "machineType": machine.name, **attached, **CLASSES[kind]}]
+    quotas = {resource: NODES * per_node, "cpu": 32, "memory": "32Gi"}
+    resources = [{"name": name, "nominalQuota": quota} for name, quota in quotas.items()]
+    queue["resourceGroups"] = [{"coveredResources": [*quotas], "flavors": [{"name": "l4", "resources": resources}]}]
+    data["kueue"]["configuration"]["integrations"]["frameworks"] = [*MODELLED]
+    data["operators"]["installedElsewhere"] = [name for name in MODELLED if name.startswith("kubeflow.org/")]
+    if kind == QUEUED:
         asked = {"provisioningClassName": "queued-provisioning.gke.io", "managedResources": [resource]}
         data["admissionChecks"] = [{"name": "dws", "provisioningRequest": asked}]
         queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws"}]}
     return parse_fleet(data)
 
 
-def cell(machine: str, kind: str) -> str:
+def answers(machine: MachineType, kind: str) -> Callable[[str], str]:
+    """What is said of a kind of job on these nodes."""
     try:
-        fleet(machine, kind)
+        spec = fleet(machine, kind)
     except SpecError as refused:
-        errors = errors_of(refused.problems)
-        assert all("Google does not offer" in error.wrong for error in errors), errors
-        return "no"
-    option = kind.partition(",")[0]
-    if option not in options_of(machine):
-        return "not known"
-    zones = zones_with(machine, option)
-    return "yes" if zones is None else ", ".join(zones)
+        [error] = errors_of(refused.problems)
+        reason = error.wrong.partition(", but ")[2]
+        assert reason == f"Google does not offer {machine.name} so"
+        return lambda _: f"refused: {reason.replace(machine.name, 'it')}"
+    if option_of(kind) not in options_of(machine.name):
+        return lambda _: NOT_MODELLED
+    refused_jobs = run(spec, machine)
+    assert kind == QUEUED or not refused_jobs
+    zones = zones_with(machine.name, option_of(kind))
+    supported = f"supported in {', '.join(zones)}" if zones else "supported"
+    one_only = f"refused: {SINGLE_POD_SET_REFUSAL.partition(' supports ')[2]}"
+    return lambda called: one_only if called in refused_jobs else supported
 
 
-def job(machine: str, roles: int) -> Document:
-    known = machine_type(machine)
-    assert known is not None
-    limits = {known.accelerator_resource: known.accelerators or 1}
-    annotations = {"kueue-fleet.dev/run-seconds": "60"}
-    pods = {
-        "metadata": {"annotations": annotations},
-        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": limits, "limits": limits}}]},
-    }
-    meta = {"name": "j", "namespace": "t", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
-    if roles == 0:
-        return Document(
-            "job.yaml", {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {"template": pods}}
-        )
-    made = [
-        {"name": f"r{number}", "replicas": 1, "template": {"spec": {"parallelism": 1, "template": pods}}}
-        for number in range(roles)
-    ]
-    spec = {"replicatedJobs": made}
-    return Document(
-        "job.yaml", {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": meta, "spec": spec}
+def run(spec: FleetSpec, machine: MachineType) -> set[str]:
+    """Simulate the jobs that the check takes to their end; the others."""
+    documents = [Document(called, on(machine, job)) for called, job in JOBS]
+    problems = check_manifests(spec, documents)
+    assert all(f": {SINGLE_POD_SET_REFUSAL}; " in problem for problem in problems), problems
+    refused = Counter(problem.partition(": ")[0] for problem in problems)
+    assert refused == Counter(document.where for document in documents if document.where in refused)
+    taken = [document for document in documents if document.where not in refused]
+    records = prepare_fleet(spec, WorkloadFile(), Delays(), manifests=taken).run().records
+    assert {record.state for record in records} == {State.FINISHED}, [(one.name, one.message) for one in records]
+    for _, job in taken:
+        metadata = job["metadata"]
+        name = metadata.get("labels", {}).get("kueue.x-k8s.io/pod-group-name") or metadata["name"]
+        assert any(record.name.startswith(name) for record in records), name
+    return {*refused}
+
+
+def table(head: tuple[str, ...], body: Iterable[tuple[str, ...]]) -> str:
+    return "\n".join(f"| {' | '.join(line)} |" for line in (head, tuple("---" for _ in head), *body))
+
+
+def same(answers: Mapping[Key, Value]) -> dict[Value, list[Key]]:
+    """The keys of each value."""
+    found: dict[Value, list[Key]] = {}
+    for key, value in answers.items():
+        found.setdefault(value, []).append(key)
+    return found
+
+
+def called(begin: str) -> str:
+    return f"`{begin}*`" if begin.endswith("-") else f"`{begin}`"
+
+
+def test_the_page_has_every_cell() -> None:
+    found = {begin: {kind: answers(machine, kind) for kind in CLASSES} for begin, machine in families().items()}
+    kinds = same({
+        job.where: tuple(answer(job.where) for by_class in found.values() for answer in by_class.values())
+        for job in JOBS
+    })  # fmt: skip
+    one, several = kinds.values()
+    roles = {"one": one[0], "several": several[0]}
+    not_read = sorted(kind.kind for kind in KINDS.values() if kind.kind not in ROLES)
+    wanted_kinds = table(
+        ("kind of job", "roles with accelerators"),
+        [
+            *((name, "one") for name in one),
+            *((name, "several") for name in several),
+            (", ".join(not_read), f"{NOT_MODELLED}: their pods are not read from their manifests"),
+        ],
     )
+    groups = same({
+        begin: tuple((kind, tuple(answer(name) for name in roles.values())) for kind, answer in by_class.items())
+        for begin, by_class in found.items()
+    })  # fmt: skip
+    wanted = table(
+        ("machine types", "class", "roles with accelerators", "answer"),
+        chain.from_iterable(rows(begins, dict(group)) for group, begins in groups.items()),
+    )
+    page = PAGE.read_text()
+    assert wanted_kinds in page, f"write in {PAGE.name}:\n{wanted_kinds}"
+    assert wanted in page, f"write in {PAGE.name}:\n{wanted}"
 
 
-def rows(head: tuple[str, ...], body: list[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *body]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def test_machines_by_class() -> None:
-    body = [(f"`{name}`", *(cell(machine, kind) for kind in CLASSES)) for name, machine in MACHINES.items()]
-    wanted = rows(("machine type", *CLASSES), body)
-    assert wanted in PAGE.read_text(), f"write in {PAGE.name}:\n{wanted}"
-
-
-def job_cell(machine: str, kind: str, roles: int) -> str:
-    """What the check says of the job; one that it takes runs on the machines to its end in the simulation."""
-    spec, document = fleet(machine, kind), job(machine, roles)
-    problems = check_manifests(spec, [document])
-    assert all("only single PodSet per request" in problem for problem in problems), problems
-    if problems:
-        return "GKE refuses it"
-    [record] = prepare_fleet(spec, WorkloadFile(), Delays(), manifests=[document]).run().records
-    assert record.state is State.FINISHED, record.message
-    return "yes"
-
-
-@pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-def test_jobs_by_class(machine: str) -> None:
-    """The table is of every machine, where the class is offered."""
-    table = PAGE.read_text().splitlines()
-    offered = [kind for kind in CLASSES if cell(machine, kind) != "no"]
-    for name, roles in (("Job", 0), ("JobSet of one role", 1), ("JobSet of two roles", 2)):
-        [row] = [line.strip("| ").split(" | ") for line in table if line.startswith(f"| {name} |")]
-        wanted = dict(zip(CLASSES, row[1:], strict=True))
-        assert {kind: job_cell(machine, kind, roles) for kind in offered} == {kind: wanted[kind] for kind in offered}
+def rows(begins: list[str], group: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, ...]]:
+    machines = ", ".join(map(called, begins))
+    for (one, several), classes in same(group).items():
+        named_classes = ", ".join(classes)
+        if one == several:
+            yield machines, named_classes, "any", one
+        else:
+            yield machines, named_classes, "one", one
+            yield machines, named_classes, "several", several

@@ -16,6 +16,9 @@ from kueue_fleet.rehearsal.engines.catalogue import ENGINES
 SHOWN = {
     "kueue": "Kueue",
     "jobset": "JobSet",
+    "kuberay": "KubeRay",
+    "lws": "LeaderWorkerSet",
+    "trainer": "Kubeflow Trainer",
     "kubernetes": "Kubernetes API server",
     "etcd": "etcd",
     "pulumi": "Pulumi CLI",

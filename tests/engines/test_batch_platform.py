@@ -14,8 +14,10 @@ import pytest
 from kubernetes import client, config
 
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, rehearsed
-from kueue_fleet.rehearsal.jobs.submission import read_jobs
+from kueue_fleet.rehearsal.jobs.clients import ClusterClients
+from kueue_fleet.rehearsal.jobs.submission import read_jobs, submit_jobs
 from kueue_fleet.simulation.rows import JobRow
+from one_cluster import wait_until
 from side_by_side import Told, rehearsed_rows, simulated, stories, table
 
 STACK = "batch-platform"
@@ -346,6 +348,32 @@ def by_kind(walk: Walk, rows: Iterable[JobRow]) -> dict[tuple[str, str], Counter
         team, _, name = job.partition("/")
         found.setdefault((walk.stories[name].step, PAIRS[team]), Counter())[told] += 1
     return found
+
+
+def test_a_network_is_trained_on_mnist_with_its_service_and_program(walk: Walk) -> None:
+    """Under its published names, one of which a job of the walk-through has, too."""
+    clients, documents = walk.lab.clients, read_jobs(ROOT / "examples" / STACK / "mnist.yaml")
+    *_, job = documents
+    run_for(job, "1")
+    name, jobs = job["metadata"]["name"], client.BatchV1Api(walk.api.api_client)
+    jobs.delete_namespaced_job(name, "team-a", propagation_policy="Background")
+    wait_until(lambda: not [each for each in clients.list(CLUSTER, "batch", "v1", "jobs") if name_of(each) == name])
+    submit_jobs(clients, CLUSTER, documents)
+    wait_until(lambda: pods_that_ended_well(clients, name) == 2)
+    program: Any = walk.api.read_namespaced_config_map("team-a-low-priority-config-0", "team-a")
+    assert "datasets.MNIST" in program.data["mnist.py"]
+    service: Any = walk.api.read_namespaced_service("team-a-low-priority-svc-0", "team-a")
+    assert service.spec.selector == {"job-name": name}
+
+
+def name_of(item: Mapping[str, Any]) -> str:
+    return str(item["metadata"]["name"])
+
+
+def pods_that_ended_well(clients: ClusterClients, name: str) -> int:
+    """Of the job of that name."""
+    [found] = [each for each in clients.list(CLUSTER, "batch", "v1", "jobs") if name_of(each) == name]
+    return int(found.get("status", {}).get("succeeded", 0))
 
 
 def test_the_platform_shrinks_to_what_it_was(walk: Walk) -> None:

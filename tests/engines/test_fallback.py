@@ -53,6 +53,8 @@ def test_a_job_goes_on_within_its_patience_runs_once_and_leaves_no_quota_behind(
     assert waiting["state"] == "Ready"
     assert waiting["message"].startswith("Waits for nodes of b200 since ")
     [request] = wait_until(lambda: lab.manager.items(REQUESTS))
+    meanwhile = lab.workload("stock-out") or {}
+    assert (holds(meanwhile), flavors_of(meanwhile)) == waiting_in_simulation()
     said = explained(lab, tmp_path)
     assert "Waits for nodes of b200 since " in said
     assert "; goes on to l4 at " in said
@@ -110,11 +112,29 @@ def evictions(workload: Json) -> dict[str, int]:
     return {one["reason"]: one["count"] for one in workload["status"]["schedulingStats"]["evictions"]}
 
 
+def holds(workload: Json) -> str:
+    """The last of the states that the workload has reached, as the simulation calls it."""
+    reached = [state for state in ("QuotaReserved", "Admitted", "Finished") if condition(workload, state) == "True"]
+    return reached[-1] if reached else "Pending"
+
+
+def waiting_in_simulation() -> tuple[str, set[str]]:
+    """State and flavors of the same job while DWS has no nodes for it, as the simulation has them."""
+    found = simulated_job(until=PATIENCE / 2)
+    return found["state"], set(found["flavors"]["main"].values())
+
+
 def simulated() -> tuple[set[str], dict[str, int]]:
-    """Flavors and evictions of the same job, as the simulation has them."""
-    requests = {"nvidia.com/gpu": 1, "cpu": 1}
-    jobs = {"name": "stock-out", "namespace": "team", "queue": "gpu", "runSeconds": 2, "requests": requests}
-    file = WorkloadFile.model_validate({"jobs": [jobs], "waits": [{"flavor": "b200", "seconds": 1e6}]})
-    [found] = prepare_fleet(parse_fleet(data()), file, Delays()).run().as_json()["workloads"]
+    """Flavors and evictions of the same job in the end, as the simulation has them."""
+    found = simulated_job()
+    assert len(found["runs"]) == 1
     reasons = [one["reason"] for one in found["evictions"]]
     return set(found["flavors"]["main"].values()), {one: reasons.count(one) for one in reasons}
+
+
+def simulated_job(until: float | None = None) -> Json:
+    requests = {"nvidia.com/gpu": 1, "cpu": 1}
+    jobs = {"name": "stock-out", "namespace": "team", "queue": "gpu", "runSeconds": 2, "requests": requests}
+    file = WorkloadFile.model_validate({"jobs": [jobs], "stockOuts": [{"flavor": "b200", "seconds": 1e6}]})
+    [found] = prepare_fleet(parse_fleet(data()), file, Delays(), until=until).run().as_json()["workloads"]
+    return dict(found)

@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
+import yaml
 
-from rehearse_command import CLUSTER, STACK, Command, Project, fleet, job, project
+from rehearse_command import CLUSTER, ROOT, STACK, Command, Project, fleet, job, project
 
+EXAMPLE = ROOT / "examples/dws-single-cluster"
 SOON_SECONDS = 30.0
 """An end within some seconds, on a machine that others use too."""
 
@@ -59,14 +61,21 @@ def test_ctrl_c_leaves_nothing_but_logs(tiny: Project, moment: Callable[[Command
 
 
 def test_two_stacks_are_rehearsed_side_by_side_and_ctrl_c_ends_one(quick: Project) -> None:
-    quick.write(fleet("other"), stack="second")
+    """One is the example of a single cluster with DWS, whose jobs end on the nodes that they ask for."""
+    example = yaml.safe_load((EXAMPLE / "Pulumi.dws-single-cluster.yaml").read_text())
+    quick.write(example["config"]["kueue-fleet:fleet"], stack="second")
     command = quick.start("--jobs", quick.write_jobs(job("long", seconds=600)))
-    beside = quick.start("--jobs", quick.write_jobs(job("one"), name="others.yaml"), stack="second")
+    beside = quick.start("--jobs", EXAMPLE / "jobs.yaml", stack="second")
     command.until_said("Admitted solo")
     interrupt(command, quick)
     ended = beside.end()
     assert ended.code == 0, ended.err
-    assert "Finished other" in ended.out
+    rows = (line.split() for line in ended.out.splitlines() if line.startswith("sample-job"))
+    assert {row[0]: (row[2], row[3], row[-1]) for row in rows} == {
+        "sample-job": ("g-dws-test-cluster", "dws-t4", "Finished"),
+        "sample-job-a100": ("g-dws-test-cluster", "dws-a100", "Finished"),
+        "sample-job-2": ("g-dws-test-cluster", "dws-t4", "Finished"),
+    }, ended.out
     assert [place.name for place in (quick.state / "rehearsals").iterdir()] == [STACK]
 
 
@@ -85,7 +94,8 @@ k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"),
 """
 CANNOT_RUN = (
     "no program on this machine stands for image {} (there is no container engine: only gcp-auth-plugin, "
-    "jobset/jobset, kueue-fleet/controller, kueue/kueue are run, and pods of jobs are simulated)"
+    "jobset/jobset, kuberay/operator, kueue-fleet/controller, kueue/kueue, lws/lws, trainer/trainer-controller-manager "
+    "are run, and pods of jobs are simulated)"
 )
 
 

@@ -35,6 +35,21 @@ def test_reserved_machines_come_first_then_spot(tmp_path: Path) -> None:
     assert [found[f"infer-{number}"] for number in range(3)] == ["t4-reserved", "t4-spot", "t4-spot"]
 
 
+@pytest.mark.parametrize(
+    ("limit_range", "counted"), [(True, {"nvidia.com/gpu", "cpu", "memory"}), (False, {"nvidia.com/gpu"})]
+)
+def test_what_a_job_does_not_ask_for_is_what_its_team_says(
+    tmp_path: Path, limit_range: bool, counted: set[str]
+) -> None:
+    data = yaml.safe_load(FLEET.read_text())
+    if not limit_range:
+        del data["teams"][0]["limitRange"]
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(data))
+    done = CliRunner().invoke(app, ["simulate", str(tmp_path / "fleet.yaml"), "--jobs", str(JOB), "--output", "json"])
+    [found] = json.loads(done.stdout)["workloads"]
+    assert found["flavors"]["main"] == dict.fromkeys(counted, "t4-reserved")
+
+
 def test_pools_ask_for_the_gpus_and_their_nodes_have_them() -> None:
     pool = parse_fleet_text(FLEET.read_text(), "fleet").node_pool_on("t4-reserved", "t4")
     assert pool is not None

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -20,7 +19,7 @@ import yaml
 
 import kueue_fleet
 from controller_faults import Replicas
-from fork_server import CALL, start_fork_server
+from fork_server import start_fork_server, write_program
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_cluster
@@ -319,10 +318,7 @@ class ControllerLab:
 def _controller() -> str:
     """A program whose every call is a controller, forked by a `fork_server`, that ends with it."""
     address = start_fork_server(_CONTROLLERS)
-    program = address.with_name("controller")
-    program.write_text(f"#!{sys.executable} -IS\n{CALL}\ncall({str(address)!r})\n")
-    program.chmod(0o755)
-    return str(program)
+    return write_program(address.with_name("controller"), f"call({str(address)!r})")
 
 
 def import_root() -> str:

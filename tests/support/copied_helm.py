@@ -1,4 +1,4 @@
-"""`helm install` in a rehearsal; Kueue and JobSet are copied where it has done the same before: see `installed_chart`.
+"""`helm install` in a rehearsal; charts of engines are copied where it has done so before: see `installed_chart`.
 
 Started by the program that `quick_rehearsals` puts in the place of helm, with helm's path and its arguments.
 """
@@ -9,7 +9,7 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -17,15 +17,13 @@ from typing import Any
 
 import yaml
 
-from installed_chart import _Etcd as Etcd
-from installed_chart import _file as kept_chart
+from installed_chart import installed
 from kueue_fleet.rehearsal.control_planes.clusters import ClustersRecord
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from one_cluster import OneCluster, pods_run, wait_until
 
-CHARTS = ("kueue", "jobset")
 CRDS = "apiextensions.k8s.io/customresourcedefinitions/"
 """Charts have some that are not in the manifest."""
 
@@ -34,7 +32,9 @@ def main(helm: str, *arguments: str) -> None:
     """Does what helm does with these arguments, of which the first is `install`; exits as it does where it fails."""
     found = find_engines(EngineCache(engines_dir()))
     engines = Engines({**found.programs, "helm": replace(found.programs["helm"], path=Path(helm))}, found.assets)
-    charts = {str(engines.asset(f"{chart}-chart")): chart for chart in CHARTS}
+    charts = {
+        str(path): name.removesuffix("-chart") for name, path in engines.assets.items() if name.endswith("-chart")
+    }
     chart = charts.get(arguments[2])
     options = dict(pairwise(arguments))
     namespace, kubeconfig = options["--namespace"], options["--kubeconfig"]
@@ -45,23 +45,20 @@ def main(helm: str, *arguments: str) -> None:
     values = json.dumps(json.loads(Path(options["--values"]).read_text()), sort_keys=True)
     others = {"--kubeconfig", kubeconfig, "--values", options["--values"]}
     decides = [Path(__file__).read_text(), values, *(each for each in arguments if each not in others)]
-    with kept_chart(engines, chart, decides) as file, closing(Etcd(paths, cluster.name)) as etcd:
-        if file.stat().st_size:
-            etcd.put(json.loads(file.read_text()))
-        else:
-            before = etcd.revision()
-            if code := subprocess.call([helm, *arguments]):
-                sys.exit(code)
-            place = ["--namespace", namespace, "--kubeconfig", kubeconfig]
-            manifest = subprocess.check_output([helm, "get", "manifest", arguments[1], *place], text=True)
-            names = {each["metadata"]["name"] for each in yaml.safe_load_all(manifest) if each}
-            names |= {namespace, f"sh.helm.release.v1.{arguments[1]}.v1"}
-            # Something else may be made at the same time.
-            made = etcd.made_after(before).items()
-            kept = {key: text for key, text in made if key.startswith(CRDS) or key.rpartition("/")[2] in names}
-            written = file.with_suffix(".new")
-            written.write_text(json.dumps(kept))
-            written.replace(file)
+
+    def install() -> None:
+        if code := subprocess.call([helm, *arguments]):
+            sys.exit(code)
+
+    def keep(made: Iterable[str]) -> list[str]:
+        """Something else may be made at the same time."""
+        place = ["--namespace", namespace, "--kubeconfig", kubeconfig]
+        manifest = subprocess.check_output([helm, "get", "manifest", arguments[1], *place], text=True)
+        names = {each["metadata"]["name"] for each in yaml.safe_load_all(manifest) if each}
+        names |= {namespace, f"sh.helm.release.v1.{arguments[1]}.v1"}
+        return [key for key in made if key.startswith(CRDS) or key.rpartition("/")[2] in names]
+
+    installed(paths, cluster.name, engines, chart, decides, install, keep)
     wait_until(lambda: pods_run(cluster, namespace))
 
 

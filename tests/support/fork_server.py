@@ -15,7 +15,7 @@ from pathlib import Path
 
 ANSWER_BYTES = 8
 """The server answers twice: with the process id once the call has begun, and with the exit code; below 0: a signal."""
-CALL = """
+_CALL = f"""
 import _signal, _socket, os, sys
 
 def call(address):
@@ -27,7 +27,7 @@ def call(address):
     streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
     server.sendmsg([b"\\0".join(said)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
     server.shutdown(_socket.SHUT_WR)
-    pid = int(server.recv(8))
+    pid = int(server.recv({ANSWER_BYTES}))
 
     def pass_on(number, frame):
         try:
@@ -37,14 +37,14 @@ def call(address):
 
     for number in (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP):
         _signal.signal(number, pass_on)
-    code = int(server.recv(8) or b"125")
+    code = int(server.recv({ANSWER_BYTES}) or b"125")
     if code < 0:
         _signal.signal(-code, _signal.SIG_DFL)
         os.kill(os.getpid(), -code)
     os._exit(code)
 """
-"""What a small program does that is run in place of the real one: source, for `python -IS`, which starts in 10 ms."""
-_SERVER = """
+"""What a program does that is run in place of the real one."""
+_SERVER = f"""
 import contextlib, gc, os, select, socket, sys
 
 gc.freeze()
@@ -77,7 +77,7 @@ def answer(call):
     for stream in streams:
         os.close(stream)
     with contextlib.suppress(OSError):
-        call.sendall(b"%8d" % pid)
+        call.sendall(b"%{ANSWER_BYTES}d" % pid)
     ends = select.poll()
     ends.register(os.pidfd_open(pid))
     ends.register(call, 0)  # who asked is gone
@@ -85,14 +85,17 @@ def answer(call):
         os._exit(0)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     with contextlib.suppress(OSError):
-        call.sendall(b"%8d" % code)
+        call.sendall(b"%{ANSWER_BYTES}d" % code)
     os._exit(0)
 
 server = socket.socket(socket.AF_UNIX)
 server.bind(sys.argv[1])
 server.listen(16)
 print(flush=True)
-while True:
+asked = select.poll()
+asked.register(server, select.POLLIN)
+asked.register(0, 0)  # who started it is gone
+while 0 not in dict(asked.poll()):
     call, _ = server.accept()
     if not os.fork():
         answer(call)
@@ -104,7 +107,7 @@ while True:
 
 
 def start_fork_server(prepare: str) -> Path:
-    """The socket of a server, in a folder of its own; both are there until these tests end.
+    """The socket of a server, in a folder of its own; both are there until these tests end, or are killed.
 
     `prepare` is source that imports what calls need, and defines `run(arguments)`, which returns the exit code.
 
@@ -114,7 +117,7 @@ def start_fork_server(prepare: str) -> Path:
     folder = Path(tempfile.mkdtemp(prefix="kueue-fleet-"))
     address = folder / "socket"
     server = subprocess.Popen(
-        [sys.executable, "-c", f"{prepare}\n{_SERVER}", str(address)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+        [sys.executable, "-c", f"{prepare}\n{_SERVER}", str(address)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     atexit.register(shutil.rmtree, folder)
     atexit.register(server.wait)
@@ -122,3 +125,10 @@ def start_fork_server(prepare: str) -> Path:
     assert server.stdout is not None
     assert server.stdout.readline(), "the server does not start"
     return address
+
+
+def write_program(path: Path, script: str) -> str:
+    """A small program in Python without its libraries, in which `call(address)` is there; it starts in 10 ms."""
+    path.write_text(f"#!{sys.executable} -IS\n{_CALL}\n{script}\n")
+    path.chmod(0o755)
+    return str(path)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from functools import cache
 from pathlib import Path
 
-from fork_server import CALL, start_fork_server
+from fork_server import start_fork_server, write_program
 
 IMPORTED = f"""
 import importlib, pkgutil
@@ -38,7 +37,5 @@ def program_folder(site: str = "") -> str:
     address = start_fork_server(f"{start}\n{site}\n{_COMMANDS}")
     folder = address.parent
     (folder / "sitecustomize.py").write_text(site)
-    program = folder / "kueue-fleet"
-    program.write_text(f"#!{sys.executable} -IS\n{CALL}\ncall({str(address)!r})\n")
-    program.chmod(0o755)
+    write_program(folder / "kueue-fleet", f"call({str(address)!r})")
     return str(folder)

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from fork_server import CALL, start_fork_server
+from fork_server import start_fork_server, write_program
 from kueue_fleet.rehearsal.standins.executables import BOOTSTRAP, PARTS, STAND_IN_GROUP
 
 _PROGRAMS = """
@@ -57,8 +57,7 @@ def run(arguments):
     sys.executable, _, _, _, _, _, module, version, *rest = arguments
     return importlib.import_module(module).main(version, rest)
 """
-_PYTHON = """#!{python} -IS
-{call}
+_PYTHON = """
 options = sys.argv[1:]
 if options[:3] == ["-I", "-S", {bootstrap!r}]:
     call({stand_ins!r})
@@ -78,14 +77,8 @@ def forked_python() -> Path:
     (folder / "lib").symlink_to(Path(sys.prefix) / "lib")
     (folder / "bin").mkdir()
     python = folder / "bin" / "python"
-    python.write_text(
-        _PYTHON.format(
-            python=sys.executable,
-            call=CALL,
-            bootstrap=str(BOOTSTRAP),
-            stand_ins=str(stand_ins),
-            programs=str(programs),
-        )
+    script = _PYTHON.format(
+        python=sys.executable, bootstrap=str(BOOTSTRAP), stand_ins=str(stand_ins), programs=str(programs)
     )
-    python.chmod(0o755)
+    write_program(python, script)
     return python

@@ -201,9 +201,10 @@ def one_cluster(folder: Path, name: str = "worker", location: str = "europe-west
 def standard_cluster(lab: OneCluster, name: str = "standard", location: str = "us-east4") -> OneCluster:
     """A Standard cluster beside another one, under the same supervisor; it goes with it."""
     made = lab.supervisor.client.put_cluster(name, project="project", location=location, autopilot=False)
-    return OneCluster(
-        name, lab.supervisor, lab.engines, f"https://{made['endpoint']}", lab.folder, lab.token, lab.ca_file
-    )
+    folder = lab.folder / f"{name}-helm"
+    folder.mkdir(exist_ok=True)
+    write_kubeconfig(folder / "kubeconfig", rehearsal_kubeconfig([made], lab.token, name))
+    return OneCluster(name, lab.supervisor, lab.engines, f"https://{made['endpoint']}", folder, lab.token, lab.ca_file)
 
 
 def install_kueue(cluster: OneCluster, *values: str, name: str = "kueue") -> None:

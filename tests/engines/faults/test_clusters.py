@@ -17,7 +17,7 @@ import pytest
 
 from controller_lab import JOBS, MANAGER, restart_kueue, wait_until_connected
 from faulty_fleet import EU, RUN_SECONDS, US, Fleet
-from one_cluster import KUEUE, wait_until
+from one_cluster import KUEUE, Refused, wait_until
 
 CONFIG_PATH = f"{KUEUE}/multikueueconfigs/multikueue"
 MERGE = "application/merge-patch+json"
@@ -69,7 +69,14 @@ def test_a_worker_is_drained_before_it_leaves_the_queue(fleet: Fleet) -> None:
     queue = f"{KUEUE}/clusterqueues/gpu"
 
     def set_policy(policy: str) -> None:
-        fleet.lab.workers[US].request("PATCH", queue, {"spec": {"stopPolicy": policy}}, MERGE)
+        wait_until(lambda: has_policy(policy))
+
+    def has_policy(policy: str) -> bool:
+        try:
+            return bool(fleet.lab.workers[US].request("PATCH", queue, {"spec": {"stopPolicy": policy}}, MERGE))
+        except Refused as error:
+            # Its Kueue may still be starting again, since the API server was killed.
+            raise AssertionError(str(error)) from None
 
     def drain() -> None:
         # What is bound to that region waits for it.

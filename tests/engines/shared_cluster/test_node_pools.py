@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from controller_lab import apply_object
+from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
+from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
+from kueue_fleet.objects import render_cluster
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorError
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.workload_file import WorkloadFile
 from one_cluster import (
     JOBS,
+    KUEUE,
+    PODS,
     REQUESTS,
     OneCluster,
     ask,
     condition,
     details,
     end_of,
+    job,
     plain_job,
     pod_template,
     pods_of,
     reason,
     wait_until,
 )
+from tests.simulation.fleets import calendar_data
 
 ZONE = "us-east4-a"
 NODE_POOL = "cloud.google.com/gke-nodepool"
@@ -215,11 +231,19 @@ def test_dws_serves_requests_from_a_queued_pool_up_to_its_maximum(standard: OneC
     wait_until(lambda: not nodes(standard, "dws"))
 
 
-def test_at_the_end_of_a_calendar_reservation_its_nodes_go_and_the_job_waits_for_others(standard: OneCluster) -> None:
-    """What `check` says beforehand: Google removes the nodes, and the pods of jobs that still run end."""
-    end = time.time() + 12
+def test_at_the_end_of_a_calendar_reservation_its_nodes_go_and_kueue_takes_the_job_back(
+    standard: OneCluster, tmp_path: Path
+) -> None:
+    """As `check` says beforehand, and as the simulation has it: a Job that may not fail once more fails, another one
+    loses its quota after Kueue's patience, and gets it again on the pool, which has no nodes."""
+    data = calendar_data(start="2026-01-01T00:00:00Z")
+    patience = {"timeout": "60s", "recoveryTimeout": "2s", "requeuingStrategy": {"backoffBaseSeconds": 1}}
+    data |= {"jobSet": {"enabled": False}, "kueue": {"replicas": 1, "configuration": {"waitForPodsReady": patience}}}
+    put(standard, "system", {"nodeCount": 1}, machineType="e2-standard-4")
+    install_with_queues(standard, parse_fleet(data), tmp_path)
+    end = math.ceil(time.time()) + 15
     window = {"startTime": "2026-01-01T00:00:00Z", "endTime": datetime.fromtimestamp(end, UTC).isoformat()}
-    machines = {"totalCount": "1", "instanceProperties": {"machineType": "g2-standard-24"}}
+    machines = {"totalCount": "8", "instanceProperties": {"machineType": "a3-highgpu-8g"}}
     client = standard.supervisor.client
     client.put_reservation(ZONE, "week", {"timeWindow": window, "specificSkuProperties": machines})
     affinity = {
@@ -227,22 +251,75 @@ def test_at_the_end_of_a_calendar_reservation_its_nodes_go_and_the_job_waits_for
         "key": "compute.googleapis.com/reservation-name",
         "values": ["week"],
     }
-    put(standard, "week", {"nodeCount": 1}, reservationAffinity=affinity)
-    work(standard, "longer", {NODE_POOL: "week"}, "3600")
-    (pod,) = wait_until(lambda: [one for one in placed(standard, "longer") if one["status"]["phase"] == "Running"])
+    config = {"machineType": "a3-highgpu-8g", "reservationAffinity": affinity}
+    put(standard, "week", {"nodeCount": 2}, **config)
+    jobs = {name: queued_job(name, limit) for name, limit in (("goes-on", 1), ("fails", 0))}
+    for body in jobs.values():
+        standard.create(JOBS, body)
+    pods = [wait_until(partial(running, standard, name)) for name in jobs]
 
     wait_until(lambda: not nodes(standard, "week"))
     assert time.time() >= end
-    lost = next(one for one in pods_of(standard, "longer") if one["metadata"]["uid"] == pod["metadata"]["uid"])
-    assert (lost["status"]["phase"], condition(lost, "DisruptionTarget")) == ("Failed", "True")
-    wait_until(lambda: [one for one in pods_of(standard, "longer") if one["status"]["phase"] == "Pending"])
+    for pod in pods:
+        lost = wait_until(partial(standard.find, f"{PODS}/{pod['metadata']['name']}"))
+        assert (lost["status"]["phase"], condition(lost, "DisruptionTarget")) == ("Failed", "True")
+    assert end_of(standard, "fails") == "Failed"
+    foreseen = simulated(data, jobs)
+    assert foreseen == {"goes-on": ("Admitted", ["PodsReadyTimeout"]), "fails": ("Finished", [])}
+    wait_until(lambda: {name: fate(standard, name) for name in jobs} == foreseen)
+    wait_until(lambda: [one for one in pods_of(standard, "goes-on") if one["status"]["phase"] == "Pending"])
     # The next `pulumi up` closes the pool; it cannot be opened again.
-    put(standard, "week", {"nodeCount": 0}, reservationAffinity=affinity)
+    put(standard, "week", {"nodeCount": 0}, **config)
     with pytest.raises(SupervisorError, match="reservation week has ended: the pool must have no nodes"):
-        put(standard, "week", {"nodeCount": 1}, reservationAffinity=affinity)
+        put(standard, "week", {"nodeCount": 1}, **config)
     assert nodes(standard, "week") == {}
-    standard.delete(f"{JOBS}/longer")
+    for name in jobs:
+        standard.delete(f"{JOBS}/{name}")
     client.delete_node_pool(standard.name, "week")
+
+
+def install_with_queues(cluster: OneCluster, fleet: FleetSpec, folder: Path) -> None:
+    """Kueue and its queues as the fleet has them on its only cluster."""
+    [name] = fleet.cluster_names
+    values = folder / "values.yaml"
+    values.write_text(yaml.safe_dump(kueue_helm_values(fleet, name)))
+    apply_object(cluster, kueue_priority_class())
+    cluster.helm_install("kueue", "--values", str(values))
+    for manifest in render_cluster(fleet, name):
+        if manifest["kind"] in ("ResourceFlavor", "ClusterQueue", "LocalQueue"):
+            apply_object(cluster, manifest)
+
+
+def queued_job(name: str, may_fail: int) -> dict[str, Any]:
+    body = job(name, "q", pod_template(8, {"kueue-fleet.dev/run-seconds": "3600"}))
+    body["spec"]["backoffLimit"] = may_fail
+    return body
+
+
+def running(cluster: OneCluster, name: str) -> dict[str, Any] | None:
+    found = placed(cluster, name)
+    return next((pod for pod in found if pod["status"]["phase"] == "Running"), None)
+
+
+def fate(cluster: OneCluster, name: str) -> tuple[str, list[str]]:
+    """The last state that the Workload of a Job has reached, and why it was evicted."""
+    [found] = [
+        one
+        for one in cluster.items(f"{KUEUE}/namespaces/default/workloads")
+        if one["metadata"]["ownerReferences"][0]["name"] == name
+    ]
+    reached = (kind for kind in ("Finished", "Evicted", "Admitted") if condition(found, kind) == "True")
+    state = next(reached, "Pending")
+    evictions = (found["status"].get("schedulingStats") or {}).get("evictions") or ()
+    return state, [one["reason"] for one in evictions for _ in range(one["count"])]
+
+
+def simulated(data: dict[str, Any], jobs: dict[str, dict[str, Any]]) -> dict[str, tuple[str, list[str]]]:
+    """The same Jobs a quarter of a minute before the end, and ten seconds after it."""
+    file = WorkloadFile.model_validate({"begin": "2026-01-07T23:59:45Z"})
+    manifests = [Document(name, body) for name, body in jobs.items()]
+    rows = prepare_fleet(parse_fleet(data), file, Delays(), until=25, manifests=manifests).run().as_json()["workloads"]
+    return {row["name"]: (row["state"], [one["reason"] for one in row["evictions"]]) for row in rows}
 
 
 def test_what_gke_refuses_is_refused_and_changes_nothing(standard: OneCluster) -> None:
