@@ -31,7 +31,7 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 	@$(BIN)/kueue-fleet rehearse --stack $(STACK) $(OPTIONS)
 
 .PHONY: test
-test: $(READY) engines ## every test, those on real control planes included, in PROCESSES=3
+test: $(READY) engines operators ## every test, those on real control planes included, in PROCESSES=3
 	@$(BIN)/pytest -n $(PROCESSES) $(BY_FILE)
 
 .PHONY: test-fast
@@ -77,6 +77,10 @@ bench: $(READY) engines ## measure, and print figures beside a peer's from the s
 .PHONY: engines
 engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)
 	@$(BIN)/python -m kueue_fleet.rehearsal.engines
+
+.PHONY: operators
+operators: $(READY) ## find or build KubeRay, LeaderWorkerSet and Trainer, which only rehearsals of fleets with them need (once; 3 minutes)
+	@$(BIN)/python -m kueue_fleet.rehearsal.engines kuberay lws trainer
 
 .PHONY: engine-wheels
 engine-wheels: $(READY) ## pack the engines of a rehearsal into wheels, in build/wheels; builds those that are missing
