@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 from kubernetes import config, dynamic
 
+from job_files import jobs_in
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet_text
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_fleet
@@ -48,7 +49,7 @@ def measure_rehearsal() -> tuple[dict[str, float], dict[str, float]]:
     """Run the stack with its jobs; returns seconds by phase, and MiB."""
     session = Session.for_stack(STACK, ROOT)
     fleet = parse_fleet_text(session.stack_file.read_text(), source=str(session.stack_file))
-    jobs = session.read_jobs(ROOT / "examples" / STACK / "jobs.yaml")
+    jobs = jobs_in(ROOT / "examples" / STACK / "jobs.yaml")
     watch = Stopwatch()
     began = time.perf_counter()
     with session.exclusive():

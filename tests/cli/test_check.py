@@ -74,6 +74,43 @@ def test_jobs_are_checked_against_the_fleet(tmp_path: Path) -> None:
     assert "no such file or folder" in call("check", examples / "fleet.yaml", "--jobs", "nothing.yaml").stderr
 
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+JOBS = [
+    ("stacks/Pulumi.dws-multikueue.yaml", "dws-multikueue/jobs.yaml"),  # These have generated names.
+    ("stacks/Pulumi.batch-platform.yaml", "batch-platform/mnist.yaml"),
+    *(("examples/kinds-of-jobs/fleet.yaml", f"kinds-of-jobs/{name}.yaml") for name in ("rayjob", "trainjob", "pods")),
+]
+
+
+@pytest.mark.parametrize(("fleet", "jobs"), JOBS)
+def test_the_jobs_of_examples_are_valid(fleet: str, jobs: str) -> None:
+    done = call("check", EXAMPLES.parent / fleet, "--jobs", EXAMPLES / jobs)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (("  name: train\n", "  name: Train_A\n"), ': Job.metadata.name: "Train_A" has characters or a form that'),
+        (("  name: train\n", ""), ": Job.metadata.name: is None; give it a name"),
+        (("\nmetadata:", "\nmetadat:"), ": Job has no metadata; give it a name there"),
+        (("\nspec:", "\nspecs:"), ": Job research/train.spec: is missing or empty; write its fields below it"),
+        (
+            ("containers:", "contaners:"),
+            "spec.template.spec.containers: is missing or empty; write its fields below it",
+        ),
+        (("kueue.x-k8s.io/queue-name", "queue"), "/train.metadata.labels: has no kueue.x-k8s.io/queue-name; name a"),
+    ],
+)
+def test_what_kubernetes_would_refuse_is_seen(tmp_path: Path, wrong: tuple[str, str], message: str) -> None:
+    jobs = tmp_path / "job.yaml"
+    jobs.write_text((EXAMPLES / "jobs/job.yaml").read_text().replace(*wrong))
+    done = call("check", EXAMPLES / "jobs/fleet.yaml", "--jobs", jobs)
+    assert done.returncode == 1
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert message in line
+
+
 @pytest.mark.parametrize("name", ["first", "second"])
 def test_what_a_person_types_at_first(name: str, snapshot: SnapshotAssertion) -> None:
     done = call("check", ATTEMPTS / f"{name}.yaml")

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from job_files import jobs_in
 from kueue_fleet.cli import app, console, init
 from kueue_fleet.fleet_file import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
-from kueue_fleet.rehearsal.jobs.submission import read_jobs
 
 
 def run(*arguments: str, stdin: str | None = None) -> Result:
@@ -69,7 +69,7 @@ def test_the_jobs_run_on_the_fleet(tmp_path: Path, regions: str) -> None:
         ("team-a", "Finished"),
         ("team-b", "Finished"),
     ]
-    assert len(read_jobs(jobs)) == 2
+    assert len(jobs_in(jobs)) == 2
 
 
 def test_jobs_are_where_a_rehearsal_looks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,26 +108,37 @@ JOB: dict[str, Any] = {
 }
 
 
+FULL_JOB = {**JOB, "spec": {"template": {"spec": {"containers": [{"name": "main"}]}}}}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (None, r"jobs\.yaml: No such file or directory; name a YAML file of Jobs and JobSets with --jobs\n$"),
+        (None, r"jobs\.yaml: no such file or folder; give one with Kubernetes objects\n$"),
         ("a: [", r"jobs\.yaml:1: a bracket is opened and not closed, .*; close it\n$"),
-        ("", r"jobs\.yaml: has no jobs; put Jobs or JobSets in it, or leave --jobs out\n$"),
+        ("", r"jobs\.yaml: holds no objects; write Kueue's objects and jobs into it\n$"),
         ("\xff", r"jobs\.yaml: is not UTF-8 text \(byte 0\); save it as UTF-8\n$"),
-        ("kind: Pod", r"jobs\.yaml: jobs\[0\]\.kind: 'Pod' cannot be submitted; use Job or JobSet\n$"),
-        ("- 1", r"jobs\.yaml: jobs\[0\]: is not a Kubernetes object"),
-        ("kind: Service", r"jobs\[0\]\.metadata\.name: is missing; give the Service the name that the job uses\n$"),
-        ("{kind: Service, metadata: {name: a}}", r"jobs\.yaml: has no jobs; put Jobs or JobSets in it"),
-        (yaml.safe_dump({"kind": "Job", "metadata": {"name": "a"}}), r"jobs\[0\]\.metadata\.labels: no kueue\.x-k8s"),
+        ("{kind: Deployment, metadata: {name: a}}", r"jobs\.yaml:1: is a Deployment; give jobs only, .*\n$"),
+        (yaml.safe_dump({**JOB, "kind": "Pod"}), r"jobs\.yaml:1: is a Pod, which the fleet's Kueue does not manage"),
+        ("- 1", r"jobs\.yaml:1: is a list of 1; write objects"),
+        ("kind: Service", r"jobs\.yaml:1: Service has no metadata; give it a name there\n$"),
+        ("{kind: Service, metadata: {name: a}}", r"jobs\.yaml: has no jobs; add some, or give --no-jobs\n$"),
+        (
+            yaml.safe_dump({"kind": "Job", "metadata": {"name": "a"}}),
+            r"Job default/a\.metadata\.labels: has no kueue\.",
+        ),
         (
             yaml.safe_dump_all([{**JOB, "metadata": {**JOB["metadata"], "name": "Train_A"}}]),
-            r'jobs\[0\]\.metadata\.name: "Train_A" has characters or a form that are not allowed; use lower-case',
+            r'Job\.metadata\.name: "Train_A" has characters or a form that are not allowed; use lower-case',
         ),
-        (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\[0\]\.metadata: it or its labels are not a map"),
-        (yaml.safe_dump({**JOB, "spec": "a"}), r"jobs\[0\]\.spec: is not a map; write its fields below it"),
-        (yaml.safe_dump({**JOB, "spec": {}}), r"jobs\[0\]\.spec: is missing or empty; write its fields below it"),
-        (yaml.safe_dump_all([JOB, {"kind": "Pod"}, {"kind": "X"}]), r"jobs\[1\]\.kind: .*\n.*jobs\[2\]\.kind: 'X'"),
+        (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\.yaml:1: Job has no metadata; give it a name there"),
+        (yaml.safe_dump({**JOB, "spec": "a"}), r"\.spec\.template: is missing or empty; write its fields below it"),
+        (yaml.safe_dump({**JOB, "spec": {}}), r"\.spec: is missing or empty; write its fields below it"),
+        (yaml.safe_dump_all([JOB, {**JOB, "kind": "X"}]), r"jobs\.yaml:7: is a X; .*\n.*jobs\.yaml:1: Job default/a-1"),
+        (
+            yaml.safe_dump_all([FULL_JOB, {"kind": "PersistentVolumeClaim", "metadata": {"name": "a"}}]),
+            r"PersistentVolumeClaim: nothing runs it in a rehearsal; use Job, JobSet, .* TrainingRuntime\n$",
+        ),
     ],
 )
 def test_a_wrong_file_of_jobs_starts_nothing(project: Path, text: str | None, message: str) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kueue_fleet.cli.console import CommandError
 from kueue_fleet.cli.job_report import JobLog
-from kueue_fleet.cli.rehearsed_jobs import find_jobs
+from kueue_fleet.cli.rehearsed_jobs import find_jobs, read_jobs
+from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.rehearsal.jobs.views import JobState, JobView
 from kueue_fleet.rehearsal.session import Session
 from kueue_fleet.rehearsal.state_folder import mark_kept
@@ -15,6 +18,32 @@ from kueue_fleet.rehearsal.state_folder import mark_kept
 
 def view(name: str, state: JobState, cluster: str = "", *reasons: str) -> JobView:
     return JobView("Job", "team-a", name, state, cluster, (), 3.0, tuple(reasons))
+
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def test_the_jobs_of_a_file_with_what_they_use() -> None:
+    fleet = parse_fleet_text((EXAMPLES / "kinds-of-jobs/fleet.yaml").read_text(), "fleet.yaml")
+    read = [read_jobs(fleet, EXAMPLES / f"kinds-of-jobs/{name}.yaml") for name in ("trainjob", "rayjob", "pods")]
+    kinds = [job["kind"] for jobs in read for job in jobs]
+    assert kinds == ["TrainingRuntime", "TrainJob", "RayJob", *["Pod"] * 4]
+    with pytest.raises(CommandError, match="PyTorchJob: nothing runs it in a rehearsal; use Job, JobSet, RayJob, "):
+        read_jobs(fleet, EXAMPLES / "kinds-of-jobs/pytorchjob.yaml")
+
+
+def test_pods_run_no_longer_than_is_said(tmp_path: Path) -> None:
+    fleet = parse_fleet_text((EXAMPLES / "jobs/fleet.yaml").read_text(), "fleet.yaml")
+    file = tmp_path / "job.yaml"
+    file.write_text((EXAMPLES / "jobs/finetune-with-token.yaml").read_text())
+
+    def annotations(most: int | None) -> Any:
+        [job] = read_jobs(fleet, file, most)
+        return job["spec"]["template"]["metadata"]["annotations"]
+
+    assert [annotations(most) for most in (None, 10, 6000)] == [
+        {"kueue-fleet.dev/run-seconds": seconds} for seconds in ("5400", "10", "5400")
+    ]
 
 
 class TestLog:

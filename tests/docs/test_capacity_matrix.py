@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import yaml
 
+from job_files import jobs_in
 from kueue_fleet.admission.reading.job_pod_sets import ROLES
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.gke.consumption import options_of, zones_with
@@ -21,7 +22,7 @@ from kueue_fleet.kueue_api.job_kinds import KINDS
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document, read_documents
+from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import check_manifests, prepare_fleet
 from kueue_fleet.simulation.records import State
 from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -112,7 +113,7 @@ def jobs() -> list[Document]:
 
 
 def example(name: str) -> list[dict[str, Any]]:
-    return [dict(each.data) for each in read_documents((EXAMPLES / f"{name}.yaml").read_text(), name)]
+    return jobs_in(EXAMPLES / f"{name}.yaml")
 
 
 def named(name: str, kind: str, **spec: Any) -> dict[str, Any]:

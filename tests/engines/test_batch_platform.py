@@ -14,8 +14,9 @@ import pytest
 from kubernetes import client, config
 
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, rehearsed
+from job_files import jobs_in
 from kueue_fleet.rehearsal.jobs.clients import ClusterClients
-from kueue_fleet.rehearsal.jobs.submission import read_jobs, submit_jobs
+from kueue_fleet.rehearsal.jobs.submission import submit_jobs
 from kueue_fleet.simulation.rows import JobRow
 from one_cluster import wait_until
 from side_by_side import Told, rehearsed_rows, simulated, stories, table
@@ -161,7 +162,7 @@ class Walk:
 
 
 def jobs_of_the_walk(run_seconds: Mapping[str, str] = RUN_SECONDS) -> list[dict[str, Any]]:
-    documents = read_jobs(ROOT / "examples" / STACK / "jobs.yaml")
+    documents = jobs_in(ROOT / "examples" / STACK / "jobs.yaml")
     for job in documents:
         run_for(job, run_seconds[step_of(job)])
     return documents
@@ -352,7 +353,7 @@ def by_kind(walk: Walk, rows: Iterable[JobRow]) -> dict[tuple[str, str], Counter
 
 def test_a_network_is_trained_on_mnist_with_its_service_and_program(walk: Walk) -> None:
     """Under its published names, one of which a job of the walk-through has, too."""
-    clients, documents = walk.lab.clients, read_jobs(ROOT / "examples" / STACK / "mnist.yaml")
+    clients, documents = walk.lab.clients, jobs_in(ROOT / "examples" / STACK / "mnist.yaml")
     *_, job = documents
     run_for(job, "1")
     name, jobs = job["metadata"]["name"], client.BatchV1Api(walk.api.api_client)

@@ -74,7 +74,7 @@ def used(cluster: OneCluster) -> int:
 
 
 def admitted(cluster: OneCluster, job: str) -> int:
-    """GPUs that Kueue gave the job of a path; its Workload says so for as long as there is one, while `used` may be late."""
+    """GPUs that Kueue gave the job of a path; its Workload keeps saying so when it has ended."""
     (workload,) = (
         one
         for one in cluster.items(f"{KUEUE}/namespaces/{TEAM}/workloads")

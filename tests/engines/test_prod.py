@@ -18,9 +18,9 @@ import pytest
 import yaml
 
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
+from job_files import jobs_in
 from kueue_fleet.fleet_file.parse import CHARTS_KEY
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
-from kueue_fleet.rehearsal.jobs.submission import read_jobs
 from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.pulumi_cli import PulumiError
 from kueue_fleet.rehearsal.standins.google_tokens import make_token
@@ -102,7 +102,7 @@ def test_jobs_reach_the_worker_by_google_accounts_and_no_token_is_kept_anywhere(
     kept = {str(claims(token)["sub"]) for name in (MANAGER, WORKER) for token in prod.tokens(name) if "." in token}
     assert not {account for account in kept if account.endswith(("multikueue-manager", "kueue-fleet-controller"))}
     assert "kubeconfig" not in prod.secret_keys(MANAGER)
-    jobs = [job for job in read_jobs(ROOT / "examples" / "prod" / "jobs.yaml") if job["metadata"]["namespace"] == "ads"]
+    jobs = [job for job in jobs_in(ROOT / "examples" / "prod" / "jobs.yaml") if job["metadata"]["namespace"] == "ads"]
     *_, last = prod.session.run_jobs(prod.fleet, jobs[:1], 120.0)
     assert [(view.cluster, view.state) for view in last] == [(WORKER, JobState.FINISHED)]
 

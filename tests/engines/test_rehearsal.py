@@ -22,9 +22,9 @@ import psutil
 import pytest
 
 from fleet_in_rehearsal import LISTS, ROOT, FleetInRehearsal, copied
+from job_files import jobs_in
 from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.rehearsal.jobs.submission import read_jobs
 from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session, take_down
@@ -155,7 +155,7 @@ def test_twelve_jobs_spread_over_the_workers_and_one_that_fits_nowhere_says_why(
     assert {job["cluster"] for job in jobs} == set(WORKERS)
     assert {job["flavor"] for job in jobs} == {"t4-dws"}
     assert f"waits: {', '.join(sorted(WORKERS))}: ExceedsMaxQuota: " in kept.printed
-    simulation = simulated(kept.lab.fleet, read_jobs(JOBS), 3600)
+    simulation = simulated(kept.lab.fleet, jobs_in(JOBS), 3600)
     rehearsal = rows_of(jobs_table(kept.printed))
     both = table(simulation, rehearsal)
     print(both)
@@ -234,7 +234,7 @@ def wait_until_nothing_is_held(lab: FleetInRehearsal, workers: list[str]) -> Non
 
 
 def one_job(run_seconds: str, **annotations: str) -> list[dict[str, Any]]:
-    (job, *_) = read_jobs(JOBS)
+    (job, *_) = jobs_in(JOBS)
     job = copy.deepcopy(job)
     job["metadata"]["annotations"] |= {f"provreq.kueue.x-k8s.io/{key}": value for key, value in annotations.items()}
     job["spec"]["template"]["metadata"]["annotations"]["kueue-fleet.dev/run-seconds"] = run_seconds

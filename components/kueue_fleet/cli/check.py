@@ -118,6 +118,8 @@ def _problem_of_jobs(text: str) -> Problem:
     if not line.isdigit():
         return Problem("", rest, fix, source=place) if rest else Problem("", wrong, fix)
     path, _, wrong = rest.partition(": ")
+    if not wrong:
+        path, wrong = "", rest
     return Problem(path, wrong, fix, source=source, line=int(line))
 
 

@@ -15,7 +15,7 @@ from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import AsPublished, load_fleet
 from kueue_fleet.cli.interrupts import Interrupted, interruptible
 from kueue_fleet.cli.progress import Say, line, step
-from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, run_jobs
+from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, read_jobs, run_jobs
 from kueue_fleet.cli.simulate_report import check_report_file
 from kueue_fleet.fleet_file import check_fleet
 from kueue_fleet.fleet_file.parse import only_warned
@@ -54,8 +54,18 @@ def rehearse(
         Path | None,
         typer.Option(
             "--jobs",
-            help="A YAML file of Jobs and JobSets to submit, with the ConfigMaps, Secrets and Services that they use.",
+            help="Jobs of any kind that the fleet has an operator for, with the ConfigMaps, Secrets, Services and "
+            "TrainingRuntimes that they use.",
             show_default="examples/<stack>/jobs.yaml, which is submitted once to a kept rehearsal",
+        ),
+    ] = None,
+    max_run_seconds: Annotated[
+        int | None,
+        typer.Option(
+            "--max-run-seconds",
+            min=1,
+            help="End the pods of these jobs after so many seconds, if they would run longer.",
+            show_default="what kueue-fleet.dev/run-seconds says",
         ),
     ] = None,
     no_jobs: Annotated[bool, typer.Option("--no-jobs", help="Submit none, and wait for none.")] = False,
@@ -97,6 +107,8 @@ def rehearse(
       kueue-fleet rehearse
       kueue-fleet rehearse stacks/Pulumi.dws-multikueue.yaml --keep
       kueue-fleet rehearse --stack batch-platform --html report.html
+      kueue-fleet rehearse examples/kinds-of-jobs/fleet.yaml \\
+          --jobs examples/kinds-of-jobs/rayjob.yaml
       kueue-fleet rehearse --as-published \\
           examples/batch-platform/with-defects.yaml \\
           --jobs examples/batch-platform/jobs.yaml
@@ -131,7 +143,7 @@ def rehearse(
             found = find_jobs(session, jobs, none=no_jobs)
             if report is not None and found.none is not None and not found.followed:
                 raise console.CommandError(f"--html {report}: a report needs jobs, and {found.none}")
-            _rehearse(session, found, keep, report)
+            _rehearse(session, found, keep, report, max_run_seconds)
     except Interrupted as interrupted:
         untouched = "run it again to remove the rest" if down else "nothing was started"
         aftermath = (session and session.aftermath) or untouched
@@ -237,7 +249,7 @@ def _reclaim(session: Session, wanted: str) -> None:
         console.line(f"{cluster}: {name} was taken back.")
 
 
-def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None) -> None:
+def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None, max_run_seconds: int | None) -> None:
     from kueue_fleet.rehearsal.jobs.refused_pods import check_runs_here, other_versions
 
     began = time.monotonic()
@@ -247,7 +259,7 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None) -> 
     if missing := session.missing_parts():
         raise console.CommandError("Pulumi cannot run here:", problems=missing)
     _ = session.settings  # Raises where they are wrong.
-    documents = session.read_jobs(jobs.file) if jobs.none is None else []
+    documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
     for problem in (*only_warned(check_fleet(fleet)), *other_versions(fleet)):
         console.warning(f"{session.stack_file}: {problem}")
     with session.exclusive(), ExitStack() as running:

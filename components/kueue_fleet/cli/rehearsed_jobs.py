@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kueue_fleet.cli import console
+from kueue_fleet.cli.input_files import read_objects, well_formed
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import line
 from kueue_fleet.cli.simulate_report import about_run, write_report
+from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
@@ -43,6 +45,41 @@ def find_jobs(session: Session, file: Path | None, *, none: bool) -> Jobs:
     if session.kept and session.has_submitted(file):
         return Jobs(file, f"those of an earlier run are there; --jobs {file} submits them again", followed=True)
     return Jobs(file)
+
+
+def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) -> list[dict[str, Any]]:
+    """The jobs in FILE, and what they use, for a rehearsal of the fleet; their pods run for `max_run_seconds` at most.
+
+    Raises:
+        CommandError: the file cannot be read, or something in it is wrong; every problem is in it.
+    """
+    from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
+    from kueue_fleet.simulation.fleet import check_submitted
+
+    with well_formed(file):
+        documents = read_objects(file)
+    kinds = ", ".join((*JOB_KINDS, *USED_KINDS))
+    problems = check_submitted(fleet, documents) or [
+        f"{where}: {data['kind']}: nothing runs it in a rehearsal; use {kinds}"
+        for where, data in documents
+        if data["kind"] not in JOB_KINDS | USED_KINDS
+    ]
+    if not problems and not any(data["kind"] in JOB_KINDS for _, data in documents):
+        problems = [f"{file}: has no jobs; add some, or give --no-jobs"]
+    if problems:
+        raise console.wrong_input(file, problems)
+    return [_shortened(data, max_run_seconds) if max_run_seconds is not None else dict(data) for _, data in documents]
+
+
+def _shortened(part: Any, seconds: int) -> Any:
+    """A part of an object, whose pods do not run longer."""
+    if isinstance(part, Mapping):
+        return {key: _shortened(value, seconds) for key, value in part.items()} | {
+            key: str(seconds)
+            for key, value in part.items()
+            if key == RUN_SECONDS_ANNOTATION and str(value).isdigit() and int(value) > seconds
+        }
+    return [_shortened(each, seconds) for each in part] if isinstance(part, list) else part
 
 
 class _Report:
@@ -122,7 +159,7 @@ def _follow(
     if submitted:
         line("Jobs", f"{len(views)} submitted to {fleet.home} ({seconds:.0f} s)")
     if not all(view.settled for view in views):
-        line("", f"no longer waited for after {JOBS_TIMEOUT_SECONDS:.0f} s")
+        line("", f"no longer waited for after {JOBS_TIMEOUT_SECONDS:.0f} s; --max-run-seconds 10 lets pods end sooner")
     console.line()
     console.show(jobs_table(views, fleet.team_of))
     print_open_ends(views)

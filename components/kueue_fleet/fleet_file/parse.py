@@ -27,6 +27,8 @@ PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""
 PROJECT_KEY: Final = "gcp:project"
 """Config key of the project that Pulumi's own provider uses."""
+TEAM_SECRETS_KEY: Final = "kueue-fleet:teamSecrets"
+"""Config of what is in the Secrets of teams, by name and key; encrypted."""
 CHARTS_KEY: Final = "kueue-fleet:charts"
 """Config key that replaces the references of charts."""
 AS_PUBLISHED_KEY: Final = "kueue-fleet:asPublished"
@@ -120,10 +122,15 @@ def parse_fleet(data: Any, *, as_published: bool = False) -> FleetSpec:
 
 
 def as_stack(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a stack file would hold that has the fleet of `data`, the content of a stack file or of a fleet's own."""
+    """What a stack file would hold that has the fleet of `data`, the content of a stack file or of a valid fleet's own.
+
+    For a fleet's own it has an encrypted value in each Secret of a team.
+    """
     if _STACK_KEYS.intersection(data):
         return dict(data)
-    return {"config": {PROJECT_KEY: data.get("project"), PULUMI_KEY: dict(data)}}
+    names = [name for team in data.get("teams") or () for name in team.get("secrets") or ()]
+    secrets = {TEAM_SECRETS_KEY: {name: {"token": {"secure": ""}} for name in names}} if names else {}
+    return {"config": {PROJECT_KEY: data.get("project"), PULUMI_KEY: dict(data), **secrets}}
 
 
 def fleet_part(document: YamlDocument) -> YamlDocument:

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 import psutil
 
-from kueue_fleet.fleet_file import ClusterEntry, FleetSpec
+from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
 from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY
+from kueue_fleet.kueue_api.job_kinds import enabled_kinds
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import (
     OPERATOR_ENGINES,
@@ -30,8 +31,9 @@ from kueue_fleet.rehearsal.engines import (
     Engines,
     build_engines,
 )
+from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS
 from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
-from kueue_fleet.rehearsal.jobs.submission import Watch, follow_jobs, read_jobs, submit_jobs, unfinished_jobs
+from kueue_fleet.rehearsal.jobs.submission import Watch, follow_jobs, submit_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.jobs.views import JobView
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
@@ -334,11 +336,6 @@ class Session:
         token = self.paths.admin_token.read_text().strip()
         write_kubeconfig(self.paths.kubeconfig, rehearsal_kubeconfig(described, token, fleet.home))
 
-    @staticmethod
-    def read_jobs(file: Path) -> list[dict[str, Any]]:
-        """See `jobs.read_jobs`."""
-        return read_jobs(file)
-
     def clients(self, fleet: FleetSpec) -> ClusterClients:
         """The API servers of the fleet's clusters."""
         from kueue_fleet.rehearsal.jobs.clients import ClusterClients
@@ -362,7 +359,8 @@ class Session:
 
     def unfinished_jobs(self, fleet: FleetSpec) -> list[dict[str, Any]]:
         """See `jobs.unfinished_jobs`."""
-        return unfinished_jobs(self.clients(fleet), fleet.home, job_sets=fleet.job_set.enabled)
+        managed = enabled_kinds(kueue_configuration(fleet, fleet.home))
+        return unfinished_jobs(self.clients(fleet), fleet.home, [kind for kind in managed if kind.kind in JOB_KINDS])
 
     def follow_jobs(
         self, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float, watch: Watch | None = None

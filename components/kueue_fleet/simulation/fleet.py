@@ -29,6 +29,7 @@ from kueue_fleet.simulation.job_problems import (
     UNNAMED,
     Sources,
     as_in_files,
+    check_forms,
     check_jobs,
     check_kinds,
 )
@@ -140,11 +141,23 @@ def fleet_run(
     return run
 
 
+def check_submitted(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
+    """Every problem of the form and kind of jobs, and of what they use; Kueue finds the others."""
+    try:
+        named = name_documents(manifests)
+    except SimulationError as refused:
+        return list(refused.problems)
+    return [*check_kinds(fleet, named), *check_forms(named)]
+
+
 def check_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
     """Every problem of jobs that are to be submitted to the fleet, behind their files and lines."""
     try:
         named = name_documents(manifests)
-        problems = list(check_kinds(fleet, named))
+    except SimulationError as refused:
+        return list(refused.problems)
+    try:
+        problems = [*check_kinds(fleet, named), *check_forms(named)]
         if not problems:
             jobs = [document.data for document in named]
             workloads = parse_fleet_objects(fleet, fleet.home, jobs)[fleet.home].workloads
@@ -154,12 +167,12 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str
                 if each.problem
             ]
             problems = [
-                *as_in_files(never, (), manifests, UNNAMED),
+                *as_in_files(never, (), named, UNNAMED),
                 *check_provisioning_requests(fleet, named),
                 *check_tpu_jobs(fleet, named),
             ]
     except SimulationError as refused:
-        return list(as_in_files(refused.problems, (), manifests, UNNAMED))
+        return list(as_in_files(refused.problems, (), named, UNNAMED))
     return problems
 
 

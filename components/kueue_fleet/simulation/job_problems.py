@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kueue_fleet.admission.reading.manifests import JOBS, is_job
+from kueue_fleet.admission.reading.manifests import JOBS, inside, is_job, is_object, label_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
+from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.job_kinds import KINDS
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 
+_PODS: Final = {
+    "Job": ("spec", "template", "spec", "containers"),
+    "JobSet": ("spec", "replicatedJobs"),
+    "Pod": ("spec", "containers"),
+    "RayJob": ("spec", "rayClusterSpec", "headGroupSpec", "template"),
+    "RayCluster": ("spec", "headGroupSpec", "template"),
+    "TrainJob": ("spec", "runtimeRef"),
+    "LeaderWorkerSet": ("spec", "leaderWorkerTemplate", "workerTemplate"),
+}
+"""Where kinds have what runs."""
 STEP_LABEL: Final = "kueue-fleet.dev/step"
 """On a job: of which step it is, for `steps` of the workload file."""
 
@@ -69,6 +80,27 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str
                 f"{where}: is {_article(kind)} {kind}, which the fleet's Kueue does not manage; "
                 f"add {framework} to kueue.configuration.integrations.frameworks"
             )
+
+
+def check_forms(manifests: Iterable[Document]) -> Iterator[str]:
+    """Names that Kubernetes refuses, and jobs without pods, which would only be refused when they are submitted."""
+    for where, data in manifests:
+        kind, metadata = data["kind"], data["metadata"]
+        if kind not in (*_PODS, *JOBS):
+            continue
+        name = metadata.get("name")
+        if reason := syntax.job_name(str(name or f"{metadata.get('generateName')}xxxxx")):
+            yield f'{where}: {kind}.metadata.name: "{name or metadata.get("generateName")}" {reason}'
+        if QUEUE_LABEL not in inside(metadata, "labels"):
+            yield f"{where}: {label_of(data)}.metadata.labels: has no {QUEUE_LABEL}; name a LocalQueue there"
+        path = _PODS.get(kind, ("spec",))
+        value: object = data
+        for depth, field in enumerate(path, 1):
+            value = value.get(field) if is_object(value) else None
+            if not value:
+                text = f"{label_of(data)}.{'.'.join(path[:depth])}: is missing or empty"
+                yield f"{where}: {text}; write its fields below it"
+                break
 
 
 def _not_a_job(kind: str) -> str:

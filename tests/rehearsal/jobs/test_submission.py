@@ -8,18 +8,20 @@ from typing import Any
 
 import pytest
 
+from job_files import jobs_in
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.rehearsal.jobs.clients import ClusterClients
+from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS
 from kueue_fleet.rehearsal.jobs.submission import (
     QUIET_SECONDS,
     follow_jobs,
-    read_jobs,
     submit_jobs,
     unfinished_jobs,
 )
-from kueue_fleet.rehearsal.jobs.views import JobView
+from kueue_fleet.rehearsal.jobs.views import JobState, JobView
 from kueue_fleet.rehearsal.paths import RehearsalError
 
+JOB_KINDS_HERE = [JOB_KINDS["Job"], JOB_KINDS["JobSet"]]
 SINCE = "2026-11-21T12:00:00Z"
 
 
@@ -130,7 +132,7 @@ def test_something_has_to_be_quiet_for_that(clock: Clock) -> None:
 
 
 def job(name: str, ended: str = "", queue: str = "gpu", owner: str = "") -> dict[str, Any]:
-    metadata: dict[str, Any] = {"name": name, "creationTimestamp": SINCE, "labels": {QUEUE_LABEL: queue}}
+    metadata: dict[str, Any] = {"name": name, "uid": name, "creationTimestamp": SINCE, "labels": {QUEUE_LABEL: queue}}
     if not queue:
         del metadata["labels"]
     if owner:
@@ -150,13 +152,15 @@ def test_jobs_of_earlier_runs() -> None:
         ],
         "jobsets": [job("set"), job("ended", "Completed")],
     }
-    found = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", job_sets=True)
+    there["jobs"].append(job("over"))
+    there["workloads"] = [workload("over", "Finished"), workload("a", "Admitted")]
+    found = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", JOB_KINDS_HERE)
     assert [(each["kind"], each["metadata"]["name"]) for each in found] == [
         ("Job", "a"),
         ("Job", "b"),
         ("JobSet", "set"),
     ]
-    without = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", job_sets=False)
+    without = unfinished_jobs(Cluster(lambda plural: there[plural]), "solo", JOB_KINDS_HERE[:1])
     assert [each["kind"] for each in without] == ["Job", "Job"]
 
 
@@ -168,22 +172,23 @@ class Written(ClusterClients):
         self.written: list[str] = []
 
     def create(self, cluster: str, job: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-        return self.apply(cluster, job, dry_run=dry_run)
+        return self._take(job, "" if dry_run else job["kind"])
 
-    def apply(self, cluster: str, used: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-        assert cluster == "solo"
-        if used["kind"] in self.refused:
-            raise RehearsalError(f"{used['kind']} is refused")
-        if not dry_run:
-            self.written.append(used["kind"])
-        return {"metadata": used["metadata"]}
+    def apply(self, cluster: str, used: Mapping[str, Any]) -> dict[str, Any]:
+        return self._take(used, used["kind"])
+
+    def _take(self, body: Mapping[str, Any], written: str) -> dict[str, Any]:
+        if body["kind"] in self.refused:
+            raise RehearsalError(f"{body['kind']} is refused")
+        self.written += [written] if written else []
+        return {"metadata": body["metadata"]}
 
 
 MNIST = Path(__file__).parents[3] / "examples/batch-platform/mnist.yaml"
 
 
 def test_what_a_job_uses_is_there_before_it() -> None:
-    documents = read_jobs(MNIST)
+    documents = jobs_in(MNIST)
     cluster = Written()
     submitted = submit_jobs(cluster, "solo", list(reversed(documents)))
     assert [job["metadata"]["name"] for job in submitted] == ["team-a-low-priority-job-0"]
@@ -191,8 +196,18 @@ def test_what_a_job_uses_is_there_before_it() -> None:
 
 
 @pytest.mark.parametrize("kind", ["Service", "Job"])
-def test_nothing_is_written_when_something_is_refused(kind: str) -> None:
+def test_no_job_is_written_when_something_is_refused(kind: str) -> None:
     cluster = Written(kind)
     with pytest.raises(RehearsalError, match=rf"^{kind} is refused\nno job has been submitted"):
-        submit_jobs(cluster, "solo", read_jobs(MNIST))
-    assert cluster.written == []
+        submit_jobs(cluster, "solo", jobs_in(MNIST))
+    assert "Job" not in cluster.written
+
+
+def test_what_serves_is_settled_when_all_of_it_is_admitted(clock: Clock) -> None:
+    """A LeaderWorkerSet has a Workload for each of its groups."""
+    groups = [workload("a", "QuotaReserved", "False", "WaitingForQuota"), workload("a", "Admitted")]
+    served = [{**JOBS[0], "kind": "LeaderWorkerSet"}]
+    [waiting] = next(follow_jobs(Cluster(lambda plural: groups), "solo", served, 300))
+    assert (waiting.state, waiting.settled) == (JobState.PENDING, False)
+    [[view]] = follow_jobs(Cluster(lambda plural: groups[1:]), "solo", served, 300)
+    assert (view.state, view.settled) == (JobState.ADMITTED, True)

@@ -34,38 +34,26 @@ class ClusterClients:
         Raises:
             RehearsalError: the API server or one of its webhooks refused it; its own words are in the text.
         """
-        group, version, plural = JOB_KINDS[job["kind"]]
-        return self._write(cluster, "POST", f"/apis/{group}/{version}", plural, job, dry_run, {})
+        kind = JOB_KINDS[job["kind"]]
+        params = {"dryRun": "All"} if dry_run else {}
+        return self._write(cluster, job, "POST", _path(kind.group, kind.version, kind.plural, job), params)
 
-    def apply(self, cluster: str, used: Mapping[str, Any], *, dry_run: bool = False) -> Json:
-        """Create what jobs use, or make it what USED says; with `dry_run` only have it checked.
+    def apply(self, cluster: str, used: Mapping[str, Any]) -> Json:
+        """Create what jobs use, or make it what USED says.
 
         Raises:
             RehearsalError: the API server refused it; its own words are in the text.
         """
-        _, version, plural = USED_KINDS[used["kind"]]
-        place = f"{plural}/{used['metadata']['name']}"
-        params = {"fieldManager": "kueue-fleet-rehearse", "force": "true"}
-        return self._write(cluster, "PATCH", f"/api/{version}", place, used, dry_run, params, APPLY_PATCH)
+        path = f"{_path(*USED_KINDS[used['kind']], used)}/{used['metadata']['name']}"
+        return self._write(cluster, used, "PATCH", path, {"fieldManager": "kueue-fleet-rehearse", "force": "true"})
 
-    def _write(
-        self,
-        cluster: str,
-        method: str,
-        api: str,
-        place: str,
-        body: Mapping[str, Any],
-        dry_run: bool,
-        params: Mapping[str, str],
-        content: str = "application/json",
-    ) -> Json:
-        namespace = body["metadata"].get("namespace", "default")
-        path = f"{api}/namespaces/{namespace}/{place}"
-        params = {**params, "fieldValidation": "Strict", **({"dryRun": "All"} if dry_run else {})}
+    def _write(self, cluster: str, body: Mapping[str, Any], method: str, path: str, params: Mapping[str, str]) -> Json:
+        content = APPLY_PATCH if method == "PATCH" else "application/json"
+        params = {**params, "fieldValidation": "Strict"}
         try:
             return request(self._clients[cluster], method, path, dict(body), params, content)
         except ApiError as error:
-            what = f"{body['kind']} {namespace}/{job_name(body)}: {cluster} refused it"
+            what = f"{body['kind']} {_namespace(body)}/{job_name(body)}: {cluster} refused it"
             raise _failure(cluster, what, error) from None
 
     def list(self, cluster: str, group: str, version: str, plural: str) -> list[Json]:
@@ -74,11 +62,22 @@ class ClusterClients:
         Raises:
             RehearsalError: the API server does not answer, or not with a list.
         """
-        path = f"/apis/{group}/{version}/{plural}" if group else f"/api/{version}/{plural}"
         try:
-            return list(request(self._clients[cluster], "GET", path)["items"])
+            return list(request(self._clients[cluster], "GET", f"{_api(group, version)}/{plural}")["items"])
         except ApiError as error:
             raise _failure(cluster, f"{cluster}: its {plural} cannot be listed", error) from None
+
+
+def _api(group: str, version: str) -> str:
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
+def _path(group: str, version: str, plural: str, body: Mapping[str, Any]) -> str:
+    return f"{_api(group, version)}/namespaces/{_namespace(body)}/{plural}"
+
+
+def _namespace(body: Mapping[str, Any]) -> str:
+    return str(body["metadata"].get("namespace") or "default")
 
 
 def _failure(cluster: str, what: str, error: ApiError) -> RehearsalError:

@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-JOB_KINDS = {"Job": ("batch", "v1", "jobs"), "JobSet": ("jobset.x-k8s.io", "v1alpha2", "jobsets")}
-"""Group, version and plural of each."""
-USED_KINDS = {kind: ("", "v1", f"{kind.lower()}s") for kind in ("ConfigMap", "Secret", "Service")}
-"""The same of what jobs use, and people write beside them."""
+from kueue_fleet.kueue_api.job_kinds import KINDS
+
+JOB_KINDS: Final = {
+    KINDS[framework].kind: KINDS[framework]
+    for framework in (
+        "batch/job",
+        "jobset.x-k8s.io/jobset",
+        "ray.io/rayjob",
+        "ray.io/raycluster",
+        "trainer.kubeflow.org/trainjob",
+        "leaderworkerset.x-k8s.io/leaderworkerset",
+        "pod",
+    )
+}
+"""Those that something runs in a rehearsal: Kubernetes itself, or an operator that the fleet file can install."""
+SERVICES: Final = frozenset({"RayCluster", "LeaderWorkerSet"})
+"""Those that have no end by themselves."""
+USED_KINDS: Final = {
+    "ConfigMap": ("", "v1", "configmaps"),
+    "Secret": ("", "v1", "secrets"),
+    "Service": ("", "v1", "services"),
+    "TrainingRuntime": ("trainer.kubeflow.org", "v1alpha1", "trainingruntimes"),
+}
+"""Group, version and plural of what jobs use, and people write beside them."""
 
 
 def job_name(job: Mapping[str, Any]) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from kueue_fleet.rehearsal.jobs.kinds import SERVICES
 from kueue_fleet.status import condition, dominant_reasons
 
 Manifest = Mapping[str, Any]
@@ -35,6 +36,9 @@ class JobState(StrEnum):
     ADMITTED = "Admitted"
     FINISHED = "Finished"
     FAILED = "Failed"
+
+
+_ORDER: Final = tuple(JobState)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,8 @@ class JobView:
     @property
     def settled(self) -> bool:
         """Whether nothing more will happen to the job by itself."""
-        return self.state in (JobState.FINISHED, JobState.FAILED) or self.hopeless
+        serves = self.state is JobState.ADMITTED and self.kind in SERVICES
+        return serves or self.hopeless or self.state in (JobState.FINISHED, JobState.FAILED)
 
 
 def view_jobs(
@@ -82,10 +87,16 @@ def view_jobs(
     `home` is the cluster they were submitted to, `workloads` every cluster's Workloads now, and `placements` what
     `admitted_placements` said so far, by the Workload's namespace and name.
     """
-    by_owner = {owner["uid"]: w for w in workloads[home] for owner in w["metadata"].get("ownerReferences", ())}
+    by_owner: dict[str, list[Manifest]] = {}
+    for each in workloads[home]:
+        for owner in each["metadata"].get("ownerReferences", ()):
+            by_owner.setdefault(owner["uid"], []).append(each)
     views = []
     for job in jobs:
-        workload = by_owner.get(job["metadata"]["uid"])
+        # A LeaderWorkerSet has a Workload for each of its groups: what it waits for is shown.
+        workload = min(
+            by_owner.get(job["metadata"]["uid"], ()), key=lambda one: _ORDER.index(_state(one)), default=None
+        )
         placement = placements.get(_key(workload)) if workload else None
         views.append(_view(job, workload, _reasons(workload, home, workloads, beyond), placement, now))
     return views

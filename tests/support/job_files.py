@@ -1,0 +1,13 @@
+"""Files of jobs in examples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from kueue_fleet.simulation.documents import read_documents
+
+
+def jobs_in(file: Path) -> list[dict[str, Any]]:
+    """The jobs in FILE and what they use, as a rehearsal submits them."""
+    return [dict(each.data) for each in read_documents(file.read_text(), str(file))]
