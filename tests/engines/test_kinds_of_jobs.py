@@ -4,31 +4,86 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from job_definitions import place_of
-from kueue_fleet.fleet_file import parse_fleet_text
-from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.cli.rehearsed_jobs import read_jobs
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
+from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.simulation.documents import read_documents
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 from quick_rehearsals import quick_rehearsals
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = ROOT / "examples/kinds-of-jobs"
+EXAMPLES = ROOT / "examples"
 TEAM = "research"
 PODS = f"/api/v1/namespaces/{TEAM}/pods"
-PLACES = {kind.kind: place_of(framework, TEAM) for framework, kind in KINDS.items()}
-PLACES["TrainingRuntime"] = PLACES["TrainJob"].replace("trainjobs", "trainingruntimes")
+SECONDS = 120.0
+"""How long jobs may take on a machine that does other work too."""
+
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """The rehearsal of the fleet, and its only cluster."""
+
+    session: Session
+    fleet: FleetSpec
+    cluster: OneCluster
+
+    def run(self, *examples: str, most_seconds: int | None = None) -> dict[str, JobState]:
+        """What becomes of the jobs of these examples, by their names."""
+        jobs = [job for name in examples for job in read_jobs(self.fleet, EXAMPLES / f"{name}.yaml", most_seconds)]
+        *_, views = self.session.run_jobs(self.fleet, jobs, SECONDS)
+        return {view.name: view.state for view in views}
+
+    def used(self) -> int:
+        """GPUs that jobs hold in the queue."""
+        flavors = self.cluster.get(f"{KUEUE}/clusterqueues/training")["status"].get("flavorsUsage", ())
+        return sum(
+            int(one["total"]) for each in flavors for one in each["resources"] if one["name"] == "nvidia.com/gpu"
+        )
+
+    def admitted(self, job: str) -> int:
+        """GPUs that Kueue gave the job; its Workload keeps saying so when it has ended."""
+        (workload,) = (
+            one
+            for one in self.cluster.items(f"{KUEUE}/namespaces/{TEAM}/workloads")
+            if any(owner["name"] == job for owner in one["metadata"]["ownerReferences"])
+        )
+        assignments = workload["status"]["admission"]["podSetAssignments"]
+        return sum(int(one["resourceUsage"].get("nvidia.com/gpu", 0)) for one in assignments)
+
+    def running(self) -> dict[str, Json]:
+        """The team's pods that run, by their names; all are on nodes of the pool."""
+        pods = {one["metadata"]["name"]: one for one in self.cluster.items(PODS) if condition(one, "Ready") == "True"}
+        assert all("-l4-" in one["spec"]["nodeName"] for one in pods.values())
+        return pods
+
+    def ended(self) -> list[Json]:
+        """The team's pods that ran to their end, in the order of their names."""
+        pods = (one for one in self.cluster.items(PODS) if one["status"].get("phase") == "Succeeded")
+        return sorted(pods, key=lambda one: str(one["metadata"]["name"]))
+
+    def delete(self, framework: str, name: str) -> None:
+        self.cluster.delete(f"{place_of(framework, TEAM)}/{name}")
+        wait_until(lambda: not self.used() and not self.running())
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneCluster]:
-    """The only cluster of the examples' fleet."""
-    file = EXAMPLES / "fleet.yaml"
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
+    """The examples' fleet. Its team has the account, the Secret and the classes of that of another example."""
+    document = yaml.safe_load((EXAMPLES / "kinds-of-jobs/fleet.yaml").read_text())
+    other = yaml.safe_load((EXAMPLES / "jobs/fleet.yaml").read_text())
+    [team] = document["teams"]
+    document["workloadPriorityClasses"] = other["workloadPriorityClasses"]
+    document["teams"] = [{**other["teams"][0], "name": TEAM, "localQueues": team["localQueues"]}]
+    file = tmp_path_factory.mktemp("fleet") / "kinds-of-jobs.yaml"
+    file.write_text(yaml.safe_dump(document))
     fleet = parse_fleet_text(file.read_text(), source=str(file))
     with pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
@@ -42,100 +97,68 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneCluster]:
         session.stand_ins()
         for _ in session.pulumi().up():
             pass
+        session.write_kubeconfig(fleet)
         (made,) = session.client.clusters()
         paths, unknown = session.paths, _unknown()
         token = paths.admin_token.read_text().strip()
         server = f"https://{made['endpoint']}"
-        yield OneCluster(made["name"], unknown, session.engines, server, paths.root, token, paths.ca_certificate)
+        cluster = OneCluster(made["name"], unknown, session.engines, server, paths.root, token, paths.ca_certificate)
+        yield Rehearsed(session, fleet, cluster)
 
 
 def _unknown() -> Any:
     return None
 
 
-@pytest.fixture
-def job(cluster: OneCluster, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Path of the job of an example, which is submitted; it goes with the test, and gives its quota back."""
-    paths = []
-    for document in read_documents((EXAMPLES / f"{request.param}.yaml").read_text(), request.param):
-        place = PLACES[document.data["kind"]]
-        cluster.create(place, dict(document.data))
-        paths.append(f"{place}/{document.data['metadata']['name']}")
-    yield paths[-1]
-    for path in reversed(paths):
-        cluster.delete(path)
-    wait_until(lambda: not used(cluster) and not running(cluster))
+def test_jobs_of_all_kinds_run_to_their_ends(lab: Rehearsed) -> None:
+    assert lab.run("kinds-of-jobs/trainjob", "kinds-of-jobs/rayjob") == {
+        "torch-train": JobState.FINISHED,
+        "ray-train": JobState.FINISHED,
+    }
+    assert (lab.admitted("torch-train"), lab.admitted("ray-train")) == (4, 4)
+    train = lab.cluster.get(f"{place_of('trainer.kubeflow.org/trainjob', TEAM)}/torch-train")
+    assert condition(train, "Complete") == "True"
+    ray = lab.cluster.get(f"{place_of('ray.io/rayjob', TEAM)}/ray-train")["status"]
+    assert (ray["jobDeploymentStatus"], ray["jobStatus"]) == ("Complete", "SUCCEEDED")
+    # KubeRay deletes the head and the workers; the pod that submits stays, as those of the TrainJob do.
+    wait_until(lambda: len(lab.ended()) == 5)
+    names = [pod["metadata"]["name"] for pod in lab.ended()]
+    assert [name.rsplit("-", 1)[0] for name in names] == ["ray-train", *[f"torch-train-node-0-{n}" for n in range(4)]]
+    wait_until(lambda: not lab.used() and not lab.running())
 
 
-def used(cluster: OneCluster) -> int:
-    """GPUs that jobs hold in the queue."""
-    flavors = cluster.get(f"{KUEUE}/clusterqueues/training")["status"].get("flavorsUsage", ())
-    return sum(int(one["total"]) for each in flavors for one in each["resources"] if one["name"] == "nvidia.com/gpu")
+def test_a_fine_tune_has_the_token_and_the_account_of_its_team(lab: Rehearsed) -> None:
+    assert lab.run("jobs/finetune-with-token", most_seconds=1) == {"finetune-gemma": JobState.FINISHED}
+    [spec] = (pod["spec"] for pod in lab.ended() if pod["metadata"]["name"].startswith("finetune-gemma-"))
+    [token] = (one["valueFrom"]["secretKeyRef"] for one in spec["containers"][0]["env"] if one["name"] == "HF_TOKEN")
+    secret = lab.cluster.get(f"/api/v1/namespaces/{TEAM}/secrets/{token['name']}")
+    assert token["key"] in secret["data"]
+    account = lab.cluster.get(f"/api/v1/namespaces/{TEAM}/serviceaccounts/{spec['serviceAccountName']}")
+    assert "iam.gke.io/gcp-service-account" in account["metadata"]["annotations"]
 
 
-def admitted(cluster: OneCluster, job: str) -> int:
-    """GPUs that Kueue gave the job of a path; its Workload keeps saying so when it has ended."""
-    (workload,) = (
-        one
-        for one in cluster.items(f"{KUEUE}/namespaces/{TEAM}/workloads")
-        if any(owner["name"] == job.rpartition("/")[2] for owner in one["metadata"]["ownerReferences"])
-    )
-    assignments = workload["status"]["admission"]["podSetAssignments"]
-    return sum(int(one["resourceUsage"].get("nvidia.com/gpu", 0)) for one in assignments)
+def test_each_group_of_a_leader_worker_set_runs_and_holds_quota(lab: Rehearsed) -> None:
+    kind = "leaderworkerset.x-k8s.io/leaderworkerset"
+    assert lab.run("kinds-of-jobs/leaderworkerset") == {"serve": JobState.ADMITTED}
+    path = f"{place_of(kind, TEAM)}/serve"
+    wait_until(lambda: condition(lab.cluster.get(path), "Available") == "True")
+    assert set(lab.running()) == {"serve-0", "serve-0-1", "serve-1", "serve-1-1"}
+    wait_until(lambda: lab.used() == 8)
+    lab.cluster.request("PATCH", path, {"spec": {"replicas": 1}}, "application/merge-patch+json")
+    wait_until(lambda: lab.used() == 4 and set(lab.running()) == {"serve-0", "serve-0-1"})
+    lab.delete(kind, "serve")
 
 
-def have_run(cluster: OneCluster) -> set[str]:
-    """Names of the team's pods that run, or did so to their end, which takes 5 s."""
-    ended = {one["metadata"]["name"] for one in cluster.items(PODS) if one["status"].get("phase") == "Succeeded"}
-    return ended | running(cluster).keys()
-
-
-def running(cluster: OneCluster) -> dict[str, Json]:
-    """The team's pods that run, by their names; all are on nodes of the pool."""
-    pods = {one["metadata"]["name"]: one for one in cluster.items(PODS) if condition(one, "Ready") == "True"}
-    assert all("-l4-" in one["spec"]["nodeName"] for one in pods.values())
-    return pods
-
-
-def status(cluster: OneCluster, path: str) -> Any:
-    return cluster.get(path).get("status") or {}
-
-
-@pytest.mark.parametrize("job", ["leaderworkerset"], indirect=True)
-def test_each_group_of_a_leader_worker_set_runs_and_holds_quota(cluster: OneCluster, job: str) -> None:
-    wait_until(lambda: condition(cluster.get(job), "Available") == "True")
-    assert set(running(cluster)) == {"serve-0", "serve-0-1", "serve-1", "serve-1-1"}
-    wait_until(lambda: used(cluster) == 8)
-    cluster.request("PATCH", job, {"spec": {"replicas": 1}}, "application/merge-patch+json")
-    wait_until(lambda: used(cluster) == 4 and set(running(cluster)) == {"serve-0", "serve-0-1"})
-
-
-@pytest.mark.parametrize("job", ["raycluster"], indirect=True)
-def test_a_ray_cluster_is_ready_and_holds_quota(cluster: OneCluster, job: str) -> None:
-    wait_until(lambda: status(cluster, job).get("state") == "ready")
-    roles = sorted(pod["metadata"]["labels"]["ray.io/node-type"] for pod in running(cluster).values())
+def test_a_ray_cluster_is_ready_and_holds_quota(lab: Rehearsed) -> None:
+    assert lab.run("kinds-of-jobs/raycluster") == {"notebook": JobState.ADMITTED}
+    path = f"{place_of('ray.io/raycluster', TEAM)}/notebook"
+    wait_until(lambda: (lab.cluster.get(path).get("status") or {}).get("state") == "ready")
+    roles = sorted(pod["metadata"]["labels"]["ray.io/node-type"] for pod in lab.running().values())
     assert roles == ["head", "worker"]
-    wait_until(lambda: used(cluster) == 1)
+    wait_until(lambda: lab.used() == 1)
+    lab.delete("ray.io/raycluster", "notebook")
 
 
-@pytest.mark.parametrize("job", ["trainjob"], indirect=True)
-def test_a_train_job_runs_to_its_end(cluster: OneCluster, job: str) -> None:
-    wait_until(lambda: len(have_run(cluster)) == 4)
-    assert admitted(cluster, job) == 4
-    wait_until(lambda: condition(cluster.get(job), "Complete") == "True")
-    wait_until(lambda: used(cluster) == 0)
-
-
-@pytest.mark.parametrize("job", ["rayjob"], indirect=True)
-def test_a_ray_job_ends_as_the_pod_that_submits_it(cluster: OneCluster, job: str) -> None:
-    pods: set[str] = set()
-
-    def all_have_run() -> bool:  # head, two workers, and the pod that submits
-        pods.update(have_run(cluster))
-        return len(pods) == 4
-
-    wait_until(all_have_run)
-    assert admitted(cluster, job) == 4
-    wait_until(lambda: status(cluster, job).get("jobDeploymentStatus") == "Complete")
-    assert status(cluster, job)["jobStatus"] == "SUCCEEDED"
-    wait_until(lambda: not used(cluster) and not running(cluster))
+def test_a_group_of_pods_and_a_single_pod_run_to_their_ends(lab: Rehearsed) -> None:
+    states = lab.run("kinds-of-jobs/pods", most_seconds=2)
+    assert states == dict.fromkeys(("one", "shard-0", "shard-1", "shard-2"), JobState.FINISHED)

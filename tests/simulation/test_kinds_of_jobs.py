@@ -153,7 +153,7 @@ def test_a_group_of_pods_is_whole_or_is_not_submitted() -> None:
 
 
 def test_a_kind_that_kueue_does_not_manage_here_is_refused() -> None:
-    [first, *_] = check_manifests(FLEET, [Document("a.yaml:1", {"kind": "TFJob", "metadata": {"name": "t"}})])
+    first, *_ = check_manifests(FLEET, [Document("a.yaml:1", {"kind": "TFJob", "metadata": {"name": "t"}})])
     assert first == (
         "a.yaml:1: is a TFJob, which the fleet's Kueue does not manage; "
         "add kubeflow.org/tfjob to kueue.configuration.integrations.frameworks"

@@ -86,7 +86,7 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[str]:
     """Names that Kubernetes refuses, and jobs without pods, which would only be refused when they are submitted."""
     for where, data in manifests:
         kind, metadata = data["kind"], data["metadata"]
-        if kind not in (*_PODS, *JOBS):
+        if not is_job(data):
             continue
         name = metadata.get("name")
         if reason := syntax.job_name(str(name or f"{metadata.get('generateName')}xxxxx")):
