@@ -77,7 +77,9 @@ def test_jobs_are_checked_against_the_fleet(tmp_path: Path) -> None:
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = [
     ("stacks/Pulumi.dws-multikueue.yaml", "dws-multikueue/jobs.yaml"),  # These have generated names.
+    ("stacks/Pulumi.dws-multikueue.yaml", "dws-multikueue/gpu-intensive-job.yaml"),
     ("stacks/Pulumi.batch-platform.yaml", "batch-platform/mnist.yaml"),
+    ("stacks/Pulumi.batch-platform.yaml", "batch-platform/finetune.yaml"),
     *(("examples/kinds-of-jobs/fleet.yaml", f"kinds-of-jobs/{name}.yaml") for name in ("rayjob", "trainjob", "pods")),
 ]
 

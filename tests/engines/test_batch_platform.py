@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -351,20 +351,32 @@ def by_kind(walk: Walk, rows: Iterable[JobRow]) -> dict[tuple[str, str], Counter
     return found
 
 
-def test_a_network_is_trained_on_mnist_with_its_service_and_program(walk: Walk) -> None:
-    """Under its published names, one of which a job of the walk-through has, too."""
-    clients, documents = walk.lab.clients, jobs_in(ROOT / "examples" / STACK / "mnist.yaml")
+def submit_again(walk: Walk, documents: Sequence[dict[str, Any]], pods: int) -> None:
+    """A job, and what it uses, under a name that a job of the walk-through has too; PODS of it end well."""
+    clients, jobs = walk.lab.clients, client.BatchV1Api(walk.api.api_client)
     *_, job = documents
     run_for(job, "1")
-    name, jobs = job["metadata"]["name"], client.BatchV1Api(walk.api.api_client)
+    name = job["metadata"]["name"]
     jobs.delete_namespaced_job(name, "team-a", propagation_policy="Background")
     wait_until(lambda: not [each for each in clients.list(CLUSTER, "batch", "v1", "jobs") if name_of(each) == name])
     submit_jobs(clients, CLUSTER, documents)
-    wait_until(lambda: pods_that_ended_well(clients, name) == 2)
+    wait_until(lambda: pods_that_ended_well(clients, name) == pods)
+
+
+def test_a_network_is_trained_on_mnist_with_its_service_and_program(walk: Walk) -> None:
+    submit_again(walk, jobs_in(ROOT / "examples" / STACK / "mnist.yaml"), 2)
     program: Any = walk.api.read_namespaced_config_map("team-a-low-priority-config-0", "team-a")
     assert "datasets.MNIST" in program.data["mnist.py"]
     service: Any = walk.api.read_namespaced_service("team-a-low-priority-svc-0", "team-a")
-    assert service.spec.selector == {"job-name": name}
+    assert service.spec.selector == {"job-name": "team-a-low-priority-job-0"}
+
+
+def test_gemma_is_fine_tuned_with_a_token_on_nodes_of_dws(walk: Walk) -> None:
+    submit_again(walk, jobs_in(ROOT / "examples" / STACK / "finetune.yaml"), 1)
+    pods: Any = walk.api.list_namespaced_pod("team-a", label_selector="job-name=finetune-gemma-2xa100")
+    [spec] = (pod.spec for pod in pods.items)
+    assert spec.service_account_name == "team-a-ksa"
+    assert "dws-a100" in spec.node_name
 
 
 def name_of(item: Mapping[str, Any]) -> str:

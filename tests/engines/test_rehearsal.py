@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import takewhile
@@ -241,11 +241,11 @@ def one_job(run_seconds: str, **annotations: str) -> list[dict[str, Any]]:
     return [job]
 
 
-def run_in_dws(lab: FleetInRehearsal, **settings: Any) -> str:
+def run_in_dws(lab: FleetInRehearsal, jobs: Sequence[dict[str, Any]] | None = None, **settings: Any) -> str:
     """One job while DWS behaves like this; returns where it ran, once the other workers have let go of all."""
     lab.simulate(dws=settings)
     lab.session.write_settings()
-    for (view,) in lab.session.run_jobs(lab.fleet, one_job("8"), JOBS_SECONDS):
+    for (view,) in lab.session.run_jobs(lab.fleet, jobs or one_job("8"), JOBS_SECONDS):
         if view.cluster:
             wait_until_nothing_is_held(lab, [worker for worker in WORKERS if worker != view.cluster])
         ran_on, state, name = view.cluster, view.state, view.name
@@ -254,15 +254,16 @@ def run_in_dws(lab: FleetInRehearsal, **settings: Any) -> str:
 
 
 def test_the_region_that_gets_capacity_runs_the_job_and_the_others_let_go(lab: FleetInRehearsal) -> None:
-    only_there = {"low": 0, "high": 0, "stock": {"us-east4": {"low": 4, "high": 4}}}
-    assert run_in_dws(lab, **only_there) == "worker-us-east4"
+    stock = {"us-east4": {"low": 4, "high": 4}}
+    three_pods = jobs_in(JOBS.with_name("gpu-intensive-job.yaml"))
+    assert run_in_dws(lab, three_pods, low=0, high=0, stock=stock) == "worker-us-east4"
     waits = [{"cluster": "worker-us-east4", "seconds": 3}, {"seconds": 100_000}]
-    assert [row.cluster for row in simulated(lab.fleet, one_job("8"), 3600, waits=waits)] == ["worker-us-east4"]
+    assert [row.cluster for row in simulated(lab.fleet, three_pods, 3600, waits=waits)] == ["worker-us-east4"]
 
 
 def test_a_request_that_dws_fails_is_served_in_another_region(lab: FleetInRehearsal) -> None:
     failing = {"europe-west4": 100, "us-east4": 100}
-    slow = {"leastWaitSeconds": 6, "mostWaitSeconds": 6}
+    slow: dict[str, Any] = {"leastWaitSeconds": 6, "mostWaitSeconds": 6}
     assert run_in_dws(lab, low=8, high=8, failPercentIn=failing) == "worker-asia-southeast1"
     wait_until_nothing_is_held(lab, WORKERS)
     assert run_in_dws(lab, low=8, high=8, failPercentIn={"asia-southeast1": 100}, **slow) != "worker-asia-southeast1"

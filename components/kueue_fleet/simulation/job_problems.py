@@ -19,12 +19,8 @@ _PODS: Final = {
     "Job": ("spec", "template", "spec", "containers"),
     "JobSet": ("spec", "replicatedJobs"),
     "Pod": ("spec", "containers"),
-    "RayJob": ("spec", "rayClusterSpec", "headGroupSpec", "template"),
-    "RayCluster": ("spec", "headGroupSpec", "template"),
-    "TrainJob": ("spec", "runtimeRef"),
-    "LeaderWorkerSet": ("spec", "leaderWorkerTemplate", "workerTemplate"),
 }
-"""Where kinds have what runs."""
+"""Where kinds have what runs; of the others the parser says what is missing."""
 STEP_LABEL: Final = "kueue-fleet.dev/step"
 """On a job: of which step it is, for `steps` of the workload file."""
 
@@ -62,6 +58,7 @@ def check_jobs(
     yield from _behind(sources.jobs, _check_file(fleet, file))
     yield from _behind(sources.jobs, _check_names(submitted))
     yield from check_kinds(fleet, manifests)
+    yield from check_forms(manifests)
     yield from _behind(sources.jobs, _check_steps(file, manifests))
     if not submitted and not manifests:
         yield from _behind(sources.jobs, ["jobs: there are none; add some, or give --jobs"])
