@@ -99,6 +99,14 @@ def test_what_is_encrypted_needs_no_key_in_a_rehearsal(source: Path, paths: Rehe
     }
 
 
+def test_secrets_of_a_fleets_own_file_have_a_placeholder(source: Path, paths: RehearsalPaths) -> None:
+    file = source / "fleet.yaml"
+    file.write_text("{name: lab, project: theirs, teams: [{name: a, secrets: [hub]}, {name: b}]}")
+    PulumiProject("fleet", paths, file).write(source, {})
+    config = yaml.safe_load((paths.project / "Pulumi.fleet.yaml").read_text())["config"]
+    assert config["kueue-fleet:teamSecrets"] == {"hub": {"token": "not-in-a-rehearsal"}}
+
+
 def test_an_unknown_stack_names_the_known_ones(source: Path, paths: RehearsalPaths) -> None:
     with pytest.raises(RehearsalError, match=r"^stack prod: there is no .*/Pulumi\.prod\.yaml; use one of .*: dev$"):
         PulumiProject("prod", paths).stack_file(source)
