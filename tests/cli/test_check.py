@@ -99,7 +99,7 @@ def test_the_jobs_of_examples_are_valid(fleet: str, jobs: str) -> None:
         (("\nspec:", "\nspecs:"), ": Job research/train.spec: is missing or empty; write its fields below it"),
         (
             ("containers:", "contaners:"),
-            "spec.template.spec.containers: is missing or empty; write its fields below it",
+            "spec.template.spec.containers: is missing or empty; write a list of them",
         ),
         (("kueue.x-k8s.io/queue-name", "queue"), "/train.metadata.labels: has no kueue.x-k8s.io/queue-name; name a"),
     ],

@@ -132,7 +132,7 @@ FULL_JOB = {**JOB, "spec": {"template": {"spec": {"containers": [{"name": "main"
             r'Job\.metadata\.name: "Train_A" has characters or a form that are not allowed; use lower-case',
         ),
         (yaml.safe_dump({"kind": "Job", "metadata": "a"}), r"jobs\.yaml:1: Job has no metadata; give it a name there"),
-        (yaml.safe_dump({**JOB, "spec": "a"}), r"\.spec\.template: is missing or empty; write its fields below it"),
+        (yaml.safe_dump({**JOB, "spec": "a"}), r"\.spec: is not a map; write its fields below it"),
         (yaml.safe_dump({**JOB, "spec": {}}), r"\.spec: is missing or empty; write its fields below it"),
         (yaml.safe_dump_all([JOB, {**JOB, "kind": "X"}]), r"jobs\.yaml:7: is a X; .*\n.*jobs\.yaml:1: Job default/a-1"),
         (

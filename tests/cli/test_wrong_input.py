@@ -274,7 +274,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         ("--project bad.yaml", 1, "bad.yaml: is a file; name the folder with Pulumi.yaml"),
         ("--jobs nofile", 1, "nofile: "),
         ("--jobs bad.yaml", 1, "bad.yaml"),
-        ("--jobs other.yaml", 1, "other.yaml: jobs[0].kind: is missing; use Job or JobSet"),
+        ("--jobs other.yaml", 1, "other.yaml:1: has no kind, but a; write apiVersion and kind"),
         ("--keep --down", 2, "--keep and --down: leave all but one of them out"),
         ("--reclaim-spot foo", 1, "no rehearsal of dws-multikueue is running; start one with --keep"),
         ("--reclaim-spot a=x", 2, "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"),

@@ -94,9 +94,11 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[str]:
         value: object = data
         for depth, field in enumerate(path, 1):
             value = value.get(field) if is_object(value) else None
-            if not value:
-                text = f"{label_of(data)}.{'.'.join(path[:depth])}: is missing or empty"
-                yield f"{where}: {text}; write its fields below it"
+            wanted = "list" if field == path[-1] and kind in _PODS else "map"
+            if not value or not isinstance(value, list if wanted == "list" else Mapping):
+                wrong = f"is not a {wanted}" if value else "is missing or empty"
+                fix = "a list of them" if wanted == "list" else "its fields below it"
+                yield f"{where}: {label_of(data)}.{'.'.join(path[:depth])}: {wrong}; write {fix}"
                 break
 
 

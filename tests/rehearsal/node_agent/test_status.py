@@ -119,6 +119,12 @@ def test_the_last_end_stays_visible_through_a_restart() -> None:
     assert rendered["ready"] is True
 
 
+def test_a_restart_is_never_counted_without_its_end() -> None:
+    """A test of the rehearsal once saw the count, and not why."""
+    rendered = BROKEN.restarted().render()
+    assert (rendered["restartCount"], rendered["lastState"]["terminated"]["exitCode"]) == (1, 1)
+
+
 def test_addresses_of_an_earlier_life_are_replaced_not_merged() -> None:
     body = status({"spec": {}}, READY)
     assert body["podIPs"] == [{"$patch": "replace"}, {"ip": "127.70.1.2"}]

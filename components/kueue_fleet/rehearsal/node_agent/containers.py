@@ -111,7 +111,7 @@ class Container:
                 text = f"back-off {delay:g}s restarting failed container={self.state.name}"
                 self._set(self.state.waiting("CrashLoopBackOff", text))
                 await asyncio.sleep(delay)
-            self._set(replace(self.state, restart_count=self.state.restart_count + 1))
+            self._set(self.state.restarted())
 
     async def stop(self, grace_seconds: float | None = None) -> None:
         """SIGTERM, and SIGKILL after the grace period (default: the pod's own)."""

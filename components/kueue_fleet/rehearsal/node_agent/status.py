@@ -101,6 +101,10 @@ class ContainerState:
         """Its process has ended."""
         return replace(self, running_since=None, terminated=terminated, started=False, ready=False)
 
+    def restarted(self) -> ContainerState:
+        """About to start once more; what ended before is `last` from then on."""
+        return replace(self, restart_count=self.restart_count + 1, last=self.terminated or self.last)
+
     def render(self) -> Json:
         """As in `status.containerStatuses`."""
         if self.running_since is not None:
