@@ -9,9 +9,11 @@ import pytest
 
 from kueue_fleet.cli.console import CommandError
 from kueue_fleet.cli.job_report import JobLog
+from kueue_fleet.cli.rehearse import LongWaits
 from kueue_fleet.cli.rehearsed_jobs import find_jobs, read_jobs
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.rehearsal.jobs.views import JobState, JobView
+from kueue_fleet.rehearsal.pulumi_events import Operation
 from kueue_fleet.rehearsal.session import Session
 from kueue_fleet.rehearsal.state_folder import mark_kept
 
@@ -44,6 +46,17 @@ def test_pods_run_no_longer_than_is_said(tmp_path: Path) -> None:
     assert [annotations(most) for most in (None, 10, 6000)] == [
         {"kueue-fleet.dev/run-seconds": seconds} for seconds in ("5400", "10", "5400")
     ]
+
+
+def test_what_pulumi_waits_for_is_said_ever_more_seldom() -> None:
+    said: list[str] = []
+    clock = iter(range(1000, 1300, 10))
+    long_waits = LongWaits(said.append, lambda: float(next(clock)))
+    kind = "kubernetes:kueue.x-k8s.io/v1beta2:MultiKueueCluster"
+    stuck = Operation("create", kind, {"metadata": {"name": "w"}}, 1000)
+    for _ in range(30):
+        long_waits([stuck])
+    assert said == [f"waiting for MultiKueueCluster w, {seconds} s so far (create)" for seconds in (60, 120, 240)]
 
 
 class TestLog:

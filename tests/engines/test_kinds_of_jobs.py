@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from job_definitions import place_of
+from job_files import jobs_in
 from kueue_fleet.cli.rehearsed_jobs import read_jobs
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.rehearsal.jobs.views import JobState
@@ -157,6 +158,16 @@ def test_a_ray_cluster_is_ready_and_holds_quota(lab: Rehearsed) -> None:
     assert roles == ["head", "worker"]
     wait_until(lambda: lab.used() == 1)
     lab.delete("ray.io/raycluster", "notebook")
+
+
+def test_kueue_admits_what_an_operator_of_others_would_run(lab: Rehearsed) -> None:
+    """It is in `operators.installedElsewhere`: its kind is served, and nothing runs it."""
+    [document] = jobs_in(EXAMPLES / "kinds-of-jobs/pytorchjob.yaml")
+    name, place = document["metadata"]["name"], place_of("kubeflow.org/pytorchjob", TEAM)
+    lab.cluster.create(place, document)
+    wait_until(lambda: lab.cluster.get(f"{place}/{name}")["spec"]["runPolicy"]["suspend"] is False)
+    wait_until(lambda: lab.used() == lab.admitted(name) == 4)
+    lab.delete("kubeflow.org/pytorchjob", name)
 
 
 def test_a_group_of_pods_and_a_single_pod_run_to_their_ends(lab: Rehearsed) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,12 +24,14 @@ from kueue_fleet.fleet_file.parse import only_warned
 if TYPE_CHECKING:
     # The rehearsal brings a Kubernetes client and a web server along; the other commands start without them.
     from kueue_fleet.fleet_file import FleetSpec
+    from kueue_fleet.rehearsal.pulumi_events import Operation
     from kueue_fleet.rehearsal.session import Session
 
 _STACK_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.yaml")
 DEFAULT_STACK = "dws-multikueue"
 """The stack that is rehearsed where none is named."""
 _CLUSTER_TYPE = "gcp:container/cluster:Cluster"
+_LONG_SECONDS = 60.0
 
 
 def rehearse(
@@ -299,10 +302,34 @@ def _bring_up(session: Session, fleet: FleetSpec) -> None:
     session.write_kubeconfig(fleet)
 
 
+class LongWaits:
+    """Says what Pulumi has been waiting for, after a minute, and again whenever that time has doubled."""
+
+    def __init__(self, note: Callable[[str], None], now: Callable[[], float] = time.time) -> None:
+        self._note, self._now = note, now
+        self._told: dict[tuple[str, str], float] = {}
+
+    def __call__(self, under_way: Collection[Operation]) -> None:
+        """Take what is under way."""
+        for each in under_way:
+            metadata = each.inputs.get("metadata")
+            name = str((metadata if isinstance(metadata, Mapping) else each.inputs).get("name") or "")
+            seconds, key = self._now() - each.since, (each.type, name)
+            if seconds >= self._told.get(key, _LONG_SECONDS):
+                self._told[key] = 2 * seconds
+                self._note(f"waiting for {each.type.rsplit(':', 1)[-1]} {name}, {seconds:.0f} s so far ({each.op})")
+
+
 def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
     say.now("opening its state")
     ready = finished = 0
-    with session.pulumi().up(session.refused_pods) as run:
+    long_waits = LongWaits(say.note)
+
+    def watch(under_way: Collection[Operation]) -> None:
+        session.refused_pods(under_way)
+        long_waits(under_way)
+
+    with session.pulumi().up(watch) as run:
         try:
             for event in run:
                 if event.type == "pulumi:pulumi:Stack" or event.failed:

@@ -100,6 +100,11 @@ class RehearsalPaths:
         return self.root / "simulation.json"
 
     @property
+    def frameworks_elsewhere(self) -> Path:
+        """Kueue's frameworks whose operators are in the clusters without the fleet, as JSON."""
+        return self.root / "frameworks-elsewhere.json"
+
+    @property
     def submitted(self) -> Path:
         """The files of jobs that were submitted, one a line."""
         return self.root / "submitted-jobs"

@@ -20,7 +20,7 @@ import psutil
 
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
-from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY
+from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY, PULUMI_KEY
 from kueue_fleet.kueue_api.job_kinds import enabled_kinds
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import (
@@ -286,7 +286,7 @@ class Session:
         return parse_settings(self._config(REHEARSAL_KEY), str(self.stack_file))
 
     def write_settings(self) -> None:
-        """Let the simulated cloud behave as the stack's config says, from now on.
+        """Let the simulated cloud behave, and have operators, as the stack's config says, from now on.
 
         Raises:
             RehearsalError: as `settings`.
@@ -296,6 +296,10 @@ class Session:
         written = self.paths.simulation.with_suffix(".new")
         written.write_text(json.dumps({} if data is None else data))
         written.replace(self.paths.simulation)
+        operators = (self._config(PULUMI_KEY) or {}).get("operators") or {}
+        elsewhere = self.paths.frameworks_elsewhere.with_suffix(".new")
+        elsewhere.write_text(json.dumps(operators.get("installedElsewhere") or []))
+        elsewhere.replace(self.paths.frameworks_elsewhere)
 
     def make_existing_clusters(self, fleet: FleetSpec) -> list[str]:
         """Make the clusters that FLEET expects to be there, with nodes of their own, and return their names.

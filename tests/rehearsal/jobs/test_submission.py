@@ -171,14 +171,18 @@ class Written(ClusterClients):
         self.refused = refused
         self.written: list[str] = []
 
+    @property
+    def names(self) -> list[str]:
+        return ["hub", "worker"]
+
     def create(self, cluster: str, job: Mapping[str, Any], *, dry_run: bool = False) -> dict[str, Any]:
-        return self._take(job, "" if dry_run else job["kind"])
+        return self._take(cluster, job, "" if dry_run else f"{job['kind']} on {cluster}")
 
     def apply(self, cluster: str, used: Mapping[str, Any]) -> dict[str, Any]:
-        return self._take(used, used["kind"])
+        return self._take(cluster, used, f"{used['kind']} on {cluster}")
 
-    def _take(self, body: Mapping[str, Any], written: str) -> dict[str, Any]:
-        if body["kind"] in self.refused:
+    def _take(self, cluster: str, body: Mapping[str, Any], written: str) -> dict[str, Any]:
+        if cluster == "hub" and body["kind"] in self.refused:
             raise RehearsalError(f"{body['kind']} is refused")
         self.written += [written] if written else []
         return {"metadata": body["metadata"]}
@@ -187,20 +191,21 @@ class Written(ClusterClients):
 MNIST = Path(__file__).parents[3] / "examples/batch-platform/mnist.yaml"
 
 
-def test_what_a_job_uses_is_there_before_it() -> None:
+def test_what_a_job_uses_is_on_every_cluster_before_it() -> None:
     documents = jobs_in(MNIST)
     cluster = Written()
-    submitted = submit_jobs(cluster, "solo", list(reversed(documents)))
+    submitted = submit_jobs(cluster, "hub", list(reversed(documents)))
     assert [job["metadata"]["name"] for job in submitted] == ["team-a-low-priority-job-0"]
-    assert cluster.written == ["ConfigMap", "Service", "Job"]
+    used = [f"{kind} on {each}" for kind in ("ConfigMap", "Service") for each in cluster.names]
+    assert cluster.written == [*used, "Job on hub"]
 
 
 @pytest.mark.parametrize("kind", ["Service", "Job"])
 def test_no_job_is_written_when_something_is_refused(kind: str) -> None:
     cluster = Written(kind)
     with pytest.raises(RehearsalError, match=rf"^{kind} is refused\nno job has been submitted"):
-        submit_jobs(cluster, "solo", jobs_in(MNIST))
-    assert "Job" not in cluster.written
+        submit_jobs(cluster, "hub", jobs_in(MNIST))
+    assert "Job on hub" not in cluster.written
 
 
 def test_what_serves_is_settled_when_all_of_it_is_admitted(clock: Clock) -> None:

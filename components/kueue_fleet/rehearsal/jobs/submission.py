@@ -40,7 +40,9 @@ Watch = Callable[[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[str, Sequen
 
 
 def submit_jobs(clients: ClusterClients, home: str, documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Create objects in the cluster `home`: what jobs use, as in `USED_KINDS`, then all jobs in order, or none.
+    """Create jobs in the cluster `home`, all in order, or none; before that, in every cluster, what they use.
+
+    MultiKueue copies only the jobs. What they use are the objects of `USED_KINDS`.
 
     Returns the jobs as the API server keeps them.
 
@@ -50,7 +52,12 @@ def submit_jobs(clients: ClusterClients, home: str, documents: Sequence[Mapping[
     jobs = [document for document in documents if document["kind"] in JOB_KINDS]
     refusals = []
     # What jobs use is there when they are checked: Trainer refuses a TrainJob without its runtime.
-    used = (partial(clients.apply, home, document) for document in documents if document["kind"] in USED_KINDS)
+    used = (
+        partial(clients.apply, cluster, document)
+        for document in documents
+        if document["kind"] in USED_KINDS
+        for cluster in clients.names
+    )
     for write in chain(used, (partial(clients.create, home, job, dry_run=True) for job in jobs)):
         try:
             write()
