@@ -208,6 +208,16 @@ def test_unknown_field_is_refused() -> None:
         ("- 1\n- 2", "x.yaml", "is a list of 2"),
         ("kind: List\nitems: [3]", "x.yaml", "items[0]: is 3"),
         ("foo: 1\n---\nbar: 2", "x.yaml", "x.yaml:3: has no kind"),
+        (
+            "jobs: [{name: a}]\nwaits: []",
+            "x.yaml",
+            "x.yaml:1: is a workload file, no Kubernetes object; give it to simul",
+        ),
+        (
+            "name: a\nclusters: [{name: b}]",
+            "x.yaml",
+            "x.yaml:1: is a fleet, no Kubernetes object; give a file with jobs",
+        ),
         ('{"kind": "Job", "spec": ' + "9" * 5000 + "}", "x.json", "x.json: has a number that cannot be read"),
         ("kind: " + "[" * 1_000_000, "x.yaml", "x.yaml:1: "),
     ],

@@ -126,10 +126,18 @@ def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[
         elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
             yield from _items(where, data["items"], problems)
         elif "kind" not in data:
-            keys = ", ".join(str(key) for key in list(data)[:3])
-            problems.append(f"{where}: has no kind, but {keys[:60] or 'nothing'}; write apiVersion and kind")
+            problems.append(f"{where}: {_no_object(data)}")
         else:
             yield from _document(where, data, problems)
+
+
+def _no_object(data: Mapping[str, Any]) -> str:
+    if isinstance(data.get("clusters"), list) and "name" in data:
+        return "is a fleet, no Kubernetes object; give a file with jobs"
+    if isinstance(data.get("jobs"), list):
+        return "is a workload file, no Kubernetes object; give it to simulate or explain with --workload"
+    keys = ", ".join(str(key) for key in list(data)[:3])
+    return f"has no kind, but {keys[:60] or 'nothing'}; write apiVersion and kind"
 
 
 def _items(where: str, items: list[Any], problems: list[str]) -> Iterator[Document]:
