@@ -10,7 +10,10 @@ from kueue_fleet.kueue_api.quantity import Quantity
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """`key operator values`, with the operators In, NotIn, Exists, DoesNotExist, and for nodes Gt and Lt."""
+    """`key operator values`, with the operators In, NotIn, Exists, DoesNotExist, and for nodes Gt and Lt.
+
+    Source: k8s.io/apimachinery pkg/labels, k8s.io/component-helpers scheduling/corev1/nodeaffinity.
+    """
 
     key: str
     operator: str

@@ -54,12 +54,12 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
         CommandError: the file cannot be read, or something in it is wrong; every problem is in it.
     """
     from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
-    from kueue_fleet.simulation.fleet import check_submitted
+    from kueue_fleet.simulation.fleet import check_manifests
 
     with well_formed(file):
         documents = read_objects(file)
     kinds = ", ".join((*JOB_KINDS, *USED_KINDS))
-    problems = check_submitted(fleet, documents) or [
+    problems = check_manifests(fleet, documents, form_only=True) or [
         f"{where}: {data['kind']}: nothing runs it in a rehearsal; use {kinds}"
         for where, data in documents
         if data["kind"] not in JOB_KINDS | USED_KINDS

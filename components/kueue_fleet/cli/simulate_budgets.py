@@ -15,8 +15,6 @@ from kueue_fleet.simulation.result import Result
 
 PERCENTILE: Final = 0.95
 """The share of a queue's jobs that must not wait longer than the budget."""
-
-
 OVER_BUDGET: Final = 3
 """Exit code of a simulation in which jobs wait longer than they may; 1 is for input that is wrong."""
 

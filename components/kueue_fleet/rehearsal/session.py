@@ -293,13 +293,14 @@ class Session:
         """
         data = self._config(REHEARSAL_KEY)
         parse_settings(data, str(self.stack_file))
-        written = self.paths.simulation.with_suffix(".new")
-        written.write_text(json.dumps({} if data is None else data))
-        written.replace(self.paths.simulation)
         operators = (self._config(PULUMI_KEY) or {}).get("operators") or {}
-        elsewhere = self.paths.frameworks_elsewhere.with_suffix(".new")
-        elsewhere.write_text(json.dumps(operators.get("installedElsewhere") or []))
-        elsewhere.replace(self.paths.frameworks_elsewhere)
+        for file, content in (
+            (self.paths.simulation, {} if data is None else data),
+            (self.paths.frameworks_elsewhere, operators.get("installedElsewhere") or []),
+        ):
+            written = file.with_suffix(".new")
+            written.write_text(json.dumps(content))
+            written.replace(file)
 
     def make_existing_clusters(self, fleet: FleetSpec) -> list[str]:
         """Make the clusters that FLEET expects to be there, with nodes of their own, and return their names.

@@ -141,39 +141,32 @@ def fleet_run(
     return run
 
 
-def check_submitted(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
-    """Every problem of the form and kind of jobs, and of what they use; Kueue finds the others."""
+def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_only: bool = False) -> list[str]:
+    """Every problem of jobs that are to be submitted to the fleet, behind their files and lines.
+
+    `form_only`: of their form and kind; Kueue finds the others.
+    """
     try:
         named = name_documents(manifests)
     except SimulationError as refused:
         return list(refused.problems)
-    return [*check_kinds(fleet, named), *check_forms(named)]
-
-
-def check_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
-    """Every problem of jobs that are to be submitted to the fleet, behind their files and lines."""
+    problems = [*check_kinds(fleet, named), *check_forms(named)]
+    if problems or form_only:
+        return problems
     try:
-        named = name_documents(manifests)
-    except SimulationError as refused:
-        return list(refused.problems)
-    try:
-        problems = [*check_kinds(fleet, named), *check_forms(named)]
-        if not problems:
-            jobs = [document.data for document in named]
-            workloads = parse_fleet_objects(fleet, fleet.home, jobs)[fleet.home].workloads
-            never = [
-                f"workload {each.key}: {each.problem}; correct the requests of its pods, Kueue never admits it"
-                for each in workloads
-                if each.problem
-            ]
-            problems = [
-                *as_in_files(never, (), named, UNNAMED),
-                *check_provisioning_requests(fleet, named),
-                *check_tpu_jobs(fleet, named),
-            ]
+        workloads = parse_fleet_objects(fleet, fleet.home, [document.data for document in named])[fleet.home].workloads
+        never = [
+            f"workload {each.key}: {each.problem}; correct the requests of its pods, Kueue never admits it"
+            for each in workloads
+            if each.problem
+        ]
+        return [
+            *as_in_files(never, (), named, UNNAMED),
+            *check_provisioning_requests(fleet, named),
+            *check_tpu_jobs(fleet, named),
+        ]
     except SimulationError as refused:
         return list(as_in_files(refused.problems, (), named, UNNAMED))
-    return problems
 
 
 def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]]) -> Mapping[str, Parsed]:

@@ -296,7 +296,11 @@ def _priority(job: Fields, roles: Sequence[Role], context: Context) -> int:
 
 
 def parse_topology_assignment(fields: Fields) -> tuple[tuple[str, ...], tuple[DomainAssignment, ...] | None]:
-    """The levels and the domains; None for the domains when there is no assignment."""
+    """The levels and the domains; None for the domains when there is no assignment.
+
+    In the compressed form of v1beta2 each slice has, per level, either one value for all its domains or one value each
+    with a common prefix and suffix, and likewise pod counts. Source: kueue@v0.19.2 pkg/util/tas/tas_assignment.go.
+    """
     levels = fields.texts("levels")
     if not levels:
         return (), None

@@ -323,7 +323,8 @@ T = TypeVar("T")
 def search_counts(pod_sets: tuple[PodSet, ...], fits: Callable[[list[int]], T | None]) -> T | None:
     """What `fits` gives for the fewest pods taken away; None if it never does.
 
-    The pods are taken from all pod sets in proportion to how far each may shrink.
+    The pods are taken from all pod sets in proportion to how far each may shrink, between `minCount` and `count`.
+    Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/podset_reducer.go (a binary search, as Go's sort.Search does it).
     """
     full = [ps.count for ps in pod_sets]
     deltas = [ps.count - (ps.count if ps.min_count is None else ps.min_count) for ps in pod_sets]

@@ -48,12 +48,16 @@ def cluster_services(
 
     `settings` is asked again and again; default: those of the rehearsal's state folder.
     """
-    file = SettingsFile(RehearsalPaths(access.workdir.parent.parent).simulation)
+    file = SettingsFile(_paths(access).simulation)
     return (SystemNode(access), SimulatedCapacity(access, settings or file.current))
 
 
 def _api(access: ClusterAccess) -> KubeApi:
     return KubeApi(access.server, ca_file=access.ca_file, token=access.token, field_manager=FIELD_MANAGER)
+
+
+def _paths(access: ClusterAccess) -> RehearsalPaths:
+    return RehearsalPaths(access.workdir.parent.parent)
 
 
 def _keeps_visibility_below_itself(access: ClusterAccess) -> bool:
@@ -95,7 +99,7 @@ class SystemNode:
         access = self._access
         programs = default_programs(
             lambda name: program_place(access.engines, EngineCache(engines_dir()), name),
-            RehearsalPaths(access.workdir.parent.parent),
+            _paths(access),
             kueue_visibility_directory=_keeps_visibility_below_itself(access),
         )
         return NodeAgent(api=api, folder=access.workdir / "system-0", spawn=access.spawn, programs=programs)
@@ -138,7 +142,7 @@ class SimulatedCapacity:
 
     async def _serve_kinds_of_jobs(self, api: KubeApi) -> None:
         """Has the cluster serve the kinds whose operators the fleet expects to be there, from when it names them."""
-        file, served = RehearsalPaths(self._access.workdir.parent.parent).frameworks_elsewhere, set[str]()
+        file, served = _paths(self._access).frameworks_elsewhere, set[str]()
         while True:
             wanted = set(json.loads(file.read_text())) if file.is_file() else set()
             for definition in job_definitions(sorted(wanted - served)):
