@@ -5,12 +5,21 @@ They are served, so that Kueue and MultiKueue know these kinds. Fields are not l
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
-from kueue_fleet.kube.answers import Json
+from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.rehearsal.cloud.gke_crds import install_definition
+from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 2.0
 _TRAIN_JOB: Final = "trainer.kubeflow.org/trainjob"
 _RUNTIMES: Final = ("TrainingRuntime", "ClusterTrainingRuntime")
 """What Kueue reads beside TrainJobs."""
@@ -26,6 +35,20 @@ def job_definitions(frameworks: Iterable[str]) -> list[Json]:
         *(_definition(train_job.group, f"{kind.lower()}s", kind, train_job.version) for kind in runtimes),
         *(_definition(kind.group, kind.plural, kind.kind, kind.version) for kind in kinds),
     ]
+
+
+async def serve_job_kinds(api: KubeApi, file: Path, cluster: str) -> None:
+    """Has the cluster serve the kinds of the frameworks in FILE, a list in JSON, from when they are there."""
+    served: set[str] = set()
+    while True:
+        wanted = set(json.loads(file.read_text())) if file.is_file() else set()
+        try:
+            for definition in job_definitions(sorted(wanted - served)):
+                await install_definition(api, definition)
+            served |= wanted
+        except ApiError as error:
+            log.info("%s: kinds of jobs: %s; trying again", cluster, error)
+        await asyncio.sleep(_LOOK_SECONDS)
 
 
 def _definition(group: str, plural: str, kind: str, version: str) -> Json:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.rehearsal.cloud.cluster_view import ClusterView
 from kueue_fleet.rehearsal.cloud.dws import QueuedProvisioning, install_crd
-from kueue_fleet.rehearsal.cloud.gke_crds import install_definition, install_gke_definitions
+from kueue_fleet.rehearsal.cloud.gke_crds import install_gke_definitions
 from kueue_fleet.rehearsal.cloud.gke_tolerations import install_tolerations
-from kueue_fleet.rehearsal.cloud.job_crds import job_definitions
+from kueue_fleet.rehearsal.cloud.job_crds import serve_job_kinds
 from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation, refusals, reservation_end
 from kueue_fleet.rehearsal.cloud.node_pool_store import NodePoolStore
 from kueue_fleet.rehearsal.cloud.node_templates import Place
@@ -38,7 +37,6 @@ log = logging.getLogger(__name__)
 
 _POOL_SECONDS = 60.0
 _POLL_SECONDS = 0.1
-_LOOK_SECONDS = 2.0
 
 
 def cluster_services(
@@ -138,17 +136,7 @@ class SimulatedCapacity:
                 group.create_task(view.run())
                 group.create_task(QueuedProvisioning(view, self._store, stock, lambda: settings().dws).run())
                 group.create_task(self._provisioner.run())
-                group.create_task(self._serve_kinds_of_jobs(api))
-
-    async def _serve_kinds_of_jobs(self, api: KubeApi) -> None:
-        """Has the cluster serve the kinds whose operators the fleet expects to be there, from when it names them."""
-        file, served = _paths(self._access).frameworks_elsewhere, set[str]()
-        while True:
-            wanted = set(json.loads(file.read_text())) if file.is_file() else set()
-            for definition in job_definitions(sorted(wanted - served)):
-                await install_definition(api, definition)
-            served |= wanted
-            await asyncio.sleep(_LOOK_SECONDS)
+                group.create_task(serve_job_kinds(api, _paths(access).frameworks_elsewhere, access.name))
 
     async def put_inputs(self, body: Mapping[str, object]) -> None:
         """Keeps what the cluster is asked to be."""
