@@ -155,6 +155,11 @@ class OneCluster:
         return self.supervisor.client.processes()
 
 
+def own_taints(node: Json) -> list[Json]:
+    """A node's taints but for Kubernetes' own: a node is ready a moment before its taint not-ready is taken away."""
+    return [taint for taint in node["spec"].get("taints", ()) if not taint["key"].startswith("node.kubernetes.io/")]
+
+
 def pods_run(cluster: OneCluster, namespace: str) -> bool:
     """Whether the pods of all Deployments of a namespace are ready, and there are no others."""
     pods = cluster.items(f"/api/v1/namespaces/{namespace}/pods")

@@ -18,6 +18,7 @@ from one_cluster import (
     details,
     end_of,
     job,
+    own_taints,
     pod_template,
     pods_of,
     reason,
@@ -40,7 +41,7 @@ def test_capacity_comes_at_once_and_goes_with_the_request(bare_cluster: OneClust
     nodes = nodes_of(bare_cluster, resize_request)
     assert len(nodes) == 3
     assert all(condition(node, "Ready") == "True" for node in nodes)
-    taints = {taint["key"] for taint in nodes[0]["spec"]["taints"]}
+    taints = {taint["key"] for taint in own_taints(nodes[0])}
     assert taints == {"nvidia.com/gpu", "cloud.google.com/gke-queued"}
     bare_cluster.delete(f"{REQUESTS}/by-hand")
     wait_until(lambda: not nodes_of(bare_cluster, resize_request))

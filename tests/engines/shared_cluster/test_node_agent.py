@@ -21,6 +21,7 @@ from one_cluster import (
     install_kueue,
     job,
     kueue_object,
+    own_taints,
     pod_template,
     pods_of,
     queue_spec,
@@ -255,4 +256,4 @@ def test_the_node_stays_ready(kueue_cluster: OneCluster) -> None:
     wait_until(lambda: kueue_cluster.get(lease_path)["spec"]["renewTime"] != first, 30.0)
     node = kueue_cluster.get("/api/v1/nodes/system-0")
     assert condition(node, "Ready") == "True"
-    assert [taint["key"] for taint in node["spec"]["taints"]] == ["kueue-fleet.dev/system-node"]
+    assert [taint["key"] for taint in own_taints(node)] == ["kueue-fleet.dev/system-node"]

@@ -32,6 +32,7 @@ from one_cluster import (
     details,
     end_of,
     job,
+    own_taints,
     plain_job,
     pod_template,
     pods_of,
@@ -96,7 +97,7 @@ def test_a_fixed_pool_has_its_nodes_at_once_with_gkes_labels_taints_and_room(sta
         "reserved",
         ZONE,
     )
-    assert [(taint["key"], taint["value"]) for taint in node["spec"]["taints"]] == [("nvidia.com/gpu", "present")]
+    assert [(taint["key"], taint["value"]) for taint in own_taints(node)] == [("nvidia.com/gpu", "present")]
     allocatable = node["status"]["allocatable"]
     assert (allocatable["cpu"], allocatable["nvidia.com/gpu"]) == ("23870m", "2")
 

@@ -30,6 +30,11 @@ def test_kwok_manages_only_simulated_nodes_and_listens_nowhere(tmp_path: Path) -
     assert not any(argument.startswith("--server-address") for argument in spec.argv)
 
 
+def test_a_pod_that_is_bound_does_not_wait_for_kwok_to_see_a_lease(tmp_path: Path) -> None:
+    # With leases, and their watch behind by 1.5 s, a restarted kwok never ran such a pod.
+    assert "--node-lease-duration-seconds=0" in kwok_process(Path("/bin/kwok"), tmp_path).argv
+
+
 def test_kwoks_credential_is_private(tmp_path: Path) -> None:
     write_kwok_files(tmp_path / "kwok", server="https://127.0.0.1:1", ca_file=tmp_path / "ca.crt", token="secret")
     kubeconfig = tmp_path / "kwok" / "kubeconfig"

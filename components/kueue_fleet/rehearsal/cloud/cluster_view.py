@@ -147,20 +147,8 @@ class ClusterView:
             raise
 
     async def remove_node(self, name: str) -> None:
-        """Deletes the node and its lease."""
+        """Deletes the node."""
         await self.api.delete(f"/api/v1/nodes/{name}", grace_seconds=0)
-        await self._delete_lease(name)
-
-    async def release_leases(self) -> None:
-        """Deletes the leases that a dead kwok holds: its successor would wait 40 s for each to run out."""
-        try:
-            for name in list(self.nodes):
-                await self._delete_lease(name)
-        except ApiError as error:
-            log.info("leases of the simulated nodes: %s; they run out by themselves", error)
-
-    async def _delete_lease(self, name: str) -> None:
-        await self.api.delete(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}")
 
     async def retire(self, unneeded: Iterable[str], among: Mapping[str, Json], now: float) -> None:
         """Closes, then deletes the unneeded nodes; opens those `among` that are needed again. Call it repeatedly."""

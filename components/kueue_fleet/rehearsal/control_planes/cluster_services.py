@@ -132,7 +132,7 @@ class SimulatedCapacity:
             self._provisioner = NodeProvisioner(view, self._store, stock, settings)
             async with asyncio.TaskGroup() as group:
                 kwok = kwok_process(access.engines.binary("kwok"), folder)
-                group.create_task(keep_running(kwok, access.spawn, view.release_leases))
+                group.create_task(keep_running(kwok, access.spawn))
                 group.create_task(view.run())
                 group.create_task(QueuedProvisioning(view, self._store, stock, lambda: settings().dws).run())
                 group.create_task(self._provisioner.run())

@@ -277,6 +277,8 @@ def controller_manager_process(plan: ControlPlanePlan) -> ProcessSpec:
         f"--root-ca-file={plan.ca_file}",
         "--kube-api-qps=100",
         "--kube-api-burst=200",
+        # Simulated nodes send no heartbeats, and a laptop that slept has lost no node.
+        "--node-monitor-grace-period=8760h",
         "--concurrent-gc-syncs=4",
         "--concurrent-namespace-syncs=4",
     )

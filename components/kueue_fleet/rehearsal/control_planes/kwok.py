@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import yaml
@@ -21,7 +20,6 @@ from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessS
 EXIT_CODE_ANNOTATION = "kueue-fleet.dev/exit-code"
 """On a pod: with which code it ends; default 0."""
 
-_LEASE_SECONDS = 40
 _RESTART_SECONDS = 2.0
 _HEALTHY_SECONDS = 60.0
 _RESTART_LAST_SECONDS = 30.0
@@ -43,7 +41,9 @@ def kwok_process(binary: Path, folder: Path) -> ProcessSpec:
             f"--kubeconfig={folder / 'kubeconfig'}",
             f"--config={folder / 'kwok.yaml'}",
             f"--manage-nodes-with-label-selector={SIMULATED}=true",
-            f"--node-lease-duration-seconds={_LEASE_SECONDS}",
+            # With leases, kwok never runs a pod that is bound before its own watch shows it the node's lease:
+            # sigs.k8s.io/kwok@v0.8.0 pkg/kwok/controllers/pod_controller.go, watchResources, "read only".
+            "--node-lease-duration-seconds=0",
             "--v=WARN",
         ),
         env={"HOME": str(folder)},
@@ -60,8 +60,8 @@ def write_kwok_files(folder: Path, *, server: str, ca_file: Path, token: str) ->
     replace_file(folder / "kubeconfig", yaml.safe_dump(document).encode(), 0o600)
 
 
-async def keep_running(spec: ProcessSpec, spawn: Spawn, before_restart: Callable[[], Awaitable[None]]) -> None:
-    """Runs the process until cancelled, and starts it again when it ends by itself, after `before_restart` is done.
+async def keep_running(spec: ProcessSpec, spawn: Spawn) -> None:
+    """Runs the process until cancelled, and starts it again when it ends by itself.
 
     The delay grows from 2 s to 30 s, and starts over after a healthy minute.
     """
@@ -79,7 +79,6 @@ async def keep_running(spec: ProcessSpec, spawn: Spawn, before_restart: Callable
             delay = _RESTART_SECONDS
         log.error("%s ended with code %d; starting it again in %g s, see %s", spec.name, code, delay, spec.log)
         await asyncio.sleep(delay)
-        await before_restart()
         delay = min(delay * 2, _RESTART_LAST_SECONDS)
 
 
