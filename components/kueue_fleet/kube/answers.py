@@ -8,6 +8,8 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 """An object as the API server sends it."""
+JsonView = Mapping[str, Any]
+"""The same, to be read alone."""
 
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 """Content type of server-side apply."""

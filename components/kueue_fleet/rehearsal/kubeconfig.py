@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
+
+from kueue_fleet.rehearsal.private_files import write_private
 
 
 def rehearsal_kubeconfig(clusters: Sequence[Mapping[str, str]], token: str, current: str) -> dict[str, Any]:
@@ -40,8 +41,4 @@ def rehearsal_kubeconfig(clusters: Sequence[Mapping[str, str]], token: str, curr
 
 def write_kubeconfig(file: Path, content: Mapping[str, Any]) -> None:
     """Write CONTENT to FILE at once, readable by its owner alone: it holds a credential."""
-    draft = file.with_suffix(".new")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        yaml.safe_dump(dict(content), stream, sort_keys=False)
-    draft.replace(file)
+    write_private(file, yaml.safe_dump(dict(content), sort_keys=False).encode())

@@ -20,7 +20,6 @@ from kueue_fleet.rehearsal.control_planes.certificates import (
     admin_token,
     current_time,
     service_account_key,
-    write_private,
 )
 from kueue_fleet.rehearsal.paths import RehearsalError
 
@@ -157,12 +156,3 @@ def test_keys_and_tokens_are_for_their_owner_only(authority: RehearsalAuthority,
     assert len(base64.urlsafe_b64decode(token + "=")) == 32
     assert admin_token(tmp_path / "deep" / "token") == token
     assert service_account_key(tmp_path).read_bytes() == key.read_bytes()
-
-
-def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> None:
-    target = tmp_path / "file"
-    write_private(target, b"old")
-    with pytest.raises(TypeError):
-        write_private(target, "text")  # type: ignore[arg-type]
-    assert target.read_bytes() == b"old"
-    assert [path.name for path in tmp_path.iterdir()] == ["file"]

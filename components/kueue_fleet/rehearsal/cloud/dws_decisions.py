@@ -22,6 +22,7 @@ from kueue_fleet.gke.labels import (
     ZONE,
     accelerator_of,
 )
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.rehearsal.cloud.node_planning import NodePlan, NodeSource, plan_nodes
 from kueue_fleet.rehearsal.cloud.node_pools import NodePool
 from kueue_fleet.rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
@@ -36,9 +37,6 @@ from kueue_fleet.rehearsal.cloud.node_templates import (
 )
 from kueue_fleet.rehearsal.cloud.pod_needs import pod_needs, tolerated
 from kueue_fleet.rehearsal.node_agent.status import parse_timestamp, timestamp
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 MAX_RUN_PARAMETER = "maxRunDurationSeconds"
 """Parameter of a request: seconds that the nodes are to stay."""
@@ -84,7 +82,7 @@ class Request:
     parameters: Mapping[str, str]
     pod_sets: tuple[tuple[str, int], ...]
     """(name of the PodTemplate, count)"""
-    conditions: Mapping[str, Json]
+    conditions: Mapping[str, JsonView]
     generation: int = 1
 
     @property
@@ -105,7 +103,7 @@ class Request:
         return self.holds("Failed") or self.holds("CapacityRevoked")
 
 
-def parse_request(item: Json) -> Request:
+def parse_request(item: JsonView) -> Request:
     """From the API object."""
     metadata, spec = item["metadata"], item["spec"]
     return Request(
@@ -204,7 +202,7 @@ class Supply:
         return tuple(made)
 
 
-def plan_request(request: Request, templates: Mapping[str, Json], supply: Supply, now: float) -> NodePlan:
+def plan_request(request: Request, templates: Mapping[str, JsonView], supply: Supply, now: float) -> NodePlan:
     """The nodes for all pods of the request at once, on new machines only. Raises ValueError when it cannot be served.
 
     `templates` maps the name of a PodTemplate to it.

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any, Protocol
+from typing import Protocol
 
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.rehearsal.cloud.node_templates import NodeTemplate
 from kueue_fleet.rehearsal.cloud.pod_needs import PodNeeds, fits_node, tolerates
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 # Of a node that is not ready yet: it will be, so its room counts.
 _PASSING_TAINTS = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
@@ -49,13 +47,13 @@ class _Room:
 
     name: str
     labels: Mapping[str, str]
-    taints: tuple[Json, ...]
+    taints: tuple[JsonView, ...]
     free: dict[str, int]
 
 
 def plan_nodes(
     waiting: Sequence[PodNeeds],
-    nodes: Mapping[str, Json],
+    nodes: Mapping[str, JsonView],
     free: Mapping[str, Mapping[str, int]],
     sources: Sequence[NodeSource],
 ) -> NodePlan:

@@ -9,17 +9,14 @@ Source: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reserva
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from kueue_fleet.gke.declared_pools import property_path, read_pool
 from kueue_fleet.gke.pool_facts import PoolFacts
 from kueue_fleet.gke.pool_rules import breaches
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.rehearsal.cloud.node_pools import machine_of, reservation_name
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 
@@ -42,7 +39,7 @@ class Reservation:
 
 
 def refusals(
-    name: str, body: Json, region: str, cluster_zones: Sequence[str], reservations: Sequence[Reservation]
+    name: str, body: JsonView, region: str, cluster_zones: Sequence[str], reservations: Sequence[Reservation]
 ) -> list[str]:
     """Why GKE would not have such a pool; empty when it would. Clusters are taken to be on a release channel."""
     pool = read_pool(body, region=region, zones=cluster_zones, zone_count=len(cluster_zones), release_channel=True)
@@ -57,7 +54,7 @@ def refusals(
     return found + list(_reservation(pool, body, reservations))
 
 
-def reservation_end(body: Json, reservations: Sequence[Reservation]) -> float | None:
+def reservation_end(body: JsonView, reservations: Sequence[Reservation]) -> float | None:
     """When Google takes the machines of the pool away: the first end of the reservation that it names, if it has one.
 
     Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview
@@ -68,7 +65,7 @@ def reservation_end(body: Json, reservations: Sequence[Reservation]) -> float | 
     return min(ends, default=None)
 
 
-def _reservation(pool: PoolFacts, body: Json, reservations: Sequence[Reservation]) -> Iterator[str]:
+def _reservation(pool: PoolFacts, body: JsonView, reservations: Sequence[Reservation]) -> Iterator[str]:
     if pool.reservation_type != "SPECIFIC_RESERVATION" or len(pool.reservations) != 1:
         return
     name = reservation_name(pool.reservations[0])
@@ -77,7 +74,7 @@ def _reservation(pool: PoolFacts, body: Json, reservations: Sequence[Reservation
         yield from _fits_reservation(pool, body, name, known)
 
 
-def _fits_reservation(pool: PoolFacts, body: Json, name: str, known: Sequence[Reservation]) -> Iterator[str]:
+def _fits_reservation(pool: PoolFacts, body: JsonView, name: str, known: Sequence[Reservation]) -> Iterator[str]:
     what = f"nodeConfig.reservationAffinity: reservation {name}"
     missing = [zone for zone in pool.zones if zone not in {one.zone for one in known}]
     if missing:

@@ -28,6 +28,7 @@ from kueue_fleet.gke.labels import (
 )
 from kueue_fleet.gke.machines import DEFAULT_MACHINE_TYPE, PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.tpu_slices import topology_of_nodes
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.rehearsal.cloud.node_templates import (
     AUTOSCALED,
     FINGERPRINT,
@@ -38,9 +39,6 @@ from kueue_fleet.rehearsal.cloud.node_templates import (
     machine_labels,
     numbered_name,
 )
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 _DRIVERS = {"DEFAULT": "default", "LATEST": "latest", "INSTALLATION_DISABLED": "disabled"}
 
@@ -82,7 +80,7 @@ class NodePool:
     tpu_topology: str | None = None
     """Topology of its TPU slices."""
     driver: str = "default"
-    body: Json = field(default_factory=dict, repr=False, compare=False)
+    body: JsonView = field(default_factory=dict, repr=False, compare=False)
     """The inputs it was read from."""
 
     def is_over(self, now: float) -> bool:
@@ -175,7 +173,7 @@ class NodePool:
             self.template(place, self.zones[number % len(self.zones)], f"standing/{number}") for number in range(count)
         )
 
-    def zone_for_next(self, nodes: Iterable[Json]) -> str:
+    def zone_for_next(self, nodes: Iterable[JsonView]) -> str:
         """The zone with the fewest nodes of the pool; `nodes` are all of the cluster."""
         count = dict.fromkeys(self.zones, 0)
         for labels in (node["metadata"].get("labels") or {} for node in nodes):
@@ -198,7 +196,7 @@ def _once(taints: Sequence[Mapping[str, str]]) -> tuple[Mapping[str, str], ...]:
     return tuple(kept.values())
 
 
-def parse_node_pool(name: str, body: Json, cluster_zones: Sequence[str]) -> NodePool:
+def parse_node_pool(name: str, body: JsonView, cluster_zones: Sequence[str]) -> NodePool:
     """The pool that the inputs describe; `node_pool_rules.refusals` has found nothing wrong with them.
 
     Raises KeyError for a machine type that is not in the catalogue.
@@ -241,7 +239,7 @@ def parse_node_pool(name: str, body: Json, cluster_zones: Sequence[str]) -> Node
     )
 
 
-def _tpu_topology(body: Json, machine: MachineType, zones: Sequence[str]) -> str | None:
+def _tpu_topology(body: JsonView, machine: MachineType, zones: Sequence[str]) -> str | None:
     """What the pool says; of a slice whose workload policy says it, that of as many nodes as the pool has."""
     placement = body.get("placementPolicy") or {}
     if placement.get("tpuTopology") or not machine.chips:
@@ -262,7 +260,7 @@ def _first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
-def machine_of(config: Json) -> MachineType | None:
+def machine_of(config: JsonView) -> MachineType | None:
     """The machine of a nodeConfig, with its GPUs; None when the catalogue does not have it."""
     machine = machine_type(str(config.get("machineType") or DEFAULT_MACHINE_TYPE))
     if machine is None or machine.accelerator is not None:
@@ -272,18 +270,18 @@ def machine_of(config: Json) -> MachineType | None:
     return machine
 
 
-def limits_of(scaling: Json, zones: int) -> Limits:
+def limits_of(scaling: JsonView, zones: int) -> Limits:
     """Autoscaling's limits for all zones; those that are given for each zone are multiplied."""
     if scaling.get("totalMaxNodeCount") is not None:
         return Limits(int(scaling.get("totalMinNodeCount") or 0), int(scaling["totalMaxNodeCount"]))
     return Limits(int(scaling.get("minNodeCount") or 0) * zones, int(scaling.get("maxNodeCount") or 0) * zones)
 
 
-def is_bound(node: Json) -> bool:
+def is_bound(node: JsonView) -> bool:
     """Whether a node belongs to a ProvisioningRequest."""
     return RESIZE_REQUEST in (node["metadata"].get("labels") or {})
 
 
-def pool_nodes(nodes: Mapping[str, Json], pool: str) -> dict[str, Json]:
+def pool_nodes(nodes: Mapping[str, JsonView], pool: str) -> dict[str, JsonView]:
     """The nodes of a pool."""
     return {name: node for name, node in nodes.items() if (node["metadata"].get("labels") or {}).get(NODE_POOL) == pool}

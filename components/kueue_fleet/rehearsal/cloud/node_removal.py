@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.rehearsal.cloud.node_templates import AUTOSCALED, RESIZE_REQUEST
 from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """The taint of a node that is about to be deleted; its value is the time in seconds since the epoch."""
@@ -19,8 +16,8 @@ RETIREMENT_SECONDS = 1.0
 
 
 def plan_removals(
-    nodes: Mapping[str, Json],
-    pods: Iterable[Json],
+    nodes: Mapping[str, JsonView],
+    pods: Iterable[JsonView],
     empty_since: Mapping[str, float],
     now: float,
     idle_seconds: float,
@@ -59,7 +56,7 @@ def plan_removals(
 
 
 def plan_retirement(
-    unneeded: Iterable[str], nodes: Mapping[str, Json], now: float
+    unneeded: Iterable[str], nodes: Mapping[str, JsonView], now: float
 ) -> tuple[list[str], list[str], list[str]]:
     """(nodes to close, nodes to delete, nodes to open again).
 

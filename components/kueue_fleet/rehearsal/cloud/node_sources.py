@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
@@ -38,6 +37,7 @@ from kueue_fleet.gke.labels import (
 )
 from kueue_fleet.gke.machines import MachineType, gpus, machine_catalogue, tpus
 from kueue_fleet.gke.tpu_slices import topology_of_nodes
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.rehearsal.cloud.node_planning import misfit
 from kueue_fleet.rehearsal.cloud.node_pools import NodePool, pool_nodes
 from kueue_fleet.rehearsal.cloud.node_templates import (
@@ -50,9 +50,6 @@ from kueue_fleet.rehearsal.cloud.node_templates import (
     numbered_name,
 )
 from kueue_fleet.rehearsal.cloud.pod_needs import PodNeeds, amounts, fits_node, tolerates
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 COMPUTE_CLASS = "cloud.google.com/compute-class"
 """Label by which pods ask for a ComputeClass."""
@@ -74,7 +71,7 @@ class ResourceLimits:
     used: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, limits: Sequence[Json], nodes: Iterable[Json]) -> ResourceLimits:
+    def of(cls, limits: Sequence[JsonView], nodes: Iterable[JsonView]) -> ResourceLimits:
         """From `clusterAutoscaling.resourceLimits` and the nodes of all pools."""
         made = cls({str(one["resourceType"]): float(one.get("maximum") or 0) for one in limits})
         for node in nodes:
@@ -119,7 +116,7 @@ class PoolSource:
 
     pool: NodePool
     place: Place
-    nodes: Mapping[str, Json]
+    nodes: Mapping[str, JsonView]
     """All nodes of the cluster."""
     limits: ResourceLimits | None = None
     stock: dict[str, int] | None = None

@@ -15,7 +15,7 @@ from typing import Any
 
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
-from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.answers import ApiError, JsonView
 from kueue_fleet.rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, SPOT_RECLAIMED, ClusterView
 from kueue_fleet.rehearsal.cloud.node_planning import NodeSource, plan_nodes
 from kueue_fleet.rehearsal.cloud.node_pool_store import NodePoolStore
@@ -35,9 +35,6 @@ from kueue_fleet.rehearsal.cloud.spot import choose_reclaims, due_reclaims
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL
 from kueue_fleet.rehearsal.node_agent.status import parse_timestamp, timestamp
 from kueue_fleet.rehearsal.simulation_settings import SimulationSettings
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +184,7 @@ class NodeProvisioner:
         for key, reason in plan.refused.items():
             await self._tell_once(dict(waiting[key]), reason)
 
-    def _sources(self, nodes: Mapping[str, Json], now: float) -> list[NodeSource]:
+    def _sources(self, nodes: Mapping[str, JsonView], now: float) -> list[NodeSource]:
         """The pools, the smallest machine first, then auto-provisioning."""
         limits, stock = self._store.limits(nodes), self._stock.available(nodes.values(), now)
         pools = [pool for pool in self._store.pools.values() if pool.on_demand_of_pods and not pool.is_over(now)]
@@ -226,11 +223,11 @@ class NodeProvisioner:
         await self._view.retire(gone, own, now)
 
 
-def _is_current(node: Json, pool: NodePool) -> bool:
+def _is_current(node: JsonView, pool: NodePool) -> bool:
     return (node["metadata"].get("annotations") or {}).get(FINGERPRINT) == pool.fingerprint
 
 
-def _is_over(node: Json, now: float) -> bool:
+def _is_over(node: JsonView, now: float) -> bool:
     end = (node["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
     return end is not None and parse_timestamp(end) <= now
 

@@ -10,10 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.kueue_api.quantity import Quantity
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 # Both names are in use: Kueue writes the first, older releases of the cluster autoscaler read the second.
 CONSUME_ANNOTATIONS = (
@@ -32,7 +30,7 @@ class PodNeeds:
     uid: str
     requests: Mapping[str, int]
     node_selector: Mapping[str, str]
-    tolerations: tuple[Json, ...] = ()
+    tolerations: tuple[JsonView, ...] = ()
     not_modelled: tuple[str, ...] = ()
     created: str = ""
 
@@ -44,7 +42,7 @@ def amounts(resources: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def pod_requests(spec: Json) -> dict[str, int]:
+def pod_requests(spec: JsonView) -> dict[str, int]:
     """What a pod asks for: the sum of its containers, or the largest init container where that is more; and its
     overhead."""
     total: dict[str, int] = {"pods": 1}
@@ -59,12 +57,12 @@ def pod_requests(spec: Json) -> dict[str, int]:
     return total
 
 
-def _container_requests(container: Json) -> dict[str, int]:
+def _container_requests(container: JsonView) -> dict[str, int]:
     resources = container.get("resources") or {}
     return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
 
 
-def pod_needs(key: str, uid: str, spec: Json, created: str = "") -> PodNeeds:
+def pod_needs(key: str, uid: str, spec: JsonView, created: str = "") -> PodNeeds:
     """What the scheduler looks at in a pod's, or a PodTemplate's, spec."""
     not_modelled = []
     affinity = spec.get("affinity") or {}
@@ -87,7 +85,7 @@ def pod_needs(key: str, uid: str, spec: Json, created: str = "") -> PodNeeds:
     )
 
 
-def consumed_request(pod: Json) -> str | None:
+def consumed_request(pod: JsonView) -> str | None:
     """The ProvisioningRequest (namespace/name) whose capacity the pod uses."""
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
@@ -97,12 +95,12 @@ def consumed_request(pod: Json) -> str | None:
     return None
 
 
-def is_daemon(pod: Json) -> bool:
+def is_daemon(pod: JsonView) -> bool:
     """Whether the pod is a DaemonSet's: it comes and goes with its node, and neither brings nor keeps one."""
     return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
 
 
-def is_unschedulable(pod: Json) -> bool:
+def is_unschedulable(pod: JsonView) -> bool:
     """Whether the scheduler has tried the pod and found no node for it."""
     if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"] or pod["spec"].get("schedulingGates"):
         return False
@@ -114,7 +112,7 @@ def is_unschedulable(pod: Json) -> bool:
     )
 
 
-def tolerates(tolerations: Iterable[Json], taint: Json) -> bool:
+def tolerates(tolerations: Iterable[JsonView], taint: JsonView) -> bool:
     """Whether a pod with these tolerations may run on a node with this taint (k8s.io/api core/v1 toleration.go)."""
     if taint["effect"] == "PreferNoSchedule":
         return True
@@ -130,7 +128,7 @@ def tolerates(tolerations: Iterable[Json], taint: Json) -> bool:
     return False
 
 
-def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[Json], free: Mapping[str, int]) -> bool:
+def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[JsonView], free: Mapping[str, int]) -> bool:
     """Whether the scheduler could put the pod on such a node."""
     return (
         all(labels.get(key) == value for key, value in needs.node_selector.items())
@@ -139,7 +137,7 @@ def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[Json]
     )
 
 
-def free_resources(nodes: Mapping[str, Json], pods: Iterable[Json]) -> dict[str, dict[str, int]]:
+def free_resources(nodes: Mapping[str, JsonView], pods: Iterable[JsonView]) -> dict[str, dict[str, int]]:
     """What is left on each node."""
     free = {name: amounts(node.get("status", {}).get("allocatable") or {}) for name, node in nodes.items()}
     for pod in pods:

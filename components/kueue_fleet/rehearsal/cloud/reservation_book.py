@@ -6,16 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
-from kueue_fleet.rehearsal.control_planes.certificates import write_private
 from kueue_fleet.rehearsal.node_agent.status import parse_timestamp
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
+from kueue_fleet.rehearsal.private_files import write_private
 
 
 class ReservationBook:
@@ -23,9 +19,9 @@ class ReservationBook:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._entries: dict[str, Json] = json.loads(path.read_text()) if path.is_file() else {}
+        self._entries: dict[str, JsonView] = json.loads(path.read_text()) if path.is_file() else {}
 
-    def put(self, zone: str, name: str, body: Json) -> None:
+    def put(self, zone: str, name: str, body: JsonView) -> None:
         """Keeps a reservation."""
         self._entries[f"{zone}/{name}"] = {**body, "zone": zone, "name": name}
         self._write()
@@ -43,12 +39,12 @@ class ReservationBook:
         write_private(self._path, json.dumps(self._entries, indent=1).encode())
 
 
-def _parse(entry: Json, now: float) -> Reservation:
+def _parse(entry: JsonView, now: float) -> Reservation:
     future = entry.get("specificSkuProperties")
-    specific: Json = future or entry.get("specificReservation") or {}
-    properties: Json = specific.get("instanceProperties") or {}
+    specific: JsonView = future or entry.get("specificReservation") or {}
+    properties: JsonView = specific.get("instanceProperties") or {}
     gpus = properties.get("guestAccelerators") or [{}]
-    window: Json = entry.get("timeWindow") or {}
+    window: JsonView = entry.get("timeWindow") or {}
     start, end = (parse_timestamp(window[at]) if window.get(at) else None for at in ("startTime", "endTime"))
     ended = end is not None and end <= now
     name = entry.get("reservationName") if future else None

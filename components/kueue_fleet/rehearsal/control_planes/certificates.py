@@ -7,9 +7,7 @@ that is started again finds what it made before; certificates that end soon are 
 from __future__ import annotations
 
 import ipaddress
-import os
 import secrets
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -22,27 +20,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.private_files import write_private
 
 # Clocks of this machine only, so an hour is for suspended machines.
 _BACKDATE = timedelta(hours=1)
 _AUTHORITY_DAYS = 3650
 _LEAF_DAYS = 365
 _RENEW_BEFORE = timedelta(days=30)
-
-
-def write_private(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Writes a file whole or not at all, readable by its owner only unless `mode` says otherwise."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    # mkstemp makes the file with mode 0600.
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 @dataclass(frozen=True, slots=True)

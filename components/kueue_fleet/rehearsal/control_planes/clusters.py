@@ -21,7 +21,6 @@ from kueue_fleet.rehearsal.control_planes.certificates import (
     RehearsalAuthority,
     admin_token,
     service_account_key,
-    write_private,
 )
 from kueue_fleet.rehearsal.control_planes.cluster import (
     Cluster,
@@ -36,6 +35,7 @@ from kueue_fleet.rehearsal.control_planes.ports import HOST, Ports
 from kueue_fleet.rehearsal.control_planes.token_reviews import TokenReviews
 from kueue_fleet.rehearsal.engines import Engines
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.child_process import log_tail
 from kueue_fleet.rehearsal.processes.children import Children, describe_end
 

@@ -14,9 +14,10 @@ from typing import Protocol, runtime_checkable
 
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
-from kueue_fleet.rehearsal.control_planes.certificates import KeyPair, write_private
+from kueue_fleet.rehearsal.control_planes.certificates import KeyPair
 from kueue_fleet.rehearsal.control_planes.ports import HOST
 from kueue_fleet.rehearsal.engines import Engines
+from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.child_process import ProcessSpec, Spawn
 
 

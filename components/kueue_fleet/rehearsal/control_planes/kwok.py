@@ -14,7 +14,7 @@ import yaml
 
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.rehearsal.cloud.node_templates import SIMULATED
-from kueue_fleet.rehearsal.node_agent.volumes import make_private, replace_file
+from kueue_fleet.rehearsal.private_files import make_private, write_private
 from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessSpec, Spawn
 
 EXIT_CODE_ANNOTATION = "kueue-fleet.dev/exit-code"
@@ -54,10 +54,10 @@ def kwok_process(binary: Path, folder: Path) -> ProcessSpec:
 def write_kwok_files(folder: Path, *, server: str, ca_file: Path, token: str) -> None:
     """Writes kwok's stages and its kubeconfig, 0600, below `folder`."""
     make_private(folder)
-    replace_file(folder / "kwok.yaml", stages_path().read_bytes(), 0o600)
+    write_private(folder / "kwok.yaml", stages_path().read_bytes())
     cluster = {"server": server, "certificate-authority": str(ca_file.absolute())}
     document = render_kubeconfig("admin", cluster, {"token": token})
-    replace_file(folder / "kubeconfig", yaml.safe_dump(document).encode(), 0o600)
+    write_private(folder / "kubeconfig", yaml.safe_dump(document).encode())
 
 
 async def keep_running(spec: ProcessSpec, spawn: Spawn) -> None:

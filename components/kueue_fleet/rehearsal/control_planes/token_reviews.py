@@ -12,8 +12,8 @@ from pathlib import Path
 from aiohttp import web
 
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
-from kueue_fleet.rehearsal.control_planes.certificates import write_private
 from kueue_fleet.rehearsal.control_planes.ports import HOST
+from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.standins.google_tokens import token_account
 
 

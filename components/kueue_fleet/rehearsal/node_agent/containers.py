@@ -40,8 +40,8 @@ from kueue_fleet.rehearsal.node_agent.programs import (
     find_program,
 )
 from kueue_fleet.rehearsal.node_agent.status import ContainerState, restart_delay_seconds, should_restart, terminated
-from kueue_fleet.rehearsal.node_agent.volumes import replace_file
 from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessSpec, Spawn
 from kueue_fleet.rehearsal.standins.gke_auth import ACCOUNT_VARIABLE
 
@@ -220,7 +220,7 @@ class Container:
                 await self._host.ensure_certificate(place.namespace, adaptation.certificate)
             here = root / "configuration" / file.name
             here.parent.mkdir(exist_ok=True, mode=0o700)
-            replace_file(here, adaptation.content, 0o600)
+            write_private(here, adaptation.content)
             adapted[position] = arguments[position].replace(target, str(here))
         wanted = place.program.configuration_group
         if wanted is not None and wanted not in groups:

@@ -23,13 +23,12 @@ from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source
 from kueue_fleet.rehearsal.node_agent.volumes import (
     TokenProjection,
-    make_private,
-    replace_file,
     token_projections,
     volume_files,
     volume_sources,
     write_volume,
 )
+from kueue_fleet.rehearsal.private_files import make_private, write_private
 
 log = logging.getLogger(__name__)
 
@@ -173,7 +172,7 @@ def build_root(container: Mapping[str, Any], volumes: PodVolumes, root: Path) ->
             shutil.rmtree(target)
         if sub_path and (source / sub_path).is_file():
             file = source / sub_path
-            replace_file(target, file.read_bytes(), file.stat().st_mode & 0o777)
+            write_private(target, file.read_bytes(), file.stat().st_mode & 0o777)
         else:
             if sub_path:
                 source = source / sub_path
@@ -188,4 +187,4 @@ def write_kubeconfig(path: Path, *, server: str, ca_file: Path, token_file: str,
     """A kubeconfig of the pod's service account. The token stays in its file, so that clients see it renewed."""
     cluster = {"server": server, "certificate-authority": str(ca_file.absolute())}
     document = render_kubeconfig("pod", cluster, {"tokenFile": token_file}, namespace=namespace)
-    replace_file(path, yaml.safe_dump(document, sort_keys=False).encode(), 0o600)
+    write_private(path, yaml.safe_dump(document, sort_keys=False).encode())

@@ -9,12 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
-from typing import Any
 
+from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.kueue_api.quantity import Quantity
-
-Json = Mapping[str, Any]
-"""An object as the API server sends it."""
 
 _VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_.][A-Za-z0-9_.-]*)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
@@ -48,7 +45,7 @@ class HostFacts:
     node_name: str
 
 
-def unsupported(pod: Json) -> list[str]:
+def unsupported(pod: JsonView) -> list[str]:
     """What the pod asks for and this node cannot give, each as a sentence; an empty list when it can run."""
     spec = pod["spec"]
     problems = [
@@ -67,7 +64,7 @@ def unsupported(pod: Json) -> list[str]:
     return problems
 
 
-def _unsupported_container(container: Json) -> list[str]:
+def _unsupported_container(container: JsonView) -> list[str]:
     name = container["name"]
     problems = []
     for probe in _PROBES:
@@ -87,11 +84,11 @@ def _unsupported_container(container: Json) -> list[str]:
     return problems
 
 
-def environment_sources(container: Json) -> dict[Source, bool]:
+def environment_sources(container: JsonView) -> dict[Source, bool]:
     """The ConfigMaps and Secrets that the container's environment needs; the value says whether it may be missing."""
     needed: dict[Source, bool] = {}
 
-    def need(kind: str, reference: Json) -> None:
+    def need(kind: str, reference: JsonView) -> None:
         source = Source(kind, reference["name"])
         needed[source] = needed.get(source, True) and bool(reference.get("optional"))
 
@@ -110,7 +107,7 @@ def environment_sources(container: Json) -> dict[Source, bool]:
 
 
 def environment(
-    pod: Json, container: Json, facts: HostFacts, sources: Mapping[Source, Mapping[str, bytes] | None]
+    pod: JsonView, container: JsonView, facts: HostFacts, sources: Mapping[Source, Mapping[str, bytes] | None]
 ) -> dict[str, str]:
     """The container's variables, `$(NAME)` expanded, in the kubelet's order: envFrom, then env.
 
@@ -144,7 +141,11 @@ def _source_data(
 
 
 def _value_from(
-    pod: Json, container: Json, variable: Json, facts: HostFacts, sources: Mapping[Source, Mapping[str, bytes] | None]
+    pod: JsonView,
+    container: JsonView,
+    variable: JsonView,
+    facts: HostFacts,
+    sources: Mapping[Source, Mapping[str, bytes] | None],
 ) -> str | None:
     value_from = variable["valueFrom"]
     if "fieldRef" in value_from:
@@ -178,7 +179,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(replace, text)
 
 
-def field_value(pod: Json, field_path: str, facts: HostFacts) -> str:
+def field_value(pod: JsonView, field_path: str, facts: HostFacts) -> str:
     """The downward API's value of `field_path`. Raises PodError for a field that it does not have."""
     metadata, spec = pod["metadata"], pod["spec"]
     simple = {
@@ -206,7 +207,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def resource_value(pod: Json, container: Json, reference: Json) -> str:
+def resource_value(pod: JsonView, container: JsonView, reference: JsonView) -> str:
     """The downward API's value of `limits.cpu` and the like, in units of its divisor, rounded up.
 
     Raises PodError where the container does not set it.
@@ -238,7 +239,7 @@ def rewrite_paths(text: str, places: Mapping[str, str]) -> str:
     return pattern.sub(lambda match: stripped[match.group(0)], text)
 
 
-def container_ports(containers: Iterable[Json]) -> list[int]:
+def container_ports(containers: Iterable[JsonView]) -> list[int]:
     """The TCP ports that the containers declare."""
     return [
         port["containerPort"]
@@ -248,7 +249,7 @@ def container_ports(containers: Iterable[Json]) -> list[int]:
     ]
 
 
-def port_number(container: Json, port: int | str) -> int:
+def port_number(container: JsonView, port: int | str) -> int:
     """A probe's or Service's port by number or by the container's port name. Raises PodError for an unknown name."""
     if isinstance(port, int):
         return port

@@ -16,15 +16,13 @@ import yaml
 
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
+from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.cluster_profiles import PLUGIN_CONTAINER
 from kueue_fleet.rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
 from kueue_fleet.rehearsal.node_agent.ray_dashboard import PORT as RAY_DASHBOARD_PORT
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.standins.executables import GKE_AUTH
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
-
-Json = dict[str, Any]
-"""An object as the API server sends it."""
 
 DEFAULT_CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 (a path within the pod's own folder)
 """Where a program looks for its webhook's certificate by default."""

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-Json = dict[str, Any]
-"""An object as the API server sends it."""
+from kueue_fleet.kube.answers import Json
 
 # The kubelet starts at 10 s and ends at 300 s. A rehearsal lasts minutes, so the same doubling runs from 1 s to 30 s.
 BACKOFF_FIRST_SECONDS = 1.0

@@ -6,12 +6,13 @@ exactly these, each replaced in one step, so that a program that reads during an
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from kueue_fleet.rehearsal.node_agent.pods import HostFacts, Json, PodError, Source, field_value, resource_value
+from kueue_fleet.kube.answers import JsonView
+from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source, field_value, resource_value
+from kueue_fleet.rehearsal.private_files import make_private, write_private
 
 _PUBLIC_MODE = 0o644
 _SECRET_MODE = 0o600
@@ -34,7 +35,7 @@ class TokenProjection:
     expiration_seconds: int
 
 
-def volume_sources(volume: Json) -> dict[Source, bool]:
+def volume_sources(volume: JsonView) -> dict[Source, bool]:
     """The ConfigMaps and Secrets that the volume needs; the value says whether it may be missing."""
     if "configMap" in volume:
         return {Source("configmaps", volume["configMap"]["name"]): bool(volume["configMap"].get("optional"))}
@@ -48,7 +49,7 @@ def volume_sources(volume: Json) -> dict[Source, bool]:
     return needed
 
 
-def token_projections(volume: Json) -> list[TokenProjection]:
+def token_projections(volume: JsonView) -> list[TokenProjection]:
     """The tokens that the volume asks for; one hour where it does not say how long (TokenRequest's default)."""
     return [
         TokenProjection(
@@ -62,8 +63,8 @@ def token_projections(volume: Json) -> list[TokenProjection]:
 
 
 def volume_files(
-    pod: Json,
-    volume: Json,
+    pod: JsonView,
+    volume: JsonView,
     facts: HostFacts,
     sources: Mapping[Source, Mapping[str, bytes] | None],
     tokens: Mapping[TokenProjection, str],
@@ -91,7 +92,7 @@ def volume_files(
 
 
 def _from_source(
-    kind: str, name: str, reference: Json, sources: Mapping[Source, Mapping[str, bytes] | None]
+    kind: str, name: str, reference: JsonView, sources: Mapping[Source, Mapping[str, bytes] | None]
 ) -> dict[str, VolumeFile]:
     data = sources.get(Source(kind, name))
     optional = bool(reference.get("optional"))
@@ -112,7 +113,7 @@ def _from_source(
     return files
 
 
-def _from_downward(pod: Json, reference: Json, facts: HostFacts) -> dict[str, VolumeFile]:
+def _from_downward(pod: JsonView, reference: JsonView, facts: HostFacts) -> dict[str, VolumeFile]:
     files = {}
     for item in reference.get("items", ()):
         if "fieldRef" in item:
@@ -148,22 +149,6 @@ def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if path.is_file() and path.read_bytes() == file.content:
             continue
-        replace_file(path, file.content, file.mode)
+        write_private(path, file.content, file.mode)
         changed = True
     return changed
-
-
-def replace_file(path: Path, content: bytes, mode: int) -> None:
-    """Writes `path` in one step; a reader never sees half of it, or a wider mode."""
-    temporary = path.with_name(f".{path.name}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(content)
-    temporary.replace(path)
-
-
-def make_private(folder: Path) -> None:
-    """Makes `folder` and its missing parents, readable by their owner only."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)

@@ -23,7 +23,7 @@ from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source, c
 from kueue_fleet.rehearsal.node_agent.programs import IMAGE_REASON, CertificateNeed, Program, find_program
 from kueue_fleet.rehearsal.node_agent.services import Backend
 from kueue_fleet.rehearsal.node_agent.status import ContainerState, pod_status
-from kueue_fleet.rehearsal.node_agent.volumes import make_private
+from kueue_fleet.rehearsal.private_files import make_private
 from kueue_fleet.rehearsal.processes.child_process import Spawn
 
 log = logging.getLogger(__name__)
