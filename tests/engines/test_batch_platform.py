@@ -29,7 +29,8 @@ RESERVED, ON_DEMAND, SPOT, COMPACT = "gpu-l4-reserved", "gpu-l4-ondemand", "gpu-
 STEP = "kueue-fleet.dev/step"
 RUN_SECONDS = {"low-priority": "60", "high-priority": "30", "compact": "5", "jobset": "5", "dws": "5"}
 """By kind of job, as simulated."""
-HELD = {"low-priority": "3600", "high-priority": "3600"}
+HELD_SECONDS = "3600"
+HELD = dict.fromkeys(("low-priority", "high-priority"), HELD_SECONDS)
 """In the rehearsal these run until they are let go, so that it does not matter how fast the machine is."""
 RUN_SECONDS_ANNOTATION = "kueue-fleet.dev/run-seconds"
 PAIRS = {"team-a": "team-a-b", "team-b": "team-a-b", "team-c": "team-c-d", "team-d": "team-c-d"}
@@ -121,12 +122,18 @@ class Walk:
             if status["phase"] == "Succeeded":
                 self.begun_to_end.add(story.step)
             if status["phase"] == "Running" and story.step in self.let_go:
-                self._let_go(pod["metadata"], HELD[story.step])
+                self.end(pod["metadata"], HELD[story.step])
 
-    def _let_go(self, pod: dict[str, Any], held: str) -> None:
+    def end(self, pod: dict[str, Any], held: str) -> None:
+        """Let a pod end that is held for so many seconds."""
         if pod["annotations"][RUN_SECONDS_ANNOTATION] == held:
             body = {"metadata": {"annotations": {RUN_SECONDS_ANNOTATION: "1"}}}
-            self.api.patch_namespaced_pod(pod["name"], pod["namespace"], body)
+            try:
+                self.api.patch_namespaced_pod(pod["name"], pod["namespace"], body)
+            except client.ApiException as error:
+                # That of a preempted job may be gone since it was listed.
+                if error.status != 404:
+                    raise
 
     def until(self, happened: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_SECONDS
@@ -351,16 +358,29 @@ def by_kind(walk: Walk, rows: Iterable[JobRow]) -> dict[tuple[str, str], Counter
     return found
 
 
-def submit_again(walk: Walk, documents: Sequence[dict[str, Any]], pods: int) -> None:
-    """A job, and what it uses, under a name that a job of the walk-through has too; PODS of it end well."""
+def submit_again(walk: Walk, documents: Sequence[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    """A job, and what it uses, under a name that a job of the walk-through has too; so many pods of it end well.
+
+    They are returned as they were while they ran: their nodes, and they with them, go soon after.
+    """
     clients, jobs = walk.lab.clients, client.BatchV1Api(walk.api.api_client)
     *_, job = documents
-    run_for(job, "1")
+    run_for(job, HELD_SECONDS)
     name = job["metadata"]["name"]
     jobs.delete_namespaced_job(name, "team-a", propagation_policy="Background")
     wait_until(lambda: not [each for each in clients.list(CLUSTER, "batch", "v1", "jobs") if name_of(each) == name])
     submit_jobs(clients, CLUSTER, documents)
-    wait_until(lambda: pods_that_ended_well(clients, name) == pods)
+
+    def running() -> list[dict[str, Any]] | None:
+        found = [pod for pod in clients.list(CLUSTER, "", "v1", "pods") if pod["status"]["phase"] == "Running"]
+        found = [pod for pod in found if pod["metadata"].get("labels", {}).get("job-name") == name]
+        return found if len(found) == count else None
+
+    pods = wait_until(running)
+    for pod in pods:
+        walk.end(pod["metadata"], HELD_SECONDS)
+    wait_until(lambda: pods_that_ended_well(clients, name) == count)
+    return pods
 
 
 def test_a_network_is_trained_on_mnist_with_its_service_and_program(walk: Walk) -> None:
@@ -372,11 +392,9 @@ def test_a_network_is_trained_on_mnist_with_its_service_and_program(walk: Walk) 
 
 
 def test_gemma_is_fine_tuned_with_a_token_on_nodes_of_dws(walk: Walk) -> None:
-    submit_again(walk, jobs_in(ROOT / "examples" / STACK / "finetune.yaml"), 1)
-    pods: Any = walk.api.list_namespaced_pod("team-a", label_selector="job-name=finetune-gemma-2xa100")
-    [spec] = (pod.spec for pod in pods.items)
-    assert spec.service_account_name == "team-a-ksa"
-    assert "dws-a100" in spec.node_name
+    [pod] = submit_again(walk, jobs_in(ROOT / "examples" / STACK / "finetune.yaml"), 1)
+    assert pod["spec"]["serviceAccountName"] == "team-a-ksa"
+    assert "dws-a100" in pod["spec"]["nodeName"]
 
 
 def name_of(item: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.pulumi_cli import PulumiError
 from kueue_fleet.rehearsal.standins.google_tokens import make_token
-from one_cluster import wait_until
+from one_cluster import condition, wait_until
 
 MANAGER = "manager-europe-west4"
 WORKER = "worker-europe-west4"
@@ -68,15 +68,11 @@ def replaced(prod: FleetInRehearsal) -> set[tuple[str, str]]:
     return {(kind, name) for op, kind, name in steps(prod) if "replace" in op}
 
 
-def is_active(thing: dict[str, Any]) -> bool:
-    return any(one["type"] == "Active" and one["status"] == "True" for one in thing["status"].get("conditions", ()))
-
-
 def wait_until_connected(prod: FleetInRehearsal) -> None:
     def connected() -> bool:
         clusters = prod.objects(MANAGER, "multikueueclusters")
         assert set(clusters) == {WORKER}
-        assert is_active(clusters[WORKER]), clusters
+        assert condition(clusters[WORKER], "Active") == "True", clusters
         return True
 
     wait_until(connected)
@@ -89,7 +85,7 @@ def test_every_queue_is_active_on_every_cluster(prod: FleetInRehearsal) -> None:
 
         def active(cluster: str = cluster) -> bool:
             queues = prod.objects(cluster, "clusterqueues")
-            return bool(queues) and all(is_active(queue) for queue in queues.values())
+            return bool(queues) and all(condition(queue, "Active") == "True" for queue in queues.values())
 
         wait_until(active)
 
@@ -117,7 +113,7 @@ def test_a_google_account_may_do_on_a_worker_what_its_roles_say_and_nothing_else
     key, now = prod.session.paths.admin_token.read_text().strip(), int(time.time())
     kueue, controller = manager_accounts(prod.fleet)
 
-    def answer(address: str, verb: str, path: str, expires: int = now + 60, key: str = key) -> int:
+    def answer(address: str, verb: str, path: str, expires: int = now + 3600, key: str = key) -> int:
         return prod.status(WORKER, make_token(key, address, expires), verb, path)
 
     jobs, workloads = "/apis/batch/v1/namespaces/{}/jobs", "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"

@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import takewhile
@@ -29,6 +30,7 @@ from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session, take_down
 from kueue_fleet.simulation.rows import JobRow
+from one_cluster import condition, wait_until
 from side_by_side import rehearsed_rows, simulated, table
 from tests.docs.console import blocks
 from tests.docs.rehearsal_output import lacks
@@ -53,8 +55,7 @@ OF_ALL_WORKERS = {
 
 
 def active(thing: dict[str, Any]) -> bool:
-    conditions = thing["status"]["conditions"]
-    return any(condition["type"] == "Active" and condition["status"] == "True" for condition in conditions)
+    return condition(thing, "Active") == "True"
 
 
 @dataclass(frozen=True)
@@ -227,10 +228,11 @@ def test_after_the_jobs_no_worker_holds_anything(lab: FleetInRehearsal) -> None:
 
 
 def wait_until_nothing_is_held(lab: FleetInRehearsal, workers: list[str]) -> None:
-    deadline = time.monotonic() + 60
-    while held := {worker: held for worker in workers if (held := lab.holds(worker))}:
-        assert time.monotonic() < deadline, held
-        time.sleep(1)
+    def nothing_is_held() -> bool:
+        assert {worker: held for worker in workers if (held := lab.holds(worker))} == {}
+        return True
+
+    wait_until(nothing_is_held)
 
 
 def one_job(run_seconds: str, **annotations: str) -> list[dict[str, Any]]:
@@ -308,10 +310,13 @@ def test_a_rotated_credential_replaces_only_tokens_and_the_manager_stays_connect
     replaced = [step for step in lab.steps if step.op != "update" and step.type != "pulumi:pulumi:Stack"]
     assert {step.name.split("/")[0] for step in replaced} == {MANAGER, *WORKERS, NEW_WORKER}
     assert {step.type for step in replaced} == {"kubernetes:core/v1:Secret"}
-    deadline = time.monotonic() + 60
-    while not all(active(each) for each in lab.objects(MANAGER, "multikueueclusters").values()):
-        assert time.monotonic() < deadline, lab.objects(MANAGER, "multikueueclusters")
-        time.sleep(1)
+
+    def connected() -> bool:
+        clusters = lab.objects(MANAGER, "multikueueclusters")
+        assert all(active(each) for each in clusters.values()), clusters
+        return True
+
+    wait_until(connected)
 
 
 def test_a_removed_worker_takes_its_own_things_along_and_nothing_else(lab: FleetInRehearsal) -> None:
@@ -329,13 +334,15 @@ def test_a_removed_worker_takes_its_own_things_along_and_nothing_else(lab: Fleet
 
 
 def test_everything_listens_on_loopback_only(lab: FleetInRehearsal) -> None:
-    pids = {row["pid"] for row in lab.session.client.processes()}
-    listening = [
-        connection
-        for pid in pids
-        for connection in psutil.Process(pid).net_connections("inet")
-        if connection.status == psutil.CONN_LISTEN
-    ]
+    listening = []
+    for row in lab.session.client.processes():
+        # A process that has ended since it was listed does not listen.
+        with suppress(psutil.NoSuchProcess):
+            listening += [
+                connection
+                for connection in psutil.Process(row["pid"]).net_connections("inet")
+                if connection.status == psutil.CONN_LISTEN
+            ]
     assert listening
     assert all(connection.laddr.ip.startswith("127.") for connection in listening), listening
 

@@ -11,11 +11,12 @@ import psutil
 import pytest
 import yaml
 
+from one_cluster import PATIENCE_SECONDS
 from rehearse_command import CLUSTER, ROOT, STACK, Command, Project, fleet, job, project
 
 EXAMPLE = ROOT / "examples/dws-single-cluster"
-SOON_SECONDS = 30.0
-"""An end within some seconds, on a machine that others use too."""
+SOON_SECONDS = PATIENCE_SECONDS
+"""An end within some seconds, on a machine that others use too; Pulumi would wait for ten minutes."""
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +24,9 @@ from kueue_fleet.rehearsal.engines import EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 from kueue_fleet.rehearsal.standins.executables import PARTS, install_standins
-from kueue_fleet_offline.kube_api import ApiError, KubeApi, Manifest
+from kueue_fleet_offline.kube_api import ApiError, KubeApi, Manifest, NoMatchError
 from kueue_fleet_offline.kubeconfig import cluster_access
+from one_cluster import PATIENCE_SECONDS, wait_until
 
 COMMAND_SECONDS = 120
 CLUSTER = "east"
@@ -265,16 +265,14 @@ def _widgets(plural: str, kind: str, rest: str) -> str:
 
 
 def _set_status(trial: Trial, kind: str, conditions: list[dict[str, Any]]) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    def created() -> Manifest | None:
         try:
-            live = _live(trial, kind, "w", api_version="trial.dev/v1")
-        except Exception:
-            time.sleep(0.2)
-            continue
-        trial.api.patch_json(live, [{"op": "add", "path": "/status", "value": {"conditions": conditions}}])
-        return
-    raise AssertionError(f"{kind} w was not created")
+            return _live(trial, kind, "w", api_version="trial.dev/v1")
+        except (ApiError, NoMatchError):
+            return None
+
+    status = {"op": "add", "path": "/status", "value": {"conditions": conditions}}
+    trial.api.patch_json(wait_until(created), [status])
 
 
 def test_a_custom_resource_waits_for_its_kind_and_its_condition(trial: Trial, stack: Stack) -> None:
@@ -534,7 +532,7 @@ w = k8s.apiextensions.CustomResource("w", api_version="trial.dev/v1", kind="Stuc
     assert "program_runner.py" in commands
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_SECONDS)
     assert alive == []
     stack.pulumi("cancel", "--yes")
 

@@ -20,13 +20,13 @@ import yaml
 from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
+from one_cluster import wait_until
 from quick_rehearsals import copied_helm
 
 ROOT = Path(__file__).parents[2]
 STACK = "tiny"
 CLUSTER = "solo"
 WAIT_SECONDS = 400.0
-GONE_SECONDS = 20.0
 
 
 def fleet(cluster: str = CLUSTER, gpus: int = 4) -> dict[str, Any]:
@@ -211,10 +211,11 @@ class Project:
         return found
 
     def assert_gone(self, stack: str = STACK) -> None:
-        deadline = time.monotonic() + GONE_SECONDS
-        while left := self.processes(stack):
-            assert time.monotonic() < deadline, left
-            time.sleep(0.2)
+        def gone() -> bool:
+            assert self.processes(stack) == []
+            return True
+
+        wait_until(gone)
 
     def left(self, stack: str = STACK) -> set[str]:
         """The files of the rehearsal that are no logs."""
