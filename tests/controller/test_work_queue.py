@@ -3,7 +3,11 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from kueue_fleet.controller.work_queue import WorkQueue
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 class Clock:
@@ -17,7 +21,7 @@ class Clock:
 async def soon(queue: WorkQueue) -> str | None:
     """The next key, or None if there is none now."""
     try:
-        return await asyncio.wait_for(queue.take(), 0.002)
+        return await asyncio.wait_for(queue.take(), 1.0)
     except TimeoutError:
         return None
 

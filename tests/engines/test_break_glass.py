@@ -106,6 +106,7 @@ def test_hold_and_drain_on_the_manager(lab: ControllerLab) -> None:
     assert lab.placed("second")
     with stopped(lab.manager, "HoldAndDrain"):
         wait_until(lambda: not any(cluster.find(f"{JOBS}/first") for cluster in lab.workers.values()))
+        wait_until(lambda: condition(lab.workload("first") or {}, "Admitted") == "False")
     again = lab.workers[lab.placed("first")]
     assert wait_until(lambda: running(again, "first")) != uid
     lab.clear()
@@ -148,7 +149,7 @@ def test_a_job_that_is_deleted_while_its_worker_is_out_of_reach_ends_once_that_i
     wait_until(lambda: condition(lab.manager.get(f"{KUEUE}/multikueueclusters/{worker.name}"), "Active") == "False")
     lab.manager.delete(f"{JOBS}/deleted")
     stays(worker, "deleted", uid)
-    assert worker.name in wait_until(lambda: alerted(lab))
+    wait_until(lambda: worker.name in alerted(lab))
     gates[worker.name].open()
     wait_until(lambda: worker.find(f"{JOBS}/deleted") is None)
     wait_until_connected(lab)
@@ -173,7 +174,9 @@ def alerted(lab: ControllerLab) -> set[str]:
     wanted = re.findall(r'"([^"]+)"', messages[1])
     found = set()
     for log in lab.supervisor.paths.root.rglob("kueue-system_*/manager.log"):
-        entries = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+        # Kueue may be in the middle of a line just now.
+        whole = log.read_text().rpartition("\n")[0]
+        entries = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
         found |= {each["name"] for each in entries if each.get("logger") == logger[1] and each["msg"] in wanted}
     return found
 

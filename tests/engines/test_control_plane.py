@@ -126,7 +126,9 @@ def test_a_token_secret_is_filled_in(cluster: BareCluster) -> None:
     path = f"{NAMESPACES}/default/secrets/token-2026-11"
     data = until(lambda: cluster.call("GET", path).body.get("data"), "the token in the Secret")
     assert base64.b64decode(data["ca.crt"]).decode() == cluster.authority
-    assert cluster.call("GET", "/api", token=base64.b64decode(data["token"]).decode()).status == 200
+    token = base64.b64decode(data["token"]).decode()
+    # What knows tokens reads Secrets from a watch.
+    until(lambda: cluster.call("GET", "/api", token=token).status == 200, "the token to be known")
 
 
 def test_mutating_admission_policies_work(cluster: BareCluster) -> None:

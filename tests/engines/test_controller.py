@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from controller_faults import Witness
+from controller_faults import Witness, job_of
 from controller_lab import (
     JOBS,
     MANAGER,
@@ -71,6 +71,40 @@ def copies(lab: ControllerLab) -> Iterator[dict[str, Witness]]:
 
 
 @pytest.fixture(scope="module")
+def states(lab: ControllerLab) -> Iterator[dict[str, list[Json]]]:
+    """By cluster: every state of every Workload in turn, however short it was."""
+    found: dict[str, list[Json]] = {name: [] for name in lab.clusters}
+    made = [
+        Witness(cluster, f"{KUEUE}/workloads", lambda item, _, name=name: found[name].append(item))  # type: ignore[misc]
+        for name, cluster in lab.clusters.items()
+    ]
+    yield found
+    for witness in made:
+        witness.close()
+
+
+def states_of(states: Iterable[Json], name: str) -> list[Json]:
+    """Those of the Workload of a job, or of its copy, which has the same name."""
+    return [item for item in list(states) if job_of(item["metadata"]["name"]) == name]
+
+
+def was(states: Iterable[Json], name: str, kind: str) -> bool:
+    """Whether a condition of the Workload of a job was ever true."""
+    return any(condition(item, kind) == "True" for item in states_of(states, name))
+
+
+def admissions(states: Iterable[Json], name: str) -> list[set[str]]:
+    """The flavors that the copy of a job was admitted on, one after the other."""
+    found: list[set[str]] = []
+    for item in states_of(states, name):
+        if condition(item, "Admitted") == "True":
+            [assigned] = item["status"]["admission"]["podSetAssignments"]
+            flavors = set(assigned["flavors"].values())
+            found += [flavors] if found[-1:] != [flavors] else []
+    return found
+
+
+@pytest.fixture(scope="module")
 def controller(lab: ControllerLab, copies: dict[str, Witness]) -> ControllerProcess:
     return lab.start_controller("first")
 
@@ -91,6 +125,11 @@ def events(lab: ControllerLab, name: str) -> dict[str, str]:
     return {item["reason"]: item["message"] for item in mine if item["source"].get("component") == CONTROLLER}
 
 
+def told(lab: ControllerLab, name: str, reason: str) -> str:
+    """What an event about a job says; the controller writes events when it has nothing more important to do."""
+    return wait_until(lambda: events(lab, name).get(reason))
+
+
 CONTROLLER = "kueue-fleet-controller"
 
 
@@ -106,7 +145,7 @@ def check_state(lab: ControllerLab, name: str, check: str = "fleet") -> Json:
 def test_the_cheaper_region_wins_when_both_are_free(lab: ControllerLab) -> None:
     lab.submit(job("cheap"))
     assert lab.placed("cheap") == US
-    assert events(lab, "cheap")["Nominated"] == f"Nominated {US} of 2 clusters"
+    assert told(lab, "cheap", "Nominated") == f"Nominated {US} of 2 clusters"
     scores = {verdict.cluster: verdict.score for verdict in parse_report(report(lab, "cheap")["message"]).verdicts}
     assert scores == {EU: 0.9, US: 1.0}
 
@@ -156,7 +195,7 @@ def test_a_check_that_can_never_pass_rejects_with_what_to_do_and_others_go_on(la
         return found is not None and found["spec"].get("active") is False
 
     wait_until(deactivated)
-    assert "set annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds" in events(lab, "endless")["CheckRejected"]
+    assert "set annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds" in told(lab, "endless", "CheckRejected")
 
 
 @pytest.mark.usefixtures("controller")
@@ -259,32 +298,33 @@ def test_a_crashed_leader_is_followed_by_the_other_replica_with_nothing_lost(
 
 
 def test_without_stock_a_job_goes_on_to_the_next_flavor_runs_once_and_leaves_no_quota_behind(
-    lab: ControllerLab,
+    lab: ControllerLab, states: dict[str, list[Json]]
 ) -> None:
     """No region that it may be in has B200. Its copies get the flavors that are written on the manager."""
     lab.submit(job("patient", queue="patient", regions="europe-west4", seconds=1))
 
-    def waits() -> bool:
-        checks = (lab.workload("patient") or {}).get("status", {}).get("admissionChecks", [])
+    def waited() -> bool:
+        found = states_of(states[MANAGER], "patient")
+        checks = [one for item in found for one in item.get("status", {}).get("admissionChecks", [])]
         return any(one["message"].startswith("Waits for nodes of b200 since ") for one in checks)
 
-    wait_until(waits)
+    wait_until(waited)
     assert lab.placed("patient") == EU
     workload = lab.workload("patient")
     assert workload is not None
     path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
-    [assigned] = lab.workers[EU].get(path)["status"]["admission"]["podSetAssignments"]
-    assert events(lab, "patient")["FlavorGivenUp"] == "No nodes of b200 within 4 s; goes on to l4"
+    [flavors] = wait_until(lambda: admissions(states[EU], "patient"))
+    assert told(lab, "patient", "FlavorGivenUp") == "No nodes of b200 within 4 s; goes on to l4"
     evictions = {one["reason"]: one["count"] for one in workload["status"]["schedulingStats"]["evictions"]}
     wait_until(lambda: condition(lab.workload("patient") or {}, "Finished") == "True")
     ran = lab.manager.get(f"{JOBS}/patient")["status"]
     assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
-    assert (EU, set(assigned["flavors"].values()), evictions) == simulated()
+    assert (EU, flavors, evictions) == simulated()
     wait_until(lambda: nothing_is_left(lab, "patient", path))
 
 
 def test_a_job_that_a_worker_admitted_and_whose_nodes_never_come_goes_on_to_the_next_flavor(
-    lab: ControllerLab,
+    lab: ControllerLab, states: dict[str, list[Json]]
 ) -> None:
     """No check waits for the nodes: the copy is admitted, and its pods stay pending."""
     lab.submit(job("admitted", queue="admitted", regions="europe-west4", seconds=1))
@@ -292,18 +332,9 @@ def test_a_job_that_a_worker_admitted_and_whose_nodes_never_come_goes_on_to_the_
     workload = lab.workload("admitted")
     assert workload is not None
     path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
-
-    def flavors() -> set[str]:
-        copy = lab.workers[EU].find(path)
-        if copy is None or condition(copy, "Admitted") != "True":
-            return set()
-        [assigned] = copy["status"]["admission"]["podSetAssignments"]
-        return set(assigned["flavors"].values())
-
-    wait_until(lambda: flavors() == {"absent"})
-    wait_until(lambda: flavors() == {"l4"})
+    wait_until(lambda: admissions(states[EU], "admitted") == [{"absent"}, {"l4"}])
     wait_until(lambda: condition(lab.workload("admitted") or {}, "Finished") == "True")
-    assert events(lab, "admitted")["FlavorGivenUp"] == "No nodes of absent within 3 s; goes on to l4"
+    assert told(lab, "admitted", "FlavorGivenUp") == "No nodes of absent within 3 s; goes on to l4"
     ran = lab.manager.get(f"{JOBS}/admitted")["status"]
     assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
     wait_until(lambda: nothing_is_left(lab, "admitted", path))
@@ -311,10 +342,14 @@ def test_a_job_that_a_worker_admitted_and_whose_nodes_never_come_goes_on_to_the_
 
 def nothing_is_left(lab: ControllerLab, queue: str, path: str) -> bool:
     """No quota of the queue anywhere, and no copy of the Workload."""
+    return is_free(lab, queue) and not any(cluster.find(path) for cluster in lab.workers.values())
+
+
+def is_free(lab: ControllerLab, queue: str) -> bool:
+    """Whether no job has quota of the queue anywhere."""
     queues = [cluster.get(f"{KUEUE}/clusterqueues/{queue}") for cluster in lab.clusters.values()]
     used = [one for each in queues for one in each["status"].get("flavorsReservation", [])]
-    free = all(resource["total"] == "0" for flavor in used for resource in flavor["resources"])
-    return free and not any(cluster.find(path) for cluster in lab.workers.values())
+    return all(resource["total"] == "0" for flavor in used for resource in flavor["resources"])
 
 
 def simulated() -> tuple[str, set[str], dict[str, int]]:
@@ -345,17 +380,19 @@ def test_capacity_that_was_accepted_and_never_comes_is_given_up_and_found_elsewh
     )
     lab.submit(job("stuck", queue="dws"))
     assert lab.placed("stuck") == US
-    told = events(lab, "stuck")["ProvisioningTimeout"]
-    assert told.startswith("ProvisioningRequest ")
-    assert f"on {EU} was accepted" in told
-    assert told.endswith("retry 1 of 1")
+    said = told(lab, "stuck", "ProvisioningTimeout")
+    assert said.startswith("ProvisioningRequest ")
+    assert f"on {EU} was accepted" in said
+    assert said.endswith("retry 1 of 1")
 
 
-def test_a_job_that_no_worker_can_ever_hold_gives_its_quota_back_with_the_reason(lab: ControllerLab) -> None:
+def test_a_job_that_no_worker_can_ever_hold_gives_its_quota_back_with_the_reason(
+    lab: ControllerLab, states: dict[str, list[Json]]
+) -> None:
     """Each worker has eight GPUs, the manager sixteen: it would keep nine of them from the others."""
     lab.clear()
     lab.submit(job("too-large", gpus=9))
-    wait_until(lambda: condition(lab.workload("too-large") or {}, "QuotaReserved") == "True")
+    wait_until(lambda: was(states[MANAGER], "too-large", "QuotaReserved"))
     lab.submit(job("behind", gpus=8))
     assert lab.placed("behind") in (EU, US)
     found = lab.workload("too-large")
@@ -364,7 +401,7 @@ def test_a_job_that_no_worker_can_ever_hold_gives_its_quota_back_with_the_reason
     [evicted] = [one for one in found["status"]["conditions"] if one["type"] == "Evicted"]
     assert evicted["reason"] == "DeactivatedDueToAdmissionCheck"
     assert "None of 2 clusters can ever run this job: worker-eu ExceedsMaxQuota" in evicted["message"]
-    assert events(lab, "too-large")["FitsNoCluster"].startswith("None of 2 clusters can ever run this job")
+    assert told(lab, "too-large", "FitsNoCluster").startswith("None of 2 clusters can ever run this job")
     assert report(lab, "too-large")["reason"] == "FitsNoCluster"
     lab.clear()
     set_gpus(lab, US, 9)
@@ -383,7 +420,9 @@ def set_gpus(lab: ControllerLab, worker: str, gpus: int) -> None:
     lab.workers[worker].request("PATCH", path, body, "application/merge-patch+json")
 
 
-def test_a_copy_that_is_evicted_before_its_job_is_there_gives_its_quota_back(lab: ControllerLab) -> None:
+def test_a_copy_that_is_evicted_before_its_job_is_there_gives_its_quota_back(
+    lab: ControllerLab, states: dict[str, list[Json]]
+) -> None:
     """Kueue 0.19.2 never finishes that eviction, and whoever evicted the copy waits for ever."""
     lab.replicas[-1].stop()
     lab.start_controller("rescue", watchdog={"stuckAfter": "4s"})
@@ -397,7 +436,7 @@ def test_a_copy_that_is_evicted_before_its_job_is_there_gives_its_quota_back(lab
     body = job("urgent", queue="dws", regions="europe-west4", gpus=40)
     body["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "urgent"
     lab.submit(body)
-    wait_until(lambda: copy_condition(lab, "preempted", "Evicted") == "True")
+    wait_until(lambda: was(states[EU], "preempted", "Evicted"))
     wait_until(lambda: copy_condition(lab, "urgent", "QuotaReserved") == "True")
     wait_until(lambda: is_at(lab, "preempted", EU) and copy_condition(lab, "preempted", "Evicted") is None)
     wait_until(lambda: "no job there" in events(lab, "preempted").get("StuckCopy", ""))
@@ -425,7 +464,7 @@ def test_a_job_that_is_evicted_on_the_manager_while_its_pods_run_gives_its_quota
 
     wait_until(freed)
     assert "active" not in lab.manager.get(f"{JOBS}/long")["status"]
-    assert lab.workers[EU].find(f"{JOBS}/long") is None
+    wait_until(lambda: lab.workers[EU].find(f"{JOBS}/long") is None)
     set_active(lab, "long", active=True)
     assert lab.placed("long") == EU
     lab.manager.delete(f"{JOBS}/long")
@@ -445,6 +484,7 @@ def test_the_faster_region_wins_when_the_waiting_times_say_so(lab: ControllerLab
     for name in waiting:
         lab.submit(job(name, gpus=2, regions="us-east4", seconds=1))
     wait_until(lambda: all(condition(lab.manager.get(f"{JOBS}/{name}"), "Complete") == "True" for name in waiting))
+    wait_until(lambda: is_free(lab, "gpu"))
     lab.submit(job("wise"))
     assert lab.placed("wise") == EU
     verdicts = {one.cluster: one for one in parse_report(report(lab, "wise")["message"]).verdicts}
@@ -513,7 +553,7 @@ def test_before_kubernetes_1_36_the_gate_does_what_the_policy_does(lab: Controll
 
 def jobs_of(copies: Witness) -> set[str]:
     """The jobs whose copies were ever there."""
-    return {name.removeprefix("job-").rpartition("-")[0] for name in copies.names()}
+    return {job_of(name) for name in copies.names()}
 
 
 def test_at_no_moment_was_a_bound_job_outside_its_region(lab: ControllerLab, copies: dict[str, Witness]) -> None:

@@ -168,8 +168,9 @@ def test_two_replicas_are_ready_and_one_of_them_leads(deployed: Deployed) -> Non
     made = manager.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{CONTROLLER_NAME}")
     assert made["status"]["readyReplicas"] == 2
     pods = {pod["metadata"]["name"] for pod in manager.items(f"/api/v1/namespaces/{NAMESPACE}/pods")}
-    lease = manager.get(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{CONTROLLER_NAME}")
-    assert lease["spec"]["holderIdentity"] in pods
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{CONTROLLER_NAME}"
+    # Replicas are ready before one of them leads.
+    wait_until(lambda: ((manager.find(path) or {}).get("spec") or {}).get("holderIdentity") in pods)
 
 
 def test_a_job_is_nominated_by_it_and_admitted_on_the_worker(deployed: Deployed) -> None:
@@ -391,7 +392,12 @@ def test_it_is_not_to_be_seen_in_a_log_that_anything_was_refused(deployed: Deplo
 def test_another_replica_of_kueue_leads_when_the_leader_is_gone(deployed: Deployed) -> None:
     """And the alert `kueue-gone`, on what the real replicas measure, is about a follower that is alone and no other."""
     worker = deployed.clusters[WORKER]
-    before = kueue_metrics(worker)
+
+    def one_leads() -> dict[str, str] | None:
+        found = kueue_metrics(worker)
+        return found if sorted(map(leads, found.values())) == [False, True] else None
+
+    before = wait_until(one_leads)
     [leader] = [pod for pod, text in before.items() if leads(text)]
     [follower] = before.keys() - {leader}
     assert kueue_gone(before) == {}

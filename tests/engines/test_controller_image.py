@@ -66,11 +66,11 @@ def test_it_leads_and_nominates_on_a_read_only_root_as_nobody(
     kubeconfig(folder, "manager", clusters[0])
     kubeconfig(folder / "workers", WORKER, clusters[1])
     (folder / "config.yaml").write_text(yaml.safe_dump(configuration([WORKER])))
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     arguments = ["--config", "/fleet/config.yaml", "--workers", "/fleet/workers", "--kubeconfig", "/fleet/manager"]
     asyncio.run(submit_one(folder))
     log = tmp_path / "log"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
     process = image.start([*arguments, "--listen", f"127.0.0.1:{port}"], {"/fleet": folder}, log)
     try:
         until(lambda: process.poll() is not None or answers(port, "/readyz"), "ready")

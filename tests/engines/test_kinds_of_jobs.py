@@ -70,6 +70,11 @@ class Rehearsed:
         pods = (one for one in self.cluster.items(PODS) if one["status"].get("phase") == "Succeeded")
         return sorted(pods, key=lambda one: str(one["metadata"]["name"]))
 
+    def ray_job(self, name: str) -> tuple[str, str]:
+        """How far KubeRay is with a RayJob, which may have ended before the pod that submits has; and the job's end."""
+        status = self.cluster.get(f"{place_of('ray.io/rayjob', TEAM)}/{name}")["status"]
+        return status["jobDeploymentStatus"], status["jobStatus"]
+
     def delete(self, framework: str, name: str) -> None:
         self.cluster.delete(f"{place_of(framework, TEAM)}/{name}")
         wait_until(lambda: not self.used() and not self.running())
@@ -111,8 +116,7 @@ def test_jobs_of_all_kinds_run_to_their_ends(lab: Rehearsed) -> None:
     assert (lab.admitted("torch-train"), lab.admitted("ray-train")) == (4, 4)
     train = lab.cluster.get(f"{place_of('trainer.kubeflow.org/trainjob', TEAM)}/torch-train")
     assert condition(train, "Complete") == "True"
-    ray = lab.cluster.get(f"{place_of('ray.io/rayjob', TEAM)}/ray-train")["status"]
-    assert (ray["jobDeploymentStatus"], ray["jobStatus"]) == ("Complete", "SUCCEEDED")
+    wait_until(lambda: lab.ray_job("ray-train") == ("Complete", "SUCCEEDED"))
     # KubeRay deletes the head and the workers; the pod that submits stays, as those of the TrainJob do.
     wait_until(lambda: len(lab.ended()) == 5)
     names = [pod["metadata"]["name"] for pod in lab.ended()]

@@ -12,6 +12,7 @@ from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.api import Opened
 from kueue_fleet.kube.watching import PAGE, Watch
 
+pytestmark = pytest.mark.usefixtures("no_waiting")
 PATH = "/apis/x/things"
 
 
@@ -233,10 +234,10 @@ async def test_a_server_that_asks_for_a_pause_has_one(monkeypatch: pytest.Monkey
     api = FakeApi()
     async with following(api) as follower:
         await until(lambda: follower.watch.connected)
-        api.refusal = ApiError(429, "TooManyRequests", "slow down", 0.3)
+        api.refusal = ApiError(429, "TooManyRequests", "slow down", 3.0)
         api.drop_watches()
         await until(lambda: len(api.requests) == 3)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(2.0)
         assert len(api.requests) == 3
 
 
@@ -293,16 +294,16 @@ async def test_it_is_not_followed_before_the_watch_is_answered() -> None:
 async def test_a_watch_that_is_soon_there_again_was_never_lost() -> None:
     api, connections = FakeApi(), []
     watch = Watch(
-        api, PATH, lambda key, item: None, on_connection=lambda: connections.append(watch.connected), grace=0.2
+        api, PATH, lambda key, item: None, on_connection=lambda: connections.append(watch.connected), grace=2.0
     )
     task = asyncio.create_task(watch.run())
     await until(lambda: connections == [True])
     api.drop_watches()
-    await asyncio.sleep(0.3)
+    await asyncio.sleep(3.0)
     assert connections == [True]
     api.refusal = ApiError(0, "", "no route to host")
     api.drop_watches()
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(1.0)
     assert watch.connected
     await until(lambda: connections == [True, False])
     api.refusal = None

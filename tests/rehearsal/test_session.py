@@ -54,13 +54,22 @@ def fail(session: Session) -> None:
 
 
 def alive(number: int) -> bool:
-    return psutil.pid_exists(number) and psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    try:
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def kill(supervisor: int) -> None:
+    """What it has started is killed with it, a moment later, and lets go of its ports then."""
     process = psutil.Process(supervisor)
+    started = process.children(recursive=True)
     process.kill()
     process.wait()
+    deadline = time.monotonic() + 30
+    while any(alive(child.pid) for child in started):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 @contextmanager

@@ -84,12 +84,16 @@ class BareLab:
     def cluster(self, name: str, location: str = "us-east4") -> BareCluster:
         """The control plane of this name, made when there is none."""
         made = self.client.put_cluster(name, project="p", location=location, autopilot=True)
-        return BareCluster(
+        cluster = BareCluster(
             name=name,
             server=f"https://{made['endpoint']}",
             authority=base64.b64decode(made["caCertificate"]).decode(),
             token=self.running.paths.admin_token.read_text().strip(),
         )
+        # An API server is ready before it has made its namespaces.
+        path = "/api/v1/namespaces/default"
+        until(lambda: cluster.call("GET", path).status == 200, "the namespace `default`")
+        return cluster
 
     def clusters(self, *names: str) -> list[BareCluster]:
         """All of them, started side by side."""

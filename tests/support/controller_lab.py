@@ -172,7 +172,9 @@ class ControllerProcess:
 
     def lines(self, message: str = "") -> list[Json]:
         """What it logged."""
-        found = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        # It may be in the middle of a line just now.
+        whole = self.log.read_text().rpartition("\n")[0]
+        found = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
         return [line for line in found if not message or line["message"] == message]
 
 

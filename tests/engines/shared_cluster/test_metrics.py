@@ -69,14 +69,20 @@ def test_the_collectors_token_opens_kueues_metrics_and_nothing_does_without(
     wanted = endpoint["authorization"]["credentials"]["secret"]
     secret = wait_until(lambda: kueue_cluster.get(f"{PLURALS['Secret']}/{wanted['name']}").get("data"))
     token = base64.b64decode(secret[wanted["key"]]).decode()
-    text = wait_until(lambda: scrape(address, endpoint, token))
-    served: dict[str, set[str]] = {}
-    for line in text.splitlines():
-        found = re.match(r"((?:multi)?kueue_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? ", line)
-        if found:
-            served[found[1]] = set(re.findall(r'(\w+)="', found[2] or "")) - {"le"}
-    assert {"kueue_build_info", "kueue_cluster_queue_status", "kueue_pending_workloads"} <= served.keys()
-    for name, labels in served.items():
+
+    def served() -> dict[str, set[str]]:
+        """The labels of each metric."""
+        try:
+            text = scrape(address, endpoint, token)
+        except Refused as error:
+            # Kueue keeps the answer of an API server that did not know the token or its rights yet, for half a minute.
+            raise AssertionError(str(error)) from None
+        lines = re.finditer(r"^((?:multi)?kueue_\w+?)(?:_bucket|_sum|_count)?(?:\{(.*)\})? ", text, re.MULTILINE)
+        names = {line[1]: set(re.findall(r'(\w+)="', line[2] or "")) - {"le"} for line in lines}
+        assert {"kueue_build_info", "kueue_cluster_queue_status", "kueue_pending_workloads"} <= names.keys()
+        return names
+
+    for name, labels in wait_until(served).items():
         assert labels == set(METRICS[name]["labels"]), name
     # The same token is for nothing else.
     with pytest.raises(Refused, match=r"^403"):

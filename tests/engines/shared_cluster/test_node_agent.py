@@ -72,8 +72,8 @@ def test_kueue_runs_as_its_deployment_says(kueue_cluster: OneCluster) -> None:
     assert status["phase"] == "Running"
     assert ipaddress.ip_address(status["podIP"]) in ipaddress.ip_network("127.64.0.0/10")
     assert status["containerStatuses"][0]["ready"] is True
-    deployment = kueue_cluster.get("/apis/apps/v1/namespaces/kueue-system/deployments/kueue-controller-manager")
-    assert condition(deployment, "Available") == "True"
+    deployment = "/apis/apps/v1/namespaces/kueue-system/deployments/kueue-controller-manager"
+    wait_until(lambda: condition(kueue_cluster.get(deployment), "Available") == "True")
     assert webhook_answers(kueue_cluster)
 
 
@@ -155,8 +155,8 @@ def test_an_upgrade_rolls_the_pod_over_and_the_webhook_follows_it(kueue_cluster:
 
     wait_until(routed)
     wait_until(lambda: webhook_answers(kueue_cluster))
-    left = [path.name for path in pod_folder(kueue_cluster, before).iterdir()]
-    assert left == ["manager.log"]
+    # The agent removes the files once the pod is gone.
+    wait_until(lambda: [path.name for path in pod_folder(kueue_cluster, before).iterdir()] == ["manager.log"])
     # The same upgrade again changes nothing: what the agent patched is not a difference to Helm.
     install_kueue(kueue_cluster, "controllerManager.manager.logLevel=3")
     assert kueue_pod(kueue_cluster)["metadata"]["uid"] == after["metadata"]["uid"]
@@ -174,13 +174,14 @@ def test_a_deleted_pod_is_replaced(kueue_cluster: OneCluster) -> None:
 
 def test_a_killed_process_is_restarted_in_its_pod(kueue_cluster: OneCluster) -> None:
     before = kueue_pod(kueue_cluster)
+    [restarts] = [one["restartCount"] for one in before["status"]["containerStatuses"]]
     process = f"pod-{before['metadata']['name']}-manager"
     kueue_cluster.supervisor.client.kill(kueue_cluster.name, process)
 
     def restarted() -> bool:
         pod = kueue_cluster.get(f"{SYSTEM_PODS}/{before['metadata']['name']}")
         (container,) = pod["status"]["containerStatuses"]
-        assert container["restartCount"] == 1
+        assert container["restartCount"] == restarts + 1
         assert container["lastState"]["terminated"]["signal"] == 9
         assert container["ready"]
         return True
@@ -253,7 +254,7 @@ def test_a_namespace_can_be_deleted_while_kueue_runs(kueue_cluster: OneCluster) 
 def test_the_node_stays_ready(kueue_cluster: OneCluster) -> None:
     lease_path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/system-0"
     first = kueue_cluster.get(lease_path)["spec"]["renewTime"]
-    wait_until(lambda: kueue_cluster.get(lease_path)["spec"]["renewTime"] != first, 30.0)
+    wait_until(lambda: kueue_cluster.get(lease_path)["spec"]["renewTime"] != first)
     node = kueue_cluster.get("/api/v1/nodes/system-0")
     assert condition(node, "Ready") == "True"
     assert [taint["key"] for taint in own_taints(node)] == ["kueue-fleet.dev/system-node"]

@@ -123,8 +123,8 @@ def test_other_machines_replace_the_nodes_and_their_pods_go_on(standard: OneClus
 def test_an_autoscaled_pool_grows_to_its_maximum_and_shrinks_when_idle(standard: OneCluster) -> None:
     put(standard, "burst", scaled(2))
     assert nodes(standard, "burst") == {}
-    work(standard, "three", {NODE_POOL: "burst"}, "3", 3)
-    wait_until(lambda: len(placed(standard, "three")) == 2)
+    work(standard, "three", {NODE_POOL: "burst"}, "6", 3)
+    wait_until(lambda: len(placed(standard, "three")) >= 2)
     message = wait_until(lambda: [text for text in told(standard, "three") if "maximum of 2 nodes" in text])
     assert "node pool burst: it has its maximum of 2 nodes" in message[0]
     assert len(nodes(standard, "burst")) == 2
@@ -151,7 +151,7 @@ def test_daemons_run_on_every_node_and_keep_none(standard: OneCluster) -> None:
         return bool(nodes(standard, "daemons")) and status.get("numberAvailable") == wanted
 
     wait_until(everywhere)
-    wait_until(lambda: not nodes(standard, "daemons"), 60.0)
+    wait_until(lambda: not nodes(standard, "daemons"))
     assert standard.supervisor.client.refused_pods() == []
     standard.delete(f"{daemon_sets}/driver")
     standard.supervisor.client.delete_node_pool(standard.name, "daemons")
@@ -187,7 +187,7 @@ def test_auto_provisioning_makes_compact_spot_nodes_within_the_limits_of_the_clu
 
 def test_a_spot_node_is_taken_back_under_its_pod_and_the_job_goes_on_elsewhere(standard: OneCluster) -> None:
     put(standard, "spot", scaled(2), spot=True, reservationAffinity=NO_RESERVATION)
-    work(standard, "cheap", {NODE_POOL: "spot"}, "4")
+    work(standard, "cheap", {NODE_POOL: "spot"}, "10")
     (pod,) = wait_until(lambda: [one for one in placed(standard, "cheap") if one["status"]["phase"] == "Running"])
     client = standard.supervisor.client
     assert client.reclaim_spot(standard.name, 1, "burst") == []
@@ -207,7 +207,7 @@ def test_flex_start_without_a_queue_waits_for_stock(standard: OneCluster) -> Non
     work(standard, "there", {NODE_POOL: "flex"}, "2", 2)
     work(standard, "missing", {NODE_POOL: "none"}, gpus=8)
     assert end_of(standard, "there") == "Complete"
-    assert any("8 nvidia-b200 are not available now" in text for text in told(standard, "missing"))
+    wait_until(lambda: [text for text in told(standard, "missing") if "8 nvidia-b200 are not available now" in text])
     standard.delete(f"{JOBS}/missing")
     wait_until(lambda: not nodes(standard, "flex"))
 
@@ -242,11 +242,14 @@ def test_at_the_end_of_a_calendar_reservation_its_nodes_go_and_kueue_takes_the_j
     data |= {"jobSet": {"enabled": False}, "kueue": {"replicas": 1, "configuration": {"waitForPodsReady": patience}}}
     put(standard, "system", {"nodeCount": 1}, machineType="e2-standard-4")
     install_with_queues(standard, parse_fleet(data), tmp_path)
-    end = math.ceil(time.time()) + 15
-    window = {"startTime": "2026-01-01T00:00:00Z", "endTime": datetime.fromtimestamp(end, UTC).isoformat()}
     machines = {"totalCount": "8", "instanceProperties": {"machineType": "a3-highgpu-8g"}}
     client = standard.supervisor.client
-    client.put_reservation(ZONE, "week", {"timeWindow": window, "specificSkuProperties": machines})
+
+    def reserve(end: float) -> None:
+        window = {"startTime": "2026-01-01T00:00:00Z", "endTime": datetime.fromtimestamp(end, UTC).isoformat()}
+        client.put_reservation(ZONE, "week", {"timeWindow": window, "specificSkuProperties": machines})
+
+    reserve(time.time() + 3600)
     affinity = {
         "consumeReservationType": "SPECIFIC_RESERVATION",
         "key": "compute.googleapis.com/reservation-name",
@@ -259,6 +262,10 @@ def test_at_the_end_of_a_calendar_reservation_its_nodes_go_and_kueue_takes_the_j
         standard.create(JOBS, body)
     pods = [wait_until(partial(running, standard, name)) for name in jobs]
 
+    # However long that took: the end comes now.
+    end = math.ceil(time.time()) + 8
+    reserve(end)
+    put(standard, "week", {"nodeCount": 2}, **config)
     wait_until(lambda: not nodes(standard, "week"))
     assert time.time() >= end
     for pod in pods:

@@ -104,21 +104,23 @@ async def test_a_long_life_is_a_new_beginning(
 
 
 async def test_a_pending_restart_is_shown_and_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children_module, "RESTART_DELAYS_SECONDS", (0.3,))
+    monkeypatch.setattr(children_module, "RESTART_DELAYS_SECONDS", (1.0,))
     children = Children("worker")
     children.spawn(sleeper(tmp_path, script="exit 1"), restart=True)
     await until(lambda: "to be started again" in str(children.status()["sleeper"]["state"]))
     await children.stop()
     assert children.status()["sleeper"]["state"] == "ended with exit code 1"
-    await asyncio.sleep(0.4)
+    await asyncio.sleep(1.1)
     assert children.alive() == []
 
 
 async def test_the_last_are_stopped_after_all_others(tmp_path: Path) -> None:
     order = tmp_path / "order"
-    trap = f"trap 'sleep %s; echo %s >> {order}; exit 0' TERM; echo up; while :; do sleep 0.02; done"
+    trap = f"trap '%s; echo %s >> {order}; exit 0' TERM; echo up; while :; do sleep 0.02; done"
     children = Children("worker")
-    for name, wait in (("api", 0), ("one", 0.2), ("two", 0.1)):
+    # The first ends only after the second, which is told to end meanwhile.
+    after_two = f"until grep -qs two {order}; do sleep 0.02; done"
+    for name, wait in (("api", ":"), ("one", after_two), ("two", ":")):
         children.spawn(sleeper(tmp_path, name, trap % (wait, name)))
     await until(lambda: all((tmp_path / f"{name}.log").read_text() for name in ("api", "one", "two")))
     await children.stop("api")

@@ -478,7 +478,7 @@ def test_services_prepare_run_and_own_their_processes(supervisor_starter: Superv
 def test_a_service_that_ends_is_loud(supervisor_starter: SupervisorStarter) -> None:
     client = supervisor_starter(services="tests.rehearsal.fake_services:failing").client
     client.put_cluster("worker", **WORKER)
-    until(lambda: client.get_cluster("worker")["services"]["Crashing"] != "running")
+    until(lambda: "running" not in client.get_cluster("worker")["services"].values())
     assert client.get_cluster("worker")["services"] == {
         "Crashing": "failed: ValueError: out of luck",
         "Returning": "failed: it returned",
@@ -561,10 +561,14 @@ def test_the_command_says_why_it_does_not_start(tmp_path: Path, capsys: pytest.C
 
 def test_descriptors_of_the_supervisor_are_not_inherited(asked: RunningSupervisor) -> None:
     lock = os.stat(asked.paths.lock)
+
+    def is_lock(path: Path) -> bool:
+        try:
+            return os.path.samestat(path.stat(), lock)
+        except FileNotFoundError:
+            # Closed meanwhile.
+            return False
+
     for name, pid in pids(asked.client).items():
-        held = [
-            path
-            for path in Path(f"/proc/{pid}/fd").iterdir()
-            if path.exists() and (path.stat().st_dev, path.stat().st_ino) == (lock.st_dev, lock.st_ino)
-        ]
+        held = [path for path in Path(f"/proc/{pid}/fd").iterdir() if is_lock(path)]
         assert len(held) == (1 if name == "None/supervisor" else 0), name
