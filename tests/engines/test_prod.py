@@ -113,7 +113,7 @@ def test_a_google_account_may_do_on_a_worker_what_its_roles_say_and_nothing_else
     key, now = prod.session.paths.admin_token.read_text().strip(), int(time.time())
     kueue, controller = manager_accounts(prod.fleet)
 
-    def answer(address: str, verb: str, path: str, expires: int = now + 3600, key: str = key) -> int:
+    def answer(address: str, verb: str, path: str, expires: int = now + 60, key: str = key) -> int:
         return prod.status(WORKER, make_token(key, address, expires), verb, path)
 
     jobs, workloads = "/apis/batch/v1/namespaces/{}/jobs", "/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads"

@@ -59,7 +59,7 @@ def main(helm: str, *arguments: str) -> None:
         return [key for key in made if key.startswith(CRDS) or key.rpartition("/")[2] in names]
 
     installed(paths, cluster.name, engines, chart, decides, install, keep)
-    wait_until(lambda: pods_run(cluster, namespace))
+    wait_until(lambda: pods_run(cluster, namespace), float(options["--timeout"].removesuffix("s")))
 
 
 def cluster_of(kubeconfig: Any, engines: Engines, paths: RehearsalPaths) -> OneCluster:
