@@ -5,6 +5,7 @@ What each promises is the same. The supervisor of `asked`, and those that a proc
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -90,8 +91,10 @@ class ForkedSupervisor:
 
     def send_signal(self, number: int) -> None:
         """Unless it has ended."""
+        # The fork server reaps it a moment before it says so; a child of one's own would be a zombie until then.
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         self.send_signal(signal.SIGKILL)
