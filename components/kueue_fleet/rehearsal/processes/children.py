@@ -1,7 +1,7 @@
 """The child processes of one owner, by name: who is alive, who ended and how, who is started again.
 
-A process that ends unasked is always logged. Only those spawned with `restart=True` are started again, after 1, 2, 4,
-8 and 16 s; one that lasts ten minutes has its delays forgotten.
+A process that ends unasked is always logged. Only those spawned with `restart=True` are started again: after 1, 2, 4, 8
+and 16 s, and then every 16 s; after one that ran for 30 s the delays start over.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessS
 log = logging.getLogger(__name__)
 
 RESTART_DELAYS_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
-"""Pause before each further start of a process that ended; the last one again and again."""
+"""Pause before each further start of a process that ended; the last one from then on."""
 _FORGIVEN_AFTER_SECONDS = 30.0
 """What ran so long is not in a loop of crashes."""
 _REMEMBERED_ENDS = 32
@@ -40,7 +40,7 @@ class _Slot:
     child: ChildProcess
     restart: bool
     restarts: int = 0
-    """Since it last ran for ten minutes."""
+    """Since it last ran for `_FORGIVEN_AFTER_SECONDS`."""
     pending: asyncio.TimerHandle | None = None
 
 
@@ -138,14 +138,7 @@ class Children:
         spec = slot.child.spec
         if time.time() - slot.child.started_at > _FORGIVEN_AFTER_SECONDS:
             slot.restarts = 0
-        if slot.restarts >= len(RESTART_DELAYS_SECONDS):
-            log.error(
-                "%s: %s %s for the %dth time and is not started again; its log is %s: %s",
-                self._owner, spec.name, how, slot.restarts + 1, spec.log, said,
-            )  # fmt: skip
-            slot.restart = False
-            return
-        delay = RESTART_DELAYS_SECONDS[slot.restarts]
+        delay = RESTART_DELAYS_SECONDS[min(slot.restarts, len(RESTART_DELAYS_SECONDS) - 1)]
         slot.restarts += 1
         log.error(
             "%s: %s %s; it is started again in %.0f s; its log is %s: %s",
