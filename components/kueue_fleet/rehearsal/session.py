@@ -37,6 +37,7 @@ from kueue_fleet.rehearsal.jobs.submission import Watch, follow_jobs, submit_job
 from kueue_fleet.rehearsal.jobs.views import JobView
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
+from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.supervisor_client import (
     SOCKET_VARIABLE,
     RunningSupervisor,
@@ -298,9 +299,7 @@ class Session:
             (self.paths.simulation, {} if data is None else data),
             (self.paths.frameworks_elsewhere, operators.get("installedElsewhere") or []),
         ):
-            written = file.with_suffix(".new")
-            written.write_text(json.dumps(content))
-            written.replace(file)
+            write_private(file, json.dumps(content).encode())
 
     def make_existing_clusters(self, fleet: FleetSpec) -> list[str]:
         """Make the clusters that FLEET expects to be there, with nodes of their own, and return their names.
