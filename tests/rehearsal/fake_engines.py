@@ -9,11 +9,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-# For a shell and for Python: every start of a rehearsal asks four programs for their versions.
+# For a shell and for Python: every start of a rehearsal asks five programs for their versions.
 _START = """#!/bin/sh
 ''':'
 case "$1 $0" in
 "--version "*/etcd) echo "etcd Version: 3.6.8"; exit ;;
+"--version "*/kwok) echo "kwok version v0.8.0"; exit ;;
 "--version "*) echo "Kubernetes v1.36.3"; exit ;;
 esac
 exec {python} -IS "$0" "$@"
@@ -36,7 +37,7 @@ if mode.startswith("exit"):
 if mode.startswith("slow"):
     time.sleep(float(mode.split()[1]))
 print("started", os.getpid(), flush=True)
-if name in ("kube-controller-manager", "kube-scheduler"):
+if name in ("kube-controller-manager", "kube-scheduler", "kwok"):
     time.sleep(3600)
 
 import base64, json, ssl
@@ -88,7 +89,7 @@ server.socket = context.wrap_socket(server.socket, server_side=True)
 server.serve_forever()
 """
 
-NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
 
 class FakeEngines:

@@ -19,11 +19,12 @@ from kueue_fleet.rehearsal.control_planes.control_plane import (
     write_control_plane_files,
 )
 from kueue_fleet.rehearsal.control_planes.etcd import EtcdPlan, etcd_process
+from kueue_fleet.rehearsal.control_planes.kwok import kwok_process
 from kueue_fleet.rehearsal.engines import Engines, Program
 from kueue_fleet.rehearsal.processes.child_process import ProcessSpec
 
 TOKEN = "s3cret-t0ken"
-PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
 
 
 def pair(name: str) -> KeyPair:
@@ -84,6 +85,17 @@ def test_the_controllers_open_no_port(plan: ControlPlanePlan) -> None:
         assert flags(spec)["secure-port"] == "0"
 
 
+def test_kwok_manages_only_simulated_nodes_and_listens_nowhere(plan: ControlPlanePlan) -> None:
+    found = flags(kwok_process(plan))
+    assert found["manage-nodes-with-label-selector"] == "kueue-fleet.dev/simulated=true"
+    assert "server-address" not in found
+
+
+def test_a_pod_that_is_bound_does_not_wait_for_kwok_to_see_a_lease(plan: ControlPlanePlan) -> None:
+    # With leases, and their watch behind by 1.5 s, a restarted kwok never ran such a pod.
+    assert flags(kwok_process(plan))["node-lease-duration-seconds"] == "0"
+
+
 def test_what_kueue_and_multikueue_rely_on_is_run(plan: ControlPlanePlan) -> None:
     run = flags(controller_manager_process(plan))["controllers"].split(",")
     # Token Secrets for MultiKueue, aggregated roles of Kueue's chart, jobs, Deployments, owners' garbage.
@@ -107,8 +119,8 @@ def test_etcd_asks_everyone_for_a_certificate_on_loopback() -> None:
 
 
 def test_the_token_is_in_no_command_line_and_no_representation(plan: ControlPlanePlan) -> None:
-    for spec in (api_server_process(plan), controller_manager_process(plan), scheduler_process(plan)):
-        assert TOKEN not in repr(spec)
+    for process in (api_server_process, controller_manager_process, scheduler_process, kwok_process):
+        assert TOKEN not in repr(process(plan))
     assert TOKEN not in repr(plan)
     access = ClusterAccess(
         name="a",
@@ -142,5 +154,5 @@ def test_the_files_are_private_and_complete(plan: ControlPlanePlan) -> None:
 
 
 def test_logs_are_in_the_clusters_own_folder(plan: ControlPlanePlan) -> None:
-    specs = (api_server_process(plan), controller_manager_process(plan), scheduler_process(plan))
+    specs = (api_server_process(plan), controller_manager_process(plan), scheduler_process(plan), kwok_process(plan))
     assert [spec.log for spec in specs] == [plan.folder / f"{name}.log" for name in PROGRAMS]

@@ -111,7 +111,7 @@ def test_all_children_die_when_it_is_killed(supervisor_starter: SupervisorStarte
     running.client.put_cluster("worker", **WORKER)
     until(lambda: "worker/sleeper" in pids(running.client))
     children = [pid for name, pid in pids(running.client).items() if name != "None/supervisor"]
-    assert len(children) == 5
+    assert len(children) == 6
     running.process.kill()
     running.process.wait()
     until(lambda: all(map(gone, children)), "children have outlived a killed supervisor")
@@ -136,7 +136,7 @@ def start_parent(starter: SupervisorStarter, mode: str) -> tuple[subprocess.Pope
     parent = subprocess.Popen(argv, env=starter.environ, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     found = [int(word) for word in parent.stdout.readline().split()]
-    assert len(found) == 5
+    assert len(found) == 6
     return parent, found
 
 
@@ -233,7 +233,7 @@ def test_clusters_start_side_by_side_and_once_each(supervisor_starter: Superviso
     assert made[0] == made[2]
     assert made[1] == made[3]
     assert made[0]["endpoint"] != made[1]["endpoint"]
-    assert len(pids(client)) == 2 + 2 * 3
+    assert len(pids(client)) == 2 + 2 * 4
 
 
 def test_another_cluster_of_the_same_name_is_a_conflict(asked: RunningSupervisor) -> None:
@@ -523,6 +523,7 @@ def test_processes_are_listed_with_what_they_use(asked: RunningSupervisor) -> No
         ("worker", "kube-apiserver"),
         ("worker", "kube-controller-manager"),
         ("worker", "kube-scheduler"),
+        ("worker", "kwok"),
     ]
     assert all(row["cpuSeconds"] >= 0 for row in rows)
     # A program that has just been started is still being read from the disk.
@@ -535,7 +536,7 @@ def test_shutdown_removes_all_state(supervisor_starter: SupervisorStarter, keep_
     running.client.put_cluster("worker", **WORKER)
     running.stop(keep_logs=keep_logs)
     left = {str(path.relative_to(running.paths.root)) for path in running.paths.root.rglob("*") if path.is_file()}
-    programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    programs = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")
     logs = {f"clusters/worker/{name}.log" for name in programs} | {"etcd/etcd.log"}
     assert left == {"supervisor.lock", "supervisor.log"} | (logs if keep_logs else set())
     with pytest.raises(SupervisorGoneError):

@@ -28,6 +28,7 @@ from kueue_fleet.rehearsal.control_planes.control_plane import (
     scheduler_process,
     write_control_plane_files,
 )
+from kueue_fleet.rehearsal.control_planes.kwok import kwok_process
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes.child_process import ChildProcess, log_tail
 from kueue_fleet.rehearsal.processes.children import Children, describe_end
@@ -129,7 +130,7 @@ class Cluster:
         write_control_plane_files(plan)
         child = children.running(API_SERVER) or children.spawn(api_server_process(plan))
         await self._wait_ready(child)
-        for process in (controller_manager_process(plan), scheduler_process(plan)):
+        for process in (controller_manager_process(plan), scheduler_process(plan), kwok_process(plan)):
             if children.running(process.name) is None:
                 children.spawn(process, restart=True)
         if not self._services:

@@ -1,4 +1,4 @@
-"""What runs beside every control plane of a rehearsal: the node agent, kwok with its nodes, the simulated DWS."""
+"""What runs beside every control plane of a rehearsal: the node agent, the simulated nodes, the simulated DWS."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
 from kueue_fleet.rehearsal.control_planes.cluster import WrongRequestError
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
-from kueue_fleet.rehearsal.control_planes.kwok import keep_running, kwok_process, write_kwok_files
 from kueue_fleet.rehearsal.engines import ENGINES, EngineCache
 from kueue_fleet.rehearsal.engines.catalogue import KUEUE_VISIBILITY_FLAG
 from kueue_fleet.rehearsal.engines.discovery import program_place
@@ -104,7 +103,7 @@ class SystemNode:
 
 
 class SimulatedCapacity:
-    """kwok, node pools, node auto-provisioning and DWS as one service: they share one picture of pods and nodes."""
+    """Node pools, node auto-provisioning and DWS as one service: they share one picture of pods and nodes."""
 
     def __init__(self, access: ClusterAccess, settings: Callable[[], SimulationSettings]) -> None:
         self._access = access
@@ -124,15 +123,11 @@ class SimulatedCapacity:
     async def run(self) -> None:
         """Runs until cancelled."""
         access, settings = self._access, self._settings
-        folder = access.workdir / "kwok"
-        write_kwok_files(folder, server=access.server, ca_file=access.ca_file, token=access.token)
         async with _api(access) as api:
             view = ClusterView(api)
             stock = RegionStock(self._store.place.region, lambda: settings().dws, time.time())
             self._provisioner = NodeProvisioner(view, self._store, stock, settings)
             async with asyncio.TaskGroup() as group:
-                kwok = kwok_process(access.engines.binary("kwok"), folder)
-                group.create_task(keep_running(kwok, access.spawn))
                 group.create_task(view.run())
                 group.create_task(QueuedProvisioning(view, self._store, stock, lambda: settings().dws).run())
                 group.create_task(self._provisioner.run())

@@ -189,7 +189,7 @@ class ControlPlanePlan:
         return ProcessSpec(
             name=name,
             argv=(str(self.programs.binary(name)), *flags),
-            env=_GO_RUNTIME,
+            env=_GO_RUNTIME | {"HOME": str(self.folder)},
             log=self.folder / f"{name}.log",
             stop_seconds=2,
         )
