@@ -96,6 +96,25 @@ def test_a_fleet_survives_the_round_trip(change: dict[str, Any]) -> None:
     assert_round_trip(parse_fleet(changed(fleet_data(), change)))
 
 
+def test_checks_keep_their_order_where_the_manager_alone_has_the_first() -> None:
+    # A fleet drawn by test_round_trip.py: the import wrote the workers' checks first.
+    everywhere = ["manager", "worker-a", "worker-b"]
+    checks = {"admissionChecks": [{"name": "residency"}, {"name": "budget"}]}
+    data = changed(
+        fleet_data(),
+        {
+            "admissionChecks": [
+                {"name": "budget", "controllerName": "example.com/budget", "clusters": everywhere},
+                {"name": "residency", "controllerName": "kueue-fleet.dev/admission-check", "clusters": ["manager"]},
+            ],
+            "clusterQueues/0/admissionChecksStrategy": checks,
+            "admissionController": {"image": "example.com/controller:1", "checks": [{"name": "residency"}]},
+        },
+    )
+    adopted = assert_round_trip(parse_fleet(data))
+    assert adopted.data["clusterQueues"][0]["admissionChecksStrategy"] == checks
+
+
 def test_one_cluster_alone_survives_it_too() -> None:
     adopted = assert_round_trip(parse_fleet(standalone_data()))
     assert [cluster["role"] for cluster in adopted.data["clusters"]] == ["standalone"]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from kueue_fleet.adopt.controller import controller_settings
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform, Specs
-from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, rules_of
+from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, merged_order, rules_of
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, FALLBACK_CHECK
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
@@ -153,10 +153,10 @@ def _without(spec: Data, checks: set[str]) -> Data:
 def _add_managers(entry: Data, spec: Data) -> None:
     """What only the manager's copy of a queue says: its quotas, and checks that are answered there alone."""
     entry["manager"] = {"resourceGroups": spec.get("resourceGroups") or []}
-    known = {rule["name"] for rule in rules_of(entry)}
-    only_there = [rule for rule in rules_of(spec) if rule["name"] not in known]
-    if only_there:
-        entry["admissionChecksStrategy"] = {"admissionChecks": [*rules_of(entry), *only_there]}
+    rules = {rule["name"]: rule for rule in (*rules_of(spec), *rules_of(entry))}
+    order = merged_order([rule["name"] for rule in rules_of(each)] for each in (entry, spec))
+    if rules:
+        entry["admissionChecksStrategy"] = {"admissionChecks": [rules[name] for name in order or rules]}
 
 
 def adopt_checks(platform: Platform) -> list[Data]:
