@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from controller_lab import (
     controller_lab,
     fleet_data,
     job,
+    logged,
     restart_kueue,
     route,
     wait_until_connected,
@@ -174,10 +174,8 @@ def alerted(lab: ControllerLab) -> set[str]:
     wanted = re.findall(r'"([^"]+)"', messages[1])
     found = set()
     for log in lab.supervisor.paths.root.rglob("kueue-system_*/manager.log"):
-        # Kueue may be in the middle of a line just now.
-        whole = log.read_text().rpartition("\n")[0]
-        entries = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
-        found |= {each["name"] for each in entries if each.get("logger") == logger[1] and each["msg"] in wanted}
+        lines = (each for each in logged(log) if each.get("logger") == logger[1])
+        found |= {each["name"] for each in lines if each["msg"] in wanted}
     return found
 
 

@@ -172,10 +172,13 @@ class ControllerProcess:
 
     def lines(self, message: str = "") -> list[Json]:
         """What it logged."""
-        # It may be in the middle of a line just now.
-        whole = self.log.read_text().rpartition("\n")[0]
-        found = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
-        return [line for line in found if not message or line["message"] == message]
+        return [line for line in logged(self.log) if not message or line["message"] == message]
+
+
+def logged(log: Path) -> list[Json]:
+    """The JSON lines of a log whose program may be in the middle of a line."""
+    whole = log.read_text().rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
 
 
 @dataclass
