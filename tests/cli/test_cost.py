@@ -75,3 +75,12 @@ def test_diff_says_what_a_change_costs(tmp_path: Path) -> None:
     document = CliRunner().invoke(app, ["diff", str(PROD), str(new), "-o", "json", "--prices", str(own)]).stdout
     (first, *_) = [each for each in json.loads(document)["differences"] if each["area"] == "cost"]
     assert first["text"] != "78.85 -> 91.99 USD an hour used or not"
+
+
+def test_a_fleet_with_errors_is_refused_for_these_and_not_for_its_warnings() -> None:
+    stack = (PROD.parent / "Pulumi.dws-multikueue.yaml").read_text()
+    refused = run("-", stdin=stack.replace("us-east4 }", "us-eats4 }")).exception
+    assert isinstance(refused, CommandError)
+    heading, problem = str(refused).splitlines()
+    assert heading == "<stdin> does not describe a fleet:"
+    assert problem.startswith("  <stdin>:23: clusters[worker-us-east4].region: us-eats4 is not a known region; ")

@@ -13,6 +13,7 @@ from kueue_fleet.cli.console import CommandError, first_of
 from kueue_fleet.cli.input_files import read_text, source_name
 from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
 from kueue_fleet.gke.prices import COLUMNS, Prices, list_prices, parse_prices
+from kueue_fleet.kueue_api import errors_of
 from kueue_fleet.kueue_api.known_messages import with_code
 
 AsPublished = Annotated[
@@ -52,13 +53,13 @@ def load_fleet(
     """The fleet in FILE, or in its `text` that was read before, as it is now, or then.
 
     Raises:
-        CommandError: with each problem on a line of its own, where one of them is an error; `check` prints all.
+        CommandError: with each error on a line of its own; `check` prints the warnings too.
     """
     reading = read_fleet(file, as_published=as_published, text=text, at=at)
     if reading.fleet is None:
         raise CommandError(
             f"{source_name(file)} does not describe a fleet:",
-            problems=first_of([with_code(str(each)) for each in reading.problems]),
+            problems=first_of([with_code(str(each)) for each in errors_of(reading.problems)]),
         )
     return reading.fleet
 
