@@ -183,10 +183,8 @@ class Session:
             raise
 
     def _start(self, clusters: int) -> RunningSupervisor:
-        # The supervisor of a command that was killed ends by itself, and holds the folder until it has.
-        if orphan := supervisor(self.paths):
-            wait_for_end(orphan, _ORPHAN_SECONDS)
-        remove_state(self.paths)
+        # After a command that was killed, its supervisor and its Pulumi are still ending.
+        _end_all(self.paths, _ORPHAN_SECONDS)
         check_disk(self.paths, clusters)
         return start_supervisor(self.paths)
 
@@ -411,16 +409,21 @@ def take_down(stack: str) -> bool:
     if not session.paths.root.is_dir():
         return False
     with session.exclusive():
-        process, patience = supervisor(session.paths), _END_SECONDS
+        patience = _END_SECONDS
         try:
             session.client.shutdown()
         except SupervisorGoneError:
             patience = 0.0
-        if process:
-            wait_for_end(process, patience)
-        end_pulumi(session.paths)
-        remove_state(session.paths)
+        _end_all(session.paths, patience)
     return True
+
+
+def _end_all(paths: RehearsalPaths, patience_seconds: float) -> None:
+    """Remove the state of a rehearsal, once neither its supervisor nor its Pulumi can write to it any more."""
+    if process := supervisor(paths):
+        wait_for_end(process, patience_seconds)
+    end_pulumi(paths)
+    remove_state(paths)
 
 
 def rehearsals() -> list[str]:
