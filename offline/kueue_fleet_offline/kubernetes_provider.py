@@ -21,11 +21,11 @@ from kueue_fleet.rehearsal.standins.plugin_server import (
     EngineLog,
     StandInProvider,
     check_response,
+    diff_response,
     fail,
     serve_provider,
 )
-from kueue_fleet.rehearsal.standins.property_diff import render_path
-from kueue_fleet.rehearsal.standins.property_values import UnsupportedValueError, Value, parse_struct, render_struct
+from kueue_fleet.rehearsal.standins.property_values import Value, parse_struct, render_struct
 from kueue_fleet_offline.helm_release import HelmReleases
 from kueue_fleet_offline.kube_api import KubeApi
 from kueue_fleet_offline.kube_objects import is_patch_urn
@@ -152,8 +152,8 @@ class KubernetesProvider(StandInProvider):
                 checked, failures = self._helm().check(news, olds, naming.resource_name, naming.random_seed)
             else:
                 checked = self._resources().check(request.type, naming, news, olds)
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        except PluginError as error:
+            fail(context, error)
         return check_response(render_struct(checked), failures)
 
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
@@ -167,21 +167,9 @@ class KubernetesProvider(StandInProvider):
                 differ, delete_first = self._resources().diff(
                     state, news, list(request.ignoreChanges), patch=is_patch_urn(request.urn)
                 )
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
-        some = provider_pb2.DiffResponse.DIFF_SOME if differ.changes else provider_pb2.DiffResponse.DIFF_NONE
-        detailed = {
-            render_path(path): provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)))
-            for path, change in differ.changes.items()
-        }
-        return provider_pb2.DiffResponse(
-            changes=some,
-            replaces=differ.replaced_paths,
-            deleteBeforeReplace=bool(differ.replaced_paths) and delete_first,
-            detailedDiff=detailed,
-            hasDetailedDiff=True,
-            diffs=sorted({render_path(path[:1]) for path in differ.changes}),
-        )
+        except PluginError as error:
+            fail(context, error)
+        return diff_response(differ.changes, delete_first=delete_first)
 
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         """Creates the object and waits until it is ready; in a preview, as a dry run where the kind exists."""
@@ -196,8 +184,8 @@ class KubernetesProvider(StandInProvider):
             else:
                 self._log.status(request.urn, f"helm install {request.name}")
                 created = self._helm(reachable=True).create(inputs, request.timeout)
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        except PluginError as error:
+            fail(context, error)
         if created is None:
             return provider_pb2.CreateResponse(properties=request.properties)
         resource_id, state = created
@@ -217,8 +205,8 @@ class KubernetesProvider(StandInProvider):
             else:
                 self._log.status(request.urn, f"helm upgrade {request.name}")
                 updated = self._helm(reachable=True).update(inputs, request.timeout)
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        except PluginError as error:
+            fail(context, error)
         return provider_pb2.UpdateResponse(properties=request.news if updated is None else render_struct(updated))
 
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
@@ -231,8 +219,8 @@ class KubernetesProvider(StandInProvider):
                 found = self._helm().read(request.id, state)
             else:
                 found = self._resources().read(request.type, request.id, state, inputs)
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        except PluginError as error:
+            fail(context, error)
         if found is None:
             return provider_pb2.ReadResponse()
         live_state, live_inputs = found
@@ -262,8 +250,8 @@ class KubernetesProvider(StandInProvider):
                 self._resources().delete(
                     request.type, request.urn, request.id, state, old_inputs, seconds=request.timeout
                 )
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        except PluginError as error:
+            fail(context, error)
         return empty_pb2.Empty()
 
     def _delete_unreachable(self, request: provider_pb2.DeleteRequest) -> None:
@@ -282,10 +270,6 @@ def _naming(request: provider_pb2.CheckRequest) -> Naming:
         proposed=request.autonaming.proposed_name,
         disabled=request.autonaming.mode == provider_pb2.CheckRequest.AutonamingOptions.DISABLE,
     )
-
-
-def _refuse(context: grpc.ServicerContext, error: PluginError | UnsupportedValueError) -> NoReturn:
-    fail(context, error if isinstance(error, PluginError) else PluginError(str(error)))
 
 
 def main(version: str, arguments: list[str]) -> int:

@@ -33,7 +33,6 @@ from kueue_fleet.rehearsal.standins.property_values import (
     UNKNOWN,
     Secret,
     Unknown,
-    UnsupportedValueError,
     Value,
     parse_struct,
     render_struct,
@@ -85,8 +84,8 @@ class DockerBuildProvider(StandInProvider):
             inputs = completed(parse_struct(request.news))
             plain = reveal(inputs)
             failures = check_inputs(IMAGE, inputs, load_facts(IMAGE_DATA)) or list(_refused(plain))
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        except PluginError as error:
+            fail(context, error)
         return check_response(render_struct(inputs), failures)
 
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:

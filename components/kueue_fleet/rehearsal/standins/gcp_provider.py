@@ -39,12 +39,12 @@ from kueue_fleet.rehearsal.standins.plugin_server import (
     EngineLog,
     StandInProvider,
     check_response,
+    diff_response,
     fail,
     serve_provider,
 )
 from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
 from kueue_fleet.rehearsal.standins.property_values import (
-    UnsupportedValueError,
     Value,
     has_unknown,
     parse_struct,
@@ -176,8 +176,8 @@ class GcpProvider(StandInProvider):
                 inputs["name"] = olds.get("name") or self._made_up_name(request)
             inputs = completed(request.type, inputs, self._where)
             failures = check_inputs(request.type, inputs)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        except PluginError as error:
+            fail(context, error)
         return check_response(render_struct(inputs), failures)
 
     def _made_up_name(self, request: provider_pb2.CheckRequest) -> str:
@@ -190,24 +190,11 @@ class GcpProvider(StandInProvider):
         try:
             find_kind(request.type)
             state, news = reveal(parse_struct(request.olds)), reveal(parse_struct(request.news))
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        except PluginError as error:
+            fail(context, error)
         changes = planned_changes(request.type, state, news, request.ignoreChanges)
-        replaces = sorted(render_path(path) for path, change in changes.items() if change.replaces)
-        some = provider_pb2.DiffResponse.DIFF_SOME if changes else provider_pb2.DiffResponse.DIFF_NONE
-        detailed = {
-            render_path(path): provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)))
-            for path, change in changes.items()
-        }
-        return provider_pb2.DiffResponse(
-            changes=some,
-            replaces=replaces,
-            # Google's names are unique: with a name of the program's own, the old one must go first.
-            deleteBeforeReplace=bool(replaces) and state.get("name") == news.get("name"),
-            detailedDiff=detailed,
-            hasDetailedDiff=True,
-            diffs=sorted({render_path(path[:1]) for path in changes}),
-        )
+        # Google's names are unique: where the program sets the name, the old one must go first.
+        return diff_response(changes, delete_first=state.get("name") == news.get("name"))
 
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         """Makes the resource; a cluster is there when its control plane answers."""
@@ -219,8 +206,8 @@ class GcpProvider(StandInProvider):
             resource_id = kind.resource_id(inputs)
             given = updated_state(request.type, {}, reveal(inputs))
             state = self._applied(request.type, request.urn, given, resource_id)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        except PluginError as error:
+            fail(context, error)
         except KeyError as error:
             fail(context, PluginError(f"{request.type}: required field {error.args[0]} is not set; set it"))
         return provider_pb2.CreateResponse(id=resource_id, properties=render_struct(with_secrets_of(state, inputs)))
@@ -286,8 +273,8 @@ class GcpProvider(StandInProvider):
             if request.preview or has_unknown(inputs):
                 return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
             state = self._applied(request.type, request.urn, given, request.id)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        except PluginError as error:
+            fail(context, error)
         return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(state, inputs)))
 
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
@@ -309,8 +296,8 @@ class GcpProvider(StandInProvider):
                     return provider_pb2.ReadResponse()
                 if request.type == CLUSTER:
                     state = with_secrets_of(answered(CLUSTER, reveal(state), request.id, live), inputs)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        except PluginError as error:
+            fail(context, error)
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=request.inputs)
 
     def _found(self, request: provider_pb2.ReadRequest) -> provider_pb2.ReadResponse:
@@ -339,8 +326,8 @@ class GcpProvider(StandInProvider):
         try:
             state = reveal(parse_struct(request.properties))
             self._delete(request.type, request.urn, state)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        except PluginError as error:
+            fail(context, error)
         return empty_pb2.Empty()
 
     def _delete(self, token: str, urn: str, state: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn
 
@@ -29,6 +29,7 @@ from pulumi.runtime.proto import (
 )
 
 from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.property_diff import Change, Path, render_path
 from kueue_fleet.rehearsal.standins.property_values import render_struct
 
 MAX_THREADS: Final = 64
@@ -54,6 +55,22 @@ def check_response(inputs: struct_pb2.Struct, failures: Iterable[tuple[str, str]
     """The answer to Check: the inputs, and each property that is refused with the reason."""
     refused = [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
     return provider_pb2.CheckResponse(inputs=inputs, failures=refused)
+
+
+def diff_response(changes: Mapping[Path, Change], *, delete_first: bool) -> provider_pb2.DiffResponse:
+    """The answer to Diff; with `delete_first`, a resource that is replaced is deleted before the new one is made."""
+    replaces = sorted(render_path(path) for path, change in changes.items() if change.replaces)
+    return provider_pb2.DiffResponse(
+        changes=provider_pb2.DiffResponse.DIFF_SOME if changes else provider_pb2.DiffResponse.DIFF_NONE,
+        replaces=replaces,
+        deleteBeforeReplace=bool(replaces) and delete_first,
+        detailedDiff={
+            render_path(path): provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)))
+            for path, change in changes.items()
+        },
+        hasDetailedDiff=True,
+        diffs=sorted({render_path(path[:1]) for path in changes}),
+    )
 
 
 def serve(add_to_server: Callable[[grpc.Server], None], on_stop: Callable[[], None]) -> int:
