@@ -174,15 +174,11 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
 def find_kind(token: str) -> ResourceKind:
     """The kind of a type token. Raises PluginError for a type that the stand-in does not know."""
     if token not in KINDS:
+        known = ", ".join(sorted(token.removeprefix("gcp:") for token in KINDS))
         raise PluginError(
-            f"{token}: the stand-in of the Google Cloud provider does not know this type; it knows {known()}"
+            f"{token}: the stand-in of the Google Cloud provider does not know this type; it knows {known}"
         )
     return KINDS[token]
-
-
-def known() -> str:
-    """The types that are known, for a message."""
-    return ", ".join(sorted(token.removeprefix("gcp:") for token in KINDS))
 
 
 def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, str]) -> dict[str, Value]:
