@@ -188,7 +188,7 @@ class ClusterAccess:
             raise KubeconfigError(f"kubeconfig: {command} gave no token; the stand-in takes no other exec credential")
         expiry = float("inf")
         if stamp := status.get("expirationTimestamp"):
-            expiry = datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+            expiry = datetime.fromisoformat(stamp).timestamp()
         return status["token"], expiry
 
 
