@@ -16,6 +16,12 @@ from kueue_fleet.kueue_api.quantity import Quantity
 _VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_.][A-Za-z0-9_.-]*)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _SUPPORTED_VOLUMES = {"configMap", "secret", "projected", "downwardAPI", "emptyDir"}
+_SOURCE_REFERENCES = {
+    "configMapRef": "configmaps",
+    "configMapKeyRef": "configmaps",
+    "secretRef": "secrets",
+    "secretKeyRef": "secrets",
+}
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 
@@ -84,26 +90,15 @@ def _unsupported_container(container: JsonView) -> list[str]:
     return problems
 
 
-def environment_sources(container: JsonView) -> dict[Source, bool]:
-    """The ConfigMaps and Secrets that the container's environment needs; the value says whether it may be missing."""
-    needed: dict[Source, bool] = {}
-
-    def need(kind: str, reference: JsonView) -> None:
-        source = Source(kind, reference["name"])
-        needed[source] = needed.get(source, True) and bool(reference.get("optional"))
-
-    for entry in container.get("envFrom", ()):
-        if "configMapRef" in entry:
-            need("configmaps", entry["configMapRef"])
-        if "secretRef" in entry:
-            need("secrets", entry["secretRef"])
-    for variable in container.get("env", ()):
-        value_from = variable.get("valueFrom") or {}
-        if "configMapKeyRef" in value_from:
-            need("configmaps", value_from["configMapKeyRef"])
-        if "secretKeyRef" in value_from:
-            need("secrets", value_from["secretKeyRef"])
-    return needed
+def environment_sources(container: JsonView) -> set[Source]:
+    """The ConfigMaps and Secrets that the container's environment refers to."""
+    references = [*container.get("envFrom", ()), *(one.get("valueFrom") or {} for one in container.get("env", ()))]
+    return {
+        Source(kind, reference[key]["name"])
+        for reference in references
+        for key, kind in _SOURCE_REFERENCES.items()
+        if key in reference
+    }
 
 
 def environment(

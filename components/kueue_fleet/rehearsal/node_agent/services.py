@@ -22,8 +22,8 @@ from typing import Any
 
 from kueue_fleet.kube.answers import JSON_PATCH, MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
-from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, claim_address
-from kueue_fleet.rehearsal.node_agent.relay import Endpoint, Relays, can_listen
+from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, can_listen, claim_address
+from kueue_fleet.rehearsal.node_agent.relay import Endpoint, Relays
 
 log = logging.getLogger(__name__)
 
