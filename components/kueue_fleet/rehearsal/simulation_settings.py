@@ -25,18 +25,10 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSettings:
-    """How fast the simulated cloud is; see `NodesSection`."""
-
-    provision_seconds: float = NodesSection().provision_seconds
-    idle_seconds: float = NodesSection().idle_seconds
-
-
-@dataclass(frozen=True, slots=True)
 class SimulationSettings:
     """How the simulated cloud behaves."""
 
-    nodes: NodeSettings = field(default_factory=NodeSettings)
+    nodes: NodesSection = field(default_factory=NodesSection)
     dws: DwsSettings = field(default_factory=DwsSettings)
     spot: SpotSettings = field(default_factory=SpotSettings)
     reservations: tuple[Reservation, ...] = ()
@@ -59,7 +51,7 @@ def _settings(section: RehearsalSection) -> SimulationSettings:
     dws: dict[str, Any] = {name: getattr(section.dws, name) for name in DwsSection.model_fields}
     dws["stock"] = {place: (each.low, each.high) for place, each in section.dws.stock.items()}
     return SimulationSettings(
-        nodes=NodeSettings(section.nodes.provision_seconds, section.nodes.idle_seconds),
+        nodes=section.nodes,
         dws=DwsSettings(seed=section.seed, **dws),
         spot=SpotSettings(section.seed, section.spot.reclaims_per_hour),
         reservations=tuple(
