@@ -155,10 +155,10 @@ class ClusterView:
         close, delete, reopen = plan_retirement(unneeded, among, now)
         for name in close:
             taint = {"key": TO_BE_DELETED, "value": str(int(now)), "effect": "NoSchedule"}
-            await self._patch_taints(among[name], [*(among[name]["spec"].get("taints") or ()), taint])
+            await self._patch_node(among[name], {"taints": [*(among[name]["spec"].get("taints") or ()), taint]})
         for name in reopen:
             taints = [one for one in among[name]["spec"]["taints"] if one["key"] != TO_BE_DELETED]
-            await self._patch_taints(among[name], taints)
+            await self._patch_node(among[name], {"taints": taints})
         for name in delete:
             if await self._has_pods(name):
                 continue
@@ -240,9 +240,6 @@ class ClusterView:
             if not (error.is_not_found or error.is_conflict or error.status == 429):
                 raise
 
-    async def _patch_taints(self, node: Json, taints: list[Json]) -> None:
-        await self._patch_node(node, {"taints": taints})
-
     async def _patch_node(self, node: Json, spec: Json) -> None:
         metadata = node["metadata"]
         body = {"metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}, "spec": spec}
@@ -252,8 +249,8 @@ class ClusterView:
             if not (error.is_conflict or error.is_not_found):
                 raise
 
-    async def say(self, pod: Json, kind: str, reason: str, message: str) -> None:
-        """An Event about a pod, as the cluster autoscaler writes them."""
+    async def say(self, pod: Json, reason: str, message: str) -> None:
+        """An Event of type Normal about a pod, as the cluster autoscaler writes them."""
         metadata = pod["metadata"]
         now = timestamp(time.time())
         event: Json = {
@@ -269,7 +266,7 @@ class ClusterView:
             },
             "reason": reason,
             "message": message,
-            "type": kind,
+            "type": "Normal",
             "source": {"component": "cluster-autoscaler"},
             "firstTimestamp": now,
             "lastTimestamp": now,

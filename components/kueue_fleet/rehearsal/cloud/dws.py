@@ -82,16 +82,12 @@ class QueuedProvisioning:
         self._view = view
         self._store = store
         self._stock = stock
-        self._current_settings = settings
+        self._settings = settings
         self._requests = Watched(view.api, _COLLECTION)
         self._plans: dict[str, NodePlan] = {}
         self._created: dict[str, tuple[str, NodeTemplate]] = {}
         """Nodes created that the view has not shown yet: name → (resize request, template)."""
         self._empty_since: dict[str, float] = {}
-
-    @property
-    def _settings(self) -> DwsSettings:
-        return self._current_settings()
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -151,7 +147,7 @@ class QueuedProvisioning:
             ready_nodes=sum(1 for node in nodes if node["status"]["ready"]),
             region=self._store.place.region,
         )
-        step = next_step(request, situation, self._settings, seen.now)
+        step = next_step(request, situation, self._settings(), seen.now)
         if isinstance(step, SetCondition):
             if step.type == "CapacityRevoked":
                 # The machines go first, and then the request says so: pods must be seen to end by it.
@@ -228,7 +224,7 @@ class QueuedProvisioning:
             NodeUse(name, key, active.get(name, 0), name in used, self._empty_since.get(name))
             for name, key in sorted(names.items())
         ]
-        unneeded = plan_node_removals(uses, requests, self._settings, seen.now)
+        unneeded = plan_node_removals(uses, requests, self._settings(), seen.now)
         await self._view.take_away([name for name in unneeded if name in active], CAPACITY_RECLAIMED)
         bound = {node["metadata"]["name"]: node for nodes in seen.nodes.values() for node in nodes}
         await self._view.retire([name for name in unneeded if name not in active], bound, seen.now)

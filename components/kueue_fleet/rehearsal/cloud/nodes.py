@@ -208,7 +208,7 @@ class NodeProvisioner:
         uid = pod["metadata"]["uid"]
         if self._told.get(uid) != reason:
             self._told[uid] = reason
-            await self._view.say(pod, "Normal", "NotTriggerScaleUp", reason)
+            await self._view.say(pod, "NotTriggerScaleUp", reason)
 
     async def _remove(self, now: float) -> None:
         gone, self._empty_since = plan_removals(
