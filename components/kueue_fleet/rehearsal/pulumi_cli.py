@@ -26,6 +26,7 @@ import yaml
 from kueue_fleet.fleet_file.parse import as_stack
 from kueue_fleet.kueue_api.suggest import instead
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.child_process import die_with_parent
 from kueue_fleet.rehearsal.processes.children import describe_end
 from kueue_fleet.rehearsal.pulumi_events import Operation, PulumiEvent, resource_event, summarize_diagnostics, type_of
@@ -182,12 +183,7 @@ class PulumiProject:
         if _lock_files(self.paths):
             self._run("cancel", "--yes", "--non-interactive", "--stack", self.stack)
 
-    def outputs(self) -> dict[str, Any]:
-        """The stack's outputs; secret ones as Pulumi masks them."""
-        outputs: dict[str, Any] = json.loads(self._run("stack", "output", "--json", "--stack", self.stack) or "{}")
-        return outputs
-
-    def _run(self, *arguments: str) -> str:
+    def _run(self, *arguments: str) -> None:
         done = subprocess.run(
             [self._executable, *arguments],
             cwd=self.paths.project,
@@ -201,7 +197,6 @@ class PulumiProject:
         )
         if done.returncode:
             raise PulumiError(_plain_failure(f"pulumi {arguments[0]}", done.stderr.strip() or done.stdout.strip()))
-        return done.stdout
 
     def _start(self, verb: str, *options: str, watch: Watch | None = None) -> PulumiRun:
         events = self.paths.root / f"pulumi-{verb}.events.json"
@@ -399,8 +394,7 @@ def pulumi_environment(
     hidden = ("PULUMI_", "KUBECONFIG", "GOOGLE_", "CLOUDSDK_", "GCLOUD_", "HELM_")
     environment = {key: value for key, value in base.items() if not key.startswith(hidden)}
     if not paths.passphrase.exists():
-        paths.passphrase.touch(mode=0o600)
-        paths.passphrase.write_text(secrets.token_urlsafe(32))
+        write_private(paths.passphrase, secrets.token_urlsafe(32).encode())
     environment |= {
         "PATH": ":".join([*(str(entry) for entry in path_entries), base.get("PATH", "/usr/bin:/bin")]),
         "PULUMI_BACKEND_URL": f"file://{paths.pulumi_backend}",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -122,9 +122,14 @@ def logs(paths: RehearsalPaths) -> list[Path]:
 def remove_state(paths: RehearsalPaths, but: Sequence[Path] = ()) -> None:
     """Remove everything of a rehearsal but the command's lock and the files of BUT. Nothing of it may run any more."""
     stays = {*but, paths.command_lock}
-    for place in sorted(paths.root.rglob("*"), reverse=True):
+    remove_below(paths.root, stays.__contains__)
+
+
+def remove_below(folder: Path, stays: Callable[[Path], bool]) -> None:
+    """Remove the files below FOLDER that do not stay, and the folders that are empty then."""
+    for place in sorted(folder.rglob("*"), reverse=True):
         if place.is_dir() and not place.is_symlink():
             if not any(place.iterdir()):
                 place.rmdir()
-        elif place not in stays:
+        elif not stays(place):
             place.unlink(missing_ok=True)

@@ -176,9 +176,7 @@ class ControlPlanes:
         Raises UnknownClusterError.
         """
         async with self._lock(name):
-            cluster = self.clusters.get(name)
-            if cluster is None:
-                raise UnknownClusterError(f"cluster {name}: there is none of that name in this rehearsal")
+            cluster = self.cluster(name)
             await self._remove(cluster)
             shutil.rmtree(cluster.plan.folder, ignore_errors=True)
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from kueue_fleet.rehearsal.jobs.kinds import SERVICES
-from kueue_fleet.status import condition, dominant_reasons
+from kueue_fleet.status import condition, dominant_reasons, is_true
 
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
@@ -107,8 +107,7 @@ def only_wait_for_each_other(
 ) -> bool:
     """Whether no Workload of `home` can change by itself: none runs, and those with quota will never run."""
     for workload in workloads[home]:
-        finished = condition(workload, "Finished")
-        if finished and finished["status"] == "True":
+        if is_true(workload, "Finished"):
             continue
         reasons = _reasons(workload, home, workloads, beyond).values()
         if not reasons or not all(each.hopeless or each.reason in _WAITING_FOR_OTHERS for each in reasons):
@@ -211,21 +210,17 @@ def _state(workload: Manifest | None) -> JobState:
     finished = condition(workload, "Finished")
     if finished and finished["status"] == "True":
         return JobState.FAILED if finished.get("reason") == "Failed" else JobState.FINISHED
-    for kind, state in (("Admitted", JobState.ADMITTED), ("QuotaReserved", JobState.QUOTA_RESERVED)):
-        found = condition(workload, kind)
-        if found and found["status"] == "True":
-            return state
-    return JobState.PENDING
+    if is_true(workload, "Admitted"):
+        return JobState.ADMITTED
+    return JobState.QUOTA_RESERVED if is_true(workload, "QuotaReserved") else JobState.PENDING
 
 
 def admitted_placements(workloads: Mapping[str, Iterable[Manifest]], home: str) -> dict[tuple[str, str], Placement]:
-    """Where each Workload is admitted now, by its namespace and name; a worker's word goes before the manager's."""
+    """Where each Workload is admitted now, by its namespace and name: on a worker, or on `home` where it is alone."""
     found: dict[tuple[str, str], Placement] = {}
-    for cluster in sorted(workloads, key=lambda name: name != home):
-        only = len(workloads) == 1
+    for cluster in [name for name in workloads if name != home] or [home]:
         for workload in workloads[cluster]:
-            admitted = condition(workload, "Admitted")
-            if admitted and admitted["status"] == "True" and (only or cluster != home):
+            if is_true(workload, "Admitted"):
                 metadata = workload["metadata"]
                 found[metadata["namespace"], metadata["name"]] = Placement(cluster, _flavors(workload))
     return found
