@@ -79,7 +79,7 @@ def check_options(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
         if key in UNSUPPORTED and reveal(value):
             failures.append((key, f"{key}: the stand-in of the kubernetes provider does not have it; leave it out"))
         elif key not in HONOURED | UNSUPPORTED:
-            failures.append((key, f"{key}: no property of a Helm release; check the spelling"))
+            failures.append((key, f"{key}: is not a property of a Helm release; check the spelling"))
     repository = reveal(inputs.get("repositoryOpts") or {})
     if isinstance(repository, dict):
         unsupported = [f"repositoryOpts.{key}" for key in UNSUPPORTED_REPOSITORY if repository.get(key)]
@@ -222,7 +222,7 @@ class HelmReleases:
         """Upgrades the release to the new inputs. Raises InitializationError when it did not become ready."""
         plain = reveal(inputs)
         flags = self._flags(plain, UPGRADE_FLAGS, requested_seconds)
-        # helm keeps ten revisions by itself; the real provider keeps all unless told otherwise.
+        # helm keeps ten revisions by default; the real provider keeps all unless told otherwise.
         arguments = ["upgrade", plain["name"], *flags, "--history-max", str(plain.get("maxHistory") or 0)]
         return self._changed(arguments, inputs, plain)
 

@@ -78,7 +78,7 @@ def check_settings(news: Mapping[str, Value]) -> list[tuple[str, str]]:
         if key in UNSUPPORTED and reveal(value):
             failures.append((key, f"{key}: the stand-in of the kubernetes provider does not have it; leave it out"))
         elif key not in HONOURED | WITHOUT_EFFECT | UNSUPPORTED:
-            failures.append((key, f"{key}: no setting of the kubernetes provider; check the spelling"))
+            failures.append((key, f"{key}: is not a setting of the kubernetes provider; check the spelling"))
     if reveal(news.get("enableServerSideApply", True)) in (False, "false"):
         failures.append(("enableServerSideApply", "enableServerSideApply: the stand-in only has server-side apply"))
     return failures

@@ -62,7 +62,7 @@ def alive(number: int) -> bool:
 
 
 def kill(supervisor: int) -> None:
-    """What it has started is killed with it, a moment later, and lets go of its ports then."""
+    """What it has started is killed with it, a moment later, and releases its ports then."""
     process = psutil.Process(supervisor)
     started = process.children(recursive=True)
     process.kill()
@@ -250,7 +250,7 @@ def test_a_full_disk_is_noticed_before_anything_is_started(session: Session, mon
 def test_one_command_at_a_time(session: Session) -> None:
     with session.exclusive():
         for attempt in (lambda: take_down("dev"), lambda: session.exclusive().__enter__()):
-            with pytest.raises(RehearsalError, match=r"^another command is at work on the rehearsal of dev; wait for"):
+            with pytest.raises(RehearsalError, match=r"^another command is using the rehearsal of dev; wait for"):
                 attempt()
     with session.exclusive():
         pass

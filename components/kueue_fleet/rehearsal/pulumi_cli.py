@@ -166,17 +166,17 @@ class PulumiProject:
         return self._start("destroy", "--skip-preview")
 
     def recover(self) -> None:
-        """Take away the lock that a killed run has left; a run that is still ending is waited for.
+        """Remove the lock that a killed run has left, after waiting for a run that is still ending.
 
         Raises:
-            PulumiError: another Pulumi is at work on the state.
+            PulumiError: another Pulumi is using the state.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
         while holders := _lock_holders(self.paths):
             if time.monotonic() > deadline:
                 pid = holders[0].pid
                 raise PulumiError(
-                    f"another Pulumi (process {pid}) is at work on the state of this rehearsal; "
+                    f"another Pulumi (process {pid}) is using the state of this rehearsal; "
                     f"wait for it to end, or end it with `kill {pid}`"
                 )
             time.sleep(_EVENT_POLL_SECONDS)

@@ -1,6 +1,6 @@
 """The settings of a running rehearsal, from config `kueue-fleet:rehearsal` of a stack.
 
-The section itself, with its fields, defaults and rules, is `spec.rehearsal_section`.
+The section itself, with its fields, defaults and rules, is `fleet_file.model.rehearsal_section`.
 """
 
 from __future__ import annotations

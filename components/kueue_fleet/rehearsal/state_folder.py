@@ -59,9 +59,7 @@ def _locked(paths: RehearsalPaths, stack: str) -> IO[str]:
                 return lock
         except BlockingIOError:
             lock.close()
-            raise RehearsalError(
-                f"another command is at work on the rehearsal of {stack}; wait for it to end"
-            ) from None
+            raise RehearsalError(f"another command is using the rehearsal of {stack}; wait for it to end") from None
         except FileNotFoundError:
             pass
         lock.close()
@@ -73,7 +71,7 @@ def is_kept(paths: RehearsalPaths) -> bool:
 
 
 def mark_kept(paths: RehearsalPaths) -> None:
-    """From now on, commands go on with this rehearsal rather than replace it."""
+    """From now on, commands resume this rehearsal instead of replacing it."""
     _kept_mark(paths).touch()
 
 
@@ -82,7 +80,7 @@ def _kept_mark(paths: RehearsalPaths) -> Path:
 
 
 def supervisor(paths: RehearsalPaths) -> psutil.Process | None:
-    """The living supervisor of the rehearsal, also one that answers no more; None where there is none."""
+    """The running supervisor of the rehearsal, even if it no longer answers; None if there is none."""
     try:
         with paths.lock.open() as lock:
             try:

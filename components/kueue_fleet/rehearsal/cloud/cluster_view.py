@@ -163,7 +163,7 @@ class ClusterView:
             if await self._has_pods(name):
                 continue
             await self.remove_node(name)
-            log.info("node %s: not needed any more, removed", name)
+            log.info("node %s: no longer needed, removed", name)
 
     async def _has_pods(self, node: str) -> bool:
         """Whether the API server knows of pods that run there, or are about to; a watch may be late to tell."""

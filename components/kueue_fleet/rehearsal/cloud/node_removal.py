@@ -12,7 +12,7 @@ from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """The taint of a node that is about to be deleted; its value is the time in seconds since the epoch."""
 RETIREMENT_SECONDS = 1.0
-"""How long nodes of a removed pool go on, so that their pods can end."""
+"""How long the nodes of a removed pool stay, so that their pods can end."""
 
 
 def plan_removals(

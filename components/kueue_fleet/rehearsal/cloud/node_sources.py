@@ -280,7 +280,7 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
             return f"nodeSelector {key}={value}: no node has this label, and the provisioner does not set it"
         if not tolerates(needs.tolerations, {"key": key, "value": value, "effect": "NoSchedule"}):
             return (
-                f"nodeSelector {key}={value}: GKE makes nodes with a label of one's own only for pods that also "
+                f"nodeSelector {key}={value}: GKE creates nodes with a custom label only for pods that also "
                 "tolerate the taint of the same key and value (workload separation)"
             )
     return None

@@ -124,7 +124,7 @@ class NodeProvisioner:
         for name, since in list(self._draining.items()):
             if name not in busy:
                 await self._view.remove_node(name)
-                log.info("%s: node %s: its pool does not want it any more", self._store.place.cluster, name)
+                log.info("%s: node %s: its pool no longer wants it", self._store.place.cluster, name)
             elif now - since >= _DRAIN_SECONDS:
                 await self._view.take_away([name], CAPACITY_RECLAIMED)
 

@@ -185,7 +185,7 @@ class ControlPlanes:
         try:
             return self.clusters[name]
         except KeyError:
-            raise UnknownClusterError(f"cluster {name}: there is none of that name in this rehearsal") from None
+            raise UnknownClusterError(f"cluster {name}: does not exist in this rehearsal") from None
 
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
@@ -232,7 +232,7 @@ class ControlPlanes:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             # Its keys would turn up in the next cluster of that name: the record stays, until the rehearsal goes.
             raise RehearsalError(
-                f"cluster {cluster.name}: it is stopped, but etcd does not let go of its objects ({error}); "
+                f"cluster {cluster.name}: it is stopped, but its objects cannot be deleted from etcd ({error}); "
                 "take the rehearsal down with --down"
             ) from error
         self._remember(cluster.name, None)
@@ -299,8 +299,8 @@ class ControlPlanes:
 
 def _difference(name: str, have: ClusterParameters, want: ClusterParameters) -> str:
     mine, theirs = asdict(have), asdict(want)
-    parts = [f"{key} is {mine[key]!r}, asked for is {theirs[key]!r}" for key in mine if mine[key] != theirs[key]]
+    parts = [f"{key} is {mine[key]!r}, requested is {theirs[key]!r}" for key in mine if mine[key] != theirs[key]]
     return (
-        f"cluster {name}: there is one already, and it differs ({'; '.join(parts)}); "
+        f"cluster {name}: exists already with other parameters ({'; '.join(parts)}); "
         "delete it first, or give the other cluster another name"
     )

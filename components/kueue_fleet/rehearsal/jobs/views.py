@@ -1,6 +1,6 @@
 """What became of each submitted job, read from Kueue's own objects.
 
-No I/O: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue removed it.
+No I/O: `follow_jobs` in `submission` does the listing, and keeps what a worker's copy said before Kueue removed it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from kueue_fleet.status import condition, dominant_reasons, is_true
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
-# A Workload with one of these reasons waits until somebody changes a quota or the job; more time does not help it
+# A Workload with one of these reasons waits until a user changes a quota or the job; more time does not help it
 # (apis/kueue/v1beta2/workload_types.go).
 HOPELESS_REASONS = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Deactivated"})
 """Reasons that no waiting changes."""
 _WAITING_FOR_OTHERS = frozenset({"WaitingForQuota", "Suspended"})
-"""Reasons that change when other jobs give quota back, or somebody starts a queue again."""
+"""Reasons that change when other jobs release quota, or a user resumes a queue."""
 
 Beyond = Callable[[str, Manifest], str | None]
 """Of a cluster and a Workload that holds quota there: why the simulated cloud never has what it asks for."""
@@ -69,7 +69,7 @@ class JobView:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more will happen to the job by itself."""
+        """Whether the job will not change any more unless a user acts."""
         serves = self.state is JobState.ADMITTED and self.kind in SERVICES
         return serves or self.hopeless or self.state in (JobState.FINISHED, JobState.FAILED)
 
@@ -105,7 +105,7 @@ def view_jobs(
 def only_wait_for_each_other(
     workloads: Mapping[str, Sequence[Manifest]], home: str, beyond: Beyond = lambda cluster, workload: None
 ) -> bool:
-    """Whether no Workload of `home` can change by itself: none runs, and those with quota will never run."""
+    """Whether no Workload of `home` can change on its own: none runs, and those with quota will never run."""
     for workload in workloads[home]:
         if is_true(workload, "Finished"):
             continue
@@ -119,7 +119,7 @@ def in_vain(view: JobView) -> JobView:
     """The view of a job that waits for others which `only_wait_for_each_other`."""
     if view.settled:
         return view
-    why = "nothing that runs will give quota back"
+    why = "no running workload will release quota"
     return replace(view, hopeless=True, reasons=tuple(f"{reason}; {why}" for reason in view.reasons))
 
 

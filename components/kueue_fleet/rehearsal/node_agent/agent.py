@@ -67,7 +67,7 @@ class NodeAgent:
         self._host_ip = ""
 
     async def prepare(self) -> None:
-        """Sees to it that pods for this node are known as such; before that, none of them may be created."""
+        """Has the API server send the pods for this node here; none of them may be created before that."""
         await self._until_done(self._install_policy)
 
     async def run(self) -> None:
@@ -207,7 +207,7 @@ class NodeAgent:
                     "type": kind,
                     "status": word,
                     "reason": reason,
-                    "message": "processes of this machine stand for the containers",
+                    "message": "processes on this machine stand in for the containers",
                     "lastHeartbeatTime": now,
                 }
                 for kind, word, reason in _CONDITIONS

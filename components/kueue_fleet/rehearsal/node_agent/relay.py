@@ -41,7 +41,7 @@ class Relays:
                 log.info("%s:%d leads to %s:%d", ip, port, *target)
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         await self.keep({})
 
 

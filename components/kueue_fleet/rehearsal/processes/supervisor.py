@@ -260,7 +260,7 @@ async def _kill(request: web.Request, children: Children) -> web.Response:
         pid = children.signal(name, number)
     except LookupError:
         running = ", ".join(child.spec.name for child in children.alive()) or "none"
-        raise UnknownClusterError(f"process {name}: it does not run; those that do: {running}") from None
+        raise UnknownClusterError(f"process {name}: is not running; these are: {running}") from None
     return web.json_response({"pid": pid})
 
 

@@ -238,7 +238,7 @@ class GcpProvider(StandInProvider):
             ),
         )
         check_version(inputs, str(control_plane["version"]))
-        self._ask(urn, f"Telling {name} where its nodes are", lambda client: client.put_inputs(name, inputs))
+        self._ask(urn, f"Configuring the nodes of {name}", lambda client: client.put_inputs(name, inputs))
         return control_plane
 
     def _ask(self, urn: str, what: str, ask: Callable[[SupervisorClient], T]) -> T:
@@ -286,7 +286,7 @@ class GcpProvider(StandInProvider):
                 return self._found(request)
             if not state:
                 raise PluginError(
-                    f"{request.type}: the stand-in of the Google Cloud provider imports nothing; let Pulumi create it"
+                    f"{request.type}: the stand-in of the Google Cloud provider cannot import it; let Pulumi create it"
                 )
             if request.type in (CLUSTER, NODE_POOL):
                 plain = reveal(inputs)
@@ -341,13 +341,15 @@ class GcpProvider(StandInProvider):
             return
         name = state["name"]
         if token in RESERVATIONS:
-            self._ask(urn, f"Giving up {name}", lambda client: client.delete_reservation(state["zone"], name))
+            self._ask(
+                urn, f"Deleting reservation {name}", lambda client: client.delete_reservation(state["zone"], name)
+            )
             return
         if token == CLUSTER:
-            self._ask(urn, f"Waiting for the end of {name}", lambda client: _delete(client, name, None))
+            self._ask(urn, f"Waiting for the deletion of {name}", lambda client: _delete(client, name, None))
         else:
             cluster = str(state["cluster"]).rpartition("/")[2]
-            self._ask(urn, f"Waiting for the end of {name}", lambda client: _delete(client, cluster, name))
+            self._ask(urn, f"Waiting for the deletion of {name}", lambda client: _delete(client, cluster, name))
 
 
 def _cluster_or_none(client: SupervisorClient, name: str) -> dict[str, Any] | None:

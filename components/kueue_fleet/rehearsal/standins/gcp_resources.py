@@ -1,6 +1,6 @@
 """Which Google Cloud resources the stand-in knows: their ids, and the outputs that Google makes of the inputs.
 
-Nothing here talks to anybody; clusters and node pools are made by `gcp_provider` through the rehearsal's supervisor.
+Nothing here sends a request; clusters and node pools are made by `gcp_provider` through the rehearsal's supervisor.
 What is refused, what replaces and what is answered otherwise is in `gcp_checks`, `gcp_plan` and `gcp_answers`.
 """
 
