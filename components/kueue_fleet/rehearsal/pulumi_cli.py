@@ -12,7 +12,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -271,17 +270,13 @@ class PulumiRun:
             _end_tree(self._process)
 
     def _raw_events(self) -> Iterator[dict[str, Any]]:
-        finished = threading.Event()
-
-        def wait() -> None:
-            self._process.wait()
-            finished.set()
-
-        threading.Thread(target=wait, daemon=True).start()
         rest = b""
         offset = 0
-        while True:
-            over = finished.wait(_EVENT_POLL_SECONDS)
+        over = False
+        while not over:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_EVENT_POLL_SECONDS)
+                over = True
             if self._events.is_file():
                 with self._events.open("rb") as stream:
                     stream.seek(offset)
@@ -291,9 +286,7 @@ class PulumiRun:
                 for line in lines:
                     if line.strip():
                         yield json.loads(line)
-            if over:
-                return
-            if self._watch is not None:
+            if self._watch is not None and not over:
                 self._watch(self._under_way.values())
 
     def _follow(self, raw: Mapping[str, Any]) -> None:

@@ -14,7 +14,6 @@ from kueue_fleet.fleet_file.model.rehearsal_section import (
     REHEARSAL_KEY,
     DwsSection,
     NodesSection,
-    RehearsalSection,
     read_rehearsal_section,
 )
 from kueue_fleet.kueue_api.problem import errors_of
@@ -41,13 +40,9 @@ def parse_settings(data: Any, source: str) -> SimulationSettings:
     Raises RehearsalError with every problem.
     """
     section, problems = read_rehearsal_section({} if data is None else data)
-    if section is None or errors_of(problems):
-        lines = (f"{source}: {problem.at(f'config.{REHEARSAL_KEY}')}" for problem in errors_of(problems))
-        raise RehearsalError("\n".join(lines))
-    return _settings(section)
-
-
-def _settings(section: RehearsalSection) -> SimulationSettings:
+    errors = errors_of(problems)
+    if section is None or errors:
+        raise RehearsalError("\n".join(f"{source}: {problem.at(f'config.{REHEARSAL_KEY}')}" for problem in errors))
     dws: dict[str, Any] = {name: getattr(section.dws, name) for name in DwsSection.model_fields}
     dws["stock"] = {place: (each.low, each.high) for place, each in section.dws.stock.items()}
     return SimulationSettings(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.cloud.node_removal import TO_BE_DELETED, plan_retirement
 from kueue_fleet.rehearsal.cloud.node_templates import SIMULATED, NodeTemplate
-from kueue_fleet.rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS, is_daemon
+from kueue_fleet.rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS, is_daemon, used_node
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 
@@ -30,7 +30,6 @@ _POD_SPEC = (
     "topologySpreadConstraints",
 )
 _NODE_METADATA = ("name", "uid", "resourceVersion", "creationTimestamp", "labels", "annotations", "deletionTimestamp")
-_ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +172,7 @@ class ClusterView:
 
     def active_pods(self, nodes: Collection[str]) -> list[Json]:
         """The pods that run on these nodes, or are about to; without those of DaemonSets, which go with the node."""
-        return [
-            pod
-            for pod in self.pods.values()
-            if pod["spec"].get("nodeName") in nodes and pod["status"]["phase"] not in _ENDED and not is_daemon(pod)
-        ]
+        return [pod for pod in self.pods.values() if used_node(pod) in nodes]
 
     async def take_away(self, names: Collection[str], end: NodeEnd) -> None:
         """Deletes nodes under the pods that run there."""

@@ -38,7 +38,7 @@ from kueue_fleet.rehearsal.cloud.gke_crds import SINGLE_POD_SET, SINGLE_POD_SET_
 from kueue_fleet.rehearsal.cloud.node_planning import NodePlan
 from kueue_fleet.rehearsal.cloud.node_pool_store import NodePoolStore
 from kueue_fleet.rehearsal.cloud.node_templates import RESIZE_REQUEST, NodeTemplate
-from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon
+from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon, used_node
 from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
@@ -216,8 +216,8 @@ class QueuedProvisioning:
             node = pod["spec"].get("nodeName")
             if node is not None and not is_daemon(pod):
                 used.add(node)
-                if pod["status"]["phase"] not in ("Succeeded", "Failed"):
-                    active[node] = active.get(node, 0) + 1
+            if (node := used_node(pod)) is not None:
+                active[node] = active.get(node, 0) + 1
         names = {node["metadata"]["name"]: key for key, nodes in seen.nodes.items() for node in nodes}
         self._empty_since = {name: self._empty_since.get(name, seen.now) for name in names if name not in active}
         uses = [

@@ -112,7 +112,7 @@ def environment(
     for entry in container.get("envFrom", ()):
         for kind, reference in (("configmaps", entry.get("configMapRef")), ("secrets", entry.get("secretRef"))):
             if reference is not None:
-                data = _source_data(sources, Source(kind, reference["name"]), bool(reference.get("optional")))
+                data = source_content(sources, Source(kind, reference["name"]), bool(reference.get("optional")))
                 variables |= {entry.get("prefix", "") + key: value.decode() for key, value in data.items()}
     for variable in container.get("env", ()):
         if "valueFrom" in variable:
@@ -124,15 +124,17 @@ def environment(
     return variables
 
 
-def _source_data(
-    sources: Mapping[Source, Mapping[str, bytes] | None], source: Source, optional: bool
+def source_content(
+    sources: Mapping[Source, Mapping[str, bytes] | None],
+    source: Source,
+    optional: bool,
+    reason: str = "CreateContainerConfigError",
 ) -> Mapping[str, bytes]:
+    """What is in a source; nothing where it may be missing, and is. Raises PodError with `reason`."""
     data = sources.get(source)
-    if data is None:
-        if optional:
-            return {}
-        raise PodError(f'{source.kind[:-1]} "{source.name}" not found')
-    return data
+    if data is None and not optional:
+        raise PodError(f'{source.kind[:-1]} "{source.name}" not found', reason)
+    return data or {}
 
 
 def _value_from(
@@ -151,7 +153,7 @@ def _value_from(
         if key in value_from:
             reference = value_from[key]
             optional = bool(reference.get("optional"))
-            data = _source_data(sources, Source(kind, reference["name"]), optional)
+            data = source_content(sources, Source(kind, reference["name"]), optional)
             if reference["key"] in data:
                 return data[reference["key"]].decode()
             if optional:

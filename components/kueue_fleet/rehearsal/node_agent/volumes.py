@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from kueue_fleet.kube.answers import JsonView
-from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source, field_value, resource_value
+from kueue_fleet.rehearsal.node_agent.pods import (
+    HostFacts,
+    PodError,
+    Source,
+    field_value,
+    resource_value,
+    source_content,
+)
 from kueue_fleet.rehearsal.private_files import make_private, write_private
 
 _PUBLIC_MODE = 0o644
@@ -94,12 +101,8 @@ def volume_files(
 def _from_source(
     kind: str, name: str, reference: JsonView, sources: Mapping[Source, Mapping[str, bytes] | None]
 ) -> dict[str, VolumeFile]:
-    data = sources.get(Source(kind, name))
     optional = bool(reference.get("optional"))
-    if data is None:
-        if optional:
-            return {}
-        raise PodError(f'{kind[:-1]} "{name}" not found', "ContainerCreating")
+    data = source_content(sources, Source(kind, name), optional, "ContainerCreating")
     mode = _SECRET_MODE if kind == "secrets" else _PUBLIC_MODE
     items = reference.get("items")
     if not items:
