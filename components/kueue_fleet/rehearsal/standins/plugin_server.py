@@ -9,13 +9,14 @@ leaves nothing behind.
 from __future__ import annotations
 
 # ruff: noqa: N802  (the names are the protocol's)
+import functools
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import grpc  # type: ignore[import-untyped]
 from google.protobuf import any_pb2, empty_pb2, struct_pb2  # type: ignore[import-untyped]
@@ -44,6 +45,10 @@ CHANNEL_OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),
 )
 """Options of gRPC that Pulumi's messages need."""
+
+P = TypeVar("P")
+Q = TypeVar("Q")
+A = TypeVar("A")
 
 
 def standin_version(version: str) -> str:
@@ -175,6 +180,19 @@ def serve_provider(provider_class: type[StandInProvider], version: str, argument
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
 
     return serve(add, provider.cancel)
+
+
+def refusing(method: Callable[[P, Q, grpc.ServicerContext], A]) -> Callable[[P, Q, grpc.ServicerContext], A]:
+    """A method of a plugin whose PluginErrors end the request: the user reads their text."""
+
+    @functools.wraps(method)
+    def answer(plugin: P, request: Q, context: grpc.ServicerContext) -> A:
+        try:
+            return method(plugin, request, context)
+        except PluginError as error:
+            fail(context, error)
+
+    return answer
 
 
 def fail(context: grpc.ServicerContext, error: PluginError) -> NoReturn:
