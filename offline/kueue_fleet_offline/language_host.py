@@ -226,12 +226,7 @@ def _relayed(child: subprocess.Popen[bytes]) -> Iterator[language_pb2.RunPluginR
 
     def relay(stream: IO[bytes], name: str) -> None:
         while chunk := os.read(stream.fileno(), READ_BYTES):
-            is_output = name == "stdout"
-            messages.put(
-                language_pb2.RunPluginResponse(stdout=chunk)
-                if is_output
-                else language_pb2.RunPluginResponse(stderr=chunk)
-            )
+            messages.put(language_pb2.RunPluginResponse(**{name: chunk}))
         messages.put(None)
 
     assert child.stdout is not None
@@ -239,12 +234,8 @@ def _relayed(child: subprocess.Popen[bytes]) -> Iterator[language_pb2.RunPluginR
     streams = ((child.stdout, "stdout"), (child.stderr, "stderr"))
     for stream, name in streams:
         threading.Thread(target=relay, args=(stream, name), daemon=True).start()
-    open_streams = len(streams)
-    while open_streams:
-        message = messages.get()
-        if message is None:
-            open_streams -= 1
-        else:
+    for _ in streams:
+        while (message := messages.get()) is not None:
             yield message
     yield language_pb2.RunPluginResponse(exitcode=child.wait())
 
