@@ -34,7 +34,7 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import (
     plan_request,
     updated_status,
 )
-from kueue_fleet.rehearsal.cloud.gke_crds import SINGLE_POD_SET, SINGLE_POD_SET_BINDING, install_definition
+from kueue_fleet.rehearsal.cloud.gke_crds import SINGLE_POD_SET, install_definition
 from kueue_fleet.rehearsal.cloud.node_planning import NodePlan
 from kueue_fleet.rehearsal.cloud.node_pool_store import NodePoolStore
 from kueue_fleet.rehearsal.cloud.node_templates import RESIZE_REQUEST, NodeTemplate
@@ -58,9 +58,8 @@ async def install_crd(api: KubeApi, access: ClusterAccess) -> None:
     Requests of several pod sets are refused from then on.
     """
     await install_definition(api, yaml.safe_load(access.engines.asset("provisioning-request-crd").read_text()))
-    for policy in (SINGLE_POD_SET, SINGLE_POD_SET_BINDING):
-        resource = "validatingadmissionpolicies" if policy is SINGLE_POD_SET else "validatingadmissionpolicybindings"
-        await api.apply(f"/apis/{policy['apiVersion']}/{resource}/{policy['metadata']['name']}", policy)
+    for path, body in SINGLE_POD_SET:
+        await api.apply(path, body)
 
 
 @dataclass(slots=True)

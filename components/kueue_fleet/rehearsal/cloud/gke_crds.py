@@ -11,6 +11,7 @@ import asyncio
 
 from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.kube.answers import Json
+from kueue_fleet.rehearsal.cloud.pod_policies import admission_policy
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 
 _GROUP = "monitoring.googleapis.com"
@@ -98,17 +99,9 @@ DEFINITIONS = (
     _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),
 )
 """CustomResourceDefinitions that a GKE cluster has from the beginning."""
-
-
-_POLICY = "queued-provisioning-single-pod-set"
-
-
-def _admission(kind: str, spec: Json) -> Json:
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": _POLICY}, "spec": spec}
-
-
-SINGLE_POD_SET = _admission(
-    "ValidatingAdmissionPolicy",
+SINGLE_POD_SET = admission_policy(
+    "Validating",
+    "queued-provisioning-single-pod-set",
     {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -131,12 +124,9 @@ SINGLE_POD_SET = _admission(
             }
         ],
     },
+    {"validationActions": ["Deny"]},
 )
-"""What GKE's Warden refuses of ProvisioningRequests, in its words."""
-SINGLE_POD_SET_BINDING = _admission(
-    "ValidatingAdmissionPolicyBinding", {"policyName": _POLICY, "validationActions": ["Deny"]}
-)
-"""Puts `SINGLE_POD_SET` into force."""
+"""What GKE's Warden refuses of ProvisioningRequests, in its words: (API path, object)."""
 
 
 async def install_definition(api: KubeApi, definition: Json) -> None:

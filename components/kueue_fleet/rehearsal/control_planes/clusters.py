@@ -105,7 +105,8 @@ class ControlPlanes:
         self._paths = paths
         self._engines = engines
         self._services = services
-        self._children = Children("rehearsal", self._child_died)
+        self.children = Children("rehearsal", self._child_died)
+        """The processes that belong to no cluster: etcd."""
         self._locks: dict[str, asyncio.Lock] = {}
         self._etcd_lock = asyncio.Lock()
         self._resuming: dict[str, asyncio.Task[None]] = {}
@@ -113,11 +114,6 @@ class ControlPlanes:
         self.clusters: dict[str, Cluster] = {}
         self.message = ""
         """What is wrong with the rehearsal itself; empty when nothing is."""
-
-    @property
-    def children(self) -> Children:
-        """The processes that belong to no cluster: etcd."""
-        return self._children
 
     async def open(self) -> None:
         """Starts etcd, and in the background the clusters that the record names.
@@ -148,7 +144,7 @@ class ControlPlanes:
             task.cancel()
         await asyncio.gather(*self._resuming.values(), return_exceptions=True)
         await asyncio.gather(*(cluster.stop() for cluster in self.clusters.values()))
-        await self._children.stop()
+        await self.children.stop()
         await self._token_reviews.stop()
 
     async def put_cluster(self, name: str, parameters: ClusterParameters) -> Cluster:
@@ -276,12 +272,12 @@ class ControlPlanes:
     async def _ensure_etcd(self) -> bool:
         """Whether etcd had to be started."""
         async with self._etcd_lock:
-            if self._children.running("etcd") is not None:
+            if self.children.running("etcd") is not None:
                 return False
             plan = self._etcd_plan()
             for port in (plan.client_port, plan.peer_port):
                 self._ports.claim(port, "etcd")
-            child = self._children.spawn(etcd_process(plan))
+            child = self.children.spawn(etcd_process(plan))
             try:
                 ready = await EtcdClient(plan).wait_ready(child)
             except TimeoutError:
