@@ -57,18 +57,18 @@ class KubernetesProvider(StandInProvider):
 
     @refusing
     def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: no function of the provider is part of the stand-in."""
+        """Raises PluginError: no function of the provider is part of the stand-in."""
         raise PluginError(f"{request.tok}: the stand-in of the kubernetes provider has no functions")
 
     @refusing
     def Construct(self, request: provider_pb2.ConstructRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: components are the real provider's alone."""
+        """Raises PluginError: components are the real provider's alone."""
         why = "the stand-in of the kubernetes provider constructs no components; use helm.v3.Release or CustomResource"
         raise PluginError(f"{request.type}: {why}")
 
     @refusing
     def Call(self, request: provider_pb2.CallRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: no method of the provider is part of the stand-in."""
+        """Raises PluginError: no method of the provider is part of the stand-in."""
         raise PluginError(f"{request.tok}: the stand-in of the kubernetes provider has no methods")
 
     # -- configuration ------------------------------------------------------------------------------------------

@@ -119,7 +119,7 @@ class GcpProvider(StandInProvider):
 
     @refusing
     def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
-        """Its own settings; refused is every other function: it reads the real Google Cloud, and nothing is here."""
+        """Its own settings. Raises PluginError for every other function: those read the real Google Cloud."""
         if request.tok != CLIENT_CONFIG:
             raise PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no such function")
         places = {key: self._where.get(key, "") for key in ("project", "region", "zone")}
@@ -127,12 +127,12 @@ class GcpProvider(StandInProvider):
 
     @refusing
     def Call(self, request: provider_pb2.CallRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: no method of the provider is part of the stand-in."""
+        """Raises PluginError: no method of the provider is part of the stand-in."""
         raise PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no methods")
 
     @refusing
     def Construct(self, request: provider_pb2.ConstructRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: the real provider has no components either."""
+        """Raises PluginError: the real provider has no components either."""
         raise PluginError(f"{request.type}: the stand-in of the Google Cloud provider has no components")
 
     # -- configuration ------------------------------------------------------------------------------------------
@@ -197,7 +197,10 @@ class GcpProvider(StandInProvider):
 
     @refusing
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
-        """Makes the resource; a cluster is there when its control plane answers."""
+        """Makes the resource; a cluster is there when its control plane answers.
+
+        Raises PluginError when an input is missing, refused, or cannot be carried out.
+        """
         try:
             kind = find_kind(request.type)
             inputs = parse_struct(request.properties)
@@ -275,7 +278,10 @@ class GcpProvider(StandInProvider):
 
     @refusing
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
-        """A cluster as the supervisor has it; of the rest, what Pulumi's state says. Empty when it is gone."""
+        """A cluster as the supervisor has it; of the rest, what Pulumi's state says. Empty when it is gone.
+
+        Raises PluginError for an import of anything but clusters and node pools.
+        """
         find_kind(request.type)
         state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
         if not state and request.type in _IDS:
