@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE
+from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 CANCEL_POLL_SECONDS: Final = 0.2
@@ -125,7 +126,5 @@ class HelmCommand:
 
 def _private_file(folder: str, name: str, content: Any) -> str:
     path = Path(folder, name)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump(content, file)
+    write_private(path, json.dumps(content).encode())
     return str(path)

@@ -23,6 +23,7 @@ from kueue_fleet.rehearsal.standins.property_diff import Differ, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import Asset, Secret, Value, has_unknown, reveal, with_secrets_of
 from kueue_fleet_offline.helm_command import HelmCommand, HelmError
 from kueue_fleet_offline.kube_objects import parse_object_id
+from kueue_fleet_offline.kube_settings import check_names
 
 DEFAULT_TIMEOUT_SECONDS: Final = 300
 """Longest that a release takes to be ready, where it does not say itself."""
@@ -74,12 +75,7 @@ TEMPLATE_CACHE: Final = "helm-templates"
 
 def check_options(inputs: Mapping[str, Value]) -> list[tuple[str, str]]:
     """Property and reason of every option that the stand-in cannot honour, or that a Release does not have."""
-    failures = []
-    for key, value in inputs.items():
-        if key in UNSUPPORTED and reveal(value):
-            failures.append((key, f"{key}: the stand-in of the kubernetes provider does not have it; leave it out"))
-        elif key not in HONOURED | UNSUPPORTED:
-            failures.append((key, f"{key}: no property of a Helm release; check the spelling"))
+    failures = check_names(inputs, HONOURED, UNSUPPORTED, "a property of a Helm release")
     repository = reveal(inputs.get("repositoryOpts") or {})
     if isinstance(repository, dict):
         unsupported = [f"repositoryOpts.{key}" for key in UNSUPPORTED_REPOSITORY if repository.get(key)]
@@ -222,7 +218,7 @@ class HelmReleases:
         """Upgrades the release to the new inputs. Raises InitializationError when it did not become ready."""
         plain = reveal(inputs)
         flags = self._flags(plain, UPGRADE_FLAGS, requested_seconds)
-        # helm keeps ten revisions by itself; the real provider keeps all unless told otherwise.
+        # helm keeps ten revisions by default; the real provider keeps all unless told otherwise.
         arguments = ["upgrade", plain["name"], *flags, "--history-max", str(plain.get("maxHistory") or 0)]
         return self._changed(arguments, inputs, plain)
 

@@ -79,13 +79,9 @@ def timeout_seconds(requested: float, inputs: Mapping[str, Any], default: float)
     return float(given) if given.isdigit() else default
 
 
-def _conditions(manifest: Manifest) -> list[Manifest]:
-    found = (manifest.get("status") or {}).get("conditions") or []
-    return [condition for condition in found if isinstance(condition, dict)]
-
-
 def _condition(manifest: Manifest, kind: str) -> Manifest:
-    return next((item for item in _conditions(manifest) if item.get("type", "").lower() == kind.lower()), {})
+    found = (manifest.get("status") or {}).get("conditions") or []
+    return next((item for item in found if isinstance(item, dict) and item.get("type", "").lower() == kind.lower()), {})
 
 
 def condition_rule(expression: str) -> Rule:

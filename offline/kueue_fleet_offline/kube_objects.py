@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import json
 import re
+import secrets
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.autonaming import random_text
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Path, Pattern, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value
@@ -35,8 +35,6 @@ REPLACE_UNREADY: Final = "pulumi.com/replaceUnready"
 """Annotation: make a failed Job again."""
 FIELD_MANAGER_PREFIX: Final = "pulumi-kubernetes"
 """How the names of field managers begin."""
-HEX_ALPHABET: Final = "0123456789abcdef"
-"""Characters of the end of a field manager's name."""
 READ_ONLY_METADATA: Final = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -161,13 +159,13 @@ def without_read_only_metadata(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": kept}
 
 
-def field_manager_for(inputs: Mapping[str, Any], state: Mapping[str, Any], random_seed: bytes = b"") -> str:
+def field_manager_for(inputs: Mapping[str, Any], state: Mapping[str, Any]) -> str:
     """The server-side apply manager: the annotation's, else the stored one, else a new `pulumi-kubernetes-…`."""
     if named := annotation(inputs, PATCH_FIELD_MANAGER):
         return named
     if stored := state.get("__fieldManager"):
         return str(stored)
-    return f"{FIELD_MANAGER_PREFIX}-{random_text(random_seed, HEX_ALPHABET)}"
+    return f"{FIELD_MANAGER_PREFIX}-{secrets.token_hex(4)}"
 
 
 def with_name(inputs: dict[str, Any], name: str, *, autonamed: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ behaviour the stand-in does not have are refused by name.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,14 +73,20 @@ def is_true(value: Value) -> bool:
 
 def check_settings(news: Mapping[str, Value]) -> list[tuple[str, str]]:
     """Property and reason of every setting that cannot be honoured."""
-    failures = []
-    for key, value in news.items():
-        if key in UNSUPPORTED and reveal(value):
-            failures.append((key, f"{key}: the stand-in of the kubernetes provider does not have it; leave it out"))
-        elif key not in HONOURED | WITHOUT_EFFECT | UNSUPPORTED:
-            failures.append((key, f"{key}: no setting of the kubernetes provider; check the spelling"))
+    failures = check_names(news, HONOURED | WITHOUT_EFFECT, UNSUPPORTED, "a setting of the kubernetes provider")
     if reveal(news.get("enableServerSideApply", True)) in (False, "false"):
         failures.append(("enableServerSideApply", "enableServerSideApply: the stand-in only has server-side apply"))
+    return failures
+
+
+def check_names(given: Mapping[str, Value], known: Set[str], unsupported: Set[str], what: str) -> list[tuple[str, str]]:
+    """Name and reason of everything given that is unsupported and set, or neither known nor unsupported."""
+    failures = []
+    for key, value in given.items():
+        if key in unsupported and reveal(value):
+            failures.append((key, f"{key}: the stand-in of the kubernetes provider does not have it; leave it out"))
+        elif key not in known | unsupported:
+            failures.append((key, f"{key}: is not {what}; check the spelling"))
     return failures
 
 

@@ -188,7 +188,7 @@ class ClusterAccess:
             raise KubeconfigError(f"kubeconfig: {command} gave no token; the stand-in takes no other exec credential")
         expiry = float("inf")
         if stamp := status.get("expirationTimestamp"):
-            expiry = datetime.fromisoformat(stamp.replace("Z", "+00:00")).timestamp()
+            expiry = datetime.fromisoformat(stamp).timestamp()
         return status["token"], expiry
 
 
@@ -196,7 +196,7 @@ def cluster_access(config: Mapping[str, Any], context: str | None, cluster: str 
     """The access that `config` describes, with the provider's overrides.
 
     Raises KubeconfigError for a missing entry, for a field the stand-in does not honour, and for a server that is not
-    on loopback: a rehearsal must not act on anybody's real cluster.
+    on loopback: a rehearsal must never act on a real cluster.
     """
     name = context or config.get("current-context") or ""
     if not name:

@@ -21,11 +21,11 @@ from kueue_fleet.rehearsal.standins.plugin_server import (
     EngineLog,
     StandInProvider,
     check_response,
-    fail,
+    diff_response,
+    refusing,
     serve_provider,
 )
-from kueue_fleet.rehearsal.standins.property_diff import render_path
-from kueue_fleet.rehearsal.standins.property_values import UnsupportedValueError, Value, parse_struct, render_struct
+from kueue_fleet.rehearsal.standins.property_values import Value, parse_struct, render_struct
 from kueue_fleet_offline.helm_release import HelmReleases
 from kueue_fleet_offline.kube_api import KubeApi
 from kueue_fleet_offline.kube_objects import is_patch_urn
@@ -55,18 +55,21 @@ class KubernetesProvider(StandInProvider):
 
     # -- the plugin ---------------------------------------------------------------------------------------------
 
+    @refusing
     def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: no function of the provider is part of the stand-in."""
-        fail(context, PluginError(f"{request.tok}: the stand-in of the kubernetes provider has no functions"))
+        """Raises PluginError: no function of the provider is part of the stand-in."""
+        raise PluginError(f"{request.tok}: the stand-in of the kubernetes provider has no functions")
 
+    @refusing
     def Construct(self, request: provider_pb2.ConstructRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: components are the real provider's alone."""
+        """Raises PluginError: components are the real provider's alone."""
         why = "the stand-in of the kubernetes provider constructs no components; use helm.v3.Release or CustomResource"
-        fail(context, PluginError(f"{request.type}: {why}"))
+        raise PluginError(f"{request.type}: {why}")
 
+    @refusing
     def Call(self, request: provider_pb2.CallRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: no method of the provider is part of the stand-in."""
-        fail(context, PluginError(f"{request.tok}: the stand-in of the kubernetes provider has no methods"))
+        """Raises PluginError: no method of the provider is part of the stand-in."""
+        raise PluginError(f"{request.tok}: the stand-in of the kubernetes provider has no methods")
 
     # -- configuration ------------------------------------------------------------------------------------------
 
@@ -76,12 +79,10 @@ class KubernetesProvider(StandInProvider):
         """Refuses settings that cannot be honoured."""
         return check_response(request.news, check_settings(parse_struct(request.news)))
 
+    @refusing
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Says whether a changed configuration means another cluster."""
-        try:
-            change = compare_settings(parse_struct(request.olds), parse_struct(request.news))
-        except PluginError as error:
-            fail(context, error)
+        change = compare_settings(parse_struct(request.olds), parse_struct(request.news))
         changes = provider_pb2.DiffResponse.DIFF_SOME if change.changed else provider_pb2.DiffResponse.DIFF_NONE
         return provider_pb2.DiffResponse(changes=changes, diffs=change.changed, replaces=change.replacing)
 
@@ -139,100 +140,76 @@ class KubernetesProvider(StandInProvider):
 
     # -- resources ----------------------------------------------------------------------------------------------
 
+    @refusing
     def Check(self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """The inputs with a name and a namespace; refuses what could only fail later."""
         if self._api is None and self._settings.skip_update_unreachable:
             self._log.warning(request.urn, "Cluster is unreachable but skipUpdateUnreachable is set, skipping...")
             return provider_pb2.CheckResponse(inputs=request.olds)
         failures: list[tuple[str, str]] = []
-        try:
-            news, olds = parse_struct(request.news), parse_struct(request.olds)
-            naming = _naming(request)
-            if request.type == RELEASE_TYPE:
-                checked, failures = self._helm().check(news, olds, naming.resource_name, naming.random_seed)
-            else:
-                checked = self._resources().check(request.type, naming, news, olds)
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        news, olds = parse_struct(request.news), parse_struct(request.olds)
+        naming = _naming(request)
+        if request.type == RELEASE_TYPE:
+            checked, failures = self._helm().check(news, olds, naming.resource_name, naming.random_seed)
+        else:
+            checked = self._resources().check(request.type, naming, news, olds)
         return check_response(render_struct(checked), failures)
 
+    @refusing
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """What would change, compared with the live object as last seen."""
-        try:
-            news, state = parse_struct(request.news), parse_struct(request.olds)
-            if request.type == RELEASE_TYPE:
-                differ, delete_first = self._helm().diff(state, news), False
-                differ.ignore(request.ignoreChanges)
-            else:
-                differ, delete_first = self._resources().diff(
-                    state, news, list(request.ignoreChanges), patch=is_patch_urn(request.urn)
-                )
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
-        some = provider_pb2.DiffResponse.DIFF_SOME if differ.changes else provider_pb2.DiffResponse.DIFF_NONE
-        detailed = {
-            render_path(path): provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)))
-            for path, change in differ.changes.items()
-        }
-        return provider_pb2.DiffResponse(
-            changes=some,
-            replaces=differ.replaced_paths,
-            deleteBeforeReplace=bool(differ.replaced_paths) and delete_first,
-            detailedDiff=detailed,
-            hasDetailedDiff=True,
-            diffs=sorted({render_path(path[:1]) for path in differ.changes}),
-        )
+        news, state = parse_struct(request.news), parse_struct(request.olds)
+        if request.type == RELEASE_TYPE:
+            differ, delete_first = self._helm().diff(state, news), False
+            differ.ignore(request.ignoreChanges)
+        else:
+            differ, delete_first = self._resources().diff(
+                state, news, list(request.ignoreChanges), patch=is_patch_urn(request.urn)
+            )
+        return diff_response(differ.changes, delete_first=delete_first)
 
+    @refusing
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         """Creates the object and waits until it is ready; in a preview, as a dry run where the kind exists."""
-        try:
-            inputs = parse_struct(request.properties)
-            if request.type != RELEASE_TYPE:
-                created = self._resources().create(
-                    request.urn, inputs, seconds=request.timeout, preview=request.preview
-                )
-            elif request.preview:
-                created = "", self._helm().preview(inputs)
-            else:
-                self._log.status(request.urn, f"helm install {request.name}")
-                created = self._helm(reachable=True).create(inputs, request.timeout)
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        inputs = parse_struct(request.properties)
+        if request.type != RELEASE_TYPE:
+            created = self._resources().create(request.urn, inputs, seconds=request.timeout, preview=request.preview)
+        elif request.preview:
+            created = "", self._helm().preview(inputs)
+        else:
+            self._log.status(request.urn, f"helm install {request.name}")
+            created = self._helm(reachable=True).create(inputs, request.timeout)
         if created is None:
             return provider_pb2.CreateResponse(properties=request.properties)
         resource_id, state = created
         return provider_pb2.CreateResponse(id=resource_id, properties=render_struct(state))
 
+    @refusing
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
         """Applies the new inputs server-side and waits until the object is ready."""
         updated: dict[str, Value] | None
-        try:
-            inputs, state = parse_struct(request.news), parse_struct(request.olds)
-            if request.type != RELEASE_TYPE:
-                updated = self._resources().update(
-                    request.urn, request.id, inputs, state, seconds=request.timeout, preview=request.preview
-                )
-            elif request.preview:
-                updated = self._helm().preview(inputs)
-            else:
-                self._log.status(request.urn, f"helm upgrade {request.name}")
-                updated = self._helm(reachable=True).update(inputs, request.timeout)
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        inputs, state = parse_struct(request.news), parse_struct(request.olds)
+        if request.type != RELEASE_TYPE:
+            updated = self._resources().update(
+                request.urn, request.id, inputs, state, seconds=request.timeout, preview=request.preview
+            )
+        elif request.preview:
+            updated = self._helm().preview(inputs)
+        else:
+            self._log.status(request.urn, f"helm upgrade {request.name}")
+            updated = self._helm(reachable=True).update(inputs, request.timeout)
         return provider_pb2.UpdateResponse(properties=request.news if updated is None else render_struct(updated))
 
+    @refusing
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
         """The live object, for a refresh or an import; an empty answer when it is gone."""
-        try:
-            if self._api is None:
-                return self._read_unreachable(request)
-            state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
-            if request.type == RELEASE_TYPE:
-                found = self._helm().read(request.id, state)
-            else:
-                found = self._resources().read(request.type, request.id, state, inputs)
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        if self._api is None:
+            return self._read_unreachable(request)
+        state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
+        if request.type == RELEASE_TYPE:
+            found = self._helm().read(request.id, state)
+        else:
+            found = self._resources().read(request.type, request.id, state, inputs)
         if found is None:
             return provider_pb2.ReadResponse()
         live_state, live_inputs = found
@@ -248,22 +225,18 @@ class KubernetesProvider(StandInProvider):
             return provider_pb2.ReadResponse(id=request.id, properties=request.properties, inputs=request.inputs)
         raise PluginError(f"failed to read resource state due to unreachable cluster. {UNREACHABLE_HINT}")
 
+    @refusing
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
         """Deletes the object and waits until it is gone; an object or kind that is not there any more is fine."""
-        try:
-            state = parse_struct(request.properties)
-            if self._api is None:
-                self._delete_unreachable(request)
-            elif request.type == RELEASE_TYPE:
-                self._log.status(request.urn, f"helm uninstall {request.name}")
-                self._helm().delete(state, request.timeout)
-            else:
-                old_inputs = parse_struct(request.old_inputs)
-                self._resources().delete(
-                    request.type, request.urn, request.id, state, old_inputs, seconds=request.timeout
-                )
-        except (PluginError, UnsupportedValueError) as error:
-            _refuse(context, error)
+        state = parse_struct(request.properties)
+        if self._api is None:
+            self._delete_unreachable(request)
+        elif request.type == RELEASE_TYPE:
+            self._log.status(request.urn, f"helm uninstall {request.name}")
+            self._helm().delete(state, request.timeout)
+        else:
+            old_inputs = parse_struct(request.old_inputs)
+            self._resources().delete(request.type, request.urn, request.id, state, old_inputs, seconds=request.timeout)
         return empty_pb2.Empty()
 
     def _delete_unreachable(self, request: provider_pb2.DeleteRequest) -> None:
@@ -282,10 +255,6 @@ def _naming(request: provider_pb2.CheckRequest) -> Naming:
         proposed=request.autonaming.proposed_name,
         disabled=request.autonaming.mode == provider_pb2.CheckRequest.AutonamingOptions.DISABLE,
     )
-
-
-def _refuse(context: grpc.ServicerContext, error: PluginError | UnsupportedValueError) -> NoReturn:
-    fail(context, error if isinstance(error, PluginError) else PluginError(str(error)))
 
 
 def main(version: str, arguments: list[str]) -> int:

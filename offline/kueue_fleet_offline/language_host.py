@@ -16,7 +16,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from typing import IO, Any, Final
@@ -224,27 +224,21 @@ def _relayed(child: subprocess.Popen[bytes]) -> Iterator[language_pb2.RunPluginR
     """The child's output as it comes, and at last its exit code."""
     messages: SimpleQueue[language_pb2.RunPluginResponse | None] = SimpleQueue()
 
-    def relay(stream: IO[bytes], name: str) -> None:
+    def relay(stream: IO[bytes], response: Callable[[bytes], language_pb2.RunPluginResponse]) -> None:
         while chunk := os.read(stream.fileno(), READ_BYTES):
-            is_output = name == "stdout"
-            messages.put(
-                language_pb2.RunPluginResponse(stdout=chunk)
-                if is_output
-                else language_pb2.RunPluginResponse(stderr=chunk)
-            )
+            messages.put(response(chunk))
         messages.put(None)
 
     assert child.stdout is not None
     assert child.stderr is not None
-    streams = ((child.stdout, "stdout"), (child.stderr, "stderr"))
-    for stream, name in streams:
-        threading.Thread(target=relay, args=(stream, name), daemon=True).start()
-    open_streams = len(streams)
-    while open_streams:
-        message = messages.get()
-        if message is None:
-            open_streams -= 1
-        else:
+    streams = (
+        (child.stdout, lambda chunk: language_pb2.RunPluginResponse(stdout=chunk)),
+        (child.stderr, lambda chunk: language_pb2.RunPluginResponse(stderr=chunk)),
+    )
+    for arguments in streams:
+        threading.Thread(target=relay, args=arguments, daemon=True).start()
+    for _ in streams:
+        while (message := messages.get()) is not None:
             yield message
     yield language_pb2.RunPluginResponse(exitcode=child.wait())
 

@@ -94,7 +94,7 @@ metadata = {"name": "web", "namespace": "default", "annotations": {"pulumi.com/s
 k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"), opts=inside)
 """
 CANNOT_RUN = (
-    "no program on this machine stands for image {} (there is no container engine: only gcp-auth-plugin, "
+    "no program on this machine stands in for image {} (there is no container engine: only gcp-auth-plugin, "
     "jobset/jobset, kuberay/operator, kueue-fleet/controller, kueue/kueue, lws/lws, trainer/trainer-controller-manager "
     "are run, and pods of jobs are simulated)"
 )
@@ -177,7 +177,7 @@ def test_another_command_is_told_to_wait_while_one_works(kept: Project) -> None:
     for arguments in (["--down"], ["--keep"], []):
         refused = kept.run(*arguments)
         assert refused.code == 1
-        assert refused.err == "error: another command is at work on the rehearsal of tiny; wait for it to end\n"
+        assert refused.err == "error: another command is using the rehearsal of tiny; wait for it to end\n"
     command.process.send_signal(signal.SIGCONT)
     assert command.end().code == 0
     assert gpus(kept) == "8"
@@ -284,7 +284,7 @@ def test_images_that_nobody_here_can_run_end_it_within_seconds(quick: Project) -
         'annotation pulumi.com/skipAwait: "true"',
     ]
     assert lines[-2:] == [
-        "  pulumi up was ended: it would wait in vain",
+        "  pulumi up was ended: these pods will never become ready",
         f"  everything is taken down, the logs are in {quick.paths().root}",
     ]
     quick.assert_gone()

@@ -69,7 +69,7 @@ def _arguments(helm: Path) -> list[str]:
     [
         ({"postrender": "x"}, "postrender: the stand-in"),
         ({"verify": True}, "verify: the stand-in"),
-        ({"chrt": "x"}, "chrt: no property of a Helm release"),
+        ({"chrt": "x"}, "chrt: is not a property of a Helm release"),
         ({"repositoryOpts": {"repo": "https://x", "password": Secret("p")}}, "repositoryOpts.password"),
     ],
 )

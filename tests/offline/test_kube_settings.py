@@ -84,7 +84,7 @@ def test_nothing_changed_is_nothing() -> None:
         ({"renderYamlToDirectory": "x"}, "does not have it"),
         ({"helmReleaseSettings": "{}"}, "does not have it"),
         ({"enableServerSideApply": "false"}, "only has server-side apply"),
-        ({"kubeconfg": "x"}, "no setting of the kubernetes provider"),
+        ({"kubeconfg": "x"}, "not a setting of the kubernetes provider"),
     ],
 )
 def test_settings_that_cannot_be_honoured_are_refused(settings: dict[str, Any], words: str) -> None:

@@ -7,6 +7,7 @@ import json
 import shutil
 import signal
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,7 +62,7 @@ def alive(number: int) -> bool:
 
 
 def kill(supervisor: int) -> None:
-    """What it has started is killed with it, a moment later, and lets go of its ports then."""
+    """What it has started is killed with it, a moment later, and releases its ports then."""
     process = psutil.Process(supervisor)
     started = process.children(recursive=True)
     process.kill()
@@ -182,6 +183,29 @@ def test_the_supervisor_of_a_killed_command_is_waited_for(
     orphan.process.wait(10)
 
 
+def test_the_pulumi_of_a_killed_command_ends_before_its_state_is_removed(session: Session, tmp_path: Path) -> None:
+    state = session.paths.pulumi_backend / ".pulumi" / "stacks" / "dev.json"
+    program = tmp_path / "pulumi"
+    program.write_text(
+        "#!/bin/bash\n"
+        "trap 'sleep 0.5; mkdir -p $(dirname $1); echo late >$1; exit' TERM\n"
+        "echo ready\n"
+        "while :; do sleep 0.05; done\n"
+    )
+    program.chmod(0o755)
+    with subprocess.Popen([program, state], stdout=subprocess.PIPE) as pulumi:
+        assert pulumi.stdout is not None
+        assert pulumi.stdout.readline() == b"ready\n"
+        locks = session.paths.pulumi_backend / ".pulumi" / "locks"
+        locks.mkdir(parents=True)
+        (locks / "c0ffee.json").write_text(json.dumps({"pid": pulumi.pid}))
+        # The kernel tells it that the command is gone.
+        pulumi.terminate()
+        with session.exclusive(), session.running(keep=False):
+            pulumi.wait(10)
+            assert not state.exists()
+
+
 def test_a_supervisor_that_does_not_end_is_killed(session: Session) -> None:
     with session.exclusive():
         orphan = start_supervisor(session.paths)
@@ -226,7 +250,7 @@ def test_a_full_disk_is_noticed_before_anything_is_started(session: Session, mon
 def test_one_command_at_a_time(session: Session) -> None:
     with session.exclusive():
         for attempt in (lambda: take_down("dev"), lambda: session.exclusive().__enter__()):
-            with pytest.raises(RehearsalError, match=r"^another command is at work on the rehearsal of dev; wait for"):
+            with pytest.raises(RehearsalError, match=r"^another command is using the rehearsal of dev; wait for"):
                 attempt()
     with session.exclusive():
         pass

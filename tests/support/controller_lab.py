@@ -22,6 +22,7 @@ from controller_faults import Replicas
 from fork_server import start_fork_server, write_program
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
+from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller_configuration import controller_configuration
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
@@ -31,7 +32,7 @@ from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_fleet.rehearsal.simulation_settings import NodeSettings, SimulationSettings
+from kueue_fleet.rehearsal.simulation_settings import SimulationSettings
 from one_cluster import KUEUE, PATIENCE_SECONDS, Json, OneCluster, Refused, condition, wait_until
 
 MANAGER = "manager"
@@ -51,7 +52,7 @@ def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
     """A simulated cloud that is fast, and where DWS has B200 in the United States only."""
     stock = {"us-east4/nvidia-b200": (64, 64), "nvidia-b200": (0, 0)}
     settings = SimulationSettings(
-        nodes=NodeSettings(provision_seconds=0.5, idle_seconds=5.0),
+        nodes=NodesSection(provision_seconds=0.5, idle_seconds=5.0),
         dws=DwsSettings(stock=stock, accept_seconds=0.2, least_wait_seconds=0.5, most_wait_seconds=1.0),
     )
     return cluster_services(access, lambda: settings)

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from api_server import api_server
 from installed_chart import installed
+from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
 from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_fleet.rehearsal.control_planes.cluster_services import cluster_services
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
@@ -23,7 +24,7 @@ from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_fleet.rehearsal.simulation_settings import NodeSettings, SimulationSettings
+from kueue_fleet.rehearsal.simulation_settings import SimulationSettings
 
 PATIENCE_SECONDS = 90.0
 """How long anything may take on a machine that does other work too."""
@@ -42,7 +43,7 @@ def services(access: ClusterAccess) -> tuple[ClusterService, ...]:
     return cluster_services(
         access,
         lambda: SimulationSettings(
-            nodes=NodeSettings(provision_seconds=0.5, idle_seconds=5.0),
+            nodes=NodesSection(provision_seconds=0.5, idle_seconds=5.0),
             dws=DwsSettings(
                 low=8,
                 stock={"nvidia-l4": (4, 4), "nvidia-b200": (0, 0)},

@@ -12,7 +12,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
@@ -26,6 +25,7 @@ import yaml
 from kueue_fleet.fleet_file.parse import as_stack
 from kueue_fleet.kueue_api.suggest import instead
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.child_process import die_with_parent
 from kueue_fleet.rehearsal.processes.children import describe_end
 from kueue_fleet.rehearsal.pulumi_events import Operation, PulumiEvent, resource_event, summarize_diagnostics, type_of
@@ -165,29 +165,24 @@ class PulumiProject:
         return self._start("destroy", "--skip-preview")
 
     def recover(self) -> None:
-        """Take away the lock that a killed run has left; a run that is still ending is waited for.
+        """Remove the lock that a killed run has left, after waiting for a run that is still ending.
 
         Raises:
-            PulumiError: another Pulumi is at work on the state.
+            PulumiError: another Pulumi is using the state.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
         while holders := _lock_holders(self.paths):
             if time.monotonic() > deadline:
                 pid = holders[0].pid
                 raise PulumiError(
-                    f"another Pulumi (process {pid}) is at work on the state of this rehearsal; "
+                    f"another Pulumi (process {pid}) is using the state of this rehearsal; "
                     f"wait for it to end, or end it with `kill {pid}`"
                 )
             time.sleep(_EVENT_POLL_SECONDS)
         if _lock_files(self.paths):
             self._run("cancel", "--yes", "--non-interactive", "--stack", self.stack)
 
-    def outputs(self) -> dict[str, Any]:
-        """The stack's outputs; secret ones as Pulumi masks them."""
-        outputs: dict[str, Any] = json.loads(self._run("stack", "output", "--json", "--stack", self.stack) or "{}")
-        return outputs
-
-    def _run(self, *arguments: str) -> str:
+    def _run(self, *arguments: str) -> None:
         done = subprocess.run(
             [self._executable, *arguments],
             cwd=self.paths.project,
@@ -201,7 +196,6 @@ class PulumiProject:
         )
         if done.returncode:
             raise PulumiError(_plain_failure(f"pulumi {arguments[0]}", done.stderr.strip() or done.stdout.strip()))
-        return done.stdout
 
     def _start(self, verb: str, *options: str, watch: Watch | None = None) -> PulumiRun:
         events = self.paths.root / f"pulumi-{verb}.events.json"
@@ -276,17 +270,13 @@ class PulumiRun:
             _end_tree(self._process)
 
     def _raw_events(self) -> Iterator[dict[str, Any]]:
-        finished = threading.Event()
-
-        def wait() -> None:
-            self._process.wait()
-            finished.set()
-
-        threading.Thread(target=wait, daemon=True).start()
         rest = b""
         offset = 0
-        while True:
-            over = finished.wait(_EVENT_POLL_SECONDS)
+        over = False
+        while not over:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_EVENT_POLL_SECONDS)
+                over = True
             if self._events.is_file():
                 with self._events.open("rb") as stream:
                     stream.seek(offset)
@@ -296,9 +286,7 @@ class PulumiRun:
                 for line in lines:
                     if line.strip():
                         yield json.loads(line)
-            if over:
-                return
-            if self._watch is not None:
+            if self._watch is not None and not over:
                 self._watch(self._under_way.values())
 
     def _follow(self, raw: Mapping[str, Any]) -> None:
@@ -399,8 +387,7 @@ def pulumi_environment(
     hidden = ("PULUMI_", "KUBECONFIG", "GOOGLE_", "CLOUDSDK_", "GCLOUD_", "HELM_")
     environment = {key: value for key, value in base.items() if not key.startswith(hidden)}
     if not paths.passphrase.exists():
-        paths.passphrase.touch(mode=0o600)
-        paths.passphrase.write_text(secrets.token_urlsafe(32))
+        write_private(paths.passphrase, secrets.token_urlsafe(32).encode())
     environment |= {
         "PATH": ":".join([*(str(entry) for entry in path_entries), base.get("PATH", "/usr/bin:/bin")]),
         "PULUMI_BACKEND_URL": f"file://{paths.pulumi_backend}",

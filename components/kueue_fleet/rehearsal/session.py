@@ -125,7 +125,7 @@ class Session:
 
     @property
     def kept(self) -> bool:
-        """Whether the rehearsal goes on after its command."""
+        """Whether the rehearsal outlives its command."""
         return is_kept(self.paths)
 
     @cached_property
@@ -157,7 +157,7 @@ class Session:
 
     @contextmanager
     def running(self, *, keep: bool, clusters: int = 1) -> Iterator[None]:
-        """Have a supervisor, for this block alone or, with KEEP, from now on; the engines are there already.
+        """Run a supervisor for this block or, with KEEP, from now on. `prepare_engines` has been called.
 
         A rehearsal that was kept earlier is resumed, whatever happens in the block; its processes are started
         again where they are gone. Any other is removed at the end, and when the block fails only its logs stay.
@@ -184,10 +184,8 @@ class Session:
             raise
 
     def _start(self, clusters: int) -> RunningSupervisor:
-        # The supervisor of a command that was killed ends by itself, and holds the folder until it has.
-        if orphan := supervisor(self.paths):
-            wait_for_end(orphan, _ORPHAN_SECONDS)
-        remove_state(self.paths)
+        # After a command that was killed, its supervisor and its Pulumi are still ending.
+        _end_all(self.paths, _ORPHAN_SECONDS)
         check_disk(self.paths, clusters)
         return start_supervisor(self.paths)
 
@@ -302,9 +300,9 @@ class Session:
             write_private(file, json.dumps(content).encode())
 
     def make_existing_clusters(self, fleet: FleetSpec) -> list[str]:
-        """Make the clusters that FLEET expects to be there, with nodes of their own, and return their names.
+        """Make the clusters that FLEET expects to exist, with nodes of their own, and return their names.
 
-        A cluster that was imported with a pool of its owner's is there too.
+        That includes every cluster with an existing node pool.
 
         Raises:
             RehearsalError: one of them cannot be started.
@@ -354,7 +352,7 @@ class Session:
         file: Path | None = None,
         watch: Watch | None = None,
     ) -> Iterator[list[JobView]]:
-        """Submit jobs, those of FILE if it is given, and follow them: see `jobs.follow_jobs`."""
+        """Submit jobs, those of FILE if it is given, and follow them: see `jobs.submission.follow_jobs`."""
         jobs = submit_jobs(self.clients(fleet), fleet.home, documents)
         if file is not None:
             with self.paths.submitted.open("a") as submitted:
@@ -362,14 +360,14 @@ class Session:
         yield from self.follow_jobs(fleet, jobs, timeout_seconds, watch)
 
     def unfinished_jobs(self, fleet: FleetSpec) -> list[dict[str, Any]]:
-        """See `jobs.unfinished_jobs`."""
+        """See `jobs.submission.unfinished_jobs`."""
         managed = enabled_kinds(kueue_configuration(fleet, fleet.home))
         return unfinished_jobs(self.clients(fleet), fleet.home, [kind for kind in managed if kind.kind in JOB_KINDS])
 
     def follow_jobs(
         self, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float, watch: Watch | None = None
     ) -> Iterator[list[JobView]]:
-        """Follow jobs that are submitted: see `jobs.follow_jobs`."""
+        """Follow jobs that are submitted: see `jobs.submission.follow_jobs`."""
         beyond = partial(beyond_stock, fleet, self.settings.dws)
         yield from follow_jobs(self.clients(fleet), fleet.home, jobs, timeout_seconds, beyond, watch)
 
@@ -404,22 +402,27 @@ def take_down(stack: str) -> bool:
     """End the rehearsal of STACK and remove all of it; returns whether there was one.
 
     Raises:
-        RehearsalError: another command is at work on it.
+        RehearsalError: another command is using it.
     """
     session = Session.for_stack(stack, Path())
     if not session.paths.root.is_dir():
         return False
     with session.exclusive():
-        process, patience = supervisor(session.paths), _END_SECONDS
+        patience = _END_SECONDS
         try:
             session.client.shutdown()
         except SupervisorGoneError:
             patience = 0.0
-        if process:
-            wait_for_end(process, patience)
-        end_pulumi(session.paths)
-        remove_state(session.paths)
+        _end_all(session.paths, patience)
     return True
+
+
+def _end_all(paths: RehearsalPaths, patience_seconds: float) -> None:
+    """Remove the state of a rehearsal, once neither its supervisor nor its Pulumi can write to it any more."""
+    if process := supervisor(paths):
+        wait_for_end(process, patience_seconds)
+    end_pulumi(paths)
+    remove_state(paths)
 
 
 def rehearsals() -> list[str]:

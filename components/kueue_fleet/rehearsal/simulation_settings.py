@@ -1,6 +1,6 @@
 """The settings of a running rehearsal, from config `kueue-fleet:rehearsal` of a stack.
 
-The section itself, with its fields, defaults and rules, is `spec.rehearsal_section`.
+The section itself, with its fields, defaults and rules, is `fleet_file.model.rehearsal_section`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from kueue_fleet.fleet_file.model.rehearsal_section import (
     REHEARSAL_KEY,
     DwsSection,
     NodesSection,
-    RehearsalSection,
     read_rehearsal_section,
 )
 from kueue_fleet.kueue_api.problem import errors_of
@@ -25,18 +24,10 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 
 
 @dataclass(frozen=True, slots=True)
-class NodeSettings:
-    """How fast the simulated cloud is; see `NodesSection`."""
-
-    provision_seconds: float = NodesSection().provision_seconds
-    idle_seconds: float = NodesSection().idle_seconds
-
-
-@dataclass(frozen=True, slots=True)
 class SimulationSettings:
     """How the simulated cloud behaves."""
 
-    nodes: NodeSettings = field(default_factory=NodeSettings)
+    nodes: NodesSection = field(default_factory=NodesSection)
     dws: DwsSettings = field(default_factory=DwsSettings)
     spot: SpotSettings = field(default_factory=SpotSettings)
     reservations: tuple[Reservation, ...] = ()
@@ -49,17 +40,13 @@ def parse_settings(data: Any, source: str) -> SimulationSettings:
     Raises RehearsalError with every problem.
     """
     section, problems = read_rehearsal_section({} if data is None else data)
-    if section is None or errors_of(problems):
-        lines = (f"{source}: {problem.at(f'config.{REHEARSAL_KEY}')}" for problem in errors_of(problems))
-        raise RehearsalError("\n".join(lines))
-    return _settings(section)
-
-
-def _settings(section: RehearsalSection) -> SimulationSettings:
+    errors = errors_of(problems)
+    if section is None or errors:
+        raise RehearsalError("\n".join(f"{source}: {problem.at(f'config.{REHEARSAL_KEY}')}" for problem in errors))
     dws: dict[str, Any] = {name: getattr(section.dws, name) for name in DwsSection.model_fields}
     dws["stock"] = {place: (each.low, each.high) for place, each in section.dws.stock.items()}
     return SimulationSettings(
-        nodes=NodeSettings(section.nodes.provision_seconds, section.nodes.idle_seconds),
+        nodes=section.nodes,
         dws=DwsSettings(seed=section.seed, **dws),
         spot=SpotSettings(section.seed, section.spot.reclaims_per_hour),
         reservations=tuple(

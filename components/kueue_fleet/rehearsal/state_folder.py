@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -59,9 +59,7 @@ def _locked(paths: RehearsalPaths, stack: str) -> IO[str]:
                 return lock
         except BlockingIOError:
             lock.close()
-            raise RehearsalError(
-                f"another command is at work on the rehearsal of {stack}; wait for it to end"
-            ) from None
+            raise RehearsalError(f"another command is using the rehearsal of {stack}; wait for it to end") from None
         except FileNotFoundError:
             pass
         lock.close()
@@ -73,7 +71,7 @@ def is_kept(paths: RehearsalPaths) -> bool:
 
 
 def mark_kept(paths: RehearsalPaths) -> None:
-    """From now on, commands go on with this rehearsal rather than replace it."""
+    """From now on, commands resume this rehearsal instead of replacing it."""
     _kept_mark(paths).touch()
 
 
@@ -82,7 +80,7 @@ def _kept_mark(paths: RehearsalPaths) -> Path:
 
 
 def supervisor(paths: RehearsalPaths) -> psutil.Process | None:
-    """The living supervisor of the rehearsal, also one that answers no more; None where there is none."""
+    """The running supervisor of the rehearsal, even if it no longer answers; None if there is none."""
     try:
         with paths.lock.open() as lock:
             try:
@@ -122,9 +120,14 @@ def logs(paths: RehearsalPaths) -> list[Path]:
 def remove_state(paths: RehearsalPaths, but: Sequence[Path] = ()) -> None:
     """Remove everything of a rehearsal but the command's lock and the files of BUT. Nothing of it may run any more."""
     stays = {*but, paths.command_lock}
-    for place in sorted(paths.root.rglob("*"), reverse=True):
+    remove_below(paths.root, stays.__contains__)
+
+
+def remove_below(folder: Path, stays: Callable[[Path], bool]) -> None:
+    """Remove the files below FOLDER that do not stay, and the folders that are empty then."""
+    for place in sorted(folder.rglob("*"), reverse=True):
         if place.is_dir() and not place.is_symlink():
             if not any(place.iterdir()):
                 place.rmdir()
-        elif place not in stays:
+        elif not stays(place):
             place.unlink(missing_ok=True)

@@ -226,7 +226,7 @@ def test_an_image_without_a_program_says_so(kueue_cluster: OneCluster) -> None:
         return None
 
     said = wait_until(refused)
-    assert "no program on this machine stands for image nginx:1.27" in said["message"]
+    assert "no program on this machine stands in for image nginx:1.27" in said["message"]
     [row] = kueue_cluster.supervisor.client.refused_pods()
     assert {**row, "since": 0, "labels": {}} == {
         "cluster": kueue_cluster.name,

@@ -152,9 +152,9 @@ def test_downloads_are_told_from_compiling(go: FakeGo, cache: EngineCache) -> No
         ("write /tmp/x: no space left on device", "etcd: the disk became full while building .*; free some space"),
         (
             "go: example.com/a@v1: reading https://proxy.golang.org/x: 403 Forbidden",
-            "etcd: a Go module could not be had .*check the network and GOPROXY, then run it again",
+            "etcd: a Go module could not be downloaded .*check the network and GOPROXY, then run it again",
         ),
-        ("verifying example.com/a@v1: checksum mismatch", "etcd: a Go module could not be had"),
+        ("verifying example.com/a@v1: checksum mismatch", "etcd: a Go module could not be downloaded"),
         ("./main.go:3: undefined: x", r"etcd: go failed \(\./main\.go:3: undefined: x\); see .*etcd\.log"),
     ],
 )
@@ -217,7 +217,7 @@ def test_an_interrupted_builder_stops_go_and_leaves_nothing_half_built(
         os.kill(builder.pid, signal.SIGINT)
         output, _ = builder.communicate(timeout=DEADLINE_SECONDS)
     assert builder.returncode == 130
-    assert "interrupted; the next build goes on from here" in output
+    assert "interrupted; the next build continues from here" in output
     assert "Traceback" not in output
     assert "etcd" in target
     assert [path.name for path in (tmp_path / "engines").iterdir() if path.is_dir()] == []

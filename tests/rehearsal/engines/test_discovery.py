@@ -75,7 +75,7 @@ def test_a_program_that_fails_is_not_used(cache: EngineCache, tmp_path: Path) ->
     path.write_text("#!/bin/sh\necho 3.6.8; exit 1\n")
     engines = find_engines(cache, {"PATH": str(tmp_path / "path")})
     assert "etcd" not in engines.programs
-    assert [refused.reason for refused in engines.refused] == ["its version cannot be told; 3.6.x is needed"]
+    assert [refused.reason for refused in engines.refused] == ["its version cannot be determined; 3.6.x is needed"]
 
 
 def test_kueue_is_known_by_what_go_recorded_in_it(cache: EngineCache, tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_a_wheel_that_an_index_does_not_take_is_refused(
     cache = EngineCache(tmp_path / "cache")
     build_engines(cache, names=["etcd"], environ=go.environ)
     monkeypatch.setattr(wheels_module, "LARGEST_BYTES", 100)
-    with pytest.raises(RehearsalError, match=r"an index takes 100: divide the engine"):
+    with pytest.raises(RehearsalError, match=r"an index takes 100: split the engine"):
         make_wheels(cache, ["etcd"], tmp_path / "wheels", go.environ)
     assert list((tmp_path / "wheels").iterdir()) == []
 

@@ -33,7 +33,7 @@ ROW: dict[str, Any] = {
     "namespace": "shop",
     "name": "web",
     "labels": {"app": "web", "pod-template-hash": "a"},
-    "message": "no program stands for image nginx:1",
+    "message": "no program stands in for image nginx:1",
     "since": 100.0,
     "release": {"namespace": "helm", "name": "shop"},
     "curable": False,
@@ -141,9 +141,9 @@ def test_the_run_is_ended_a_moment_after_the_pod_was_refused_and_all_are_named_o
     said = watched.at(100.0 + PATIENCE_SECONDS + ASK_SECONDS, *both)
     fix = 'leave it out of the stack, or give it the annotation pulumi.com/skipAwait: "true"'
     assert said == (
-        f"solo: Deployment shop/web: no program stands for image nginx:1; {fix}\n"
-        f"solo: Deployment shop/api: no program stands for image nginx:1; {fix}\n"
-        "pulumi up was ended: it would wait in vain"
+        f"solo: Deployment shop/web: no program stands in for image nginx:1; {fix}\n"
+        f"solo: Deployment shop/api: no program stands in for image nginx:1; {fix}\n"
+        "pulumi up was ended: these pods will never become ready"
     )
 
 
@@ -165,7 +165,7 @@ def test_a_refused_pod_that_nothing_waits_for_is_no_failure() -> None:
     watched = Watched(ROW)
     assert watched.at(200.0, operation(RELEASE, {"name": "kueue", "namespace": "kueue-system"})) is None
     assert [str(pod) for pod in watched.watch.ask()] == [
-        "solo: Deployment shop/web: no program stands for image nginx:1"
+        "solo: Deployment shop/web: no program stands in for image nginx:1"
     ]
 
 
@@ -189,7 +189,7 @@ def test_a_fleet_with_its_own_grafana_is_refused_before_anything_starts() -> Non
     data = {**fleet(), "observability": {"grafana": {"enabled": True}}}
     [problem] = check_runs_here(parse_fleet(data))
     assert str(problem) == (
-        "observability.grafana.enabled: true, but a rehearsal has no container engine, and no program stands for "
+        "observability.grafana.enabled: true, but a rehearsal has no container engine, and no program stands in for "
         "Prometheus and Grafana; set it to false in a copy of this stack, and rehearse that"
     )
     assert check_runs_here(parse_fleet(fleet())) == []

@@ -108,7 +108,7 @@ def test_it_does_not_wait_for_what_only_waits_for_others(clock: Clock) -> None:
         ],
     )
     assert QUIET_SECONDS < seconds < QUIET_SECONDS + 2
-    assert views[1].reasons == ("solo: WaitingForQuota: ; nothing that runs will give quota back",)
+    assert views[1].reasons == ("solo: WaitingForQuota: ; no running workload will release quota",)
 
 
 def test_something_has_to_be_quiet_for_that(clock: Clock) -> None:

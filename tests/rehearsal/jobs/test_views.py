@@ -196,6 +196,6 @@ def test_jobs_that_wait_for_each_other_alone(
 def test_a_job_that_waits_in_vain_says_so_and_is_settled() -> None:
     waits = in_vain(view(workload(condition("QuotaReserved", "False", "WaitingForQuota", "4 more needed"))))
     assert waits.settled
-    assert waits.reasons == ("manager: WaitingForQuota: 4 more needed; nothing that runs will give quota back",)
+    assert waits.reasons == ("manager: WaitingForQuota: 4 more needed; no running workload will release quota",)
     finished = view(workload(condition("Admitted", "True"), condition("Finished", "True", "Succeeded")))
     assert in_vain(finished) is finished

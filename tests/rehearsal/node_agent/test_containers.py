@@ -196,7 +196,7 @@ async def test_a_missing_config_map_is_shown_and_waited_for(pod: Pod) -> None:
 async def test_an_unknown_image_is_shown_as_one_that_cannot_be_pulled(pod: Pod) -> None:
     container = pod.start("pass", image="nginx:1")
     await pod.until(lambda: container.state.waiting_reason == "ErrImagePull")
-    assert container.state.waiting_message.startswith("no program on this machine stands for image nginx:1")
+    assert container.state.waiting_message.startswith("no program on this machine stands in for image nginx:1")
 
 
 async def test_a_program_that_would_listen_everywhere_is_not_started(pod: Pod) -> None:

@@ -60,11 +60,7 @@ def test_environment_takes_env_from_first_and_lets_env_override_and_refer_to_it(
         ],
     }
     sources = environment_sources(container)
-    assert sources == {
-        Source("configmaps", "cm"): False,
-        Source("secrets", "s"): True,
-        Source("secrets", "s2"): False,
-    }
+    assert sources == {Source("configmaps", "cm"), Source("secrets", "s"), Source("secrets", "s2")}
     data = {
         Source("configmaps", "cm"): {"LEVEL": b"info", "OTHER": b"o"},
         Source("secrets", "s"): None,

@@ -44,7 +44,7 @@ def test_an_image_is_known_by_its_repository_under_any_registry(image: str) -> N
 
 @pytest.mark.parametrize("image", ["busybox:1", "registry.k8s.io/kueue/kueue-viz:1", "evil/notkueue/kueuex"])
 def test_an_unknown_image_is_an_image_that_cannot_be_pulled(image: str) -> None:
-    with pytest.raises(PodError, match="no program on this machine stands for image") as caught:
+    with pytest.raises(PodError, match="no program on this machine stands in for image") as caught:
         find_program(PROGRAMS, {"image": image})
     assert caught.value.reason == "ErrImagePull"
 
@@ -54,7 +54,7 @@ def test_the_fleets_controller_is_known_by_its_label_since_users_name_its_image(
     found = find_program(PROGRAMS, {"image": "europe-docker.pkg.dev/acme/gpu/dispatcher:7"}, labels)
     assert found is PROGRAMS["kueue-fleet/controller"]
     for other in ({"app.kubernetes.io/name": "grafana"}, {}, None):
-        with pytest.raises(PodError, match="no program on this machine stands for image"):
+        with pytest.raises(PodError, match="no program on this machine stands in for image"):
             find_program(PROGRAMS, {"image": "europe-docker.pkg.dev/acme/gpu/dispatcher:7"}, other)
 
 

@@ -26,7 +26,7 @@ class Worker:
     """A pod on the node, and why it is refused."""
 
     pod: Json
-    message: str | None = "no program stands for image nginx:1"
+    message: str | None = "no program stands in for image nginx:1"
     since: float = 7.0
     is_curable: bool = False
 
@@ -62,7 +62,7 @@ async def test_a_pod_is_told_by_its_deployment_and_by_the_release_that_made_it()
             "namespace": "shop",
             "name": "web",
             "labels": {"app": "web"},
-            "message": "no program stands for image nginx:1",
+            "message": "no program stands in for image nginx:1",
             "since": 7.0,
             "curable": False,
             "release": {"namespace": "helm", "name": "store"},

@@ -33,7 +33,7 @@ ACCOUNT = {
 def test_the_service_account_volume_has_its_three_files() -> None:
     token = TokenProjection("token", None, 3607)
     assert token_projections(ACCOUNT) == [token]
-    assert volume_sources(ACCOUNT) == {Source("configmaps", "kube-root-ca.crt"): False}
+    assert volume_sources(ACCOUNT) == {Source("configmaps", "kube-root-ca.crt")}
     files = volume_files(
         POD, ACCOUNT, FACTS, {Source("configmaps", "kube-root-ca.crt"): {"ca.crt": b"CA", "x": b""}}, {token: "T"}
     )
@@ -77,12 +77,14 @@ def test_no_file_leaves_its_volume(path: str) -> None:
         volume_files(POD, volume, FACTS, {Source("configmaps", "cm"): {"k": b""}}, {})
 
 
-def test_a_volume_holds_exactly_its_files_and_says_when_it_changed(tmp_path: Path) -> None:
+def test_a_volume_holds_exactly_its_files_and_writes_only_those_that_changed(tmp_path: Path) -> None:
     folder = tmp_path / "volume"
-    assert write_volume(folder, {"a": VolumeFile(b"1"), "sub/b": VolumeFile(b"2", 0o600)})
-    assert not write_volume(folder, {"a": VolumeFile(b"1"), "sub/b": VolumeFile(b"2", 0o600)})
+    write_volume(folder, {"a": VolumeFile(b"1"), "sub/b": VolumeFile(b"2", 0o600)})
+    written = {name: (folder / name).stat().st_ino for name in ("a", "sub/b")}
+    write_volume(folder, {"a": VolumeFile(b"1"), "sub/b": VolumeFile(b"2", 0o600)})
+    assert {name: (folder / name).stat().st_ino for name in written} == written
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "sub/b").stat().st_mode) == 0o600
-    assert write_volume(folder, {"a": VolumeFile(b"changed")})
+    write_volume(folder, {"a": VolumeFile(b"changed")})
     assert sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*")) == ["a"]
     assert (folder / "a").read_bytes() == b"changed"

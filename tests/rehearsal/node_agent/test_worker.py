@@ -64,7 +64,7 @@ async def test_an_image_without_a_program_is_refused_once_for_all_its_containers
     async with running(pod(), tmp_path) as worker:
         said = worker.refusal()
         assert said is not None
-        assert said.count("no program on this machine stands for image nginx:1") == 1
+        assert said.count("no program on this machine stands in for image nginx:1") == 1
         assert not worker.is_curable
         # Whoever waits for it need not, once it goes.
         deleted = pod()

@@ -239,7 +239,7 @@ def test_clusters_start_side_by_side_and_once_each(supervisor_starter: Superviso
 def test_another_cluster_of_the_same_name_is_a_conflict(asked: RunningSupervisor) -> None:
     client = asked.client
     with pytest.raises(
-        SupervisorError, match=r"location is 'us-east4', asked for is 'us-west1'.*delete it first"
+        SupervisorError, match=r"location is 'us-east4', requested is 'us-west1'.*delete it first"
     ) as error:
         client.put_cluster("worker", **{**WORKER, "location": "us-west1"})
     assert error.value.status == 409
@@ -270,12 +270,12 @@ def test_wrong_parameters(asked: RunningSupervisor, body: dict[str, Any], senten
 def test_what_does_not_exist_is_a_404(asked: RunningSupervisor) -> None:
     client = asked.client
     for ask in (client.get_cluster, client.delete_cluster):
-        with pytest.raises(SupervisorError, match="cluster nobody: there is none of that name") as error:
+        with pytest.raises(SupervisorError, match="cluster nobody: does not exist in this rehearsal") as error:
             ask("nobody")
         assert error.value.status == 404
     with pytest.raises(SupervisorError, match="GET /nonsense: Not Found"):
         client._request("GET", "/nonsense")
-    with pytest.raises(SupervisorError, match="process nobody: it does not run; those that do: etcd"):
+    with pytest.raises(SupervisorError, match="process nobody: is not running; these are: etcd"):
         client.kill(None, "nobody")
 
 
@@ -556,7 +556,7 @@ def test_no_secret_is_logged(supervisor_starter: SupervisorStarter) -> None:
 def test_the_command_says_why_it_does_not_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     deep = tmp_path / ("d" * 100)
     assert main(["--state", str(deep), "--keep"]) == 1
-    assert "cannot go on: " in capsys.readouterr().err
+    assert "cannot continue: " in capsys.readouterr().err
     assert not deep.exists()
 
 

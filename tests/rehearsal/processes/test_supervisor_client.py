@@ -46,7 +46,7 @@ def response(status: int, body: bytes) -> bytes:
 
 def test_nobody_there(tmp_path: Path) -> None:
     with pytest.raises(
-        SupervisorGoneError, match=r"the rehearsal's supervisor does not run .*run `kueue-fleet rehearse`"
+        SupervisorGoneError, match=r"the rehearsal's supervisor is not running .*run `kueue-fleet rehearse`"
     ):
         SupervisorClient(tmp_path / "none.sock").health()
 

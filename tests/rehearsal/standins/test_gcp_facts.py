@@ -51,7 +51,7 @@ def test_the_notation_says_everything_that_is_decided_by() -> None:
 
 def test_what_the_notation_cannot_say_is_an_error() -> None:
     strange = {"gcp:a/b:C": {"properties": {"x": {"type": "list", "elem": "list"}}}}
-    with pytest.raises(ValueError, match="x: a list of list cannot be said"):
+    with pytest.raises(ValueError, match="x: a list of list cannot be expressed"):
         reduced(strange, "")
 
 

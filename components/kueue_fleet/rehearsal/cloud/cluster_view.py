@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.cloud.node_removal import TO_BE_DELETED, plan_retirement
 from kueue_fleet.rehearsal.cloud.node_templates import SIMULATED, NodeTemplate
-from kueue_fleet.rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS, is_daemon
+from kueue_fleet.rehearsal.cloud.pod_needs import CONSUME_ANNOTATIONS, is_daemon, used_node
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.status import timestamp
 
@@ -30,7 +30,6 @@ _POD_SPEC = (
     "topologySpreadConstraints",
 )
 _NODE_METADATA = ("name", "uid", "resourceVersion", "creationTimestamp", "labels", "annotations", "deletionTimestamp")
-_ENDED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +154,15 @@ class ClusterView:
         close, delete, reopen = plan_retirement(unneeded, among, now)
         for name in close:
             taint = {"key": TO_BE_DELETED, "value": str(int(now)), "effect": "NoSchedule"}
-            await self._patch_taints(among[name], [*(among[name]["spec"].get("taints") or ()), taint])
+            await self._patch_node(among[name], {"taints": [*(among[name]["spec"].get("taints") or ()), taint]})
         for name in reopen:
             taints = [one for one in among[name]["spec"]["taints"] if one["key"] != TO_BE_DELETED]
-            await self._patch_taints(among[name], taints)
+            await self._patch_node(among[name], {"taints": taints})
         for name in delete:
             if await self._has_pods(name):
                 continue
             await self.remove_node(name)
-            log.info("node %s: not needed any more, removed", name)
+            log.info("node %s: no longer needed, removed", name)
 
     async def _has_pods(self, node: str) -> bool:
         """Whether the API server knows of pods that run there, or are about to; a watch may be late to tell."""
@@ -173,11 +172,7 @@ class ClusterView:
 
     def active_pods(self, nodes: Collection[str]) -> list[Json]:
         """The pods that run on these nodes, or are about to; without those of DaemonSets, which go with the node."""
-        return [
-            pod
-            for pod in self.pods.values()
-            if pod["spec"].get("nodeName") in nodes and pod["status"]["phase"] not in _ENDED and not is_daemon(pod)
-        ]
+        return [pod for pod in self.pods.values() if used_node(pod) in nodes]
 
     async def take_away(self, names: Collection[str], end: NodeEnd) -> None:
         """Deletes nodes under the pods that run there."""
@@ -240,9 +235,6 @@ class ClusterView:
             if not (error.is_not_found or error.is_conflict or error.status == 429):
                 raise
 
-    async def _patch_taints(self, node: Json, taints: list[Json]) -> None:
-        await self._patch_node(node, {"taints": taints})
-
     async def _patch_node(self, node: Json, spec: Json) -> None:
         metadata = node["metadata"]
         body = {"metadata": {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}, "spec": spec}
@@ -252,8 +244,8 @@ class ClusterView:
             if not (error.is_conflict or error.is_not_found):
                 raise
 
-    async def say(self, pod: Json, kind: str, reason: str, message: str) -> None:
-        """An Event about a pod, as the cluster autoscaler writes them."""
+    async def say(self, pod: Json, reason: str, message: str) -> None:
+        """An Event of type Normal about a pod, as the cluster autoscaler writes them."""
         metadata = pod["metadata"]
         now = timestamp(time.time())
         event: Json = {
@@ -269,7 +261,7 @@ class ClusterView:
             },
             "reason": reason,
             "message": message,
-            "type": kind,
+            "type": "Normal",
             "source": {"component": "cluster-autoscaler"},
             "firstTimestamp": now,
             "lastTimestamp": now,

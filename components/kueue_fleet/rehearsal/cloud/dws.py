@@ -34,11 +34,11 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import (
     plan_request,
     updated_status,
 )
-from kueue_fleet.rehearsal.cloud.gke_crds import SINGLE_POD_SET, SINGLE_POD_SET_BINDING, install_definition
+from kueue_fleet.rehearsal.cloud.gke_crds import SINGLE_POD_SET, install_definition
 from kueue_fleet.rehearsal.cloud.node_planning import NodePlan
 from kueue_fleet.rehearsal.cloud.node_pool_store import NodePoolStore
 from kueue_fleet.rehearsal.cloud.node_templates import RESIZE_REQUEST, NodeTemplate
-from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon
+from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon, used_node
 from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
 from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
@@ -58,9 +58,8 @@ async def install_crd(api: KubeApi, access: ClusterAccess) -> None:
     Requests of several pod sets are refused from then on.
     """
     await install_definition(api, yaml.safe_load(access.engines.asset("provisioning-request-crd").read_text()))
-    for policy in (SINGLE_POD_SET, SINGLE_POD_SET_BINDING):
-        resource = "validatingadmissionpolicies" if policy is SINGLE_POD_SET else "validatingadmissionpolicybindings"
-        await api.apply(f"/apis/{policy['apiVersion']}/{resource}/{policy['metadata']['name']}", policy)
+    for path, body in SINGLE_POD_SET:
+        await api.apply(path, body)
 
 
 @dataclass(slots=True)
@@ -82,16 +81,12 @@ class QueuedProvisioning:
         self._view = view
         self._store = store
         self._stock = stock
-        self._current_settings = settings
+        self._settings = settings
         self._requests = Watched(view.api, _COLLECTION)
         self._plans: dict[str, NodePlan] = {}
         self._created: dict[str, tuple[str, NodeTemplate]] = {}
         """Nodes created that the view has not shown yet: name → (resize request, template)."""
         self._empty_since: dict[str, float] = {}
-
-    @property
-    def _settings(self) -> DwsSettings:
-        return self._current_settings()
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -151,7 +146,7 @@ class QueuedProvisioning:
             ready_nodes=sum(1 for node in nodes if node["status"]["ready"]),
             region=self._store.place.region,
         )
-        step = next_step(request, situation, self._settings, seen.now)
+        step = next_step(request, situation, self._settings(), seen.now)
         if isinstance(step, SetCondition):
             if step.type == "CapacityRevoked":
                 # The machines go first, and then the request says so: pods must be seen to end by it.
@@ -220,15 +215,15 @@ class QueuedProvisioning:
             node = pod["spec"].get("nodeName")
             if node is not None and not is_daemon(pod):
                 used.add(node)
-                if pod["status"]["phase"] not in ("Succeeded", "Failed"):
-                    active[node] = active.get(node, 0) + 1
+            if (node := used_node(pod)) is not None:
+                active[node] = active.get(node, 0) + 1
         names = {node["metadata"]["name"]: key for key, nodes in seen.nodes.items() for node in nodes}
         self._empty_since = {name: self._empty_since.get(name, seen.now) for name in names if name not in active}
         uses = [
             NodeUse(name, key, active.get(name, 0), name in used, self._empty_since.get(name))
             for name, key in sorted(names.items())
         ]
-        unneeded = plan_node_removals(uses, requests, self._settings, seen.now)
+        unneeded = plan_node_removals(uses, requests, self._settings(), seen.now)
         await self._view.take_away([name for name in unneeded if name in active], CAPACITY_RECLAIMED)
         bound = {node["metadata"]["name"]: node for nodes in seen.nodes.values() for node in nodes}
         await self._view.retire([name for name in unneeded if name not in active], bound, seen.now)

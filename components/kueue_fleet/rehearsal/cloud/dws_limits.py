@@ -14,7 +14,7 @@ def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload
     """Why DWS never has the GPUs for which the Workload has quota on the cluster; None if it may have them.
 
     DWS gives out whole nodes, which have at least the GPUs that are asked for. A flavor of the queue's `fallback` does
-    not count: the job goes on to another one.
+    not count: the job moves on to another flavor.
     """
     checks = {check.name for check in fleet.admission_checks if check.provisioning_request is not None}
     states = workload["status"].get("admissionChecks") or ()

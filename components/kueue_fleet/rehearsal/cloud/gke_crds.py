@@ -8,17 +8,18 @@ Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/a
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.kube.answers import Json
+from kueue_fleet.rehearsal.cloud.pod_policies import admission_policy
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 
 _GROUP = "monitoring.googleapis.com"
 _POLL_SECONDS = 0.05
 _TEXT: Json = {"type": "string"}
 _TEXTS: Json = {"type": "array", "items": _TEXT}
-_ANY: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+ANY_OBJECT: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+"""Schema of an object whose fields are not looked at."""
 
 
 def _object(required: tuple[str, ...] = (), **properties: Json) -> Json:
@@ -36,18 +37,18 @@ def _definition(kind: str, plural: str, scope: str) -> Json:
         interval=_TEXT,
         timeout=_TEXT,
         proxyUrl=_TEXT,
-        metricRelabeling={"type": "array", "items": _ANY},
+        metricRelabeling={"type": "array", "items": ANY_OBJECT},
         authorization=_object(type=_TEXT, credentials=secret),
         basicAuth=_object(username=_TEXT, password=secret),
-        oauth2=_ANY,
+        oauth2=ANY_OBJECT,
         tls=_object(
             insecureSkipVerify={"type": "boolean"},
             serverName=_TEXT,
             minVersion=_TEXT,
             maxVersion=_TEXT,
-            ca=_ANY,
-            cert=_ANY,
-            key=_ANY,
+            ca=ANY_OBJECT,
+            cert=ANY_OBJECT,
+            key=ANY_OBJECT,
         ),
     )
     spec = _object(
@@ -60,27 +61,35 @@ def _definition(kind: str, plural: str, scope: str) -> Json:
             },
         ),
         endpoints={"type": "array", "minItems": 1, "items": endpoint},
-        targetLabels=_object(metadata=_TEXTS, fromPod={"type": "array", "items": _ANY}),
-        limits=_ANY,
+        targetLabels=_object(metadata=_TEXTS, fromPod={"type": "array", "items": ANY_OBJECT}),
+        limits=ANY_OBJECT,
         filterRunning={"type": "boolean"},
     )
-    schema = _object(("spec",), apiVersion=_TEXT, kind=_TEXT, metadata={"type": "object"}, spec=spec, status=_ANY)
-    version: dict[str, Any] = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
-    }
+    schema = _object(("spec",), apiVersion=_TEXT, kind=_TEXT, metadata={"type": "object"}, spec=spec, status=ANY_OBJECT)
+    return resource_definition(_GROUP, plural, kind, "v1", schema, scope)
+
+
+def resource_definition(
+    group: str, plural: str, kind: str, version: str, schema: Json, scope: str = "Namespaced"
+) -> Json:
+    """A CustomResourceDefinition with one version, whose objects have a status of their own."""
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{_GROUP}"},
+        "metadata": {"name": f"{plural}.{group}"},
         "spec": {
-            "group": _GROUP,
+            "group": group,
             "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
             "scope": scope,
-            "versions": [version],
+            "versions": [
+                {
+                    "name": version,
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}},
+                }
+            ],
         },
     }
 
@@ -90,17 +99,9 @@ DEFINITIONS = (
     _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),
 )
 """CustomResourceDefinitions that a GKE cluster has from the beginning."""
-
-
-_POLICY = "queued-provisioning-single-pod-set"
-
-
-def _admission(kind: str, spec: Json) -> Json:
-    return {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": _POLICY}, "spec": spec}
-
-
-SINGLE_POD_SET = _admission(
-    "ValidatingAdmissionPolicy",
+SINGLE_POD_SET = admission_policy(
+    "Validating",
+    "queued-provisioning-single-pod-set",
     {
         "failurePolicy": "Fail",
         "matchConstraints": {
@@ -123,12 +124,9 @@ SINGLE_POD_SET = _admission(
             }
         ],
     },
+    {"validationActions": ["Deny"]},
 )
-"""What GKE's Warden refuses of ProvisioningRequests, in its words."""
-SINGLE_POD_SET_BINDING = _admission(
-    "ValidatingAdmissionPolicyBinding", {"policyName": _POLICY, "validationActions": ["Deny"]}
-)
-"""Puts `SINGLE_POD_SET` into force."""
+"""What GKE's Warden refuses of ProvisioningRequests, in its words: (API path, object)."""
 
 
 async def install_definition(api: KubeApi, definition: Json) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.rehearsal.cloud.gke_crds import install_definition
+from kueue_fleet.rehearsal.cloud.gke_crds import ANY_OBJECT, install_definition, resource_definition
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
 
 log = logging.getLogger(__name__)
@@ -52,25 +52,6 @@ async def serve_job_kinds(api: KubeApi, file: Path, cluster: str) -> None:
 
 
 def _definition(group: str, plural: str, kind: str, version: str) -> Json:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, as its operator has it"},
-        },
-        "spec": {
-            "group": group,
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "scope": "Namespaced",
-            "versions": [
-                {
-                    "name": version,
-                    "served": True,
-                    "storage": True,
-                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
-                    "subresources": {"status": {}},
-                }
-            ],
-        },
-    }
+    definition = resource_definition(group, plural, kind, version, ANY_OBJECT)
+    definition["metadata"]["annotations"] = {"api-approved.kubernetes.io": "unapproved, as its operator has it"}
+    return definition

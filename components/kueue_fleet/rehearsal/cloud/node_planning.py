@@ -120,8 +120,20 @@ def misfit(needs: PodNeeds, template: NodeTemplate) -> str | None:
     for key, value in needs.node_selector.items():
         if template.labels.get(key) != value:
             return f"its nodes do not have the label {key}={value}"
+    if (refused := untolerated(needs, template)) is not None:
+        return refused
+    short = scarce(needs, template)
+    return f"{template.machine.name} does not have enough {', '.join(short)}" if short else None
+
+
+def untolerated(needs: PodNeeds, template: NodeTemplate) -> str | None:
+    """Which taint keeps the pod from such a node; None: none does."""
     for taint in template.taints:
         if not tolerates(needs.tolerations, taint):
             return f"the pod does not tolerate the taint {taint['key']}={taint.get('value', '')}:{taint['effect']}"
-    short = [name for name, amount in needs.requests.items() if amount and template.allocatable.get(name, 0) < amount]
-    return f"{template.machine.name} does not have enough {', '.join(short)}" if short else None
+    return None
+
+
+def scarce(needs: PodNeeds, template: NodeTemplate) -> list[str]:
+    """The resources of which an empty node of this kind has too little for the pod."""
+    return [name for name, amount in needs.requests.items() if amount and template.allocatable.get(name, 0) < amount]

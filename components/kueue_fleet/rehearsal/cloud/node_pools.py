@@ -161,16 +161,16 @@ class NodePool:
 
     def standing_nodes(self, place: Place) -> tuple[NodeTemplate, ...]:
         """The nodes that are there whether any pod needs them or not, spread over the zones."""
-        return tuple(
-            self.template(place, self.zones[number % len(self.zones)], f"standing/{number}")
-            for number in range(0 if self.queued else self.least_nodes)
-        )
+        return self._numbered(place, self.least_nodes)
 
     def first_nodes(self, place: Place) -> tuple[NodeTemplate, ...]:
         """The nodes that an autoscaled pool begins with."""
-        count = 0 if self.queued else max(self.initial * len(self.zones), self.least_nodes)
+        return self._numbered(place, max(self.initial * len(self.zones), self.least_nodes))
+
+    def _numbered(self, place: Place, count: int) -> tuple[NodeTemplate, ...]:
         return tuple(
-            self.template(place, self.zones[number % len(self.zones)], f"standing/{number}") for number in range(count)
+            self.template(place, self.zones[number % len(self.zones)], f"standing/{number}")
+            for number in range(0 if self.queued else count)
         )
 
     def zone_for_next(self, nodes: Iterable[JsonView]) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.kube.answers import JsonView
 from kueue_fleet.rehearsal.cloud.node_templates import AUTOSCALED, RESIZE_REQUEST
-from kueue_fleet.rehearsal.cloud.pod_needs import is_daemon
+from kueue_fleet.rehearsal.cloud.pod_needs import used_node
 
 TO_BE_DELETED = "ToBeDeletedByClusterAutoscaler"
 """The taint of a node that is about to be deleted; its value is the time in seconds since the epoch."""
 RETIREMENT_SECONDS = 1.0
-"""How long nodes of a removed pool go on, so that their pods can end."""
+"""How long the nodes of a removed pool stay, so that their pods can end."""
 
 
 def plan_removals(
@@ -29,13 +29,7 @@ def plan_removals(
     keep a node. A node that is not ready is not empty: what it was made for cannot be placed there yet. `least` maps
     the name of a node pool to how many of its nodes stay whatever happens.
     """
-    used = {
-        pod["spec"]["nodeName"]
-        for pod in pods
-        if pod["spec"].get("nodeName")
-        and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed")
-        and not is_daemon(pod)
-    }
+    used = {used_node(pod) for pod in pods}
     since: dict[str, float] = {}
     for name, node in nodes.items():
         labels = node["metadata"].get("labels") or {}

@@ -38,7 +38,7 @@ from kueue_fleet.gke.labels import (
 from kueue_fleet.gke.machines import MachineType, gpus, machine_catalogue, tpus
 from kueue_fleet.gke.tpu_slices import topology_of_nodes
 from kueue_fleet.kube.answers import JsonView
-from kueue_fleet.rehearsal.cloud.node_planning import misfit
+from kueue_fleet.rehearsal.cloud.node_planning import misfit, scarce, untolerated
 from kueue_fleet.rehearsal.cloud.node_pools import NodePool, pool_nodes
 from kueue_fleet.rehearsal.cloud.node_templates import (
     AUTOSCALED,
@@ -139,11 +139,8 @@ class PoolSource:
             reason = f"it has its maximum of {self.pool.most_nodes} nodes"
         if reason is None and self.limits is not None:
             reason = self.limits.problem(made, listed_only=True)
-        if reason is None and self.stock is not None and made.machine.accelerator is not None:
-            left = self.stock.get(made.machine.accelerator, 0)
-            if left < made.machine.accelerators:
-                wanted = f"{made.machine.accelerators} {made.machine.accelerator}"
-                reason = f"{wanted} are not available now, it waits for them"
+        if reason is None:
+            reason = _shortage(self.stock, made.machine)
         return f"node pool {self.pool.name}: {reason}" if reason else made
 
     def take(self, template: NodeTemplate) -> None:
@@ -186,20 +183,10 @@ class AutoProvisioning:
                 reason = _misfit(needs, template)
                 continue
             over = self.limits.problem(template, listed_only=False) if self.limits else None
-            if over is None:
-                over = self._short(template)
-            if over is None:
-                return template
-            return over
+            if over is None and template.labels.get(FLEX_START) == "true":
+                over = _shortage(self.stock, machine)
+            return over or template
         return reason
-
-    def _short(self, template: NodeTemplate) -> str | None:
-        machine = template.machine
-        if self.stock is None or template.labels.get(FLEX_START) != "true" or machine.accelerator is None:
-            return None
-        if self.stock.get(machine.accelerator, 0) >= machine.accelerators:
-            return None
-        return f"{machine.accelerators} {machine.accelerator} are not available now, it waits for them"
 
     def take(self, template: NodeTemplate) -> None:
         """Counts the node against the limits."""
@@ -293,7 +280,7 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
             return f"nodeSelector {key}={value}: no node has this label, and the provisioner does not set it"
         if not tolerates(needs.tolerations, {"key": key, "value": value, "effect": "NoSchedule"}):
             return (
-                f"nodeSelector {key}={value}: GKE makes nodes with a label of one's own only for pods that also "
+                f"nodeSelector {key}={value}: GKE creates nodes with a custom label only for pods that also "
                 "tolerate the taint of the same key and value (workload separation)"
             )
     return None
@@ -319,8 +306,14 @@ def _suits(machine: MachineType, needs: PodNeeds) -> bool:
 
 
 def _misfit(needs: PodNeeds, template: NodeTemplate) -> str:
-    for taint in template.taints:
-        if not tolerates(needs.tolerations, taint):
-            return f"the pod does not tolerate the taint {taint['key']}={taint.get('value', '')}:{taint['effect']}"
-    short = [name for name, amount in needs.requests.items() if amount and template.allocatable.get(name, 0) < amount]
+    if (refused := untolerated(needs, template)) is not None:
+        return refused
+    short = scarce(needs, template)
     return f"no machine type has enough {', '.join(short)}" if short else "no machine type suits the node selector"
+
+
+def _shortage(stock: Mapping[str, int] | None, machine: MachineType) -> str | None:
+    """What DWS cannot give out now of what the machine has; None where it can, or where it is not asked."""
+    if stock is None or machine.accelerator is None or stock.get(machine.accelerator, 0) >= machine.accelerators:
+        return None
+    return f"{machine.accelerators} {machine.accelerator} are not available now, it waits for them"

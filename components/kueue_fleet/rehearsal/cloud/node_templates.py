@@ -99,7 +99,7 @@ def _render(amounts: Mapping[str, int]) -> dict[str, str]:
 
 
 def machine_labels(machine: MachineType, region: str, zone: str, provisioning: str, disk_type: str) -> dict[str, str]:
-    """The labels that GKE gives to every node of such a machine there, whatever its pool; and our own two words."""
+    """The labels that GKE gives to every node of such a machine there, whatever its pool, and `SIMULATED`."""
     return {
         SIMULATED: "true",
         "kubernetes.io/os": "linux",

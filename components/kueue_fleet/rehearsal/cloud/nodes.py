@@ -124,7 +124,7 @@ class NodeProvisioner:
         for name, since in list(self._draining.items()):
             if name not in busy:
                 await self._view.remove_node(name)
-                log.info("%s: node %s: its pool does not want it any more", self._store.place.cluster, name)
+                log.info("%s: node %s: its pool no longer wants it", self._store.place.cluster, name)
             elif now - since >= _DRAIN_SECONDS:
                 await self._view.take_away([name], CAPACITY_RECLAIMED)
 
@@ -208,7 +208,7 @@ class NodeProvisioner:
         uid = pod["metadata"]["uid"]
         if self._told.get(uid) != reason:
             self._told[uid] = reason
-            await self._view.say(pod, "Normal", "NotTriggerScaleUp", reason)
+            await self._view.say(pod, "NotTriggerScaleUp", reason)
 
     async def _remove(self, now: float) -> None:
         gone, self._empty_since = plan_removals(

@@ -100,6 +100,12 @@ def is_daemon(pod: JsonView) -> bool:
     return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
 
 
+def used_node(pod: JsonView) -> str | None:
+    """The node that the pod keeps; None for one that has none, that has ended, or that goes with its node."""
+    ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return None if ended or is_daemon(pod) else pod["spec"].get("nodeName") or None
+
+
 def is_unschedulable(pod: JsonView) -> bool:
     """Whether the scheduler has tried the pod and found no node for it."""
     if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"] or pod["spec"].get("schedulingGates"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import Literal
 
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
@@ -17,32 +18,26 @@ def pod_policy(name: str, condition: str, mutation: str) -> list[tuple[str, Json
 
     `condition` and `mutation` are CEL: whether it concerns `object`, and the list of JSONPatch to apply to it.
     """
-    policy: Json = {
-        "apiVersion": _API_VERSION,
-        "kind": "MutatingAdmissionPolicy",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": "Fail",
-            "reinvocationPolicy": "Never",
-            "matchConstraints": {
-                "resourceRules": [
-                    {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-                ]
-            },
-            "matchConditions": [{"name": "concerns", "expression": condition}],
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": mutation}}],
-        },
+    pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    spec: Json = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [pods]},
+        "matchConditions": [{"name": "concerns", "expression": condition}],
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": mutation}}],
     }
-    binding: Json = {
-        "apiVersion": _API_VERSION,
-        "kind": "MutatingAdmissionPolicyBinding",
-        "metadata": {"name": name},
-        "spec": {"policyName": name},
-    }
-    root = f"/apis/{_API_VERSION}"
+    return admission_policy("Mutating", name, spec, {})
+
+
+def admission_policy(
+    verb: Literal["Mutating", "Validating"], name: str, spec: Json, binding: Json
+) -> list[tuple[str, Json]]:
+    """(API path, object) of an admission policy, and of its binding with the fields of `binding`."""
+    kind, root = f"{verb}AdmissionPolicy", f"/apis/{_API_VERSION}/{verb.lower()}admissionpolic"
+    common: Json = {"apiVersion": _API_VERSION, "metadata": {"name": name}}
     return [
-        (f"{root}/mutatingadmissionpolicies/{name}", policy),
-        (f"{root}/mutatingadmissionpolicybindings/{name}", binding),
+        (f"{root}ies/{name}", {**common, "kind": kind, "spec": spec}),
+        (f"{root}ybindings/{name}", {**common, "kind": f"{kind}Binding", "spec": {"policyName": name, **binding}}),
     ]
 
 

@@ -19,11 +19,11 @@ _HOUR_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class SpotSettings:
-    """How Spot nodes are taken back by themselves."""
+    """How often Google takes Spot nodes back."""
 
     seed: int = 1
     reclaims_per_hour: float = 0.0
-    """Of each node, on average; 0: only when asked for."""
+    """Of each node, on average; 0: only on request."""
 
 
 def lifetime_seconds(settings: SpotSettings, node: str) -> float:

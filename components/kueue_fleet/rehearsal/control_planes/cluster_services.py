@@ -89,7 +89,7 @@ class SystemNode:
         try:
             return [] if self._running is None else await self._running.refused_pods()
         except ApiError as error:
-            log.info("%s: its refused pods are not known now: %s", self._access.name, error)
+            log.info("%s: cannot list its refused pods: %s", self._access.name, error)
             return []
 
     def _agent(self, api: KubeApi) -> NodeAgent:
@@ -185,6 +185,6 @@ class SimulatedCapacity:
                     await asyncio.sleep(_POLL_SECONDS)
         except TimeoutError:
             raise RehearsalError(
-                f"node pool {pool} of {self._access.name}: its nodes are not as they should be after "
+                f"node pool {pool} of {self._access.name}: has not reached the requested state after "
                 f"{_POOL_SECONDS:.0f} s; see the supervisor's log"
             ) from None

@@ -105,7 +105,8 @@ class ControlPlanes:
         self._paths = paths
         self._engines = engines
         self._services = services
-        self._children = Children("rehearsal", self._child_died)
+        self.children = Children("rehearsal", self._child_died)
+        """The processes that belong to no cluster: etcd."""
         self._locks: dict[str, asyncio.Lock] = {}
         self._etcd_lock = asyncio.Lock()
         self._resuming: dict[str, asyncio.Task[None]] = {}
@@ -113,11 +114,6 @@ class ControlPlanes:
         self.clusters: dict[str, Cluster] = {}
         self.message = ""
         """What is wrong with the rehearsal itself; empty when nothing is."""
-
-    @property
-    def children(self) -> Children:
-        """The processes that belong to no cluster: etcd."""
-        return self._children
 
     async def open(self) -> None:
         """Starts etcd, and in the background the clusters that the record names.
@@ -148,7 +144,7 @@ class ControlPlanes:
             task.cancel()
         await asyncio.gather(*self._resuming.values(), return_exceptions=True)
         await asyncio.gather(*(cluster.stop() for cluster in self.clusters.values()))
-        await self._children.stop()
+        await self.children.stop()
         await self._token_reviews.stop()
 
     async def put_cluster(self, name: str, parameters: ClusterParameters) -> Cluster:
@@ -176,9 +172,7 @@ class ControlPlanes:
         Raises UnknownClusterError.
         """
         async with self._lock(name):
-            cluster = self.clusters.get(name)
-            if cluster is None:
-                raise UnknownClusterError(f"cluster {name}: there is none of that name in this rehearsal")
+            cluster = self.cluster(name)
             await self._remove(cluster)
             shutil.rmtree(cluster.plan.folder, ignore_errors=True)
 
@@ -187,7 +181,7 @@ class ControlPlanes:
         try:
             return self.clusters[name]
         except KeyError:
-            raise UnknownClusterError(f"cluster {name}: there is none of that name in this rehearsal") from None
+            raise UnknownClusterError(f"cluster {name}: does not exist in this rehearsal") from None
 
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
@@ -234,7 +228,7 @@ class ControlPlanes:
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             # Its keys would turn up in the next cluster of that name: the record stays, until the rehearsal goes.
             raise RehearsalError(
-                f"cluster {cluster.name}: it is stopped, but etcd does not let go of its objects ({error}); "
+                f"cluster {cluster.name}: it is stopped, but its objects cannot be deleted from etcd ({error}); "
                 "take the rehearsal down with --down"
             ) from error
         self._remember(cluster.name, None)
@@ -278,12 +272,12 @@ class ControlPlanes:
     async def _ensure_etcd(self) -> bool:
         """Whether etcd had to be started."""
         async with self._etcd_lock:
-            if self._children.running("etcd") is not None:
+            if self.children.running("etcd") is not None:
                 return False
             plan = self._etcd_plan()
             for port in (plan.client_port, plan.peer_port):
                 self._ports.claim(port, "etcd")
-            child = self._children.spawn(etcd_process(plan))
+            child = self.children.spawn(etcd_process(plan))
             try:
                 ready = await EtcdClient(plan).wait_ready(child)
             except TimeoutError:
@@ -301,8 +295,8 @@ class ControlPlanes:
 
 def _difference(name: str, have: ClusterParameters, want: ClusterParameters) -> str:
     mine, theirs = asdict(have), asdict(want)
-    parts = [f"{key} is {mine[key]!r}, asked for is {theirs[key]!r}" for key in mine if mine[key] != theirs[key]]
+    parts = [f"{key} is {mine[key]!r}, requested is {theirs[key]!r}" for key in mine if mine[key] != theirs[key]]
     return (
-        f"cluster {name}: there is one already, and it differs ({'; '.join(parts)}); "
+        f"cluster {name}: exists already with other parameters ({'; '.join(parts)}); "
         "delete it first, or give the other cluster another name"
     )

@@ -46,7 +46,7 @@ class ClusterAccess:
 
 
 class ClusterService(Protocol):
-    """Work that goes on beside a cluster as long as it lives: made with its ClusterAccess, run as one asyncio task.
+    """Work that runs beside a cluster for as long as it exists: made with its ClusterAccess, run as one asyncio task.
 
     When the cluster goes, the task is cancelled; processes it has spawned are stopped by the supervisor after that.
     A `run` that raises, or returns, is logged as an error and shown in `GET /clusters`. The supervisor has one thread:
@@ -264,7 +264,7 @@ def api_server_process(plan: ControlPlanePlan) -> ProcessSpec:
 
 
 def controller_manager_process(plan: ControlPlanePlan) -> ProcessSpec:
-    """kube-controller-manager with the controllers of `CONTROLLERS`, without a port of its own."""
+    """kube-controller-manager with the controllers of `CONTROLLERS`; it serves no port."""
     return plan.process(
         CONTROLLER_MANAGER,
         f"--kubeconfig={plan.admin_kubeconfig}",
@@ -286,5 +286,5 @@ def controller_manager_process(plan: ControlPlanePlan) -> ProcessSpec:
 
 
 def scheduler_process(plan: ControlPlanePlan) -> ProcessSpec:
-    """kube-scheduler without a port of its own."""
+    """kube-scheduler; it serves no port."""
     return plan.process(SCHEDULER, f"--config={plan.folder / 'scheduler.json'}", "--secure-port=0")

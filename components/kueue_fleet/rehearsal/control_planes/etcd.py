@@ -94,8 +94,8 @@ class EtcdClient:
                 await asyncio.sleep(_POLL_SECONDS)
         return False
 
-    async def delete_prefix(self, prefix: str) -> int:
-        """Deletes every key that begins so; returns how many there were.
+    async def delete_prefix(self, prefix: str) -> None:
+        """Deletes every key that begins so.
 
         Raises aiohttp.ClientError when etcd does not answer.
         """
@@ -107,7 +107,6 @@ class EtcdClient:
             session.post(f"{self._endpoint}/v3/kv/deleterange", json=body) as response,
         ):
             response.raise_for_status()
-            return int((await response.json()).get("deleted", 0))
 
     def _session(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(

@@ -52,7 +52,7 @@ class Ports:
             "end whatever listens on them"
         )
 
-    def claim(self, port: int, owner: str) -> int:
+    def claim(self, port: int, owner: str) -> None:
         """Takes the port that `owner` had before.
 
         Raises RehearsalError when another program listens on it now.
@@ -63,7 +63,6 @@ class Ports:
                 f"(`ss -ltnp sport = :{port}` names it), or take the rehearsal down with --down and start it again"
             )
         self._given.add(port)
-        return port
 
     def release(self, port: int) -> None:
         """The port may be given out again."""

@@ -37,7 +37,7 @@ class TokenReviews:
         write_private(kubeconfig, json.dumps(document, indent=1).encode())
 
     async def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         if self._runner is not None:
             await self._runner.cleanup()
 

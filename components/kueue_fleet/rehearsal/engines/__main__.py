@@ -52,7 +52,9 @@ def _table(engines: Engines) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Returns the exit code: 0 when everything asked for is there."""
     parser = argparse.ArgumentParser(prog="python -m kueue_fleet.rehearsal.engines", description=__doc__)
-    parser.add_argument("--list", action="store_true", help="only show what is there; exit code 1 if something lacks")
+    parser.add_argument(
+        "--list", action="store_true", help="only show what is there; exit code 1 if anything is missing"
+    )
     parser.add_argument(
         "--wheels", type=Path, metavar="FOLDER", help="also pack those of a rehearsal into wheels there"
     )
@@ -75,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninterrupted; the next build goes on from here", file=sys.stderr)
+        print("\ninterrupted; the next build continues from here", file=sys.stderr)
         return 130
     print(_table(engines))
     wanted = set(options.engines) or {engine.name for engine in ENGINES if not engine.operator}

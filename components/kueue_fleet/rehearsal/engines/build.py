@@ -1,7 +1,7 @@
 """Makes the engines that are not there: compiles programs and copies assets out of their Go modules, into the cache.
 
 An interrupted build leaves nothing half done; what Go had compiled by then is kept in Go's own build cache, so that
-the next attempt goes on from there.
+the next attempt continues from there.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ def download_modules(
 ) -> dict[str, Path]:
     """The folder of each module, in the version that the engine's go.mod names; fetched where it is not there.
 
-    Raises RehearsalError when a module cannot be had.
+    Raises RehearsalError when a module cannot be downloaded.
     """
     argv = ["mod", "download", "-json", *modules]
     said = _run_go(
@@ -312,7 +312,7 @@ def explain_failure(engine: Engine, said: str, log: Path) -> str:
     for line in lines:
         if any(sign in line for sign in _REFUSED):
             return (
-                f"{engine.name}: a Go module could not be had ({line}); "
+                f"{engine.name}: a Go module could not be downloaded ({line}); "
                 "check the network and GOPROXY, then run it again: what is built already is kept"
             )
     last = lines[-1] if lines else "it said nothing"

@@ -259,7 +259,7 @@ ENGINES: tuple[Engine, ...] = (
     ),
     Engine(
         name="pulumi-nodejs",
-        # The real host's module cannot be had; ours joins Pulumi's own generator and Pulumi's own Node.js SDK.
+        # The real host's module cannot be downloaded; ours joins Pulumi's own generator and Pulumi's own Node.js SDK.
         module="github.com/pulumi/pulumi/pkg/v3",
         binaries=(("pulumi-language-nodejs", "kueue-fleet.dev/engines/pulumi-nodejs"),),
         build_seconds=60,
@@ -270,7 +270,7 @@ ENGINES: tuple[Engine, ...] = (
     ),
     Engine(
         name="prometheus",
-        # promtool's modules cannot all be had; ours is Prometheus' own engine behind JSON on stdin.
+        # promtool's modules cannot all be downloaded; ours is Prometheus' own engine behind JSON on stdin.
         module="github.com/prometheus/prometheus",
         binaries=(("promql", "kueue-fleet.dev/engines/prometheus"),),
         build_seconds=40,

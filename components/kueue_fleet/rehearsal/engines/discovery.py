@@ -157,7 +157,7 @@ def _find_program(engine: Engine, name: str, environ: Mapping[str, str], refused
             continue
         version = program_version(engine, path)
         if version is None:
-            refused.append(Refused(path, f"its version cannot be told; {_wanted(engine)} is needed"))
+            refused.append(Refused(path, f"its version cannot be determined; {_wanted(engine)} is needed"))
         elif not accepts(engine, version):
             refused.append(Refused(path, f"it is {version}; {_wanted(engine)} is needed"))
         else:

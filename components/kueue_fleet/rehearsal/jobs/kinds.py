@@ -21,7 +21,7 @@ JOB_KINDS: Final = {
 }
 """Those that something runs in a rehearsal: Kubernetes itself, or an operator that the fleet file can install."""
 SERVICES: Final = frozenset({"RayCluster", "LeaderWorkerSet"})
-"""Those that have no end by themselves."""
+"""Those that never finish on their own."""
 USED_KINDS: Final = {
     "ConfigMap": ("", "v1", "configmaps"),
     "Secret": ("", "v1", "secrets"),

@@ -1,6 +1,6 @@
-"""Pods that nothing here can run, and what `pulumi up` would wait for in vain because of them.
+"""Pods that nothing here can run, and what `pulumi up` would wait for without end because of them.
 
-What is not waited for, such as a Deployment with `pulumi.com/skipAwait`, is only told.
+What is not waited for, such as a Deployment with `pulumi.com/skipAwait`, is only reported.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ class RefusedPods:
         if not any(self._is_in_vain(pod, operation) for pod, operation, _ in waiting):
             return
         lines = [str(pod) if pod.curable else f"{pod}; {fix}" for pod, _, fix in waiting]
-        raise RefusedPodsError("\n".join([*dict.fromkeys(lines), "pulumi up was ended: it would wait in vain"]))
+        raise RefusedPodsError(
+            "\n".join([*dict.fromkeys(lines), "pulumi up was ended: these pods will never become ready"])
+        )
 
     def ask(self) -> list[RefusedPod]:
         """The pods that are refused now; none while the supervisor does not answer."""
@@ -132,7 +134,7 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
     return [
         Problem(
             "observability.grafana.enabled",
-            "true, but a rehearsal has no container engine, and no program stands for Prometheus and Grafana",
+            "true, but a rehearsal has no container engine, and no program stands in for Prometheus and Grafana",
             "set it to false in a copy of this stack, and rehearse that",
         )
     ]

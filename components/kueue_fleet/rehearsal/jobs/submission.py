@@ -1,4 +1,4 @@
-"""Submitting jobs to a rehearsal, and following them until nothing more will happen by itself."""
+"""Submitting jobs to a rehearsal, and following them until they are settled."""
 
 from __future__ import annotations
 

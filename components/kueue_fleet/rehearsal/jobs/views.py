@@ -1,6 +1,6 @@
 """What became of each submitted job, read from Kueue's own objects.
 
-No I/O: `follow_jobs` in `jobs` does the listing, and keeps what a worker's copy said before Kueue removed it.
+No I/O: `follow_jobs` in `submission` does the listing, and keeps what a worker's copy said before Kueue removed it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from kueue_fleet.rehearsal.jobs.kinds import SERVICES
-from kueue_fleet.status import condition, dominant_reasons
+from kueue_fleet.status import condition, dominant_reasons, is_true
 
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
-# A Workload with one of these reasons waits until somebody changes a quota or the job; more time does not help it
+# A Workload with one of these reasons waits until a user changes a quota or the job; more time does not help it
 # (apis/kueue/v1beta2/workload_types.go).
 HOPELESS_REASONS = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigured", "Deactivated"})
 """Reasons that no waiting changes."""
 _WAITING_FOR_OTHERS = frozenset({"WaitingForQuota", "Suspended"})
-"""Reasons that change when other jobs give quota back, or somebody starts a queue again."""
+"""Reasons that change when other jobs release quota, or a user resumes a queue."""
 
 Beyond = Callable[[str, Manifest], str | None]
 """Of a cluster and a Workload that holds quota there: why the simulated cloud never has what it asks for."""
@@ -69,7 +69,7 @@ class JobView:
 
     @property
     def settled(self) -> bool:
-        """Whether nothing more will happen to the job by itself."""
+        """Whether the job will not change any more unless a user acts."""
         serves = self.state is JobState.ADMITTED and self.kind in SERVICES
         return serves or self.hopeless or self.state in (JobState.FINISHED, JobState.FAILED)
 
@@ -105,10 +105,9 @@ def view_jobs(
 def only_wait_for_each_other(
     workloads: Mapping[str, Sequence[Manifest]], home: str, beyond: Beyond = lambda cluster, workload: None
 ) -> bool:
-    """Whether no Workload of `home` can change by itself: none runs, and those with quota will never run."""
+    """Whether no Workload of `home` can change on its own: none runs, and those with quota will never run."""
     for workload in workloads[home]:
-        finished = condition(workload, "Finished")
-        if finished and finished["status"] == "True":
+        if is_true(workload, "Finished"):
             continue
         reasons = _reasons(workload, home, workloads, beyond).values()
         if not reasons or not all(each.hopeless or each.reason in _WAITING_FOR_OTHERS for each in reasons):
@@ -120,7 +119,7 @@ def in_vain(view: JobView) -> JobView:
     """The view of a job that waits for others which `only_wait_for_each_other`."""
     if view.settled:
         return view
-    why = "nothing that runs will give quota back"
+    why = "no running workload will release quota"
     return replace(view, hopeless=True, reasons=tuple(f"{reason}; {why}" for reason in view.reasons))
 
 
@@ -211,21 +210,17 @@ def _state(workload: Manifest | None) -> JobState:
     finished = condition(workload, "Finished")
     if finished and finished["status"] == "True":
         return JobState.FAILED if finished.get("reason") == "Failed" else JobState.FINISHED
-    for kind, state in (("Admitted", JobState.ADMITTED), ("QuotaReserved", JobState.QUOTA_RESERVED)):
-        found = condition(workload, kind)
-        if found and found["status"] == "True":
-            return state
-    return JobState.PENDING
+    if is_true(workload, "Admitted"):
+        return JobState.ADMITTED
+    return JobState.QUOTA_RESERVED if is_true(workload, "QuotaReserved") else JobState.PENDING
 
 
 def admitted_placements(workloads: Mapping[str, Iterable[Manifest]], home: str) -> dict[tuple[str, str], Placement]:
-    """Where each Workload is admitted now, by its namespace and name; a worker's word goes before the manager's."""
+    """Where each Workload is admitted now, by its namespace and name: on a worker, or on `home` where it is alone."""
     found: dict[tuple[str, str], Placement] = {}
-    for cluster in sorted(workloads, key=lambda name: name != home):
-        only = len(workloads) == 1
+    for cluster in [name for name in workloads if name != home] or [home]:
         for workload in workloads[cluster]:
-            admitted = condition(workload, "Admitted")
-            if admitted and admitted["status"] == "True" and (only or cluster != home):
+            if is_true(workload, "Admitted"):
                 metadata = workload["metadata"]
                 found[metadata["namespace"], metadata["name"]] = Placement(cluster, _flavors(workload))
     return found

@@ -63,12 +63,15 @@ def claim_address(owner: str) -> ClaimedAddress:
 
 def taken_ports(ip: str, ports: list[int]) -> list[int]:
     """Those of `ports` that cannot be bound on `ip`, for instance because a program listens on all addresses."""
-    taken = []
-    for port in ports:
-        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((ip, port))
-            except OSError:
-                taken.append(port)
-    return taken
+    return [port for port in ports if not can_listen(ip, port)]
+
+
+def can_listen(ip: str, port: int) -> bool:
+    """Whether this process may listen on a port, which below 1024 needs root or net.ipv4.ip_unprivileged_port_start."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((ip, port))
+        except OSError:
+            return False
+    return True

@@ -54,15 +54,12 @@ _CONDITIONS = (
 class NodeAgent:
     """One node of one cluster. `run` until cancelled; `ready` is set once it is registered."""
 
-    def __init__(
-        self, *, api: KubeApi, folder: Path, spawn: Spawn, programs: Mapping[str, Program], node_name: str = NODE_NAME
-    ) -> None:
+    def __init__(self, *, api: KubeApi, folder: Path, spawn: Spawn, programs: Mapping[str, Program]) -> None:
         self.ready = asyncio.Event()
         self._api = api
         self._folder = folder
         self._spawn = spawn
         self._programs = programs
-        self._node_name = node_name
         self._workers: dict[str, PodWorker] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._routes: ServiceRoutes | None = None
@@ -70,18 +67,18 @@ class NodeAgent:
         self._host_ip = ""
 
     async def prepare(self) -> None:
-        """Sees to it that pods for this node are known as such; before that, none of them may be created."""
+        """Has the API server send the pods for this node here; none of them may be created before that."""
         await self._until_done(self._install_policy)
 
     async def run(self) -> None:
         """Runs the node until cancelled; then stops its processes and leaves the API objects as they are."""
-        address = claim_address(f"{self._folder}/{self._node_name}")
+        address = claim_address(f"{self._folder}/{NODE_NAME}")
         self._host_ip = address.ip
         self._routes = ServiceRoutes(self._api, address.ip, self._backends)
         pods = Watched(
             self._api,
             "/api/v1/pods",
-            params={"fieldSelector": f"spec.nodeName={self._node_name}"},
+            params={"fieldSelector": f"spec.nodeName={NODE_NAME}"},
             on_change=self._pod_changed,
         )
         connector = aiohttp.TCPConnector(force_close=True, limit=0)
@@ -131,7 +128,7 @@ class NodeAgent:
             api=self._api,
             pod=pod,
             folder=self._folder / "pods" / f"{metadata['namespace']}_{metadata['name']}_{metadata['uid'][:8]}",
-            node_name=self._node_name,
+            node_name=NODE_NAME,
             host_ip=self._host_ip,
             programs=self._programs,
             spawn=self._spawn,
@@ -177,7 +174,7 @@ class NodeAgent:
 
     async def _register(self) -> None:
         labels = {
-            "kubernetes.io/hostname": self._node_name,
+            "kubernetes.io/hostname": NODE_NAME,
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": "amd64",
             NODE_LABEL: "true",
@@ -185,7 +182,7 @@ class NodeAgent:
         node: Json = {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": self._node_name, "labels": labels},
+            "metadata": {"name": NODE_NAME, "labels": labels},
             "spec": {"taints": [{"key": NODE_LABEL, "value": "true", "effect": "NoSchedule"}]},
         }
         try:
@@ -203,14 +200,14 @@ class NodeAgent:
             "allocatable": ALLOCATABLE,
             "addresses": [
                 {"type": "InternalIP", "address": self._host_ip},
-                {"type": "Hostname", "address": self._node_name},
+                {"type": "Hostname", "address": NODE_NAME},
             ],
             "conditions": [
                 {
                     "type": kind,
                     "status": word,
                     "reason": reason,
-                    "message": "processes of this machine stand for the containers",
+                    "message": "processes on this machine stand in for the containers",
                     "lastHeartbeatTime": now,
                 }
                 for kind, word, reason in _CONDITIONS
@@ -228,18 +225,18 @@ class NodeAgent:
                 "architecture": "amd64",
             },
         }
-        await self._api.patch(f"/api/v1/nodes/{self._node_name}/status", {"status": status}, STRATEGIC_MERGE_PATCH)
+        await self._api.patch(f"/api/v1/nodes/{NODE_NAME}/status", {"status": status}, STRATEGIC_MERGE_PATCH)
 
     async def _renew_lease(self) -> None:
         collection = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
         now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        spec: Json = {"holderIdentity": self._node_name, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now}
+        spec: Json = {"holderIdentity": NODE_NAME, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now}
         try:
-            await self._api.patch(f"{collection}/{self._node_name}", {"spec": spec})
+            await self._api.patch(f"{collection}/{NODE_NAME}", {"spec": spec})
         except ApiError as error:
             if not error.is_not_found:
                 raise
-            lease: Json = {"metadata": {"name": self._node_name}, "spec": spec}
+            lease: Json = {"metadata": {"name": NODE_NAME}, "spec": spec}
             await self._api.create(collection, {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", **lease})
 
     async def _until_done(self, step: Callable[[], Awaitable[None]]) -> None:
@@ -249,7 +246,7 @@ class NodeAgent:
             except ApiError as error:
                 if error.status in (400, 422):
                     raise
-                log.info("%s: %s: %s; trying again", self._node_name, step.__name__, error)
+                log.info("%s: %s: %s; trying again", NODE_NAME, step.__name__, error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 return

@@ -70,7 +70,7 @@ class ContainerHost:
     google_account: Callable[[], Awaitable[str]]
     """Address of the Google account that the pod acts as; empty for none."""
     ensure_certificate: Callable[[str, CertificateNeed], Awaitable[None]]
-    """Sees to it that a Secret has a serving certificate, before the container starts."""
+    """Ensures that a Secret has a serving certificate before the container starts."""
 
 
 class Container:
@@ -136,7 +136,7 @@ class Container:
                 child = self._host.spawn(spec)
                 break
             except (ApiError, PodError, RehearsalError) as error:
-                # An API server that is away comes back; a kubelet goes on trying too.
+                # An API server that is unreachable comes back; a kubelet keeps trying too.
                 reason = error.reason if isinstance(error, PodError) else "RunContainerError"
                 self._set(self.state.waiting(reason, str(error)))
                 await asyncio.sleep(_CONFIG_RETRY_SECONDS)

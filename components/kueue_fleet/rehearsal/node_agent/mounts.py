@@ -69,9 +69,7 @@ class PodVolumes:
 
     async def run(self) -> None:
         """Watches, renews and writes until cancelled."""
-        sources: dict[Source, bool] = {}
-        for volume in self._volumes:
-            sources |= volume_sources(volume)
+        sources = set().union(*map(volume_sources, self._volumes))
         watches = [self._watch(source) for source in sources]
         async with asyncio.TaskGroup() as group:
             for watch in watches:

@@ -16,6 +16,12 @@ from kueue_fleet.kueue_api.quantity import Quantity
 _VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_.][A-Za-z0-9_.-]*)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 _SUPPORTED_VOLUMES = {"configMap", "secret", "projected", "downwardAPI", "emptyDir"}
+_SOURCE_REFERENCES = {
+    "configMapRef": "configmaps",
+    "configMapKeyRef": "configmaps",
+    "secretRef": "secrets",
+    "secretKeyRef": "secrets",
+}
 _PROBES = ("startupProbe", "livenessProbe", "readinessProbe")
 
 
@@ -84,26 +90,15 @@ def _unsupported_container(container: JsonView) -> list[str]:
     return problems
 
 
-def environment_sources(container: JsonView) -> dict[Source, bool]:
-    """The ConfigMaps and Secrets that the container's environment needs; the value says whether it may be missing."""
-    needed: dict[Source, bool] = {}
-
-    def need(kind: str, reference: JsonView) -> None:
-        source = Source(kind, reference["name"])
-        needed[source] = needed.get(source, True) and bool(reference.get("optional"))
-
-    for entry in container.get("envFrom", ()):
-        if "configMapRef" in entry:
-            need("configmaps", entry["configMapRef"])
-        if "secretRef" in entry:
-            need("secrets", entry["secretRef"])
-    for variable in container.get("env", ()):
-        value_from = variable.get("valueFrom") or {}
-        if "configMapKeyRef" in value_from:
-            need("configmaps", value_from["configMapKeyRef"])
-        if "secretKeyRef" in value_from:
-            need("secrets", value_from["secretKeyRef"])
-    return needed
+def environment_sources(container: JsonView) -> set[Source]:
+    """The ConfigMaps and Secrets that the container's environment refers to."""
+    references = [*container.get("envFrom", ()), *(one.get("valueFrom") or {} for one in container.get("env", ()))]
+    return {
+        Source(kind, reference[key]["name"])
+        for reference in references
+        for key, kind in _SOURCE_REFERENCES.items()
+        if key in reference
+    }
 
 
 def environment(
@@ -117,7 +112,7 @@ def environment(
     for entry in container.get("envFrom", ()):
         for kind, reference in (("configmaps", entry.get("configMapRef")), ("secrets", entry.get("secretRef"))):
             if reference is not None:
-                data = _source_data(sources, Source(kind, reference["name"]), bool(reference.get("optional")))
+                data = source_content(sources, Source(kind, reference["name"]), bool(reference.get("optional")))
                 variables |= {entry.get("prefix", "") + key: value.decode() for key, value in data.items()}
     for variable in container.get("env", ()):
         if "valueFrom" in variable:
@@ -129,15 +124,17 @@ def environment(
     return variables
 
 
-def _source_data(
-    sources: Mapping[Source, Mapping[str, bytes] | None], source: Source, optional: bool
+def source_content(
+    sources: Mapping[Source, Mapping[str, bytes] | None],
+    source: Source,
+    optional: bool,
+    reason: str = "CreateContainerConfigError",
 ) -> Mapping[str, bytes]:
+    """What is in a source; nothing where it may be missing, and is. Raises PodError with `reason`."""
     data = sources.get(source)
-    if data is None:
-        if optional:
-            return {}
-        raise PodError(f'{source.kind[:-1]} "{source.name}" not found')
-    return data
+    if data is None and not optional:
+        raise PodError(f'{source.kind[:-1]} "{source.name}" not found', reason)
+    return data or {}
 
 
 def _value_from(
@@ -156,7 +153,7 @@ def _value_from(
         if key in value_from:
             reference = value_from[key]
             optional = bool(reference.get("optional"))
-            data = _source_data(sources, Source(kind, reference["name"]), optional)
+            data = source_content(sources, Source(kind, reference["name"]), optional)
             if reference["key"] in data:
                 return data[reference["key"]].decode()
             if optional:

@@ -28,7 +28,7 @@ DEFAULT_CERT_DIR = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108 (a path
 """Where a program looks for its webhook's certificate by default."""
 
 IMAGE_REASON = "ErrImagePull"
-"""The kubelet's word for a container whose image is not to be had; here, because no program stands for it."""
+"""The kubelet's reason for a container whose image cannot be pulled; here, because no program stands in for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def find_program(
         if program.labels is not None and program.labels.items() <= (labels or {}).items():
             return program
     raise PodError(
-        f"no program on this machine stands for image {image} (there is no container engine: only "
+        f"no program on this machine stands in for image {image} (there is no container engine: only "
         f"{', '.join(sorted(programs))} are run, and pods of jobs are simulated)",
         IMAGE_REASON,
     )

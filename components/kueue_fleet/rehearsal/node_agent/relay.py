@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 from collections.abc import Mapping
 from functools import partial
 
@@ -17,17 +16,6 @@ log = logging.getLogger(__name__)
 Endpoint = tuple[str, int]
 """Address and port."""
 _CHUNK_BYTES = 64 * 1024
-
-
-def can_listen(ip: str, port: int) -> bool:
-    """Whether this process may listen on a port, which below 1024 needs root or net.ipv4.ip_unprivileged_port_start."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((ip, port))
-        except OSError:
-            return False
-    return True
 
 
 class Relays:
@@ -53,7 +41,7 @@ class Relays:
                 log.info("%s:%d leads to %s:%d", ip, port, *target)
 
     async def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         await self.keep({})
 
 

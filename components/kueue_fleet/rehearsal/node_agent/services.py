@@ -22,8 +22,8 @@ from typing import Any
 
 from kueue_fleet.kube.answers import JSON_PATCH, MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
-from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, claim_address
-from kueue_fleet.rehearsal.node_agent.relay import Endpoint, Relays, can_listen
+from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, can_listen, claim_address
+from kueue_fleet.rehearsal.node_agent.relay import Endpoint, Relays
 
 log = logging.getLogger(__name__)
 
@@ -298,7 +298,10 @@ class ServiceRoutes:
             self._changed.clear()
             configs = self._configs()
             self._claim_addresses(configs)
-            failed = [patch for patch in self._plan(configs) if not await self._apply(patch)]
+            patches = plan_routes(
+                self._services.objects, configs, self._backends(), self._idle_ip, self.authorities, self._own_addresses
+            )
+            failed = [patch for patch in patches if not await self._apply(patch)]
             if failed or not await self._relay(configs):
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._changed.set()
@@ -332,11 +335,6 @@ class ServiceRoutes:
             log.info("relay: %s; trying again", error)
             return False
         return True
-
-    def _plan(self, configs: Sequence[ClientConfig]) -> list[Patch]:
-        return plan_routes(
-            self._services.objects, configs, self._backends(), self._idle_ip, self.authorities, self._own_addresses
-        )
 
     def _configs(self) -> list[ClientConfig]:
         return client_configs(

@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from kueue_fleet.kube.answers import JsonView
-from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source, field_value, resource_value
+from kueue_fleet.rehearsal.node_agent.pods import (
+    HostFacts,
+    PodError,
+    Source,
+    field_value,
+    resource_value,
+    source_content,
+)
 from kueue_fleet.rehearsal.private_files import make_private, write_private
 
 _PUBLIC_MODE = 0o644
@@ -35,18 +42,18 @@ class TokenProjection:
     expiration_seconds: int
 
 
-def volume_sources(volume: JsonView) -> dict[Source, bool]:
-    """The ConfigMaps and Secrets that the volume needs; the value says whether it may be missing."""
+def volume_sources(volume: JsonView) -> set[Source]:
+    """The ConfigMaps and Secrets that the volume refers to."""
     if "configMap" in volume:
-        return {Source("configmaps", volume["configMap"]["name"]): bool(volume["configMap"].get("optional"))}
+        return {Source("configmaps", volume["configMap"]["name"])}
     if "secret" in volume:
-        return {Source("secrets", volume["secret"]["secretName"]): bool(volume["secret"].get("optional"))}
-    needed: dict[Source, bool] = {}
-    for part in (volume.get("projected") or {}).get("sources") or ():
-        for key, kind in (("configMap", "configmaps"), ("secret", "secrets")):
-            if key in part:
-                needed[Source(kind, part[key]["name"])] = bool(part[key].get("optional"))
-    return needed
+        return {Source("secrets", volume["secret"]["secretName"])}
+    return {
+        Source(kind, part[key]["name"])
+        for part in (volume.get("projected") or {}).get("sources") or ()
+        for key, kind in (("configMap", "configmaps"), ("secret", "secrets"))
+        if key in part
+    }
 
 
 def token_projections(volume: JsonView) -> list[TokenProjection]:
@@ -94,12 +101,8 @@ def volume_files(
 def _from_source(
     kind: str, name: str, reference: JsonView, sources: Mapping[Source, Mapping[str, bytes] | None]
 ) -> dict[str, VolumeFile]:
-    data = sources.get(Source(kind, name))
     optional = bool(reference.get("optional"))
-    if data is None:
-        if optional:
-            return {}
-        raise PodError(f'{kind[:-1]} "{name}" not found', "ContainerCreating")
+    data = source_content(sources, Source(kind, name), optional, "ContainerCreating")
     mode = _SECRET_MODE if kind == "secrets" else _PUBLIC_MODE
     items = reference.get("items")
     if not items:
@@ -132,10 +135,9 @@ def _safe(path: str) -> str:
     return str(relative)
 
 
-def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> bool:
-    """Makes `folder` (0700) hold exactly `files`; True when anything changed."""
+def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> None:
+    """Makes `folder` (0700) hold exactly `files`; a file that is right already is left alone."""
     make_private(folder)
-    changed = False
     wanted = {folder / path for path in files}
     for present in sorted(folder.rglob("*"), reverse=True):
         if present.is_dir() and not present.is_symlink():
@@ -143,12 +145,8 @@ def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> bool:
                 present.rmdir()
         elif present not in wanted:
             present.unlink()
-            changed = True
     for name, file in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if path.is_file() and path.read_bytes() == file.content:
-            continue
-        write_private(path, file.content, file.mode)
-        changed = True
-    return changed
+        if not (path.is_file() and path.read_bytes() == file.content):
+            write_private(path, file.content, file.mode)

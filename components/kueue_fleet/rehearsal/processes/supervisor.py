@@ -50,6 +50,7 @@ from kueue_fleet.rehearsal.engines import EngineCache, find_engines
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths, check_socket_path, engines_dir
 from kueue_fleet.rehearsal.processes.children import Children
 from kueue_fleet.rehearsal.processes.supervisor_client import ERROR_PREFIX
+from kueue_fleet.rehearsal.state_folder import remove_below
 
 log = logging.getLogger(__name__)
 
@@ -259,7 +260,7 @@ async def _kill(request: web.Request, children: Children) -> web.Response:
         pid = children.signal(name, number)
     except LookupError:
         running = ", ".join(child.spec.name for child in children.alive()) or "none"
-        raise UnknownClusterError(f"process {name}: it does not run; those that do: {running}") from None
+        raise UnknownClusterError(f"process {name}: is not running; these are: {running}") from None
     return web.json_response({"pid": pid})
 
 
@@ -361,20 +362,13 @@ async def supervise(paths: RehearsalPaths, services: ServiceFactory, *, keep: bo
 def remove_state(paths: RehearsalPaths, *, keep_logs: bool) -> None:
     """Removes all data of a stopped rehearsal: certificates, token, etcd, clusters, and logs unless `keep_logs`."""
     shutil.rmtree(paths.pki, ignore_errors=True)
-    paths.clusters_file.unlink(missing_ok=True)
-    paths.reservations.unlink(missing_ok=True)
-    paths.simulation.unlink(missing_ok=True)
-    paths.socket.unlink(missing_ok=True)
+    for file in (paths.clusters_file, paths.reservations, paths.simulation, paths.socket):
+        file.unlink(missing_ok=True)
     for folder in (paths.etcd, paths.clusters):
-        if not keep_logs:
+        if keep_logs:
+            remove_below(folder, lambda path: path.suffix == ".log")
+        else:
             shutil.rmtree(folder, ignore_errors=True)
-            continue
-        for path in sorted(folder.rglob("*"), reverse=True):
-            if path.is_dir() and not path.is_symlink():
-                if not any(path.iterdir()):
-                    path.rmdir()
-            elif path.suffix != ".log":
-                path.unlink(missing_ok=True)
 
 
 def load_services(name: str) -> ServiceFactory:

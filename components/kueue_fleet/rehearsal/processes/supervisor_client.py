@@ -30,7 +30,7 @@ _QUICK_SECONDS = 15.0
 _CLUSTER_SECONDS = 300.0
 _START_SECONDS = 90.0
 _STOP_SECONDS = 40.0
-ERROR_PREFIX = "cannot go on: "
+ERROR_PREFIX = "cannot continue: "
 """Begins the last line of the log when the supervisor ends because of a RehearsalError."""
 
 
@@ -175,7 +175,7 @@ class SupervisorClient:
             ) from error
         except (OSError, http.client.HTTPException) as error:
             raise SupervisorGoneError(
-                f"{self.socket}: the rehearsal's supervisor does not run ({error}); run `kueue-fleet rehearse`"
+                f"{self.socket}: the rehearsal's supervisor is not running ({error}); run `kueue-fleet rehearse`"
             ) from error
         finally:
             connection.close()
@@ -224,7 +224,7 @@ class RunningSupervisor:
             self.process.wait()
 
     def leave(self) -> None:
-        """Lets it go on without this process."""
+        """Leaves it running after this process has ended."""
         self.client.keep()
         self._close_stdin()
 

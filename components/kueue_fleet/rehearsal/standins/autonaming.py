@@ -14,13 +14,8 @@ RANDOM_CHARACTERS: Final = 8
 def generated_name(urn_name: str, random_seed: bytes) -> str:
     """The name for an object that was given none: the resource's name and eight characters.
 
-    The same seed gives the same name, so that a preview shows the name the update will use.
+    The same seed gives the same name, so that a preview shows the name the update will use; an empty seed gives any.
     """
-    return f"{urn_name}-{random_text(random_seed, NAME_ALPHABET)}"
-
-
-def random_text(random_seed: bytes, alphabet: str) -> str:
-    """Eight characters of `alphabet`; always the same ones for a seed, any for an empty one."""
     # Names, not secrets: with a seed they must come out the same.
     chooser = random.Random(random_seed) if random_seed else random.SystemRandom()  # noqa: S311
-    return "".join(chooser.choices(alphabet, k=RANDOM_CHARACTERS))
+    return f"{urn_name}-{''.join(chooser.choices(NAME_ALPHABET, k=RANDOM_CHARACTERS))}"

@@ -1,8 +1,8 @@
 """Starts one stand-in with as few imports as possible.
 
-Run by path from the launchers that `install.install_standins` writes, with `python -I -S`: no site initialisation, no
-user site, no PYTHONPATH. Of Pulumi's SDK only the generated protocol modules are made importable, without running the
-`__init__` of the packages above them, which import all of it (0.1 s of CPU and 15 MiB more per process).
+Run by path from the launchers that `executables.install_standins` writes, with `python -I -S`: no site initialisation,
+no user site, no PYTHONPATH. Of Pulumi's SDK only the generated protocol modules are made importable, without running
+the `__init__` of the packages above them, which import all of it (0.1 s of CPU and 15 MiB more per process).
 
 Arguments: the folder that the stand-in's package is in, the site-packages directory, the stand-in's module, the version
 to report, then the plugin's own arguments.

@@ -28,12 +28,11 @@ from kueue_fleet.rehearsal.standins.gcp_checks import Problem, check_inputs
 from kueue_fleet.rehearsal.standins.gcp_facts import IMAGE, IMAGE_DATA, Fact, load_facts
 from kueue_fleet.rehearsal.standins.gcp_plan import ZERO
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.plugin_server import StandInProvider, check_response, fail, serve_provider
+from kueue_fleet.rehearsal.standins.plugin_server import StandInProvider, check_response, refusing, serve_provider
 from kueue_fleet.rehearsal.standins.property_values import (
     UNKNOWN,
     Secret,
     Unknown,
-    UnsupportedValueError,
     Value,
     parse_struct,
     render_struct,
@@ -78,17 +77,16 @@ class DockerBuildProvider(StandInProvider):
         """Needs nothing: no engine is asked."""
         return provider_pb2.ConfigureResponse(acceptSecrets=True, supportsPreview=True)
 
+    @refusing
     def Check(self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """The inputs with the schema's defaults; refuses what the real provider refuses before it builds."""
-        try:
-            _known(request.type)
-            inputs = completed(parse_struct(request.news))
-            plain = reveal(inputs)
-            failures = check_inputs(IMAGE, inputs, load_facts(IMAGE_DATA)) or list(_refused(plain))
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        _known(request.type)
+        inputs = completed(parse_struct(request.news))
+        plain = reveal(inputs)
+        failures = check_inputs(IMAGE, inputs, load_facts(IMAGE_DATA)) or list(_refused(plain))
         return check_response(render_struct(inputs), failures)
 
+    @refusing
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """Every change is an update. Another password is none; changed files are."""
         _known(request.type)
@@ -107,12 +105,14 @@ class DockerBuildProvider(StandInProvider):
         detailed = dict.fromkeys(changed, update)
         return provider_pb2.DiffResponse(changes=some, diffs=changed, detailedDiff=detailed, hasDetailedDiff=True)
 
+    @refusing
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
         """The outputs of an image that would have been built; of a preview, what is known before it is."""
         state = self._built(request.urn, parse_struct(request.properties), preview=request.preview)
         resource_id = "" if request.preview else str(state["digest"])
         return provider_pb2.CreateResponse(id=resource_id, properties=render_struct(state))
 
+    @refusing
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
         """Another image; the one before stays where it is."""
         state = self._built(request.urn, parse_struct(request.news), preview=request.preview)
@@ -129,6 +129,7 @@ class DockerBuildProvider(StandInProvider):
             outputs |= {"contextHash": found, "digest": digest, "ref": f"{tag}@{digest}" if tag else ""}
         return with_secrets_of({**plain, **outputs}, inputs)
 
+    @refusing
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
         """What Pulumi's state says: there is no registry to ask."""
         _known(request.type)

@@ -27,8 +27,6 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 
 BOOTSTRAP: Final = Path(__file__).with_name("bootstrap.py")
 """Script that starts a stand-in."""
-PULUMI_HOME_FOLDER: Final = "plugins"
-"""Folder of plugins, below Pulumi's home."""
 STAND_IN_GROUP: Final = "kueue_fleet.stand_ins"
 """Entry points of other distributions: the executable's name, and the module that stands in for it."""
 OFFLINE: Final = "pip install ./offline"
@@ -107,7 +105,7 @@ def find_real_parts(path: str, pulumi_home: Path) -> dict[str, Path]:
     for part in PARTS:
         if (on_path := shutil.which(part.executable, path=path)) and not _is_standin(Path(on_path)):
             found[part.executable] = Path(on_path)
-        elif part.plugin and (plugin := _installed_plugin(part, pulumi_home / PULUMI_HOME_FOLDER)):
+        elif part.plugin and (plugin := _installed_plugin(part, pulumi_home / "plugins")):
             found[part.executable] = plugin
     return found
 

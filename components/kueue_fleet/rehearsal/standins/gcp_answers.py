@@ -70,11 +70,11 @@ def _by_default(table: str) -> Answer:
     return lambda given: filled(given, google_defaults(table))
 
 
-def _network_member(kind: str, table: str | None = None) -> Answer:
+def _network_member(table: str | None = None) -> Answer:
     """A resource of Compute Engine that lies in a network."""
 
     def answer(given: Properties) -> Properties:
-        link = compute_link(given.get("network"), str(given["project"]), kind)
+        link = compute_link(given.get("network"), str(given["project"]), "global/networks")
         return {**filled(given, google_defaults(table) if table else {}), **({"network": link} if link else {})}
 
     return answer
@@ -160,9 +160,9 @@ def _member(given: Properties) -> Properties:
 
 ANSWERS: Final[Mapping[str, Answer]] = {
     "gcp:compute/network:Network": _by_default("network"),
-    "gcp:compute/subnetwork:Subnetwork": _network_member("global/networks", "subnetwork"),
-    "gcp:compute/router:Router": _network_member("global/networks"),
-    "gcp:compute/firewall:Firewall": _network_member("global/networks"),
+    "gcp:compute/subnetwork:Subnetwork": _network_member("subnetwork"),
+    "gcp:compute/router:Router": _network_member(),
+    "gcp:compute/firewall:Firewall": _network_member(),
     "gcp:compute/routerNat:RouterNat": _by_default("routerNat"),
     "gcp:compute/reservation:Reservation": _reservation,
     "gcp:compute/futureReservation:FutureReservation": _future_reservation,

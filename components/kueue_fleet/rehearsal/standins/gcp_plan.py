@@ -12,12 +12,12 @@ Source: hashicorp/terraform-plugin-sdk v2, helper/schema/schema.go (schemaMap.Di
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from kueue_fleet.rehearsal.standins.gcp_facts import Fact, load_facts
 from kueue_fleet.rehearsal.standins.gcp_suppressed import Pair, cleared, forced_replacements, is_suppressed
-from kueue_fleet.rehearsal.standins.property_diff import Change, Path, Pattern, parse_pattern, touches
+from kueue_fleet.rehearsal.standins.property_diff import Change, Path, is_within, parse_pattern
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
 
 ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}
@@ -34,16 +34,12 @@ def planned_changes(
     for path in forced_replacements(pair):
         if path in plan.changes:
             plan.changes[path] = plan.changes[path].as_replacing()
-    patterns = [*(parse_pattern(text) for text in ignored), *map(_pattern, cleared(pair))]
-    return {path: change for path, change in plan.changes.items() if not _is_ignored(path, patterns)}
-
-
-def _pattern(path: Path) -> Pattern:
-    return tuple(map(str, path))
-
-
-def _is_ignored(path: Path, patterns: Sequence[tuple[str, ...]]) -> bool:
-    return any(len(path) >= len(pattern) and touches(path, None, pattern) for pattern in patterns)
+    patterns = [*(parse_pattern(text) for text in ignored), *cleared(pair)]
+    return {
+        path: change
+        for path, change in plan.changes.items()
+        if not any(is_within(path, pattern) for pattern in patterns)
+    }
 
 
 def updated_state(token: str, state: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,12 +39,12 @@ from kueue_fleet.rehearsal.standins.plugin_server import (
     EngineLog,
     StandInProvider,
     check_response,
-    fail,
+    diff_response,
+    refusing,
     serve_provider,
 )
 from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
 from kueue_fleet.rehearsal.standins.property_values import (
-    UnsupportedValueError,
     Value,
     has_unknown,
     parse_struct,
@@ -117,20 +117,23 @@ class GcpProvider(StandInProvider):
 
     # -- functions, methods, components -------------------------------------------------------------------------
 
+    @refusing
     def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
-        """Its own settings; refused is every other function: it reads the real Google Cloud, and nothing is here."""
+        """Its own settings. Raises PluginError for every other function: those read the real Google Cloud."""
         if request.tok != CLIENT_CONFIG:
-            fail(context, PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no such function"))
+            raise PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no such function")
         places = {key: self._where.get(key, "") for key in ("project", "region", "zone")}
         return provider_pb2.InvokeResponse(**{"return": render_struct({**places, "accessToken": NO_TOKEN})})
 
+    @refusing
     def Call(self, request: provider_pb2.CallRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: no method of the provider is part of the stand-in."""
-        fail(context, PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no methods"))
+        """Raises PluginError: no method of the provider is part of the stand-in."""
+        raise PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no methods")
 
+    @refusing
     def Construct(self, request: provider_pb2.ConstructRequest, context: grpc.ServicerContext) -> NoReturn:
-        """Refused: the real provider has no components either."""
-        fail(context, PluginError(f"{request.type}: the stand-in of the Google Cloud provider has no components"))
+        """Raises PluginError: the real provider has no components either."""
+        raise PluginError(f"{request.type}: the stand-in of the Google Cloud provider has no components")
 
     # -- configuration ------------------------------------------------------------------------------------------
 
@@ -166,18 +169,16 @@ class GcpProvider(StandInProvider):
 
     # -- resources ----------------------------------------------------------------------------------------------
 
+    @refusing
     def Check(self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """The inputs with a name, a project and a place; refuses what the provider's schema refuses."""
-        try:
-            kind = find_kind(request.type)
-            news, olds = parse_struct(request.news), parse_struct(request.olds)
-            inputs = dict(news)
-            if kind.named and not inputs.get("name") and "namePrefix" not in inputs:
-                inputs["name"] = olds.get("name") or self._made_up_name(request)
-            inputs = completed(request.type, inputs, self._where)
-            failures = check_inputs(request.type, inputs)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        kind = find_kind(request.type)
+        news, olds = parse_struct(request.news), parse_struct(request.olds)
+        inputs = dict(news)
+        if kind.named and not inputs.get("name") and "namePrefix" not in inputs:
+            inputs["name"] = olds.get("name") or self._made_up_name(request)
+        inputs = completed(request.type, inputs, self._where)
+        failures = check_inputs(request.type, inputs)
         return check_response(render_struct(inputs), failures)
 
     def _made_up_name(self, request: provider_pb2.CheckRequest) -> str:
@@ -185,32 +186,21 @@ class GcpProvider(StandInProvider):
             return str(request.autonaming.proposed_name)
         return generated_name(request.name.lower(), request.randomSeed)[: -(8 - MAX_NAME_SUFFIX)]
 
+    @refusing
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """What an update would change, against what Google answered, and what of it replaces the resource."""
-        try:
-            find_kind(request.type)
-            state, news = reveal(parse_struct(request.olds)), reveal(parse_struct(request.news))
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        find_kind(request.type)
+        state, news = reveal(parse_struct(request.olds)), reveal(parse_struct(request.news))
         changes = planned_changes(request.type, state, news, request.ignoreChanges)
-        replaces = sorted(render_path(path) for path, change in changes.items() if change.replaces)
-        some = provider_pb2.DiffResponse.DIFF_SOME if changes else provider_pb2.DiffResponse.DIFF_NONE
-        detailed = {
-            render_path(path): provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)))
-            for path, change in changes.items()
-        }
-        return provider_pb2.DiffResponse(
-            changes=some,
-            replaces=replaces,
-            # Google's names are unique: with a name of the program's own, the old one must go first.
-            deleteBeforeReplace=bool(replaces) and state.get("name") == news.get("name"),
-            detailedDiff=detailed,
-            hasDetailedDiff=True,
-            diffs=sorted({render_path(path[:1]) for path in changes}),
-        )
+        # Google's names are unique: where the program sets the name, the old one must go first.
+        return diff_response(changes, delete_first=state.get("name") == news.get("name"))
 
+    @refusing
     def Create(self, request: provider_pb2.CreateRequest, context: grpc.ServicerContext) -> provider_pb2.CreateResponse:
-        """Makes the resource; a cluster is there when its control plane answers."""
+        """Makes the resource; a cluster is there when its control plane answers.
+
+        Raises PluginError when an input is missing, refused, or cannot be carried out.
+        """
         try:
             kind = find_kind(request.type)
             inputs = parse_struct(request.properties)
@@ -219,10 +209,8 @@ class GcpProvider(StandInProvider):
             resource_id = kind.resource_id(inputs)
             given = updated_state(request.type, {}, reveal(inputs))
             state = self._applied(request.type, request.urn, given, resource_id)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
         except KeyError as error:
-            fail(context, PluginError(f"{request.type}: required field {error.args[0]} is not set; set it"))
+            raise PluginError(f"{request.type}: required field {error.args[0]} is not set; set it") from None
         return provider_pb2.CreateResponse(id=resource_id, properties=render_struct(with_secrets_of(state, inputs)))
 
     def _applied(self, token: str, urn: str, given: dict[str, Any], resource_id: str) -> dict[str, Value]:
@@ -251,7 +239,7 @@ class GcpProvider(StandInProvider):
             ),
         )
         check_version(inputs, str(control_plane["version"]))
-        self._ask(urn, f"Telling {name} where its nodes are", lambda client: client.put_inputs(name, inputs))
+        self._ask(urn, f"Configuring the nodes of {name}", lambda client: client.put_inputs(name, inputs))
         return control_plane
 
     def _ask(self, urn: str, what: str, ask: Callable[[SupervisorClient], T]) -> T:
@@ -274,43 +262,42 @@ class GcpProvider(StandInProvider):
         self._ask(urn, what, lambda client: client.put_node_pool(cluster, pool, asked))
         return control_plane
 
+    @refusing
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
         """Changes the resource in place; what is left out and is Google's to choose stays."""
-        try:
-            inputs = parse_struct(request.news)
-            olds = reveal(parse_struct(request.olds))
-            if request.type == NODE_POOL and "nodeCount" in inputs:
-                # GKE's own answer, and not asked for.
-                olds.pop("initialNodeCount", None)
-            given = updated_state(request.type, olds, reveal(inputs))
-            if request.preview or has_unknown(inputs):
-                return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
-            state = self._applied(request.type, request.urn, given, request.id)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        inputs = parse_struct(request.news)
+        olds = reveal(parse_struct(request.olds))
+        if request.type == NODE_POOL and "nodeCount" in inputs:
+            # GKE's own answer, and not asked for.
+            olds.pop("initialNodeCount", None)
+        given = updated_state(request.type, olds, reveal(inputs))
+        if request.preview or has_unknown(inputs):
+            return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
+        state = self._applied(request.type, request.urn, given, request.id)
         return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(state, inputs)))
 
+    @refusing
     def Read(self, request: provider_pb2.ReadRequest, context: grpc.ServicerContext) -> provider_pb2.ReadResponse:
-        """A cluster as the supervisor has it; of the rest, what Pulumi's state says. Empty when it is gone."""
-        try:
-            find_kind(request.type)
-            state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
-            if not state and request.type in _IDS:
-                return self._found(request)
-            if not state:
-                raise PluginError(
-                    f"{request.type}: the stand-in of the Google Cloud provider imports nothing; let Pulumi create it"
-                )
-            if request.type in (CLUSTER, NODE_POOL):
-                plain = reveal(inputs)
-                name = plain["name"] if request.type == CLUSTER else str(plain["cluster"]).rpartition("/")[2]
-                live = self._ask(request.urn, f"Reading {name}", lambda client: _cluster_or_none(client, name))
-                if live is None:
-                    return provider_pb2.ReadResponse()
-                if request.type == CLUSTER:
-                    state = with_secrets_of(answered(CLUSTER, reveal(state), request.id, live), inputs)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        """A cluster as the supervisor has it; of the rest, what Pulumi's state says. Empty when it is gone.
+
+        Raises PluginError for an import of anything but clusters and node pools.
+        """
+        find_kind(request.type)
+        state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
+        if not state and request.type in _IDS:
+            return self._found(request)
+        if not state:
+            raise PluginError(
+                f"{request.type}: the stand-in of the Google Cloud provider cannot import it; let Pulumi create it"
+            )
+        if request.type in (CLUSTER, NODE_POOL):
+            plain = reveal(inputs)
+            name = plain["name"] if request.type == CLUSTER else str(plain["cluster"]).rpartition("/")[2]
+            live = self._ask(request.urn, f"Reading {name}", lambda client: _cluster_or_none(client, name))
+            if live is None:
+                return provider_pb2.ReadResponse()
+            if request.type == CLUSTER:
+                state = with_secrets_of(answered(CLUSTER, reveal(state), request.id, live), inputs)
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=request.inputs)
 
     def _found(self, request: provider_pb2.ReadRequest) -> provider_pb2.ReadResponse:
@@ -334,13 +321,11 @@ class GcpProvider(StandInProvider):
         state = answered(request.type, given, request.id, live)
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=render_struct(given))
 
+    @refusing
     def Delete(self, request: provider_pb2.DeleteRequest, context: grpc.ServicerContext) -> empty_pb2.Empty:
         """Removes the resource; a cluster with deletion protection in its state is kept, as Google's provider does."""
-        try:
-            state = reveal(parse_struct(request.properties))
-            self._delete(request.type, request.urn, state)
-        except (PluginError, UnsupportedValueError) as error:
-            fail(context, PluginError(str(error)))
+        state = reveal(parse_struct(request.properties))
+        self._delete(request.type, request.urn, state)
         return empty_pb2.Empty()
 
     def _delete(self, token: str, urn: str, state: dict[str, Any]) -> None:
@@ -354,13 +339,15 @@ class GcpProvider(StandInProvider):
             return
         name = state["name"]
         if token in RESERVATIONS:
-            self._ask(urn, f"Giving up {name}", lambda client: client.delete_reservation(state["zone"], name))
+            self._ask(
+                urn, f"Deleting reservation {name}", lambda client: client.delete_reservation(state["zone"], name)
+            )
             return
         if token == CLUSTER:
-            self._ask(urn, f"Waiting for the end of {name}", lambda client: _delete(client, name, None))
+            self._ask(urn, f"Waiting for the deletion of {name}", lambda client: _delete(client, name, None))
         else:
             cluster = str(state["cluster"]).rpartition("/")[2]
-            self._ask(urn, f"Waiting for the end of {name}", lambda client: _delete(client, cluster, name))
+            self._ask(urn, f"Waiting for the deletion of {name}", lambda client: _delete(client, cluster, name))
 
 
 def _cluster_or_none(client: SupervisorClient, name: str) -> dict[str, Any] | None:

@@ -1,6 +1,6 @@
 """Which Google Cloud resources the stand-in knows: their ids, and the outputs that Google makes of the inputs.
 
-Nothing here talks to anybody; clusters and node pools are made by `gcp_provider` through the rehearsal's supervisor.
+Nothing here sends a request; clusters and node pools are made by `gcp_provider` through the rehearsal's supervisor.
 What is refused, what replaces and what is answered otherwise is in `gcp_checks`, `gcp_plan` and `gcp_answers`.
 """
 
@@ -174,15 +174,11 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
 def find_kind(token: str) -> ResourceKind:
     """The kind of a type token. Raises PluginError for a type that the stand-in does not know."""
     if token not in KINDS:
+        known = ", ".join(sorted(token.removeprefix("gcp:") for token in KINDS))
         raise PluginError(
-            f"{token}: the stand-in of the Google Cloud provider does not know this type; it knows {known()}"
+            f"{token}: the stand-in of the Google Cloud provider does not know this type; it knows {known}"
         )
     return KINDS[token]
-
-
-def known() -> str:
-    """The types that are known, for a message."""
-    return ", ".join(sorted(token.removeprefix("gcp:") for token in KINDS))
 
 
 def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, str]) -> dict[str, Value]:

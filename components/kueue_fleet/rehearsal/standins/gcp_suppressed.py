@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
-from kueue_fleet.rehearsal.standins.property_diff import Path
+from kueue_fleet.rehearsal.standins.property_diff import Path, Pattern
 
 _SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
 
@@ -66,7 +66,7 @@ def forced_replacements(pair: Pair) -> list[Path]:
     return []
 
 
-def cleared(pair: Pair) -> list[Path]:
+def cleared(pair: Pair) -> list[Pattern]:
     """The properties whose changes are none, by the provider's own code: GPUs of which there are 0."""
     asked = pair.new("nodeConfig.guestAccelerators") or []
     there = pair.old("nodeConfig.guestAccelerators") or []
@@ -117,13 +117,6 @@ def _on_autopilot(pair: Pair, path: Path, old: Any, new: Any) -> bool:
 def _off_and_left_out(pair: Pair, path: Path, old: Any, new: Any) -> bool:
     """A block that only says that something is off, and is not asked for."""
     return new is None and isinstance(old, dict) and old.get("enabled") is not True
-
-
-def _binary_authorization(pair: Pair, path: Path, old: Any, new: Any) -> bool:
-    if new is None and isinstance(old, dict):
-        # The provider looks at the old mode only: enforcement outlives its block.
-        return bool(old.get("enabled") is not True)
-    return False
 
 
 def _private_cluster(pair: Pair, path: Path, old: Any, new: Any) -> bool:
@@ -213,7 +206,8 @@ _LINKS: Final = {
 _DEFAULTS: Final = "clusterAutoscaling.autoProvisioningDefaults"
 _POLICY: Final = "maintenancePolicy"
 _CLUSTER_RULES: Final[Mapping[str, Rule]] = {
-    "binaryAuthorization": _binary_authorization,
+    # Of the old block, the provider looks at `enabled` only: enforcement outlives its block.
+    "binaryAuthorization": _off_and_left_out,
     f"{_DEFAULTS}.diskSize": _on_autopilot,
     f"{_DEFAULTS}.diskType": _on_autopilot,
     f"{_DEFAULTS}.imageType": lambda *given: _on_autopilot(*given) or _same_but_for_case(*given),

@@ -50,7 +50,7 @@ def credential(info_text: str | None, state: str | None, account: str | None = N
     Raises CredentialError.
     """
     if not state:
-        raise CredentialError(f"{STATE_VARIABLE} is not set; this stand-in works inside of a rehearsal only")
+        raise CredentialError(f"{STATE_VARIABLE} is not set; this stand-in works only inside a rehearsal")
     try:
         info = json.loads(info_text or "")
         api_version, cluster = info["apiVersion"], info.get("spec", {}).get("cluster") or {}
@@ -60,9 +60,7 @@ def credential(info_text: str | None, state: str | None, account: str | None = N
         raise CredentialError(f"apiVersion {api_version} is unknown; use {' or '.join(API_VERSIONS)}")
     server = cluster.get("server")
     if not server:
-        raise CredentialError(
-            "the client does not say for which server; set provideClusterInfo: true in the kubeconfig"
-        )
+        raise CredentialError("the client does not name the server; set provideClusterInfo: true in the kubeconfig")
     if not is_loopback(server):
         raise CredentialError(
             f"{server} is not a cluster of this rehearsal; install the real gke-gcloud-auth-plugin for GKE clusters"

@@ -9,13 +9,14 @@ leaves nothing behind.
 from __future__ import annotations
 
 # ruff: noqa: N802  (the names are the protocol's)
+import functools
 import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 import grpc  # type: ignore[import-untyped]
 from google.protobuf import any_pb2, empty_pb2, struct_pb2  # type: ignore[import-untyped]
@@ -29,6 +30,7 @@ from pulumi.runtime.proto import (
 )
 
 from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.property_diff import Change, Path, render_path
 from kueue_fleet.rehearsal.standins.property_values import render_struct
 
 MAX_THREADS: Final = 64
@@ -44,6 +46,10 @@ CHANNEL_OPTIONS: Final = (
 )
 """Options of gRPC that Pulumi's messages need."""
 
+P = TypeVar("P")
+Q = TypeVar("Q")
+A = TypeVar("A")
+
 
 def standin_version(version: str) -> str:
     """The version a stand-in reports: that of the SDK it serves, marked as not the real plugin's."""
@@ -54,6 +60,22 @@ def check_response(inputs: struct_pb2.Struct, failures: Iterable[tuple[str, str]
     """The answer to Check: the inputs, and each property that is refused with the reason."""
     refused = [provider_pb2.CheckFailure(property=key, reason=reason) for key, reason in failures]
     return provider_pb2.CheckResponse(inputs=inputs, failures=refused)
+
+
+def diff_response(changes: Mapping[Path, Change], *, delete_first: bool) -> provider_pb2.DiffResponse:
+    """The answer to Diff; with `delete_first`, a resource that is replaced is deleted before the new one is made."""
+    replaces = sorted(render_path(path) for path, change in changes.items() if change.replaces)
+    return provider_pb2.DiffResponse(
+        changes=provider_pb2.DiffResponse.DIFF_SOME if changes else provider_pb2.DiffResponse.DIFF_NONE,
+        replaces=replaces,
+        deleteBeforeReplace=bool(replaces) and delete_first,
+        detailedDiff={
+            render_path(path): provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.Kind.ValueType(int(change)))
+            for path, change in changes.items()
+        },
+        hasDetailedDiff=True,
+        diffs=sorted({render_path(path[:1]) for path in changes}),
+    )
 
 
 def serve(add_to_server: Callable[[grpc.Server], None], on_stop: Callable[[], None]) -> int:
@@ -158,6 +180,19 @@ def serve_provider(provider_class: type[StandInProvider], version: str, argument
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(provider, server)
 
     return serve(add, provider.cancel)
+
+
+def refusing(method: Callable[[P, Q, grpc.ServicerContext], A]) -> Callable[[P, Q, grpc.ServicerContext], A]:
+    """A method of a plugin whose PluginErrors end the request: the user reads their text."""
+
+    @functools.wraps(method)
+    def answer(plugin: P, request: Q, context: grpc.ServicerContext) -> A:
+        try:
+            return method(plugin, request, context)
+        except PluginError as error:
+            fail(context, error)
+
+    return answer
 
 
 def fail(context: grpc.ServicerContext, error: PluginError) -> NoReturn:

@@ -76,6 +76,11 @@ def touches(path: Path, value: Value, pattern: Pattern) -> bool:
     return len(path) >= len(pattern) or _holds(value, pattern[len(path) :])
 
 
+def is_within(path: Path, pattern: Pattern) -> bool:
+    """Whether `path` is a property that `pattern` names, or below it."""
+    return len(path) >= len(pattern) and touches(path, None, pattern)
+
+
 def never_equal(path: Path, old: Value, new: Value) -> bool:
     """The equivalence that knows no two different spellings of one value."""
     return False
@@ -124,10 +129,5 @@ class Differ:
         """Forgets the changes below the given properties (Pulumi's ignoreChanges)."""
         for text in properties:
             pattern = parse_pattern(text)
-            for path in [path for path in self.changes if touches(path, None, pattern) and len(path) >= len(pattern)]:
+            for path in [path for path in self.changes if is_within(path, pattern)]:
                 del self.changes[path]
-
-    @property
-    def replaced_paths(self) -> list[str]:
-        """The changed properties that replace the resource, sorted."""
-        return sorted(render_path(path) for path, change in self.changes.items() if change.replaces)

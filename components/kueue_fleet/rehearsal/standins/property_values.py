@@ -16,9 +16,11 @@ from typing import Any, Final, TypeAlias
 
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
+
 SIGNATURE_KEY: Final = "4dabf18193072939515e22adb298388d"
 """Key of a map that is a special value; what kind it is says its value."""
-SECRET_SIGNATURE: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  (a marker, the same for everybody)
+SECRET_SIGNATURE: Final = "1b47061264138c4ac30d75fd1eb44270"  # noqa: S105  (a marker, the same in every program)
 """Marks a secret."""
 ASSET_SIGNATURE: Final = "c44067f5952c0a294b673a41bacd8c17"
 """Marks an asset."""
@@ -78,7 +80,7 @@ class Asset:
     uri: str | None = None
 
 
-class UnsupportedValueError(ValueError):
+class UnsupportedValueError(PluginError):
     """A property value of a kind that no stand-in handles."""
 
 

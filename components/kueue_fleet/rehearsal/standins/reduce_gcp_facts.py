@@ -24,7 +24,7 @@ _PULUMI_SCALARS = {"string": "string", "boolean": "bool", "integer": "int", "num
 
 
 def reduced(facts: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The content of the data file. Raises ValueError for a fact that the notation cannot say."""
+    """The content of the data file. Raises ValueError for a fact that the notation cannot express."""
     groups: dict[tuple[str, ...], str] = {}
     resources = {
         token: {path: " ".join(_words(path, fact, groups)) for path, fact in sorted(facts[token]["properties"].items())}
@@ -67,7 +67,7 @@ def _type(path: str, fact: Mapping[str, Any]) -> str:
     if element == "object":
         return "block" if fact.get("maxItemsOneFlattened") else f"{kind}(block)"
     if element != "string":
-        raise ValueError(f"{path}: a {kind} of {element} cannot be said in this notation")
+        raise ValueError(f"{path}: a {kind} of {element} cannot be expressed in this notation")
     return "string" if fact.get("maxItemsOneFlattened") else f"{kind}(string)"
 
 
@@ -76,7 +76,7 @@ def _parent(path: str) -> str:
 
 
 def reduced_schema(schema: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The content of the data file of docker-build. Raises ValueError for what the notation cannot say."""
+    """The content of the data file of docker-build. Raises ValueError for what the notation cannot express."""
     image = schema["resources"][IMAGE]
     lines = dict(_inputs(image["inputProperties"], image["requiredInputs"], schema["types"], ""))
     outputs = {name: "string computed" for name in image["properties"] if name not in image["inputProperties"]}
@@ -93,7 +93,7 @@ def _inputs(
         is_block = "properties" in target or target.get("type") == "object"
         scalar = _PULUMI_SCALARS.get(target.get("type") or item.get("type", ""))
         if not (is_block or scalar):
-            raise ValueError(f"{path}{name}: {item} cannot be said in this notation")
+            raise ValueError(f"{path}{name}: {item} cannot be expressed in this notation")
         element = "block" if is_block else scalar
         words = [f"{'list' if kind == 'array' else 'map'}({element})" if item is not said else str(element)]
         words.append("required" if name in required else "optional")

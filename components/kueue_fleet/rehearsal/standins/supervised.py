@@ -11,7 +11,7 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 PROGRESS_SECONDS: Final = 2.0
-"""How often a long request says that it goes on."""
+"""How often a long request reports that it is still running."""
 CANCEL_POLL_SECONDS: Final = 0.2
 """How often a cancelled request is looked for."""
 
@@ -38,13 +38,13 @@ def call_supervisor(ask: Callable[[], T], stop: threading.Event, progress: Calla
     waited, told = 0.0, 0.0
     while not done.wait(CANCEL_POLL_SECONDS):
         if stop.is_set():
-            raise PluginError("cancelled while the rehearsal's supervisor was at work")
+            raise PluginError("cancelled while waiting for the rehearsal's supervisor")
         waited += CANCEL_POLL_SECONDS
         if waited - told >= PROGRESS_SECONDS:
             told = waited
             progress(waited)
     if results.empty():
-        raise PluginError("the question to the rehearsal's supervisor failed; see the error above")
+        raise PluginError("the request to the rehearsal's supervisor failed; see the error above")
     result = results.get()
     if isinstance(result, RehearsalError):
         raise PluginError(str(result)) from result
