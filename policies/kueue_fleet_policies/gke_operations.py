@@ -9,7 +9,7 @@ from pulumi_policy import Severity
 
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.resource import CLUSTER, Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import UNKNOWN, at
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
@@ -93,14 +93,7 @@ RULES: Final = (
         group=_GROUP,
         types=(CLUSTER,),
         check=_release_channel,
-        options={
-            "channels": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Channels that are allowed.",
-                "default": ["RAPID", "REGULAR", "STABLE", "EXTENDED"],
-            }
-        },
+        options={"channels": list_option("Channels that are allowed.", ["RAPID", "REGULAR", "STABLE", "EXTENDED"])},
     ),
     ResourceRule(
         name="gke-logging",
@@ -129,14 +122,7 @@ RULES: Final = (
         group=_GROUP,
         types=(CLUSTER,),
         check=_labels,
-        options={
-            "labels": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Labels that every cluster has to have.",
-                "default": [],
-            }
-        },
+        options={"labels": list_option("Labels that every cluster has to have.")},
     ),
     ResourceRule(
         name="gke-cost-allocation",

@@ -15,7 +15,7 @@ from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ResourceRule, Settings
+from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import UNKNOWN, at, items
 
 _RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1:"
@@ -235,12 +235,9 @@ RULES: Final = (
         exemption=_rotated,
         exempts=f"Secrets with {ROTATE_BY_ANNOTATION}, by which MultiKueue and its controller reach workers",
         options={
-            "accounts": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Service accounts whose token is read by what cannot ask for one, such as a scraper.",
-                "default": [READER_ROLE],
-            }
+            "accounts": list_option(
+                "Service accounts whose token is read by what cannot ask for one, such as a scraper.", [READER_ROLE]
+            )
         },
     ),
 )

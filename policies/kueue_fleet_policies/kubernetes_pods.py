@@ -15,7 +15,7 @@ from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, number, strings, truth
 
 DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the host to install their driver"
@@ -276,14 +276,7 @@ RULES: Final = (
         check=_capabilities,
         exemption=_installs_driver,
         exempts=f"capabilities that containers have by default; {_FOR_DRIVERS}",
-        options={
-            "capabilities": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Capabilities that may be added, such as IPC_LOCK for RDMA.",
-                "default": [],
-            }
-        },
+        options={"capabilities": list_option("Capabilities that may be added, such as IPC_LOCK for RDMA.")},
     ),
     ResourceRule(
         name="kube-kernel-protection",
@@ -337,12 +330,10 @@ RULES: Final = (
         types=WORKLOAD_TYPES,
         check=_registry,
         options={
-            "registries": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Registries, or beginnings of image names; `*.host` for every host below it.",
-                "default": ["registry.k8s.io", "*.pkg.dev", "gcr.io", "*.gcr.io", "ghcr.io", "quay.io"],
-            }
+            "registries": list_option(
+                "Registries, or beginnings of image names; `*.host` for every host below it.",
+                ["registry.k8s.io", "*.pkg.dev", "gcr.io", "*.gcr.io", "ghcr.io", "quay.io"],
+            )
         },
     ),
     ResourceRule(

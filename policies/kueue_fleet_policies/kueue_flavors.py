@@ -18,7 +18,7 @@ from kueue_fleet_policies.estate import ClusterView, Estate, object_name, object
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, Settings, StackRule
+from kueue_fleet_policies.rule import ADVISORY, Settings, StackRule, list_option
 from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
 
 
@@ -268,12 +268,9 @@ RULES: Final = (
         group=_GROUP,
         check=_within_capacity,
         options={
-            "resources": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Resources whose quota is compared with the node pools.",
-                "default": [GPU_RESOURCE, "cpu", "memory"],
-            }
+            "resources": list_option(
+                "Resources whose quota is compared with the node pools.", [GPU_RESOURCE, "cpu", "memory"]
+            )
         },
         exempts="Autopilot clusters, and queues that MultiKueue sends elsewhere",
     ),

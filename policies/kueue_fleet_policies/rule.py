@@ -6,7 +6,7 @@ again by `pulumi up`, before the resource is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -43,6 +43,12 @@ CIS_VERSION: Final = "1.9"
 
 Option = Mapping[str, Any]
 """JSON schema of one setting of a rule, with its default."""
+
+
+def list_option(description: str, default: Sequence[str] = ()) -> Option:
+    """A setting that is a list of texts."""
+    return {"type": "array", "items": {"type": "string"}, "description": description, "default": list(default)}
+
 
 EXEMPTIONS: Final = "exemptions"
 """Name of the setting, which every rule has."""

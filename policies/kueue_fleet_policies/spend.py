@@ -17,7 +17,7 @@ from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
 from kueue_fleet_policies.pool import gpus_of, max_nodes
 from kueue_fleet_policies.protection import COMMITMENT
 from kueue_fleet_policies.resource import NODE_POOL, Resource
-from kueue_fleet_policies.rule import ADVISORY, Option, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.rule import ADVISORY, Option, ResourceRule, Settings, StackRule, list_option
 from kueue_fleet_policies.values import number
 
 POOL_GPUS: Final = 256
@@ -158,14 +158,7 @@ RULES: Final = (
         group=_GROUP,
         types=(COMMITMENT,),
         check=_commitment,
-        options={
-            "commitments": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Names of the commitments whose cost is approved.",
-                "default": [],
-            }
-        },
+        options={"commitments": list_option("Names of the commitments whose cost is approved.")},
     ),
     ResourceRule(
         name="spend-idle-gpus",
