@@ -26,12 +26,8 @@ def _autopilot_has_it(cluster: Resource) -> str | None:
     return _AUTOPILOT if cluster.autopilot else None
 
 
-def _standard(cluster: Resource) -> bool:
-    return cluster.is_off("enableAutopilot")
-
-
 def _workload_identity(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if _standard(cluster) and cluster.lacks("workloadIdentityConfig.workloadPool"):
+    if cluster.standard and cluster.lacks("workloadIdentityConfig.workloadPool"):
         yield Problem(
             "workloadIdentityConfig.workloadPool",
             "is missing, so pods act as the node's service account",
@@ -40,12 +36,12 @@ def _workload_identity(cluster: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _shielded(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if _standard(cluster) and cluster.flag("enableShieldedNodes") is False:
+    if cluster.standard and cluster.flag("enableShieldedNodes") is False:
         yield Problem("enableShieldedNodes", "is false", "set it to true, or leave it out")
 
 
 def _intranode(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if _standard(cluster) and cluster.is_off("enableIntranodeVisibility"):
+    if cluster.standard and cluster.is_off("enableIntranodeVisibility"):
         yield Problem(
             "enableIntranodeVisibility",
             "is not true, so VPC flow logs and firewalls do not see traffic between pods of one node",
@@ -60,14 +56,14 @@ def _turn_on_intranode(props: dict[str, Any]) -> None:
 def _vpc_native(cluster: Resource, _: Settings) -> Iterator[Problem]:
     if cluster.get("networkingMode") == "ROUTES":
         yield Problem("networkingMode", "is ROUTES", "set it to VPC_NATIVE, and ipAllocationPolicy")
-    elif _standard(cluster) and cluster.get("ipAllocationPolicy") is None and cluster.lacks("networkingMode"):
+    elif cluster.standard and cluster.get("ipAllocationPolicy") is None and cluster.lacks("networkingMode"):
         yield Problem("ipAllocationPolicy", "is missing", "set it, as an empty object if GKE may choose the ranges")
 
 
 def _network_policy(cluster: Resource, _: Settings) -> Iterator[Problem]:
     known = cluster.get("datapathProvider") is not UNKNOWN and cluster.flag("networkPolicy.enabled") is not UNKNOWN
     enforced = cluster.get("datapathProvider") == "ADVANCED_DATAPATH" or cluster.is_on("networkPolicy.enabled")
-    if _standard(cluster) and known and not enforced:
+    if cluster.standard and known and not enforced:
         yield Problem(
             "datapathProvider",
             "is not ADVANCED_DATAPATH and networkPolicy is off, so NetworkPolicy objects have no effect",
@@ -125,7 +121,7 @@ def _alpha(cluster: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _default_pool(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if _standard(cluster) and cluster.is_off("removeDefaultNodePool") and cluster.get("nodePools") is None:
+    if cluster.standard and cluster.is_off("removeDefaultNodePool") and cluster.get("nodePools") is None:
         yield Problem(
             "removeDefaultNodePool",
             "is not true, so a pool exists that cannot be changed without replacing the cluster",

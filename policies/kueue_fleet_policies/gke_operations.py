@@ -20,7 +20,7 @@ def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Problem]
     if channel is UNKNOWN:
         return
     allowed = settings.names("channels")
-    if channel is None and not cluster.is_off("enableAutopilot"):
+    if channel is None and not cluster.standard:
         return
     if channel not in allowed:
         said = "is missing" if channel is None else f"is {channel}"

@@ -46,7 +46,7 @@ def _installs_driver(workload: Resource) -> str | None:
     for _, spec in pod_specs(workload):
         selected = ACCELERATOR in entries(spec.get("nodeSelector"))
         required = at(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
-        if selected or any(text == ACCELERATOR for _, text in strings(required)):
+        if selected or ACCELERATOR in strings(required):
             return DRIVER_INSTALLER
     return None
 
