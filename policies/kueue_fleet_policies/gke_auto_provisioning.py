@@ -6,6 +6,7 @@ Who these nodes run as is in `gke_nodes`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from kueue_fleet.kueue_api import Problem
@@ -52,37 +53,31 @@ def _nap_limits(cluster: Resource, _: Settings) -> Iterator[Problem]:
             )
 
 
-_GROUP: Final = "GKE auto-provisioning"
+_rule: Final = partial(ResourceRule, group="GKE auto-provisioning", types=(CLUSTER,))
 
 RULES: Final = (
-    ResourceRule(
+    _rule(
         name="gke-auto-provisioning-shielded",
         asks="Auto-provisioned nodes must boot signed software only.",
         cis="5.5.7",
         source=f"{_GKE}/how-to/shielded-gke-nodes",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_nap_integrity,
         exemption=on_autopilot,
         exempts="Autopilot clusters, whose nodes Google cares for",
     ),
-    ResourceRule(
+    _rule(
         name="gke-auto-provisioning-management",
         asks="Auto-provisioned nodes must be repaired and upgraded.",
         cis="5.5.3",
         source=f"{_GKE}/how-to/node-auto-provisioning",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_nap_management,
         exemption=on_autopilot,
         exempts="Autopilot clusters, whose nodes Google cares for",
     ),
-    ResourceRule(
+    _rule(
         name="gke-auto-provisioning-limits",
         asks="Node auto-provisioning must have limits.",
         source=f"{_GKE}/how-to/node-auto-provisioning",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_nap_limits,
         exemption=on_autopilot,
         exempts="Autopilot clusters, which the quotas of Kueue limit, see spend-quota",

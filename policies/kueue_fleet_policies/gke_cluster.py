@@ -8,6 +8,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-security. The
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from pulumi_policy import Severity
@@ -142,153 +143,125 @@ def _insecure_bindings(cluster: Resource, _: Settings) -> Iterator[Problem]:
             yield Problem(path, f"is true: roles may be given to system:{who.lower()}", "set it to false")
 
 
-_GROUP: Final = "GKE cluster"
+_rule: Final = partial(ResourceRule, group="GKE cluster", types=(CLUSTER,))
 
 RULES: Final = (
-    ResourceRule(
+    _rule(
         name="gke-workload-identity",
         asks="Workloads must use Workload Identity.",
         cis="5.2.2",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/workload-identity",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_workload_identity,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-shielded-nodes",
         asks="Nodes must be Shielded GKE Nodes.",
         cis="5.5.5",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/shielded-gke-nodes",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_shielded,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-intranode-visibility",
         asks="Traffic between pods of one node must be visible to the VPC.",
         cis="5.6.1",
         source=f"{_GKE}/how-to/intranode-visibility",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_intranode,
         remedy=_turn_on_intranode,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-vpc-native",
         asks="Clusters must be VPC-native.",
         cis="5.6.2",
         source=f"{_GKE}/concepts/alias-ips",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_vpc_native,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-network-policy",
         asks="Clusters must enforce NetworkPolicy.",
         cis="4.3.1",
         source=f"{_GKE}/concepts/dataplane-v2",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_network_policy,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-no-client-certificate",
         asks="Client certificates must not be issued.",
         cis="5.8.1",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/api-server-authentication",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_client_certificate,
     ),
-    ResourceRule(
+    _rule(
         name="gke-groups-rbac",
         asks="RBAC must be able to name Google Groups.",
         cis="5.8.2",
         level=ADVISORY,
         source=f"{_GKE}/how-to/google-groups-rbac",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_groups_rbac,
     ),
-    ResourceRule(
+    _rule(
         name="gke-no-legacy-abac",
         asks="Legacy authorization must be off.",
         cis="5.8.3",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/hardening-your-cluster",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_legacy_abac,
         remedy=_no_legacy_abac,
     ),
-    ResourceRule(
+    _rule(
         name="gke-no-insecure-bindings",
         asks="Roles must not be given to all who can reach the cluster.",
         severity=Severity.HIGH,
         source="https://cloud.google.com/kubernetes-engine/docs/best-practices/rbac#default-roles-groups",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_insecure_bindings,
     ),
-    ResourceRule(
+    _rule(
         name="gke-secrets-cmek",
         asks="Secrets must be encrypted with a key of Cloud KMS.",
         cis="5.3.1",
         level=ADVISORY,
         source=f"{_GKE}/how-to/encrypting-secrets",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_secrets_cmek,
     ),
-    ResourceRule(
+    _rule(
         name="gke-binary-authorization",
         asks="Only authorized images must run.",
         cis="5.10.4",
         level=ADVISORY,
         source="https://cloud.google.com/binary-authorization/docs/overview",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_binary_authorization,
     ),
-    ResourceRule(
+    _rule(
         name="gke-no-alpha",
         asks="Clusters must not have alpha features of Kubernetes.",
         cis="5.10.2",
         severity=Severity.HIGH,
         source=f"{_GKE}/concepts/alpha-clusters",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_alpha,
     ),
-    ResourceRule(
+    _rule(
         name="gke-separate-node-pools",
         asks="Node pools must be resources of their own.",
         source="https://www.pulumi.com/registry/packages/gcp/api-docs/container/cluster/",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_default_pool,
         exemption=_autopilot_has_it,
         exempts="Autopilot clusters, which have no node pools to declare",
     ),
-    ResourceRule(
+    _rule(
         name="gke-autopilot-without-nodes",
         asks="Autopilot clusters must not describe nodes.",
         source="https://github.com/pulumi/pulumi-gcp/issues/2247",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_autopilot_nodes,
     ),
 )

@@ -7,6 +7,7 @@ https://kubernetes.io/docs/concepts/security/pod-security-standards/, which a na
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from pulumi_policy import Severity
@@ -217,117 +218,97 @@ def _known(value: Any) -> Mapping[str, Any]:
 _KUBERNETES: Final = "https://kubernetes.io/docs/concepts"
 _STANDARDS: Final = f"{_KUBERNETES}/security/pod-security-standards/"
 _FOR_DRIVERS: Final = f"a DaemonSet that selects nodes by {ACCELERATOR}: {DRIVER_INSTALLER}"
-_GROUP: Final = "Pods"
+_rule: Final = partial(ResourceRule, group="Pods", types=WORKLOAD_TYPES)
 
 RULES: Final = (
-    ResourceRule(
+    _rule(
         name="kube-workload-service-account",
         asks="Workloads must have a service account of their own, or no token.",
         cis="4.1.4",
         source=f"{_KUBERNETES}/security/service-accounts/",
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_service_account,
     ),
-    ResourceRule(
+    _rule(
         name="kube-not-privileged",
         asks="Containers must not be privileged.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_privileged,
         exemption=_installs_driver,
         exempts=_FOR_DRIVERS,
     ),
-    ResourceRule(
+    _rule(
         name="kube-no-host-namespaces",
         asks="Pods must not share the node's processes, memory, network or ports.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_host_namespaces,
         exemption=_installs_driver,
         exempts=f"{_FOR_DRIVERS}; processes, network and ports for any other DaemonSet, such as node-exporter",
     ),
-    ResourceRule(
+    _rule(
         name="kube-no-host-path",
         asks="Pods must not mount files of their node.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_host_paths,
         exemption=_installs_driver,
         exempts=f"{_FOR_DRIVERS}; read-only mounts of any other DaemonSet",
     ),
-    ResourceRule(
+    _rule(
         name="kube-no-added-capabilities",
         asks="Containers must not add capabilities.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_capabilities,
         exemption=_installs_driver,
         exempts=f"capabilities that containers have by default; {_FOR_DRIVERS}",
         options={"capabilities": list_option("Capabilities that may be added, such as IPC_LOCK for RDMA.")},
     ),
-    ResourceRule(
+    _rule(
         name="kube-kernel-protection",
         asks="Pods must keep the kernel's protection: seccomp, AppArmor, masked /proc, safe sysctls.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_kernel_protection,
         exemption=_installs_driver,
         exempts=_FOR_DRIVERS,
     ),
-    ResourceRule(
+    _rule(
         name="kube-not-root",
         asks="Containers must not run as root.",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_root,
         exemption=_watches_node,
         exempts="DaemonSets, whose pods watch their node, and workloads that do not say as whom they run",
     ),
-    ResourceRule(
+    _rule(
         name="kube-no-privilege-escalation",
         asks="Containers must not allow privilege escalation.",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_privilege_escalation,
         exemption=_installs_driver,
         exempts=_FOR_DRIVERS,
     ),
-    ResourceRule(
+    _rule(
         name="kube-image-version",
         asks="Images must have a version or a digest.",
         source=f"{_KUBERNETES}/configuration/overview/",
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_image,
     ),
-    ResourceRule(
+    _rule(
         name="kube-image-registry",
         asks="Images must come from allowed registries.",
         cis="5.1.4",
         level=ADVISORY,
         source="https://cloud.google.com/binary-authorization/docs/overview",
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_registry,
         options={
             "registries": list_option(
@@ -336,13 +317,11 @@ RULES: Final = (
             )
         },
     ),
-    ResourceRule(
+    _rule(
         name="kube-gpu-requests",
         asks="Containers that ask for GPUs must ask for CPU and memory too.",
         level=ADVISORY,
         source="https://kueue.sigs.k8s.io/docs/concepts/workload/#resource-requests",
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_requests,
     ),
 )
