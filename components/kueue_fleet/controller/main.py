@@ -138,6 +138,8 @@ class Controller:
         worker_apis = {name: KubeApi(self._settings.workers / name, self.metrics.requests_to(name)) for name in workers}
         fleet = Fleet(manager, workers, manager_api, worker_apis, self.metrics, events.tell, time.time)
         reconciler = Reconciler(self._configuration, fleet)
+        tokens, lifetime = self._configuration.tokens, self._configuration.token_lifetime.seconds
+        renewal = TokenRenewal(tokens, lifetime, manager_api, worker_apis, self.metrics, time.time)
         try:
             async with asyncio.TaskGroup() as group:
                 watches = manager.watch(manager_api)
@@ -148,7 +150,7 @@ class Controller:
                     group.create_task(watch.run())
                 group.create_task(events.run())
                 group.create_task(self._measure(queue, manager, workers))
-                group.create_task(self._renewal(manager_api, worker_apis).run())
+                group.create_task(renewal.run())
                 for watch in watches:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)
@@ -172,11 +174,6 @@ class Controller:
         for worker in workers.values():
             if worker.followed:
                 worker.read_configuration()
-
-    def _renewal(self, manager: KubeApi, workers: Mapping[str, KubeApi]) -> TokenRenewal:
-        configuration = self._configuration
-        lifetime = configuration.token_lifetime.seconds
-        return TokenRenewal(configuration.tokens, lifetime, manager, workers, self.metrics, time.time)
 
     def _worker(
         self,

@@ -9,10 +9,10 @@ from typing import Any, Final
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.pod_resources import Limits
 from kueue_fleet.admission.reading.workloads import Context
-from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
+from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
-from kueue_fleet.kube.answers import Json
+from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kube.api import Api
 from kueue_fleet.kube.watching import Watch
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
@@ -54,7 +54,7 @@ class ManagerState:
         self.records: dict[str, Record] = {}
         self.waiting = WaitingTimes()
         self.checks: dict[str, CheckObject] = {}
-        self.on_check: Callable[[str], None] = _ignore
+        self.on_check: Callable[[str], None] = lambda _: None
         self._pod_sets = PodSets()
         self._context = Context(rules=parse_configuration(kueue).resource_rules, limits=limits or {})
         self._on_change = on_change
@@ -120,9 +120,10 @@ class ManagerState:
             self._on_change(key)
             return
         known, uid = self.records.get(key), item["metadata"].get("uid")
-        if known is not None and known.uid == uid and version_of(item) <= self._versions.get(key, 0):
+        version = version_number(item["metadata"].get("resourceVersion"))
+        if known is not None and known.uid == uid and version <= self._versions.get(key, 0):
             return
-        self._versions[key] = version_of(item)
+        self._versions[key] = version
         record = read_record(item, self._context, self._pod_sets)
         self.records[key] = record
         self._keep_component(known, record)
@@ -261,7 +262,3 @@ class ManagerState:
     def clusters_of(self, check: str) -> tuple[str, ...]:
         """The workers of a MultiKueue check, most preferred first."""
         return self._configs.get(self.checks[check].parameters, ())
-
-
-def _ignore(name: str) -> None:
-    del name

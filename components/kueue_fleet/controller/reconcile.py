@@ -6,13 +6,13 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeGuard
+from typing import Final
 
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fallback import Fallback
 from kueue_fleet.controller.fleet import Fleet
-from kueue_fleet.controller.records import Record, Report
+from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.rescue import Rescue
 from kueue_fleet.controller.worker_assignment import Assigner
 from kueue_fleet.controller.workers import KUEUE
@@ -26,7 +26,6 @@ from kueue_fleet.dispatch import (
     Request,
     Residency,
     Scored,
-    Verdict,
     WatchdogDecision,
     Worker,
     bound_to,
@@ -45,7 +44,6 @@ from kueue_fleet.dispatch.scoring import judge
 from kueue_fleet.dispatch.settings import check_rules, fallback_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
-from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 _ASK_AGAIN_SECONDS: Final = 600.0
@@ -69,10 +67,6 @@ class _Taken:
 
 
 _NOTHING_TAKEN: Final = _Taken({}, frozenset(), (), "", math.inf)
-
-
-def _is_scored(verdict: Verdict) -> TypeGuard[Scored]:
-    return isinstance(verdict, Scored)
 
 
 class Reconciler:
@@ -195,7 +189,7 @@ class Reconciler:
         return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
 
     def _request(self, record: Record, taken: _Taken, now: float) -> Request:
-        report: Report | None = record.current_report
+        report = record.current_report
         residency = self._residency(record)
         views = self._fleet.involved_workers(record, residency)
         copies = {name: view.copy for name, view in views.items() if view.copy is not None}
@@ -273,7 +267,9 @@ class Reconciler:
         """Whether a copy that has quota may lose it: another cluster has a better score, or none could have it."""
         workers = self._candidates(record, names, _NOTHING_TAKEN, now)
         request = Request(workload=record.workload, residency=self._residency(record), given_up=record.given_up)
-        scores = {one.cluster: one.score for one in judge(request, workers, self._settings, now) if _is_scored(one)}
+        scores = {
+            one.cluster: one.score for one in judge(request, workers, self._settings, now) if isinstance(one, Scored)
+        }
         others = [score for name, score in scores.items() if name != cluster]
         return not others or max(others) > scores.get(cluster, 0.0)
 
@@ -409,6 +405,6 @@ class Reconciler:
         known = name in self._rules or (name == FALLBACK_CHECK and bool(self._configuration.fallback))
         if found.active is known:
             return
-        body: Json = patches.check_active_body(name, found.version, known=known, now=self._fleet.clock())
+        body = patches.check_active_body(name, found.version, known=known, now=self._fleet.clock())
         answer = await self._fleet.api.apply(f"{KUEUE}/admissionchecks/{name}/status", body, patches.CHECK_MANAGER)
         self._fleet.manager.take_check(name, answer)

@@ -19,10 +19,9 @@ from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
-from kueue_fleet.kube.answers import Json
+from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 
-_UID: Final = "uid"
 _JOB_OWNER: Final = "kueue.x-k8s.io/job-owner-gvk"
 """Annotation on the Workloads of a job that has several."""
 
@@ -156,8 +155,8 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         key=f"{namespace}/{name}",
         namespace=namespace,
         name=name,
-        uid=str(metadata.get(_UID, "")),
-        version=version_of(item),
+        uid=str(metadata.get("uid", "")),
+        version=version_number(metadata.get("resourceVersion")),
         workload=workload,
         unreadable=unreadable,
         regions=None if REGIONS_LABEL not in labels else str(labels[REGIONS_LABEL]),
@@ -251,12 +250,6 @@ def _seconds(value: object) -> float | None:
     except ValueError:
         return None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-
-
-def version_of(item: Json) -> int:
-    """The resource version as a number; 0 if it is none."""
-    value = _map(item.get("metadata")).get("resourceVersion")
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
 
 
 def _map(value: object) -> Mapping[str, Any]:

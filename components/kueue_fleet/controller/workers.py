@@ -23,7 +23,7 @@ from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.api import Api
+from kueue_fleet.kube.api import Api, nothing
 from kueue_fleet.kube.watching import Watch
 from kueue_fleet.kueue_api.names import ORIGIN_LABEL
 
@@ -64,8 +64,8 @@ class WorkerState:
         self.configuration: Configuration = parse_configuration(kueue)
         self.quota: WorkerQuota | None = None
         self.watches: list[Watch] = []
-        self.on_local: Callable[[str], None] = _ignore
-        self.on_check: Callable[[], None] = _ignore_all
+        self.on_local: Callable[[str], None] = lambda _: None
+        self.on_check: Callable[[], None] = nothing
         self._problem = "its queues were not read yet"
         self._origin = origin
         self._on_change = on_change
@@ -362,14 +362,6 @@ def _read_provisioning(item: Json) -> Provisioning:
         provisioned_at=since(item, "Provisioned"),
         failed=any(since(item, kind) is not None for kind in ("Failed", "BookingExpired", "CapacityRevoked")),
     )
-
-
-def _ignore(key: str) -> None:
-    del key
-
-
-def _ignore_all() -> None:
-    """Nothing follows from it."""
 
 
 def read_copy(item: Json) -> Copy:

@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable
 
-from kueue_fleet.kube.answers import ApiError, Json, object_key
+from kueue_fleet.kube.answers import ApiError, Json, object_key, version_number
 from kueue_fleet.kube.api import ListAndWatch
 
 PAGE = 250
@@ -97,7 +97,7 @@ class Watch:
         identity = await self._api.identity()
         reset = bool(self._latest) and identity.uid != self._identity
         # Of an API server that keeps kinds in several stores, this may ask for a list that was not needed.
-        reset = reset or (bool(self._version) and _number(identity.version) < _number(self._version))
+        reset = reset or (bool(self._version) and version_number(identity.version) < version_number(self._version))
         if reset:
             log.warning("server went back or is another one", extra={"fields": {"path": self.path}})
             self._lose()
@@ -110,7 +110,7 @@ class Watch:
     async def _follow(self) -> None:
         async for kind, item in self._api.watch(self.path, self._version, self._opened):
             self._told, self._version = True, item["metadata"]["resourceVersion"]
-            self._latest = _number(self._version)
+            self._latest = version_number(self._version)
             if kind != "BOOKMARK":
                 self._tell(item, gone=kind == "DELETED")
 
@@ -159,7 +159,7 @@ class Watch:
             found: str = page["metadata"]["resourceVersion"]
             if first:
                 first = False
-                number = _number(found)
+                number = version_number(found)
                 if self._on_list is not None:
                     self._on_list(number, reset or number < self._latest)
                 self._latest = number
@@ -192,8 +192,3 @@ class Watch:
         except Exception:
             # One object that cannot be read must not end the following of all others.
             log.exception("object not understood", extra={"fields": {"path": self.path, "key": key}})
-
-
-def _number(version: object) -> int:
-    """A resource version; 0 where it is none. API servers compare those of one kind as numbers."""
-    return int(version) if isinstance(version, str) and version.isascii() and version.isdigit() else 0
