@@ -12,7 +12,7 @@ from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fallback import Fallback
 from kueue_fleet.controller.fleet import Fleet
-from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.records import Record, Report
 from kueue_fleet.controller.rescue import Rescue
 from kueue_fleet.controller.worker_assignment import Assigner
 from kueue_fleet.controller.workers import KUEUE
@@ -38,6 +38,7 @@ from kueue_fleet.dispatch import (
     watch,
     watch_copy,
 )
+from kueue_fleet.dispatch.report import ParsedReport
 from kueue_fleet.dispatch.rescue import STUCK_COPY
 from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.dispatch.scoring import judge
@@ -67,6 +68,18 @@ class _Taken:
 
 
 _NOTHING_TAKEN: Final = _Taken({}, frozenset(), (), "", math.inf)
+
+
+def _says_other_reasons(report: Report | None, waits: ParsedReport | None, decision: Decision) -> bool:
+    """Whether the condition says that nothing can be done, or why (`waits`), and that is different now."""
+    if report is not None and report.reason != decision.reason.value:
+        return waits is not None or decision.reason in _WAITS
+    if waits is None:
+        return False
+    if decision.reason is Reason.WAITING_FOR_WORKER:
+        return waits.summary != parse_report(describe(decision)).summary
+    said = {one.cluster: one.reason for one in waits.verdicts}
+    return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
 
 
 class Reconciler:
@@ -163,32 +176,21 @@ class Reconciler:
         self._asked.setdefault(record.key, now)
         names = self._fleet.manager.clusters_of(self._fleet.manager.dispatch_check(record) or "")
         taken = self._look_for_stuck(record, names, now)
+        report = record.current_report
+        waits = parse_report(report.message) if report is not None and report.reason in _WAITS else None
         with self._fleet.metrics.decide_seconds.time():
-            decision = decide(
-                self._request(record, taken, now), self._candidates(record, names, taken, now), self._settings, now
-            )
+            request = self._request(record, taken, waits, now)
+            decision = decide(request, self._candidates(record, names, taken, now), self._settings, now)
         self._keep_quota(record, decision)
         changes = decision.action not in (Action.KEEP, Action.REMIND) or bool(taken.clusters)
         news = decision.action is Action.REMIND or (taken.stays and not record.retries_used)
-        if changes or news or self._says_other_reasons(record, decision):
+        if changes or news or _says_other_reasons(report, waits, decision):
             await self._write(record, decision, taken, changes=changes)
             self._asked[record.key] = now
         return min(taken.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
 
-    @staticmethod
-    def _says_other_reasons(record: Record, decision: Decision) -> bool:
-        """Whether our condition says that nothing can be done, or why, and that is different now."""
-        report = record.current_report
-        if report is None or not {report.reason, decision.reason.value} & {one.value for one in _WAITS}:
-            return False
-        if report.reason != decision.reason.value:
-            return True
-        if decision.reason is Reason.WAITING_FOR_WORKER:
-            return parse_report(report.message).summary != parse_report(describe(decision)).summary
-        said = {one.cluster: one.reason for one in parse_report(report.message).verdicts}
-        return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
-
-    def _request(self, record: Record, taken: _Taken, now: float) -> Request:
+    def _request(self, record: Record, taken: _Taken, waits: ParsedReport | None, now: float) -> Request:
+        """What is asked for; `waits` is what our condition says, if that is why nothing can be done."""
         report = record.current_report
         residency = self._residency(record)
         views = self._fleet.involved_workers(record, residency)
@@ -211,9 +213,7 @@ class Reconciler:
             reserved=frozenset(name for name, copy in copies.items() if copy.reserved_at is not None),
             unsent=frozenset(name for name in record.nominated if not self._has_copy(name, record.key)),
             asked=self._asked[record.key],
-            could_run=report is not None
-            and report.reason in _WAITS
-            and not can_never_run(parse_report(report.message).verdicts),
+            could_run=waits is not None and not can_never_run(waits.verdicts),
         )
 
     def _has_copy(self, worker: str, key: str) -> bool:
