@@ -128,7 +128,7 @@ class _Available:
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         self._stretches = stretches
         self._starts = [stretch.start for stretch in stretches]
-        self._sums = [timedelta(0), *accumulate((stretch.length for stretch in stretches), initial=timedelta(0))][1:]
+        self._sums = list(accumulate((stretch.length for stretch in stretches), initial=timedelta(0)))
 
     def _until(self, moment: datetime) -> timedelta:
         index = bisect_right(self._starts, moment)
