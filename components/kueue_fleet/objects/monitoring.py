@@ -16,7 +16,7 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
 from kueue_fleet.kueue_api.manifests import Manifest, manifest, token_secret_manifest
 from kueue_fleet.objects.dashboards import grafana_dashboard
-from kueue_fleet.objects.grants import RBAC_API, RBAC_GROUP, role_grant, service_account_subject
+from kueue_fleet.objects.grants import cluster_binding, role_grant, service_account_subject
 
 READER_ROLE: Final = "kueue-metrics-reader"
 """ClusterRole of Kueue's chart; the account, its token and what belongs to them have the same name."""
@@ -54,7 +54,7 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     }
     return [
         manifest("v1", "ServiceAccount", READER_ROLE, namespace),
-        _may_read_metrics(READER_ROLE, READER_ROLE, namespace),
+        cluster_binding(READER_ROLE, READER_ROLE, service_account_subject(READER_ROLE, namespace)),
         secret,
         *role_grant(READER_ROLE, namespace, [readable], service_account_subject("collector", collectors)),
         manifest(
@@ -74,6 +74,7 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
         return []
     controller = fleet.admission_controller is not None
     dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller)
+    prometheus = service_account_subject(f"{GRAFANA_RELEASE}-prometheus", settings.namespace)
     data, labels = {"kueue-fleet.json": json.dumps(dashboard)}, {DASHBOARD_LABEL: "1"}
     endpoint = {
         "port": "https",
@@ -85,7 +86,7 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
     }
     return [
         manifest("v1", "ConfigMap", DASHBOARD_NAME, settings.namespace, labels=labels, data=data),
-        _may_read_metrics("kueue-metrics-prometheus", f"{GRAFANA_RELEASE}-prometheus", settings.namespace),
+        cluster_binding("kueue-metrics-prometheus", READER_ROLE, prometheus),
         manifest(
             SERVICE_MONITOR_API,
             "ServiceMonitor",
@@ -121,13 +122,3 @@ def grafana_helm_values() -> dict[str, Any]:
             "sidecar": {"dashboards": {"enabled": True, "label": DASHBOARD_LABEL, "labelValue": "1"}},
         },
     }
-
-
-def _may_read_metrics(name: str, account: str, namespace: str) -> Manifest:
-    return manifest(
-        RBAC_API,
-        "ClusterRoleBinding",
-        name,
-        roleRef={"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": READER_ROLE},
-        subjects=[service_account_subject(account, namespace)],
-    )
