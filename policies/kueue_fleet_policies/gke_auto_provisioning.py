@@ -63,7 +63,7 @@ RULES: Final = (
         source=f"{_GKE}/how-to/shielded-gke-nodes",
         check=_nap_integrity,
         exemption=on_autopilot,
-        exempts="Autopilot clusters, whose nodes Google cares for",
+        exempts="Autopilot clusters, whose nodes Google manages",
     ),
     _rule(
         name="gke-auto-provisioning-management",
@@ -72,7 +72,7 @@ RULES: Final = (
         source=f"{_GKE}/how-to/node-auto-provisioning",
         check=_nap_management,
         exemption=on_autopilot,
-        exempts="Autopilot clusters, whose nodes Google cares for",
+        exempts="Autopilot clusters, whose nodes Google manages",
     ),
     _rule(
         name="gke-auto-provisioning-limits",

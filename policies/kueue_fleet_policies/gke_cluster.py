@@ -1,6 +1,6 @@
 """Rules about a GKE cluster as a whole: what the CIS benchmark asks of it.
 
-What Autopilot brings by itself is not asked of an Autopilot cluster:
+What Autopilot has built in is not asked of an Autopilot cluster:
 https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-security. The control plane's address is in
 `gke_endpoint`, nodes are in `gke_nodes` and `gke_auto_provisioning`, versions and bills in `gke_operations`.
 """
@@ -80,7 +80,7 @@ def _client_certificate(cluster: Resource, _: Settings) -> Iterator[Problem]:
 
 def _legacy_abac(cluster: Resource, _: Settings) -> Iterator[Problem]:
     if cluster.is_on("enableLegacyAbac"):
-        yield Problem("enableLegacyAbac", "is true", "remove it; RBAC decides alone then")
+        yield Problem("enableLegacyAbac", "is true", "remove it, so that RBAC alone decides")
 
 
 def _no_legacy_abac(props: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ def _regional(cluster: Resource, _: Settings) -> Iterator[Problem]:
     if isinstance(location, str) and location.count("-") == 2:
         yield Problem(
             "location",
-            f"is the zone {location}: one control plane, which is away during upgrades",
+            f"is the zone {location}: one control plane, which is unavailable during upgrades",
             f"set it to the region {location.rsplit('-', 1)[0]}",
         )
 

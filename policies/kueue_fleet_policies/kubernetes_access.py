@@ -109,7 +109,7 @@ def _escalation(role: Resource, _: Settings) -> Iterator[Problem]:
         if "escalate" in verbs or (verbs and _unlimited(rule)):
             yield Problem(
                 f"{path}.verbs",
-                f"hold {', '.join(verbs)}, with which one takes rights that one was not given",
+                f"hold {', '.join(verbs)}, with which an account takes rights that it was not given",
                 "remove them; name the roles or users of bind and impersonate in resourceNames",
             )
 

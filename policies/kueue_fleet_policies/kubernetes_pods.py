@@ -88,7 +88,7 @@ def _host_namespaces(workload: Resource, _: Settings) -> Iterator[Problem]:
     for path, spec in pod_specs(workload):
         for key in ("hostIPC",) if agent else ("hostPID", "hostIPC", "hostNetwork"):
             if truth(spec.get(key)) is True:
-                yield Problem(f"{path}.{key}", "is true: the pod sees what is the node's", "remove it")
+                yield Problem(f"{path}.{key}", "is true: the pod shares it with the node", "remove it")
         for where, container in () if agent else containers(path, spec):
             for index, port in enumerate(items(container.get("ports"))):
                 if number(at(port, "hostPort")):
@@ -164,7 +164,7 @@ def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
             name = at(sysctl, "name")
             if isinstance(name, str) and name not in _SYSCTLS:
                 yield Problem(
-                    f"{path}.sysctls[{index}].name", f"is {name}, which the node's other pods feel", "remove it"
+                    f"{path}.sysctls[{index}].name", f"is {name}, which affects the node's other pods", "remove it"
                 )
 
 
@@ -175,7 +175,7 @@ def _image(workload: Resource, _: Settings) -> Iterator[Problem]:
             if isinstance(image, str) and "@" not in image:
                 tag = image.rpartition("/")[2].partition(":")[2]
                 if tag in ("", "latest"):
-                    yield Problem(f"{where}.image", f"is {image}, which moves", "name a version, or a digest")
+                    yield Problem(f"{where}.image", f"is {image}, which can change", "name a version, or a digest")
 
 
 def _registry(workload: Resource, settings: Settings) -> Iterator[Problem]:

@@ -46,7 +46,7 @@ def _capacity_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Re
     for resource in estate.of_type(RESERVATION, FUTURE_RESERVATION, COMMITMENT):
         if resource.protect or (settings["allowDisposable"] and disposable and resource.type == RESERVATION):
             continue
-        lost = "is paid for all the same" if resource.type == COMMITMENT else "may not come back"
+        lost = "still has to be paid for" if resource.type == COMMITMENT else "may not come back"
         yield (
             resource,
             Problem(

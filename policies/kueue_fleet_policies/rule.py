@@ -30,11 +30,11 @@ from kueue_fleet_policies.resource import STACK, Resource
 from kueue_fleet_policies.values import unwrapped
 
 ADVISORY: Final = EnforcementLevel.ADVISORY
-"""Says so, and lets the update go on."""
+"""Reports it, and lets the update continue."""
 MANDATORY: Final = EnforcementLevel.MANDATORY
 """Stops the update."""
 REMEDIATE: Final = EnforcementLevel.REMEDIATE
-"""Repairs what it can, and lets the update go on."""
+"""Repairs what it can, and lets the update continue."""
 
 CIS_NAME: Final = "CIS Google Kubernetes Engine (GKE) Benchmark"
 """The benchmark that rules with a number are from."""

@@ -37,7 +37,7 @@ def _pool(pool: Resource, settings: Settings) -> Iterator[Problem]:
     if nodes is not None and gpus and nodes * gpus > most:
         yield Problem(
             "autoscaling" if pool.get("autoscaling") is not None else "nodeCount",
-            f"allows {nodes} nodes with {gpus} GPUs each: {nodes * gpus} GPUs, more than the {most} of the guard",
+            f"allows {nodes} nodes with {gpus} GPUs each: {nodes * gpus} GPUs, more than maxGpus, {most}",
             "lower the limit, or raise the setting maxGpus",
         )
 
@@ -66,8 +66,7 @@ def _stack(estate: Estate, settings: Settings) -> Iterator[Finding]:
             None,
             Problem(
                 "",
-                f"node pools and auto-provisioning may grow to {total:.0f} GPUs ({shown}), more than the {most} of the "
-                "guard",
+                f"node pools and auto-provisioning may grow to {total:.0f} GPUs ({shown}), more than maxGpus, {most}",
                 "lower the limits of pools, or raise the setting maxGpus",
             ),
         )
@@ -86,7 +85,7 @@ def _quota(estate: Estate, settings: Settings) -> Iterator[Finding]:
                     queue,
                     Problem(
                         "spec.resourceGroups",
-                        f"promise {total:.0f} GPUs, more than the {most} of the guard",
+                        f"promise {total:.0f} GPUs, more than maxGpus, {most}",
                         "lower nominalQuota, or raise the setting maxGpus",
                     ),
                 )

@@ -417,7 +417,7 @@ def _objects() -> Iterator[Seed]:
     yield _object(
         "kube-no-default-namespace", "default", "core/v1:ConfigMap", {"data": {"a": "b"}}, namespace="default"
     )
-    yield _workload("kube-image-version", "moves", container_change(image="registry.k8s.io/pause:latest"))
+    yield _workload("kube-image-version", "can change", container_change(image="registry.k8s.io/pause:latest"))
     yield _workload("kube-image-registry", "not allowed", container_change(image="docker.io/library/python:3.13"))
     yield _workload(
         "kube-gpu-requests", "add cpu and memory", container_change(resources={"limits": {"nvidia.com/gpu": 1}})
