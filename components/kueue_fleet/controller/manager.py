@@ -89,9 +89,9 @@ class ManagerState:
         return self.watches
 
     def take_list(self, version: int, reset: bool) -> None:
-        """Workloads are listed again: what is older than the list counts less than what it tells.
+        """Workloads are listed again: what is older than the list counts less than what it says.
 
-        What is newer is the answer to a write of ours, which the watch will tell again; not so after a `reset`.
+        What is newer is the answer to a write of ours, which the watch will report again; not so after a `reset`.
         """
         self._versions = {} if reset else {key: known for key, known in self._versions.items() if known > version}
 
@@ -140,7 +140,7 @@ class ManagerState:
             self._components.setdefault(now.component_of, set()).add(now.key)
 
     def cluster_of_components(self, record: Record) -> str:
-        """The worker that has another part of the same job: Kueue sends all parts there by itself; empty if none has.
+        """The worker that has another part of the same job: Kueue sends all parts there; empty if none has.
 
         Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (nominateAndSynchronizeWorkers).
         """
@@ -151,17 +151,17 @@ class ManagerState:
     def take_answer(self, asked: Record, item: Json) -> None:
         """What the server made of a write to a Workload; no news if that is gone, or another one by now.
 
-        The watch may be ahead of the answer, and would never tell again of what it told to be gone.
+        The watch may be ahead of the answer, and would not report again what it has reported as gone.
         """
         known = self.records.get(asked.key)
         if known is not None and known.uid == asked.uid:
             self.take_workload(asked.key, item)
 
     def _note_waiting(self, record: Record) -> None:
-        """Learn from where the workload waits or was admitted, and from where it waited in vain."""
+        """Learn from where the workload waits or was admitted, and from where it was not admitted."""
         report, key, queue = record.report, record.key, record.cluster_queue
         if report is None or record.reserved_at is None or report.since < record.reserved_at:
-            # Ours is about this reservation or about none: anybody's time in it would be taken for a wait.
+            # Ours is about this reservation or about none: any other time in it would be taken for a wait.
             self.waiting.gone(key)
             return
         if record.admitted_at is not None and record.cluster_name:

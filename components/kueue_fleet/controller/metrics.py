@@ -13,7 +13,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
-    """All metrics, in a registry of their own."""
+    """All metrics, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -342,7 +342,7 @@ class Reconciler:
     # Admission checks
 
     async def _answer_checks(self, record: Record) -> float:
-        """Write the states of our checks; when one of them changes by itself."""
+        """Write the states of our checks; when one of them changes with time alone."""
         now = self._fleet.clock()
         ours = {
             name: self._decide_check(record, name, now)

@@ -284,7 +284,7 @@ class WorkerState:
 
     @property
     def inactive_check(self) -> str | None:
-        """The version of the assignment check, if Kueue was not told yet that it is answered."""
+        """The version of the assignment check, if it is not Active yet."""
         found = self._manifests.get(("admissionchecks", ASSIGNMENT_CHECK))
         if found is None or found["spec"].get("controllerName") != ASSIGNMENT_CONTROLLER:
             return None

@@ -81,7 +81,7 @@ def _shifted(moment: datetime, years: int) -> datetime:
     return moment.replace(year=moment.year + years)
 
 
-@lru_cache  # The clusters of a fleet have the same window as a rule.
+@lru_cache  # The clusters of a fleet mostly have the same window.
 def shortage(window: Stretch, recurrence: str, excluded: tuple[Stretch, ...] = ()) -> Shortage | None:
     """The 32 days that leave GKE the least time, where that is less than it wants.
 

@@ -17,14 +17,15 @@ PAGE = 250
 _FIRST_DELAY = 0.2
 _LAST_DELAY = 5.0
 _SHORT_WATCH = 1.0
-"""Seconds. A watch that ends sooner, and told nothing, is taken for a failure."""
+"""Seconds. A watch that ends sooner, without an event, is taken for a failure."""
 
 log = logging.getLogger(__name__)
 
 Listener = Callable[[str, Json | None], None]
-"""Told of every object that is new or changed, by its key, and with None of one that is gone."""
+"""Called with every object that is new or changed, by its key, and with None for one that is gone."""
 Listed = Callable[[int, bool], None]
-"""Told of a new list before its objects: its resource version, and whether the server went back to an earlier state.
+"""Called with a new list before its objects: its resource version, and whether the server went back to an earlier
+state.
 
 Or is another one: then nothing that was known is newer than the list, whatever its version."""
 
@@ -35,7 +36,7 @@ class Watch:
     `synced` is set after the first list. `connected` is True while a watch runs, and while one that the server
     ended in good order is begun again; it is False `grace` seconds after a watch broke, stayed silent or was refused.
     Before every watch the server is asked whether it is still the same cluster, and has not gone back to an earlier
-    state: a watch from a version that is yet to come would tell of nothing. A kind that the server does not have
+    state: a watch from a version that is yet to come would report nothing. A kind that the server does not have
     (`optional`) is an empty list, looked for again now and then.
     """
 

@@ -99,7 +99,7 @@ def token_rules(fleet: FleetSpec, namespace: str) -> list[dict[str, Any]]:
 
 
 def worker_token_rules(fleet: FleetSpec, worker: str) -> list[dict[str, Any]]:
-    """What the controller does on a worker to renew the tokens of its accounts, and to void the first ones."""
+    """What the controller does on a worker to renew the tokens of its accounts, and to revoke the first ones."""
     tokens = [token for token in worker_tokens(fleet) if token.worker == worker]
     if not tokens:
         return []
@@ -269,7 +269,7 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
 
 
 def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
-    """A file with a kubeconfig for each worker, under the worker's name; each Secret is renewed by itself."""
+    """A file with a kubeconfig for each worker, under the worker's name; each Secret is renewed on its own."""
     if profile_credentials(fleet) is not None:
         return {"configMap": {"name": WORKERS_NAME}}
     sources = [

@@ -39,7 +39,7 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     if not fleet.observability.managed_prometheus:
         return []
     namespace = fleet.kueue.namespace
-    # Autopilot runs the collectors in a namespace of its own.
+    # Autopilot runs the collectors in another namespace.
     collectors = "gke-gmp-system" if fleet.cluster(cluster).mode == "Autopilot" else "gmp-system"
     secret = token_secret_manifest(READER_ROLE, namespace, READER_ROLE)
     readable = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [READER_ROLE], "verbs": ["get"]}
@@ -48,7 +48,7 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         "path": "/metrics",
         "scheme": "https",
         "interval": _INTERVAL,
-        # Kueue's certificate is signed by itself.
+        # Kueue's certificate is self-signed.
         "tls": {"insecureSkipVerify": True},
         "authorization": {"type": "Bearer", "credentials": {"secret": {"name": READER_ROLE, "key": "token"}}},
     }
@@ -105,7 +105,7 @@ def grafana_helm_values() -> dict[str, Any]:
     """Values of the kube-prometheus-stack chart on GKE: what Google runs and hides is not looked for.
 
     Grafana's password is made by the chart at random, in the Secret kube-prometheus-stack-grafana; the chart's own
-    default is known to everybody. There is no node exporter: Autopilot refuses its host paths, and GKE has its own.
+    default is public. There is no node exporter: Autopilot refuses its host paths, and GKE has its own.
     """
     hidden = ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy", "coreDns", "kubeDns")
     return {

@@ -1,4 +1,4 @@
-"""What each argument of the components means to somebody who writes YAML or TypeScript, in a sentence.
+"""What each argument of the components means in YAML or TypeScript, in a sentence.
 
 The fields of the fleet file's models are not here: their docstrings are used. An argument means the same in every
 component that has it, unless it stands here with the component's name.
