@@ -89,17 +89,12 @@ class Record:
     @property
     def holds_quota(self) -> bool:
         """Whether anything may be decided about it: it has quota, and is neither evicted nor done."""
-        return self.reserved_at is not None and not (self.evicted or self.finished or self.deleted)
-
-    @property
-    def evicted(self) -> bool:
-        """Whether it is evicted."""
-        return self.evicted_at is not None
+        return self.reserved_at is not None and self.evicted_at is None and not (self.finished or self.deleted)
 
     @property
     def leaves(self) -> bool:
-        """Whether it is evicted, and has its quota still."""
-        return self.evicted and self.reserved_at is not None and not (self.finished or self.deleted)
+        """Whether it is evicted, and still has its quota."""
+        return self.reserved_at is not None and self.evicted_at is not None and not (self.finished or self.deleted)
 
     @property
     def current_report(self) -> Report | None:
