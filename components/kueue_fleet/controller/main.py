@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import time
@@ -68,6 +69,18 @@ class Settings:
     port: int
     identity: str = ""
     terms: Terms | None = None
+
+    @classmethod
+    def of_command(
+        cls, configuration: Path, workers: Path, listen: str, kubeconfig: Path | None, identity: str
+    ) -> Settings:
+        """The settings of a command line, with KUBECONFIG for the manager. Raises ValueError for a wrong `--listen`."""
+        host, _, port = listen.rpartition(":")
+        if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
+            raise ValueError(f"--listen {listen}: has no port; write HOST:PORT")
+        if kubeconfig is None and os.environ.get("KUBECONFIG"):
+            kubeconfig = Path(os.environ["KUBECONFIG"])
+        return cls(configuration, workers, kubeconfig, host or "0.0.0.0", int(port), identity)  # noqa: S104
 
 
 def read_configuration(file: Path) -> ControllerConfiguration:
