@@ -235,7 +235,7 @@ def _pools() -> Iterator[Seed]:
     profile = {"networkConfig": {"acceleratorNetworkProfile": "auto"}}
     yield _pool("accelerator-network", "no network beside that of the node", profile)
     label = {f"{config}labels": {"cloud.google.com/gke-networking-dra-driver": "true"}}
-    yield _pool("dranet", "DRANET is not for g2", label)
+    yield _pool("dranet", "DRANET does not support g2", label)
     yield _pool(
         "pool-boot-disk",
         "Hyperdisk only",

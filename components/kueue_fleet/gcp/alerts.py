@@ -90,7 +90,7 @@ def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[s
         "controller-gone": _policy(
             f"{fleet}: the dispatcher is gone",
             "No replica of the fleet's own controller leads. No job starts anywhere: none is nominated for a worker, "
-            "and what waits on a worker is not let in. Running jobs continue, and nothing is lost.\n\n"
+            "and what waits on a worker is not admitted. Running jobs continue, and nothing is lost.\n\n"
             f"First: `kubectl --context {manager} -n {namespace} get pods,leases`, then `{logs}`.",
             _prometheus("ControllerGone", f"absent(kueue_fleet_leader{{{here}}} == 1)", 300),
             severity="CRITICAL",

@@ -59,7 +59,7 @@ def check_dranet(pool: PoolFacts) -> Iterator[Breach]:
     index = pool.labels.index(DRANET)
     network = network_of(pool.machine_type)
     if network is None or network["dranet"] != "yes":
-        wrong = f"is set, but GKE managed DRANET is not for {pool.machine_type}"
+        wrong = f"is set, but GKE managed DRANET does not support {pool.machine_type}"
         yield Breach("labels", wrong, f"remove it, or use machines of {_listed('dranet')}", index)
     elif pool.network_profile is None:
         wrong = "is set, but without acceleratorNetworkProfile the nodes have no networks that DRANET can give to pods"

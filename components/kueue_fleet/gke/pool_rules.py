@@ -329,7 +329,10 @@ POOL_RULES: Final = (
         check_gpus,
     ),
     PoolRule(
-        "tpu-topology", "TPU topologies must be of the machine type.", f"{_GKE}/concepts/plan-tpus", check_tpu_topology
+        "tpu-topology",
+        "TPU topologies must be ones that the machine type has.",
+        f"{_GKE}/concepts/plan-tpus",
+        check_tpu_topology,
     ),
     PoolRule(
         "tpu-slice",
@@ -339,7 +342,7 @@ POOL_RULES: Final = (
     ),
     PoolRule(
         "accelerator-network",
-        "Networks of accelerators must be of machines that have them.",
+        "Accelerator networks must be on machines that have them.",
         f"{_GKE}/how-to/config-auto-net-for-accelerators",
         check_network_profile,
     ),
