@@ -1,7 +1,7 @@
 """Evictions on the manager that Kueue does not finish: the job's status is corrected, as no pod is left.
 
-Decided by `dispatch.rescue`. Only the status of the job is
-written: Kueue then returns the quota. Jobs and JobSets; where other kinds count their pods is not known here.
+Decided by `dispatch.rescue`. Only the status of the job is written: Kueue then returns the quota. For Jobs and JobSets;
+where other kinds count their pods is not known here.
 """
 
 from __future__ import annotations
