@@ -582,7 +582,7 @@ def test_ids_are_of_clusters_of_the_file_that_exist() -> None:
         pulumi_mocks.run(lambda: Fleet(spec.name, spec, existing_clusters={WORKER: EXISTING_ID, "other": "x"}))
     assert [str(problem) for problem in errors_of(refused.value.problems)] == [
         f"clusters[{WORKER}].existing: not set, but the program gives the cluster's id; set it",
-        "clusters: the program gives an id for other, which is not there; remove it",
+        "clusters: the program gives an id for other, which is not in the file; remove it",
     ]
 
 
@@ -661,7 +661,7 @@ def test_what_teams_keep_secret_is_in_their_namespaces_where_jobs_run_and_nowher
 
 def test_secrets_of_teams_that_nobody_gives() -> None:
     spec = with_secrets()
-    with pytest.raises(SpecError, match=r"teams\[team-a\]\.secrets: set, but the program gives nothing"):
+    with pytest.raises(SpecError, match=r"teams\[team-a\]\.secrets: set, but the program gives no contents"):
         run(spec)
     with pytest.raises(pulumi.RunError, match=r"kueue-fleet:teamSecrets\.hugging-face\.KEY"):
         run(spec, team_secrets={"hugging-fac": {"token": "hf-1234"}})
@@ -704,7 +704,7 @@ def test_accounts_of_nodes_may_be_outputs_of_the_program() -> None:
 @pytest.mark.parametrize(
     ("cluster", "message"),
     [
-        ("other", "clusters: the program gives an account for other, which is not there"),
+        ("other", "clusters: the program gives an account for other, which is not in the file"),
         (WORKER, rf"clusters\[{WORKER}\]\.nodeServiceAccount: set, but the program gives the account"),
     ],
 )

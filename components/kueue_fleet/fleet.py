@@ -6,7 +6,7 @@ thing is made after what it needs and destroyed before it. What is inside a clus
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -157,7 +157,7 @@ class Fleet(pulumi.ComponentResource):
             pulumi.log.warn(str(warning), self)
         spec = fleet_at(spec, now)
         self.spec = spec
-        self._prefix = _prefix(name)
+        self._prefix = f"{name}/"
         self._short_names = short_names
         self._team_secrets = team_secrets
         self._node_service_accounts, self._existing_clusters = accounts, existing_clusters or {}
@@ -363,7 +363,11 @@ class Fleet(pulumi.ComponentResource):
                 fleet=self.spec.name,
                 team=team.name,
                 roles=team.google_service_account.roles,
-                kubernetes_accounts=_kubernetes_accounts(team.namespace_names, team.service_account_name),
+                kubernetes_accounts=[
+                    (namespace, team.service_account_name)
+                    for namespace in team.namespace_names
+                    if team.service_account_name
+                ],
                 after=[first.cluster],
                 opts=self._child(),
             )
@@ -376,11 +380,7 @@ class Fleet(pulumi.ComponentResource):
         if not members:
             return None
         return MemberAccess(
-            f"{name}/members",
-            project=self._project,
-            fleet=self.spec.name,
-            members=members,
-            opts=self._child(),
+            f"{name}/members", project=self._project, fleet=self.spec.name, members=members, opts=self._child()
         )
 
     def _manager_identity(self, name: str) -> ManagerIdentity | None:
@@ -441,11 +441,6 @@ class Fleet(pulumi.ComponentResource):
         )
 
 
-def _prefix(name: str) -> str:
-    """How the Pulumi names of a fleet's parts begin."""
-    return f"{name}/"
-
-
 def _below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:
     """Name and options of a fleet: below a parent, with the parent's name before its own.
 
@@ -457,7 +452,3 @@ def _below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, 
         return name, opts
     earlier = pulumi.ResourceOptions(aliases=[pulumi.Alias(name=name)])
     return f"{parent.pulumi_resource_name}/{name}", pulumi.ResourceOptions.merge(opts, earlier)
-
-
-def _kubernetes_accounts(namespaces: Sequence[str], account: str | None) -> list[tuple[str, str]]:
-    return [(namespace, account) for namespace in namespaces] if account else []

@@ -52,14 +52,16 @@ def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Probl
         yield Problem(f"network.{field}", "set, but the program gives the network", "remove it")
     for region in dict.fromkeys(cluster.region for cluster in spec.new_clusters):
         if region not in network.subnetworks:
-            yield Problem("network", f"the program gives no subnet of {region}, where a cluster is", "add it")
+            yield Problem(
+                "network", f"the program gives no subnet for {region}, where the fleet has a cluster", "add it"
+            )
 
 
 def check_accounts(spec: FleetSpec, accounts: Mapping[str, object]) -> Iterator[Problem]:
     """Accounts of the program, of clusters that the file does not have, or gives one itself."""
     for name in accounts:
         if name not in spec.cluster_names:
-            yield Problem("clusters", f"the program gives an account for {name}, which is not there", "remove it")
+            yield Problem("clusters", f"the program gives an account for {name}, which is not in the file", "remove it")
         elif spec.cluster(name).node_service_account is not None:
             yield Problem(
                 f"clusters[{name}].nodeServiceAccount", "set, but the program gives the account", "keep one of the two"
@@ -70,7 +72,7 @@ def check_existing(spec: FleetSpec, ids: Mapping[str, object]) -> Iterator[Probl
     """Ids of the program, of clusters that the file does not have, or has the fleet make."""
     for name in ids:
         if name not in spec.cluster_names:
-            yield Problem("clusters", f"the program gives an id for {name}, which is not there", "remove it")
+            yield Problem("clusters", f"the program gives an id for {name}, which is not in the file", "remove it")
         elif not spec.cluster(name).existing:
             yield Problem(f"clusters[{name}].existing", "not set, but the program gives the cluster's id", "set it")
 
@@ -81,7 +83,7 @@ def check_secrets(spec: FleetSpec, team_secrets: object) -> Iterator[Problem]:
         if team.secrets:
             yield Problem(
                 f"teams[{team.name}].secrets",
-                "set, but the program gives nothing that is in them",
+                "set, but the program gives no contents for them",
                 "run pulumi config set --secret --path 'kueue-fleet:teamSecrets."
                 f"{team.secrets[0]}.KEY'; a program of your own passes team_secrets to Fleet",
             )

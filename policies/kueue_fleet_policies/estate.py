@@ -7,7 +7,7 @@ in no cluster, and rules that need one leave it alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
@@ -16,10 +16,7 @@ from pulumi_policy import PolicyResource
 
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import CLUSTER, KUBERNETES_PROVIDER, NODE_POOL, Resource
-from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items, number, truth
-
-KUEUE_GROUP: Final = "kubernetes:kueue.x-k8s.io/"
-"""How the Pulumi types of Kueue's objects begin."""
+from kueue_fleet_policies.values import UNKNOWN, entries, items, number, truth
 
 KubernetesObjects = Mapping[str, Sequence[Resource]]
 """Objects by kind."""
@@ -37,11 +34,6 @@ class ClusterView:
     def disposable(self) -> bool:
         """Whether it is declared as one that may be deleted."""
         return is_disposable(self.resource)
-
-    @property
-    def standard(self) -> bool:
-        """Whether its nodes are in pools that one declares; false also where that is not known."""
-        return self.resource.is_off("enableAutopilot")
 
     @property
     def auto_provisioning(self) -> Any:
@@ -113,11 +105,6 @@ def object_name(resource: Resource) -> Any:
 def objects_by_name(objects: Iterable[Resource]) -> dict[str, Resource]:
     """Kubernetes objects whose name is known, by name."""
     return {name: one for one in objects if isinstance(name := object_name(one), str)}
-
-
-def all_known(objects: Iterable[Resource], read: Callable[[Resource], Any]) -> bool:
-    """Whether `read` gives a certain answer for every object."""
-    return all(is_known(read(one)) for one in objects)
 
 
 class _Builder:

@@ -62,7 +62,7 @@ def _project_impersonation(grant: Resource, _: Settings) -> Iterator[Problem]:
     if role in _IMPERSONATION:
         yield Problem(
             "role",
-            f"is {role} in the whole project, with which one acts as every service account",
+            f"is {role} in the whole project, which allows to act as every service account",
             "grant it on the one service account, with gcp.serviceaccount.IAMMember",
         )
 

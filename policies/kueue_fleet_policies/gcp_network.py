@@ -11,7 +11,7 @@ from pulumi_policy import Severity
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ResourceRule, Settings
+from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
 
 NETWORK: Final = "gcp:compute/network:Network"
@@ -171,14 +171,7 @@ RULES: Final = (
         group=_GROUP,
         types=("gcp:",),
         check=_regions,
-        options={
-            "regions": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Regions that may be used; none named: all.",
-                "default": [],
-            }
-        },
+        options={"regions": list_option("Regions that may be used; none named: all.")},
     ),
 )
 """The rules of this module."""

@@ -6,34 +6,30 @@ Who these nodes run as is in `gke_nodes`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from kueue_fleet.kueue_api import Problem
+from kueue_fleet_policies.gke_nodes import on_autopilot
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings
-from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, truth
+from kueue_fleet_policies.values import entries, holds_unknown, items
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
-_ON_AUTOPILOT: Final = "Autopilot runs its nodes itself"
-
-
-def _on_autopilot(cluster: Resource) -> str | None:
-    return _ON_AUTOPILOT if cluster.autopilot else None
 
 
 def _nap_integrity(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    defaults = cluster.get("clusterAutoscaling.autoProvisioningDefaults")
-    if not cluster.is_off("enableAutopilot") or not cluster.is_on("clusterAutoscaling.enabled") or defaults is UNKNOWN:
+    if not cluster.standard or not cluster.is_on("clusterAutoscaling.enabled"):
         return
     for option in ("enableIntegrityMonitoring", "enableSecureBoot"):
         path = f"clusterAutoscaling.autoProvisioningDefaults.shieldedInstanceConfig.{option}"
-        value = truth(at(defaults, f"shieldedInstanceConfig.{option}"))
+        value = cluster.flag(path)
         if value is False or (value is None and option == "enableSecureBoot"):
             yield Problem(path, "is not true for auto-provisioned nodes", "set it to true")
 
 
 def _nap_management(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if not cluster.is_off("enableAutopilot") or not cluster.is_on("clusterAutoscaling.enabled"):
+    if not cluster.standard or not cluster.is_on("clusterAutoscaling.enabled"):
         return
     for option in ("autoRepair", "autoUpgrade"):
         path = f"clusterAutoscaling.autoProvisioningDefaults.management.{option}"
@@ -42,7 +38,7 @@ def _nap_management(cluster: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _nap_limits(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if not cluster.is_off("enableAutopilot") or not cluster.is_on("clusterAutoscaling.enabled"):
+    if not cluster.standard or not cluster.is_on("clusterAutoscaling.enabled"):
         return
     limits = cluster.get("clusterAutoscaling.resourceLimits")
     if holds_unknown(limits):
@@ -57,39 +53,33 @@ def _nap_limits(cluster: Resource, _: Settings) -> Iterator[Problem]:
             )
 
 
-_GROUP: Final = "GKE auto-provisioning"
+_rule: Final = partial(ResourceRule, group="GKE auto-provisioning", types=(CLUSTER,))
 
 RULES: Final = (
-    ResourceRule(
+    _rule(
         name="gke-auto-provisioning-shielded",
         asks="Auto-provisioned nodes must boot signed software only.",
         cis="5.5.7",
         source=f"{_GKE}/how-to/shielded-gke-nodes",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_nap_integrity,
-        exemption=_on_autopilot,
-        exempts="Autopilot clusters, whose nodes Google cares for",
+        exemption=on_autopilot,
+        exempts="Autopilot clusters, whose nodes Google manages",
     ),
-    ResourceRule(
+    _rule(
         name="gke-auto-provisioning-management",
         asks="Auto-provisioned nodes must be repaired and upgraded.",
         cis="5.5.3",
         source=f"{_GKE}/how-to/node-auto-provisioning",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_nap_management,
-        exemption=_on_autopilot,
-        exempts="Autopilot clusters, whose nodes Google cares for",
+        exemption=on_autopilot,
+        exempts="Autopilot clusters, whose nodes Google manages",
     ),
-    ResourceRule(
+    _rule(
         name="gke-auto-provisioning-limits",
         asks="Node auto-provisioning must have limits.",
         source=f"{_GKE}/how-to/node-auto-provisioning",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_nap_limits,
-        exemption=_on_autopilot,
+        exemption=on_autopilot,
         exempts="Autopilot clusters, which the quotas of Kueue limit, see spend-quota",
     ),
 )

@@ -1,6 +1,6 @@
 """Rules about a GKE cluster as a whole: what the CIS benchmark asks of it.
 
-What Autopilot brings by itself is not asked of an Autopilot cluster:
+What Autopilot has built in is not asked of an Autopilot cluster:
 https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-security. The control plane's address is in
 `gke_endpoint`, nodes are in `gke_nodes` and `gke_auto_provisioning`, versions and bills in `gke_operations`.
 """
@@ -8,6 +8,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-security. The
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from pulumi_policy import Severity
@@ -26,12 +27,8 @@ def _autopilot_has_it(cluster: Resource) -> str | None:
     return _AUTOPILOT if cluster.autopilot else None
 
 
-def _standard(cluster: Resource) -> bool:
-    return cluster.is_off("enableAutopilot")
-
-
 def _workload_identity(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if _standard(cluster) and cluster.lacks("workloadIdentityConfig.workloadPool"):
+    if cluster.standard and cluster.lacks("workloadIdentityConfig.workloadPool"):
         yield Problem(
             "workloadIdentityConfig.workloadPool",
             "is missing, so pods act as the node's service account",
@@ -40,12 +37,12 @@ def _workload_identity(cluster: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _shielded(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if _standard(cluster) and cluster.flag("enableShieldedNodes") is False:
+    if cluster.standard and cluster.flag("enableShieldedNodes") is False:
         yield Problem("enableShieldedNodes", "is false", "set it to true, or leave it out")
 
 
 def _intranode(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if _standard(cluster) and cluster.is_off("enableIntranodeVisibility"):
+    if cluster.standard and cluster.is_off("enableIntranodeVisibility"):
         yield Problem(
             "enableIntranodeVisibility",
             "is not true, so VPC flow logs and firewalls do not see traffic between pods of one node",
@@ -60,14 +57,14 @@ def _turn_on_intranode(props: dict[str, Any]) -> None:
 def _vpc_native(cluster: Resource, _: Settings) -> Iterator[Problem]:
     if cluster.get("networkingMode") == "ROUTES":
         yield Problem("networkingMode", "is ROUTES", "set it to VPC_NATIVE, and ipAllocationPolicy")
-    elif _standard(cluster) and cluster.get("ipAllocationPolicy") is None and cluster.lacks("networkingMode"):
+    elif cluster.standard and cluster.get("ipAllocationPolicy") is None and cluster.lacks("networkingMode"):
         yield Problem("ipAllocationPolicy", "is missing", "set it, as an empty object if GKE may choose the ranges")
 
 
 def _network_policy(cluster: Resource, _: Settings) -> Iterator[Problem]:
     known = cluster.get("datapathProvider") is not UNKNOWN and cluster.flag("networkPolicy.enabled") is not UNKNOWN
     enforced = cluster.get("datapathProvider") == "ADVANCED_DATAPATH" or cluster.is_on("networkPolicy.enabled")
-    if _standard(cluster) and known and not enforced:
+    if cluster.standard and known and not enforced:
         yield Problem(
             "datapathProvider",
             "is not ADVANCED_DATAPATH and networkPolicy is off, so NetworkPolicy objects have no effect",
@@ -83,7 +80,7 @@ def _client_certificate(cluster: Resource, _: Settings) -> Iterator[Problem]:
 
 def _legacy_abac(cluster: Resource, _: Settings) -> Iterator[Problem]:
     if cluster.is_on("enableLegacyAbac"):
-        yield Problem("enableLegacyAbac", "is true", "remove it; RBAC decides alone then")
+        yield Problem("enableLegacyAbac", "is true", "remove it, so that RBAC alone decides")
 
 
 def _no_legacy_abac(props: dict[str, Any]) -> None:
@@ -125,7 +122,7 @@ def _alpha(cluster: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _default_pool(cluster: Resource, _: Settings) -> Iterator[Problem]:
-    if _standard(cluster) and cluster.is_off("removeDefaultNodePool") and cluster.get("nodePools") is None:
+    if cluster.standard and cluster.is_off("removeDefaultNodePool") and cluster.get("nodePools") is None:
         yield Problem(
             "removeDefaultNodePool",
             "is not true, so a pool exists that cannot be changed without replacing the cluster",
@@ -146,153 +143,125 @@ def _insecure_bindings(cluster: Resource, _: Settings) -> Iterator[Problem]:
             yield Problem(path, f"is true: roles may be given to system:{who.lower()}", "set it to false")
 
 
-_GROUP: Final = "GKE cluster"
+_rule: Final = partial(ResourceRule, group="GKE cluster", types=(CLUSTER,))
 
 RULES: Final = (
-    ResourceRule(
+    _rule(
         name="gke-workload-identity",
         asks="Workloads must use Workload Identity.",
         cis="5.2.2",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/workload-identity",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_workload_identity,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-shielded-nodes",
         asks="Nodes must be Shielded GKE Nodes.",
         cis="5.5.5",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/shielded-gke-nodes",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_shielded,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-intranode-visibility",
         asks="Traffic between pods of one node must be visible to the VPC.",
         cis="5.6.1",
         source=f"{_GKE}/how-to/intranode-visibility",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_intranode,
         remedy=_turn_on_intranode,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-vpc-native",
         asks="Clusters must be VPC-native.",
         cis="5.6.2",
         source=f"{_GKE}/concepts/alias-ips",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_vpc_native,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-network-policy",
         asks="Clusters must enforce NetworkPolicy.",
         cis="4.3.1",
         source=f"{_GKE}/concepts/dataplane-v2",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_network_policy,
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
-    ResourceRule(
+    _rule(
         name="gke-no-client-certificate",
         asks="Client certificates must not be issued.",
         cis="5.8.1",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/api-server-authentication",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_client_certificate,
     ),
-    ResourceRule(
+    _rule(
         name="gke-groups-rbac",
         asks="RBAC must be able to name Google Groups.",
         cis="5.8.2",
         level=ADVISORY,
         source=f"{_GKE}/how-to/google-groups-rbac",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_groups_rbac,
     ),
-    ResourceRule(
+    _rule(
         name="gke-no-legacy-abac",
         asks="Legacy authorization must be off.",
         cis="5.8.3",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/hardening-your-cluster",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_legacy_abac,
         remedy=_no_legacy_abac,
     ),
-    ResourceRule(
+    _rule(
         name="gke-no-insecure-bindings",
         asks="Roles must not be given to all who can reach the cluster.",
         severity=Severity.HIGH,
         source="https://cloud.google.com/kubernetes-engine/docs/best-practices/rbac#default-roles-groups",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_insecure_bindings,
     ),
-    ResourceRule(
+    _rule(
         name="gke-secrets-cmek",
         asks="Secrets must be encrypted with a key of Cloud KMS.",
         cis="5.3.1",
         level=ADVISORY,
         source=f"{_GKE}/how-to/encrypting-secrets",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_secrets_cmek,
     ),
-    ResourceRule(
+    _rule(
         name="gke-binary-authorization",
         asks="Only authorized images must run.",
         cis="5.10.4",
         level=ADVISORY,
         source="https://cloud.google.com/binary-authorization/docs/overview",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_binary_authorization,
     ),
-    ResourceRule(
+    _rule(
         name="gke-no-alpha",
         asks="Clusters must not have alpha features of Kubernetes.",
         cis="5.10.2",
         severity=Severity.HIGH,
         source=f"{_GKE}/concepts/alpha-clusters",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_alpha,
     ),
-    ResourceRule(
+    _rule(
         name="gke-separate-node-pools",
         asks="Node pools must be resources of their own.",
         source="https://www.pulumi.com/registry/packages/gcp/api-docs/container/cluster/",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_default_pool,
         exemption=_autopilot_has_it,
         exempts="Autopilot clusters, which have no node pools to declare",
     ),
-    ResourceRule(
+    _rule(
         name="gke-autopilot-without-nodes",
         asks="Autopilot clusters must not describe nodes.",
         source="https://github.com/pulumi/pulumi-gcp/issues/2247",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_autopilot_nodes,
     ),
 )

@@ -14,11 +14,12 @@ from pulumi_policy import Severity
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
-from kueue_fleet_policies.values import UNKNOWN, is_known, items
+from kueue_fleet_policies.values import UNKNOWN, at, is_known, items
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 _DEFAULT_ACCOUNT: Final = re.compile(r"^(default|\d+-compute@developer\.gserviceaccount\.com)$")
 _NAP: Final = "clusterAutoscaling.autoProvisioningDefaults"
+_DRIVER_VERSION: Final = "gpuDriverInstallationConfig.gpuDriverVersion"
 FLEX_START_REPAIR: Final = "flex-start nodes cannot be repaired, GKE refuses autoRepair on them"
 """Why flex-start nodes are left alone by the rule about repair."""
 OWN_DRIVER: Final = "the pool installs a GPU driver of its own, whose kernel modules may be unsigned"
@@ -40,7 +41,7 @@ def _account_problem(path: str, account: Any) -> Iterator[Problem]:
 
 def _pool_account(resource: Resource, _: Settings) -> Iterator[Problem]:
     path = "nodeConfig.serviceAccount"
-    if resource.type == NODE_POOL or (resource.is_off("enableAutopilot") and not resource.lacks("nodeConfig")):
+    if resource.type == NODE_POOL or (resource.standard and not resource.lacks("nodeConfig")):
         yield from _account_problem(path, resource.get(path))
 
 
@@ -101,8 +102,7 @@ def _integrity(pool: Resource, _: Settings) -> Iterator[Problem]:
 
 def _own_driver(pool: Resource) -> str | None:
     for accelerator in items(pool.get("nodeConfig.guestAccelerators")):
-        installed = Resource(pool.type, pool.name, pool.urn, {"a": accelerator})
-        if installed.get("a.gpuDriverInstallationConfig.gpuDriverVersion") == "INSTALLATION_DISABLED":
+        if at(accelerator, _DRIVER_VERSION) == "INSTALLATION_DISABLED":
             return OWN_DRIVER
     return None
 
@@ -115,18 +115,17 @@ def _secure_boot(pool: Resource, _: Settings) -> Iterator[Problem]:
 
 def _disk_key(resource: Resource, _: Settings) -> Iterator[Problem]:
     if resource.type == NODE_POOL:
-        paths = ("nodeConfig.bootDiskKmsKey",)
+        path = "nodeConfig.bootDiskKmsKey"
     elif resource.autopilot or resource.is_on("clusterAutoscaling.enabled"):
-        paths = (f"{_NAP}.bootDiskKmsKey",)
+        path = f"{_NAP}.bootDiskKmsKey"
     else:
         return
-    for path in paths:
-        if resource.lacks(path):
-            yield Problem(
-                path,
-                "is missing, so Google's own key encrypts the nodes' disks",
-                "set it to projects/P/locations/REGION/keyRings/R/cryptoKeys/K",
-            )
+    if resource.lacks(path):
+        yield Problem(
+            path,
+            "is missing, so Google's own key encrypts the nodes' disks",
+            "set it to projects/P/locations/REGION/keyRings/R/cryptoKeys/K",
+        )
 
 
 def _read_only_port(resource: Resource, _: Settings) -> Iterator[Problem]:
@@ -140,17 +139,17 @@ def _read_only_port(resource: Resource, _: Settings) -> Iterator[Problem]:
 
 def _driver(pool: Resource, _: Settings) -> Iterator[Problem]:
     for index, accelerator in enumerate(items(pool.get("nodeConfig.guestAccelerators"))):
-        given = Resource(pool.type, pool.name, pool.urn, {"a": accelerator})
-        kind = given.get("a.type")
-        if isinstance(kind, str) and "nvidia" in kind and given.lacks("a.gpuDriverInstallationConfig.gpuDriverVersion"):
+        kind = at(accelerator, "type")
+        if isinstance(kind, str) and "nvidia" in kind and at(accelerator, _DRIVER_VERSION) in (None, ""):
             yield Problem(
-                f"nodeConfig.guestAccelerators[{index}].gpuDriverInstallationConfig.gpuDriverVersion",
+                f"nodeConfig.guestAccelerators[{index}].{_DRIVER_VERSION}",
                 "is missing, so it depends on GKE's version whether the nodes have a driver",
                 "set it to DEFAULT, or to INSTALLATION_DISABLED if a DaemonSet installs it",
             )
 
 
-def _on_autopilot(cluster: Resource) -> str | None:
+def on_autopilot(cluster: Resource) -> str | None:
+    """Why an Autopilot cluster is left alone by rules about nodes."""
     return "Autopilot runs its nodes itself" if cluster.autopilot else None
 
 
@@ -166,7 +165,7 @@ RULES: Final = (
         group=_GROUP,
         types=(NODE_POOL, CLUSTER),
         check=_pool_account,
-        exemption=lambda resource: _on_autopilot(resource) if resource.type == CLUSTER else None,
+        exemption=lambda resource: on_autopilot(resource) if resource.type == CLUSTER else None,
         exempts="Autopilot clusters: see gke-auto-provisioning-service-account",
     ),
     ResourceRule(

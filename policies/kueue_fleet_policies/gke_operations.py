@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from pulumi_policy import Severity
 
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.resource import CLUSTER, Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import UNKNOWN, at
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
@@ -20,7 +21,7 @@ def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Problem]
     if channel is UNKNOWN:
         return
     allowed = settings.names("channels")
-    if channel is None and not cluster.is_off("enableAutopilot"):
+    if channel is None and not cluster.standard:
         return
     if channel not in allowed:
         said = "is missing" if channel is None else f"is {channel}"
@@ -77,95 +78,67 @@ def _regional(cluster: Resource, _: Settings) -> Iterator[Problem]:
     if isinstance(location, str) and location.count("-") == 2:
         yield Problem(
             "location",
-            f"is the zone {location}: one control plane, which is away during upgrades",
+            f"is the zone {location}: one control plane, which is unavailable during upgrades",
             f"set it to the region {location.rsplit('-', 1)[0]}",
         )
 
 
-_GROUP: Final = "GKE operations"
+_rule: Final = partial(ResourceRule, group="GKE operations", types=(CLUSTER,))
 
 RULES: Final = (
-    ResourceRule(
+    _rule(
         name="gke-release-channel",
         asks="Clusters must be on a release channel.",
         cis="5.5.4",
         source=f"{_GKE}/concepts/release-channels",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_release_channel,
-        options={
-            "channels": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Channels that are allowed.",
-                "default": ["RAPID", "REGULAR", "STABLE", "EXTENDED"],
-            }
-        },
+        options={"channels": list_option("Channels that are allowed.", ["RAPID", "REGULAR", "STABLE", "EXTENDED"])},
     ),
-    ResourceRule(
+    _rule(
         name="gke-logging",
         asks="System logs must go to Cloud Logging.",
         cis="5.7.1",
         source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_logging,
     ),
-    ResourceRule(
+    _rule(
         name="gke-monitoring",
         asks="System metrics must go to Cloud Monitoring.",
         cis="5.7.1",
         source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_monitoring,
     ),
-    ResourceRule(
+    _rule(
         name="gke-labels",
         asks="Clusters must have labels that say whose they are.",
         level=ADVISORY,
         severity=Severity.LOW,
         source=f"{_GKE}/how-to/creating-managing-labels",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_labels,
-        options={
-            "labels": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Labels that every cluster has to have.",
-                "default": [],
-            }
-        },
+        options={"labels": list_option("Labels that every cluster has to have.")},
     ),
-    ResourceRule(
+    _rule(
         name="gke-cost-allocation",
         asks="Bills must name namespaces.",
         level=ADVISORY,
         severity=Severity.LOW,
         source=f"{_GKE}/how-to/cost-allocations",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_cost_allocation,
         remedy=_allocate_cost,
     ),
-    ResourceRule(
+    _rule(
         name="gke-maintenance-window",
         asks="Upgrades must have a maintenance window.",
         level=ADVISORY,
         severity=Severity.LOW,
         source=f"{_GKE}/concepts/maintenance-windows-and-exclusions",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_maintenance,
     ),
-    ResourceRule(
+    _rule(
         name="gke-regional",
         asks="Control planes must be in more than one zone.",
         level=ADVISORY,
         source=f"{_GKE}/concepts/regional-clusters",
-        group=_GROUP,
-        types=(CLUSTER,),
         check=_regional,
     ),
 )

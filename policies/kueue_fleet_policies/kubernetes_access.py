@@ -13,9 +13,10 @@ from pulumi_policy import Severity
 
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
 from kueue_fleet.kueue_api import Problem
+from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE
 from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ResourceRule, Settings
+from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import UNKNOWN, at, items
 
 _RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1:"
@@ -33,8 +34,6 @@ _INDIRECT: Final = {
     "nodes/proxy": "reaches every kubelet, past the API server's log",
 }
 """Subresources that give more than their name says, and what they give."""
-TOKEN_SECRET: Final = "kubernetes.io/service-account-token"  # noqa: S105  (a type of Secret)
-"""Type of a Secret that Kubernetes fills with a service account's token."""
 
 
 def _argo_cd(role: Resource) -> str | None:
@@ -110,7 +109,7 @@ def _escalation(role: Resource, _: Settings) -> Iterator[Problem]:
         if "escalate" in verbs or (verbs and _unlimited(rule)):
             yield Problem(
                 f"{path}.verbs",
-                f"hold {', '.join(verbs)}, with which one takes rights that one was not given",
+                f"hold {', '.join(verbs)}, with which an account takes rights that it was not given",
                 "remove them; name the roles or users of bind and impersonate in resourceNames",
             )
 
@@ -133,14 +132,14 @@ def _public_binding(binding: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _token_secret(secret: Resource, settings: Settings) -> Iterator[Problem]:
-    if secret.get("type") != TOKEN_SECRET or is_rotated(secret) is None:
+    if secret.get("type") != TOKEN_SECRET_TYPE or is_rotated(secret) is None:
         return
     annotations = secret.get("metadata.annotations")
     account = annotations.get("kubernetes.io/service-account.name") if isinstance(annotations, dict) else None
     if account is not UNKNOWN and account not in settings.names("accounts"):
         yield Problem(
             "type",
-            f"is {TOKEN_SECRET}: a token that never expires",
+            f"is {TOKEN_SECRET_TYPE}: a token that never expires",
             "remove it, and mount a projected token or use `kubectl create token`",
         )
 
@@ -235,12 +234,9 @@ RULES: Final = (
         exemption=_rotated,
         exempts=f"Secrets with {ROTATE_BY_ANNOTATION}, by which MultiKueue and its controller reach workers",
         options={
-            "accounts": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Service accounts whose token is read by what cannot ask for one, such as a scraper.",
-                "default": [READER_ROLE],
-            }
+            "accounts": list_option(
+                "Service accounts whose token is read by what cannot ask for one, such as a scraper.", [READER_ROLE]
+            )
         },
     ),
 )

@@ -7,6 +7,7 @@ https://kubernetes.io/docs/concepts/security/pod-security-standards/, which a na
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 from pulumi_policy import Severity
@@ -15,7 +16,7 @@ from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, number, strings, truth
 
 DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the host to install their driver"
@@ -46,7 +47,7 @@ def _installs_driver(workload: Resource) -> str | None:
     for _, spec in pod_specs(workload):
         selected = ACCELERATOR in entries(spec.get("nodeSelector"))
         required = at(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
-        if selected or any(text == ACCELERATOR for _, text in strings(required)):
+        if selected or ACCELERATOR in strings(required):
             return DRIVER_INSTALLER
     return None
 
@@ -87,7 +88,7 @@ def _host_namespaces(workload: Resource, _: Settings) -> Iterator[Problem]:
     for path, spec in pod_specs(workload):
         for key in ("hostIPC",) if agent else ("hostPID", "hostIPC", "hostNetwork"):
             if truth(spec.get(key)) is True:
-                yield Problem(f"{path}.{key}", "is true: the pod sees what is the node's", "remove it")
+                yield Problem(f"{path}.{key}", "is true: the pod shares it with the node", "remove it")
         for where, container in () if agent else containers(path, spec):
             for index, port in enumerate(items(container.get("ports"))):
                 if number(at(port, "hostPort")):
@@ -163,7 +164,7 @@ def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
             name = at(sysctl, "name")
             if isinstance(name, str) and name not in _SYSCTLS:
                 yield Problem(
-                    f"{path}.sysctls[{index}].name", f"is {name}, which the node's other pods feel", "remove it"
+                    f"{path}.sysctls[{index}].name", f"is {name}, which affects the node's other pods", "remove it"
                 )
 
 
@@ -174,7 +175,7 @@ def _image(workload: Resource, _: Settings) -> Iterator[Problem]:
             if isinstance(image, str) and "@" not in image:
                 tag = image.rpartition("/")[2].partition(":")[2]
                 if tag in ("", "latest"):
-                    yield Problem(f"{where}.image", f"is {image}, which moves", "name a version, or a digest")
+                    yield Problem(f"{where}.image", f"is {image}, which can change", "name a version, or a digest")
 
 
 def _registry(workload: Resource, settings: Settings) -> Iterator[Problem]:
@@ -217,141 +218,110 @@ def _known(value: Any) -> Mapping[str, Any]:
 _KUBERNETES: Final = "https://kubernetes.io/docs/concepts"
 _STANDARDS: Final = f"{_KUBERNETES}/security/pod-security-standards/"
 _FOR_DRIVERS: Final = f"a DaemonSet that selects nodes by {ACCELERATOR}: {DRIVER_INSTALLER}"
-_GROUP: Final = "Pods"
+_rule: Final = partial(ResourceRule, group="Pods", types=WORKLOAD_TYPES)
 
 RULES: Final = (
-    ResourceRule(
+    _rule(
         name="kube-workload-service-account",
         asks="Workloads must have a service account of their own, or no token.",
         cis="4.1.4",
         source=f"{_KUBERNETES}/security/service-accounts/",
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_service_account,
     ),
-    ResourceRule(
+    _rule(
         name="kube-not-privileged",
         asks="Containers must not be privileged.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_privileged,
         exemption=_installs_driver,
         exempts=_FOR_DRIVERS,
     ),
-    ResourceRule(
+    _rule(
         name="kube-no-host-namespaces",
         asks="Pods must not share the node's processes, memory, network or ports.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_host_namespaces,
         exemption=_installs_driver,
         exempts=f"{_FOR_DRIVERS}; processes, network and ports for any other DaemonSet, such as node-exporter",
     ),
-    ResourceRule(
+    _rule(
         name="kube-no-host-path",
         asks="Pods must not mount files of their node.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_host_paths,
         exemption=_installs_driver,
         exempts=f"{_FOR_DRIVERS}; read-only mounts of any other DaemonSet",
     ),
-    ResourceRule(
+    _rule(
         name="kube-no-added-capabilities",
         asks="Containers must not add capabilities.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_capabilities,
         exemption=_installs_driver,
         exempts=f"capabilities that containers have by default; {_FOR_DRIVERS}",
-        options={
-            "capabilities": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Capabilities that may be added, such as IPC_LOCK for RDMA.",
-                "default": [],
-            }
-        },
+        options={"capabilities": list_option("Capabilities that may be added, such as IPC_LOCK for RDMA.")},
     ),
-    ResourceRule(
+    _rule(
         name="kube-kernel-protection",
         asks="Pods must keep the kernel's protection: seccomp, AppArmor, masked /proc, safe sysctls.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_kernel_protection,
         exemption=_installs_driver,
         exempts=_FOR_DRIVERS,
     ),
-    ResourceRule(
+    _rule(
         name="kube-not-root",
         asks="Containers must not run as root.",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_root,
         exemption=_watches_node,
         exempts="DaemonSets, whose pods watch their node, and workloads that do not say as whom they run",
     ),
-    ResourceRule(
+    _rule(
         name="kube-no-privilege-escalation",
         asks="Containers must not allow privilege escalation.",
         severity=Severity.HIGH,
         source=_STANDARDS,
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_privilege_escalation,
         exemption=_installs_driver,
         exempts=_FOR_DRIVERS,
     ),
-    ResourceRule(
+    _rule(
         name="kube-image-version",
         asks="Images must have a version or a digest.",
         source=f"{_KUBERNETES}/configuration/overview/",
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_image,
     ),
-    ResourceRule(
+    _rule(
         name="kube-image-registry",
         asks="Images must come from allowed registries.",
         cis="5.1.4",
         level=ADVISORY,
         source="https://cloud.google.com/binary-authorization/docs/overview",
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_registry,
         options={
-            "registries": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Registries, or beginnings of image names; `*.host` for every host below it.",
-                "default": ["registry.k8s.io", "*.pkg.dev", "gcr.io", "*.gcr.io", "ghcr.io", "quay.io"],
-            }
+            "registries": list_option(
+                "Registries, or beginnings of image names; `*.host` for every host below it.",
+                ["registry.k8s.io", "*.pkg.dev", "gcr.io", "*.gcr.io", "ghcr.io", "quay.io"],
+            )
         },
     ),
-    ResourceRule(
+    _rule(
         name="kube-gpu-requests",
         asks="Containers that ask for GPUs must ask for CPU and memory too.",
         level=ADVISORY,
         source="https://kueue.sigs.k8s.io/docs/concepts/workload/#resource-requests",
-        group=_GROUP,
-        types=WORKLOAD_TYPES,
         check=_requests,
     ),
 )

@@ -18,7 +18,7 @@ from kueue_fleet_policies.estate import ClusterView, Estate, object_name, object
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, Settings, StackRule
+from kueue_fleet_policies.rule import ADVISORY, Settings, StackRule, list_option
 from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
 
 
@@ -51,7 +51,7 @@ def _auto_provisioned(cluster: ClusterView, labels: Mapping[str, Any]) -> bool |
 
 def _flavors(cluster: ClusterView) -> Iterator[tuple[Resource, str, Mapping[str, Any]]]:
     """Flavors of a Standard cluster that jobs of this cluster use, with their labels."""
-    if not cluster.standard or not (cluster.pools or cluster.auto_provisioning is True):
+    if not cluster.resource.standard or not (cluster.pools or cluster.auto_provisioning is True):
         return
     for name, flavor in objects_by_name(cluster.of_kind("ResourceFlavor")).items():
         labels = _labels(flavor)
@@ -175,15 +175,14 @@ def _within_capacity(estate: Estate, settings: Settings) -> Iterator[Finding]:
                 if capacity is None or not known or len(known) != len(amounts):
                     continue
                 total = sum(known, Quantity(0))
-                most = Quantity(int(capacity * 1000)) if resource == "cpu" else Quantity(int(capacity))
-                compared = Quantity(f"{int(capacity * 1000)}m") if resource == "cpu" else most
-                if total > compared:
+                most = Quantity(f"{int(capacity * 1000)}m") if resource == "cpu" else Quantity(int(capacity))
+                if total > most:
                     yield (
                         flavor,
                         Problem(
                             "spec.nodeLabels",
                             f"the queues of cluster {_title(cluster)} promise {total} {resource} of {name}, but its "
-                            f"nodes can never offer more than {compared}",
+                            f"nodes can never offer more than {most}",
                             "lower nominalQuota, or raise the limits of its node pools",
                         ),
                     )
@@ -268,12 +267,9 @@ RULES: Final = (
         group=_GROUP,
         check=_within_capacity,
         options={
-            "resources": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Resources whose quota is compared with the node pools.",
-                "default": [GPU_RESOURCE, "cpu", "memory"],
-            }
+            "resources": list_option(
+                "Resources whose quota is compared with the node pools.", [GPU_RESOURCE, "cpu", "memory"]
+            )
         },
         exempts="Autopilot clusters, and queues that MultiKueue sends elsewhere",
     ),

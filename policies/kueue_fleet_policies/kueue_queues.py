@@ -13,9 +13,9 @@ from typing import Any, Final
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
-from kueue_fleet_policies.estate import Estate, KubernetesObjects, all_known, object_name, objects_by_name
+from kueue_fleet_policies.estate import Estate, KubernetesObjects, object_name, objects_by_name
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule, list_option
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number
 
 _KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
@@ -81,7 +81,7 @@ def _missing(
 ) -> Iterator[tuple[Resource, Problem]]:
     """The problem of a name that no object of that kind has; none where the stack declares no object of the kind."""
     known: Sequence[Resource] = objects.get(kind, ())
-    if not known or not isinstance(name, str) or not all_known(known, object_name):
+    if not known or not isinstance(name, str) or not all(is_known(object_name(one)) for one in known):
         return
     names = sorted(objects_by_name(known))
     if name not in names:
@@ -205,14 +205,7 @@ RULES: Final = (
         group=_GROUP,
         types=CLUSTER_QUEUE,
         check=_covers,
-        options={
-            "resources": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Resources that a queue for GPUs has to cover.",
-                "default": ["cpu", "memory"],
-            }
-        },
+        options={"resources": list_option("Resources that a queue for GPUs has to cover.", ["cpu", "memory"])},
     ),
     ResourceRule(
         name="kueue-queue-admits",

@@ -13,7 +13,7 @@ from pulumi_policy import Severity
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, Resource
-from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule, list_option
 from kueue_fleet_policies.values import at, is_known
 
 RESERVATION: Final = "gcp:compute/reservation:Reservation"
@@ -46,7 +46,7 @@ def _capacity_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Re
     for resource in estate.of_type(RESERVATION, FUTURE_RESERVATION, COMMITMENT):
         if resource.protect or (settings["allowDisposable"] and disposable and resource.type == RESERVATION):
             continue
-        lost = "is paid for all the same" if resource.type == COMMITMENT else "may not come back"
+        lost = "still has to be paid for" if resource.type == COMMITMENT else "may not come back"
         yield (
             resource,
             Problem(
@@ -114,12 +114,9 @@ RULES: Final = (
         check=_releases_protected,
         options={
             "allowDisposable": _ALLOW_DISPOSABLE,
-            "charts": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Names of the charts that bring the definitions of objects people depend on.",
-                "default": ["kueue", "jobset"],
-            },
+            "charts": list_option(
+                "Names of the charts that bring the definitions of objects people depend on.", ["kueue", "jobset"]
+            ),
         },
         exempts=f"releases on clusters with the label {DISPOSABLE_LABEL}=true, unless the setting forbids them",
     ),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
+
+from pulumi_policy import PolicyResource, ResourceValidationArgs
 
 from kueue_fleet_policies.values import UNKNOWN, at, plain, truth
 
@@ -18,26 +20,6 @@ STACK = "pulumi:pulumi:Stack"
 """Pulumi type of the stack itself."""
 HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
 """Pulumi type of a Helm release."""
-
-
-class _Options(Protocol):
-    @property
-    def protect(self) -> bool: ...
-
-
-class PolicyInput(Protocol):
-    """What the arguments of both kinds of policy have in common."""
-
-    @property
-    def resource_type(self) -> str: ...  # noqa: D102
-    @property
-    def name(self) -> str: ...  # noqa: D102
-    @property
-    def urn(self) -> str: ...  # noqa: D102
-    @property
-    def props(self) -> Mapping[str, Any]: ...  # noqa: D102
-    @property
-    def opts(self) -> _Options: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -55,7 +37,7 @@ class Resource:
     """Pulumi's own protection, `protect=True`."""
 
     @classmethod
-    def of(cls, given: PolicyInput) -> Resource:
+    def of(cls, given: PolicyResource | ResourceValidationArgs) -> Resource:
         """The resource that a policy was called with."""
         return cls(given.resource_type, given.name, given.urn, plain(given.props), bool(given.opts.protect))
 
@@ -84,6 +66,11 @@ class Resource:
     def autopilot(self) -> bool:
         """Of a cluster: whether GKE runs its nodes."""
         return self.is_on("enableAutopilot")
+
+    @property
+    def standard(self) -> bool:
+        """Of a cluster: whether its nodes are in pools that one declares; false also where that is not known."""
+        return self.is_off("enableAutopilot")
 
     @property
     def kind(self) -> str:

@@ -6,7 +6,7 @@ again by `pulumi up`, before the resource is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -30,11 +30,11 @@ from kueue_fleet_policies.resource import STACK, Resource
 from kueue_fleet_policies.values import unwrapped
 
 ADVISORY: Final = EnforcementLevel.ADVISORY
-"""Says so, and lets the update go on."""
+"""Reports it, and lets the update continue."""
 MANDATORY: Final = EnforcementLevel.MANDATORY
 """Stops the update."""
 REMEDIATE: Final = EnforcementLevel.REMEDIATE
-"""Repairs what it can, and lets the update go on."""
+"""Repairs what it can, and lets the update continue."""
 
 CIS_NAME: Final = "CIS Google Kubernetes Engine (GKE) Benchmark"
 """The benchmark that rules with a number are from."""
@@ -43,6 +43,12 @@ CIS_VERSION: Final = "1.9"
 
 Option = Mapping[str, Any]
 """JSON schema of one setting of a rule, with its default."""
+
+
+def list_option(description: str, default: Sequence[str] = ()) -> Option:
+    """A setting that is a list of texts."""
+    return {"type": "array", "items": {"type": "string"}, "description": description, "default": list(default)}
+
 
 EXEMPTIONS: Final = "exemptions"
 """Name of the setting, which every rule has."""

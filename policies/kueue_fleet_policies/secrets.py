@@ -57,7 +57,7 @@ _CLIENTS: Final = frozenset(
 _MACHINE_MADE: Final = re.compile(r"^(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_./+=:-]{12,}$")
 """How a token looks that a machine made: letters and digits."""
 _CREDENTIALS: Final = ("token", "password", "client-key-data")
-_MOVE_IT: Final = "put it in a Secret, or in Secret Manager, and remove it here; then change it, for it is known"
+_MOVE_IT: Final = "put it in a Secret, or in Secret Manager, and remove it here; then replace it, since it was exposed"
 
 
 def is_secret(name: str, value: Any, names: re.Pattern[str] = _NAMES_A_SECRET) -> bool:

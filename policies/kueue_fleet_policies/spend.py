@@ -17,7 +17,7 @@ from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
 from kueue_fleet_policies.pool import gpus_of, max_nodes
 from kueue_fleet_policies.protection import COMMITMENT
 from kueue_fleet_policies.resource import NODE_POOL, Resource
-from kueue_fleet_policies.rule import ADVISORY, Option, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.rule import ADVISORY, Option, ResourceRule, Settings, StackRule, list_option
 from kueue_fleet_policies.values import number
 
 POOL_GPUS: Final = 256
@@ -37,7 +37,7 @@ def _pool(pool: Resource, settings: Settings) -> Iterator[Problem]:
     if nodes is not None and gpus and nodes * gpus > most:
         yield Problem(
             "autoscaling" if pool.get("autoscaling") is not None else "nodeCount",
-            f"allows {nodes} nodes with {gpus} GPUs each: {nodes * gpus} GPUs, more than the {most} of the guard",
+            f"allows {nodes} nodes with {gpus} GPUs each: {nodes * gpus} GPUs, more than maxGpus, {most}",
             "lower the limit, or raise the setting maxGpus",
         )
 
@@ -66,8 +66,7 @@ def _stack(estate: Estate, settings: Settings) -> Iterator[Finding]:
             None,
             Problem(
                 "",
-                f"node pools and auto-provisioning may grow to {total:.0f} GPUs ({shown}), more than the {most} of the "
-                "guard",
+                f"node pools and auto-provisioning may grow to {total:.0f} GPUs ({shown}), more than maxGpus, {most}",
                 "lower the limits of pools, or raise the setting maxGpus",
             ),
         )
@@ -86,7 +85,7 @@ def _quota(estate: Estate, settings: Settings) -> Iterator[Finding]:
                     queue,
                     Problem(
                         "spec.resourceGroups",
-                        f"promise {total:.0f} GPUs, more than the {most} of the guard",
+                        f"promise {total:.0f} GPUs, more than maxGpus, {most}",
                         "lower nominalQuota, or raise the setting maxGpus",
                     ),
                 )
@@ -158,14 +157,7 @@ RULES: Final = (
         group=_GROUP,
         types=(COMMITMENT,),
         check=_commitment,
-        options={
-            "commitments": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Names of the commitments whose cost is approved.",
-                "default": [],
-            }
-        },
+        options={"commitments": list_option("Names of the commitments whose cost is approved.")},
     ),
     ResourceRule(
         name="spend-idle-gpus",

@@ -94,12 +94,10 @@ def at(value: Any, path: str) -> Any:
     A list in between is read by its first item, as Pulumi has some objects of Terraform that occur once.
     """
     for key in path.split("."):
-        if value is UNKNOWN:
-            return UNKNOWN
         if isinstance(value, list):
             value = value[0] if value else None
         if not isinstance(value, Mapping):
-            return None if value is not UNKNOWN else UNKNOWN
+            return UNKNOWN if value is UNKNOWN else None
         value = value.get(key)
     return value
 
@@ -142,13 +140,10 @@ def holds_unknown(value: Any) -> bool:
     return isinstance(value, list) and any(holds_unknown(item) for item in value)
 
 
-def strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    """Every known text in `value`, with its dotted path."""
+def strings(value: Any) -> Iterator[str]:
+    """Every known text in `value`."""
     if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from strings(item, f"{path}.{key}" if path else str(key))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from strings(item, f"{path}[{index}]")
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from strings(item)

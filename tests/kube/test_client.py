@@ -405,7 +405,7 @@ async def test_a_plugin_is_asked_again_before_its_token_expires(
     [
         ({"command": "no-such-plugin"}, {}, "no-such-plugin cannot be run: No such file or directory; install it"),
         ({}, {"code": 3}, "plugin failed with exit code 3: Google says: no account"),
-        ({}, {"apiVersion": "v0"}, f"plugin answered in v0, but is asked for {VERSION}; make them equal"),
+        ({}, {"apiVersion": "v0"}, f"plugin answered in v0, but the kubeconfig has {VERSION}; make them equal"),
         ({}, {"token": ""}, "plugin gave no token; other credentials than tokens are not supported"),
         ({}, {"status": 5}, "plugin printed no ExecCredential; check the command"),
         ({}, {"expires": "soon"}, "plugin printed no ExecCredential; check the command"),

@@ -235,7 +235,7 @@ def _pools() -> Iterator[Seed]:
     profile = {"networkConfig": {"acceleratorNetworkProfile": "auto"}}
     yield _pool("accelerator-network", "no network beside that of the node", profile)
     label = {f"{config}labels": {"cloud.google.com/gke-networking-dra-driver": "true"}}
-    yield _pool("dranet", "DRANET is not for g2", label)
+    yield _pool("dranet", "DRANET does not support g2", label)
     yield _pool(
         "pool-boot-disk",
         "Hyperdisk only",
@@ -417,7 +417,7 @@ def _objects() -> Iterator[Seed]:
     yield _object(
         "kube-no-default-namespace", "default", "core/v1:ConfigMap", {"data": {"a": "b"}}, namespace="default"
     )
-    yield _workload("kube-image-version", "moves", container_change(image="registry.k8s.io/pause:latest"))
+    yield _workload("kube-image-version", "can change", container_change(image="registry.k8s.io/pause:latest"))
     yield _workload("kube-image-registry", "not allowed", container_change(image="docker.io/library/python:3.13"))
     yield _workload(
         "kube-gpu-requests", "add cpu and memory", container_change(resources={"limits": {"nvidia.com/gpu": 1}})

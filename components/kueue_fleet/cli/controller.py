@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -41,13 +40,12 @@ def controller(
         from kueue_fleet.controller.main import ConfigurationError, Settings, run
     except ModuleNotFoundError as error:
         raise console.CommandError(f"{error.name} is not installed; pip install 'kueue-fleet[controller]'") from None
-    host, _, port = listen.rpartition(":")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
-        raise console.mistyped(f"--listen {listen}: has no port; write HOST:PORT")
-    if kubeconfig is None and os.environ.get("KUBECONFIG"):
-        kubeconfig = Path(os.environ["KUBECONFIG"])
     try:
-        code = run(Settings(config, workers, kubeconfig, host or "0.0.0.0", int(port), identity))  # noqa: S104
+        settings = Settings.of_command(config, workers, listen, kubeconfig, identity)
+    except ValueError as error:
+        raise console.mistyped(str(error)) from None
+    try:
+        code = run(settings)
     except ConfigurationError as error:
         raise console.wrong_input(config, error.problems) from None
     raise typer.Exit(code)

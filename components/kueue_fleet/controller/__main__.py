@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,11 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kubeconfig", type=Path, default=None, help="of the manager; default: the pod's account")
     parser.add_argument("--identity", default="", help="name of this replica; default: the host's")
     given = parser.parse_args(arguments)
-    host, _, port = given.listen.rpartition(":")
-    if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
-        parser.error(f"--listen {given.listen}: has no port; write HOST:PORT")
-    kubeconfig = given.kubeconfig or (Path(os.environ["KUBECONFIG"]) if os.environ.get("KUBECONFIG") else None)
-    settings = Settings(given.config, given.workers, kubeconfig, host or "0.0.0.0", int(port), given.identity)  # noqa: S104
+    try:
+        settings = Settings.of_command(given.config, given.workers, given.listen, given.kubeconfig, given.identity)
+    except ValueError as error:
+        parser.error(str(error))
     try:
         return run(settings)
     except ConfigurationError as error:

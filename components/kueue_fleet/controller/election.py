@@ -41,7 +41,7 @@ class LeaseLock(BaseLock):
 
     The client's own LeaseLock cannot create its Lease (kubernetes 37.0.2: it passes a bool that its models refuse).
     A server that does not answer within `patience` seconds is a failed attempt, not the end of the process. `taken` is
-    set once somebody else has what was held: the client's election would work on until its deadline. `renewed_at` is
+    set once another replica has what was held: the client's election would continue until its deadline. `renewed_at` is
     when the last successful renewal was begun, on the clock of `time.monotonic`; None if it is not held.
     """
 
@@ -88,7 +88,7 @@ class LeaseLock(BaseLock):
         return True
 
     async def update(self, name: str, namespace: str, updated_record: LeaderElectionRecord) -> bool:
-        """Whether the Lease was changed; not if somebody else was faster."""
+        """Whether the Lease was changed; not if another replica was faster."""
         begun = time.monotonic()
         body = {**self._lease, "spec": _spec(updated_record, self._lease.get("spec") or {})}
         try:
@@ -100,7 +100,7 @@ class LeaseLock(BaseLock):
         return True
 
     async def _in_time(self, request: Coroutine[Any, Any, Json]) -> Json:
-        """Give up at some time."""
+        """The answer to a request. Raises ApiError if there is none in time."""
         try:
             # Not wait_for, which can swallow a cancellation (Python 3.11).
             async with asyncio.timeout(self._patience):
@@ -109,8 +109,10 @@ class LeaseLock(BaseLock):
             raise ApiError(0, "", f"the API server did not answer within {self._patience:g} s") from None
 
     async def release(self) -> None:
-        """Let go of the Lease, if it is held, so that another replica need not wait for its end; if that can be said
-        quickly, since whoever ends the process does not wait without end either."""
+        """Release the Lease, if it is held, so that another replica need not wait until it expires.
+
+        It takes a few seconds at most: whoever ends the process does not wait for long.
+        """
         spec = self._lease.get("spec") or {}
         if spec.get("holderIdentity") != self.identity:
             return
@@ -148,7 +150,7 @@ def _time(text: str | None) -> str:
 
 
 async def _until_over(lock: LeaseLock, seconds: float) -> None:
-    """Until somebody else has the Lease, or it was not renewed for so long, whatever an attempt may still wait for."""
+    """Until another replica has the Lease, or it was not renewed for so long, whatever an attempt still waits for."""
     while not lock.taken.is_set():
         left = 1.0 if lock.renewed_at is None else lock.renewed_at + seconds - time.monotonic()
         if left <= 0:

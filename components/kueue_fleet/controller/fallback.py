@@ -1,4 +1,4 @@
-"""Jobs that wait for nodes which do not come, on this cluster or on workers: they go on to other flavors.
+"""Jobs that wait for nodes which do not come, on this cluster or on workers: they move on to other flavors.
 
 Decided by `dispatch.fallback`. Written are the flavors that the Workload may have, and then the state of the
 fleet's own check, by which Kueue takes the quota back. A job of workers loses all of its copies then, and its next
@@ -28,7 +28,7 @@ from kueue_fleet.dispatch import (
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
-"""Reason of the event about a job that goes on to another flavor."""
+"""Reason of the event about a job that moves on to another flavor."""
 
 _NOTHING: Final = "Waits for no nodes"
 

@@ -15,7 +15,7 @@ from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.api import Api
 
 Tell = Callable[[Record, str, str, bool], None]
-"""Told of what a user should learn: the workload, a reason, a message, and whether it is a warning."""
+"""Called with what a user should learn: the workload, a reason, a message, and whether it is a warning."""
 
 
 @dataclass(frozen=True, slots=True)

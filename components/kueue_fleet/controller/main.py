@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 import logging
+import os
 import signal
 import socket
 import time
@@ -68,6 +69,18 @@ class Settings:
     port: int
     identity: str = ""
     terms: Terms | None = None
+
+    @classmethod
+    def of_command(
+        cls, configuration: Path, workers: Path, listen: str, kubeconfig: Path | None, identity: str
+    ) -> Settings:
+        """The settings of a command line, with KUBECONFIG for the manager. Raises ValueError for a wrong `--listen`."""
+        host, _, port = listen.rpartition(":")
+        if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
+            raise ValueError(f"--listen {listen}: has no port; write HOST:PORT")
+        if kubeconfig is None and os.environ.get("KUBECONFIG"):
+            kubeconfig = Path(os.environ["KUBECONFIG"])
+        return cls(configuration, workers, kubeconfig, host or "0.0.0.0", int(port), identity)  # noqa: S104
 
 
 def read_configuration(file: Path) -> ControllerConfiguration:
@@ -138,6 +151,8 @@ class Controller:
         worker_apis = {name: KubeApi(self._settings.workers / name, self.metrics.requests_to(name)) for name in workers}
         fleet = Fleet(manager, workers, manager_api, worker_apis, self.metrics, events.tell, time.time)
         reconciler = Reconciler(self._configuration, fleet)
+        tokens, lifetime = self._configuration.tokens, self._configuration.token_lifetime.seconds
+        renewal = TokenRenewal(tokens, lifetime, manager_api, worker_apis, self.metrics, time.time)
         try:
             async with asyncio.TaskGroup() as group:
                 watches = manager.watch(manager_api)
@@ -148,7 +163,7 @@ class Controller:
                     group.create_task(watch.run())
                 group.create_task(events.run())
                 group.create_task(self._measure(queue, manager, workers))
-                group.create_task(self._renewal(manager_api, worker_apis).run())
+                group.create_task(renewal.run())
                 for watch in watches:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)
@@ -172,11 +187,6 @@ class Controller:
         for worker in workers.values():
             if worker.followed:
                 worker.read_configuration()
-
-    def _renewal(self, manager: KubeApi, workers: Mapping[str, KubeApi]) -> TokenRenewal:
-        configuration = self._configuration
-        lifetime = configuration.token_lifetime.seconds
-        return TokenRenewal(configuration.tokens, lifetime, manager, workers, self.metrics, time.time)
 
     def _worker(
         self,

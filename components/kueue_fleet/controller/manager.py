@@ -9,10 +9,10 @@ from typing import Any, Final
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.pod_resources import Limits
 from kueue_fleet.admission.reading.workloads import Context
-from kueue_fleet.controller.records import PodSets, Record, read_record, version_of
+from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
-from kueue_fleet.kube.answers import Json
+from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kube.api import Api
 from kueue_fleet.kube.watching import Watch
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
@@ -54,7 +54,7 @@ class ManagerState:
         self.records: dict[str, Record] = {}
         self.waiting = WaitingTimes()
         self.checks: dict[str, CheckObject] = {}
-        self.on_check: Callable[[str], None] = _ignore
+        self.on_check: Callable[[str], None] = lambda _: None
         self._pod_sets = PodSets()
         self._context = Context(rules=parse_configuration(kueue).resource_rules, limits=limits or {})
         self._on_change = on_change
@@ -89,9 +89,9 @@ class ManagerState:
         return self.watches
 
     def take_list(self, version: int, reset: bool) -> None:
-        """Workloads are listed again: what is older than the list counts less than what it tells.
+        """Workloads are listed again: what is older than the list counts less than what it says.
 
-        What is newer is the answer to a write of ours, which the watch will tell again; not so after a `reset`.
+        What is newer is the answer to a write of ours, which the watch will report again; not so after a `reset`.
         """
         self._versions = {} if reset else {key: known for key, known in self._versions.items() if known > version}
 
@@ -120,9 +120,10 @@ class ManagerState:
             self._on_change(key)
             return
         known, uid = self.records.get(key), item["metadata"].get("uid")
-        if known is not None and known.uid == uid and version_of(item) <= self._versions.get(key, 0):
+        version = version_number(item["metadata"].get("resourceVersion"))
+        if known is not None and known.uid == uid and version <= self._versions.get(key, 0):
             return
-        self._versions[key] = version_of(item)
+        self._versions[key] = version
         record = read_record(item, self._context, self._pod_sets)
         self.records[key] = record
         self._keep_component(known, record)
@@ -139,7 +140,7 @@ class ManagerState:
             self._components.setdefault(now.component_of, set()).add(now.key)
 
     def cluster_of_components(self, record: Record) -> str:
-        """The worker that has another part of the same job: Kueue sends all parts there by itself; empty if none has.
+        """The worker that has another part of the same job: Kueue sends all parts there; empty if none has.
 
         Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (nominateAndSynchronizeWorkers).
         """
@@ -150,17 +151,17 @@ class ManagerState:
     def take_answer(self, asked: Record, item: Json) -> None:
         """What the server made of a write to a Workload; no news if that is gone, or another one by now.
 
-        The watch may be ahead of the answer, and would never tell again of what it told to be gone.
+        The watch may be ahead of the answer, and would not report again what it has reported as gone.
         """
         known = self.records.get(asked.key)
         if known is not None and known.uid == asked.uid:
             self.take_workload(asked.key, item)
 
     def _note_waiting(self, record: Record) -> None:
-        """Learn from where the workload waits or was admitted, and from where it waited in vain."""
+        """Learn from where the workload waits or was admitted, and from where it was not admitted."""
         report, key, queue = record.report, record.key, record.cluster_queue
         if report is None or record.reserved_at is None or report.since < record.reserved_at:
-            # Ours is about this reservation or about none: anybody's time in it would be taken for a wait.
+            # Ours is about this reservation or about none: any other time in it would be taken for a wait.
             self.waiting.gone(key)
             return
         if record.admitted_at is not None and record.cluster_name:
@@ -261,7 +262,3 @@ class ManagerState:
     def clusters_of(self, check: str) -> tuple[str, ...]:
         """The workers of a MultiKueue check, most preferred first."""
         return self._configs.get(self.checks[check].parameters, ())
-
-
-def _ignore(name: str) -> None:
-    del name

@@ -13,7 +13,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
 
 class Metrics:
-    """All metrics, in a registry of their own."""
+    """All metrics, in their own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -44,7 +44,7 @@ class Metrics:
         )
         self.token_failures = counter(
             "kueue_fleet_token_failures",
-            "Tokens that were looked at and could not be read or renewed.",
+            "Attempts to check or renew a token that failed.",
             ["cluster", "account"],
         )
         self.failures = counter("kueue_fleet_failures", "Writes that failed, by HTTP status.", ["status"])
@@ -56,7 +56,7 @@ class Metrics:
         self.queue = gauge("kueue_fleet_queue_length", "Workloads to look at.")
         self.leading = gauge("kueue_fleet_leader", "Whether this replica leads.")
         self.connected = gauge(
-            "kueue_fleet_worker_followed", "Whether a worker's objects are known as they are.", ["cluster"]
+            "kueue_fleet_worker_followed", "Whether the controller follows a worker's objects.", ["cluster"]
         )
 
     def requests_to(self, cluster: str) -> RequestListener:

@@ -1,6 +1,6 @@
 """What is written: bodies of server-side apply, and events.
 
-Each field manager states all that it owns in every body, or the server would take away the rest. The resource version
+Each field manager states all that it owns in every body, or the server would remove the rest. The resource version
 is in each body too: what was decided about an object that changed meanwhile is refused, and decided again.
 `status.nominatedClusterNames` is under a manager of our own, which Kueue's MutatingAdmissionPolicy
 clear-nominated-cluster-names, or its gate WorkloadRequestUseMergePatch, makes possible.

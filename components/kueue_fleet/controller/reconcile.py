@@ -6,7 +6,7 @@ import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeGuard
+from typing import Final
 
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
@@ -26,7 +26,6 @@ from kueue_fleet.dispatch import (
     Request,
     Residency,
     Scored,
-    Verdict,
     WatchdogDecision,
     Worker,
     bound_to,
@@ -39,13 +38,13 @@ from kueue_fleet.dispatch import (
     watch,
     watch_copy,
 )
+from kueue_fleet.dispatch.report import ParsedReport
 from kueue_fleet.dispatch.rescue import STUCK_COPY
 from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.dispatch.scoring import judge
 from kueue_fleet.dispatch.settings import check_rules, fallback_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
-from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 _ASK_AGAIN_SECONDS: Final = 600.0
@@ -71,8 +70,16 @@ class _Taken:
 _NOTHING_TAKEN: Final = _Taken({}, frozenset(), (), "", math.inf)
 
 
-def _is_scored(verdict: Verdict) -> TypeGuard[Scored]:
-    return isinstance(verdict, Scored)
+def _says_other_reasons(report: Report | None, waits: ParsedReport | None, decision: Decision) -> bool:
+    """Whether the condition says that nothing can be done, or why (`waits`), and that is different now."""
+    if report is not None and report.reason != decision.reason.value:
+        return waits is not None or decision.reason in _WAITS
+    if waits is None:
+        return False
+    if decision.reason is Reason.WAITING_FOR_WORKER:
+        return waits.summary != parse_report(describe(decision)).summary
+    said = {one.cluster: one.reason for one in waits.verdicts}
+    return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
 
 
 class Reconciler:
@@ -169,33 +176,22 @@ class Reconciler:
         self._asked.setdefault(record.key, now)
         names = self._fleet.manager.clusters_of(self._fleet.manager.dispatch_check(record) or "")
         taken = self._look_for_stuck(record, names, now)
+        report = record.current_report
+        waits = parse_report(report.message) if report is not None and report.reason in _WAITS else None
         with self._fleet.metrics.decide_seconds.time():
-            decision = decide(
-                self._request(record, taken, now), self._candidates(record, names, taken, now), self._settings, now
-            )
+            request = self._request(record, taken, waits, now)
+            decision = decide(request, self._candidates(record, names, taken, now), self._settings, now)
         self._keep_quota(record, decision)
         changes = decision.action not in (Action.KEEP, Action.REMIND) or bool(taken.clusters)
         news = decision.action is Action.REMIND or (taken.stays and not record.retries_used)
-        if changes or news or self._says_other_reasons(record, decision):
+        if changes or news or _says_other_reasons(report, waits, decision):
             await self._write(record, decision, taken, changes=changes)
             self._asked[record.key] = now
         return min(taken.retry_at, math.inf if decision.retry_at is None else decision.retry_at)
 
-    @staticmethod
-    def _says_other_reasons(record: Record, decision: Decision) -> bool:
-        """Whether our condition says that nothing can be done, or why, and that is different now."""
+    def _request(self, record: Record, taken: _Taken, waits: ParsedReport | None, now: float) -> Request:
+        """What is asked for; `waits` is what our condition says, if that is why nothing can be done."""
         report = record.current_report
-        if report is None or not {report.reason, decision.reason.value} & {one.value for one in _WAITS}:
-            return False
-        if report.reason != decision.reason.value:
-            return True
-        if decision.reason is Reason.WAITING_FOR_WORKER:
-            return parse_report(report.message).summary != parse_report(describe(decision)).summary
-        said = {one.cluster: one.reason for one in parse_report(report.message).verdicts}
-        return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
-
-    def _request(self, record: Record, taken: _Taken, now: float) -> Request:
-        report: Report | None = record.current_report
         residency = self._residency(record)
         views = self._fleet.involved_workers(record, residency)
         copies = {name: view.copy for name, view in views.items() if view.copy is not None}
@@ -217,9 +213,7 @@ class Reconciler:
             reserved=frozenset(name for name, copy in copies.items() if copy.reserved_at is not None),
             unsent=frozenset(name for name in record.nominated if not self._has_copy(name, record.key)),
             asked=self._asked[record.key],
-            could_run=report is not None
-            and report.reason in _WAITS
-            and not can_never_run(parse_report(report.message).verdicts),
+            could_run=waits is not None and not can_never_run(waits.verdicts),
         )
 
     def _has_copy(self, worker: str, key: str) -> bool:
@@ -273,7 +267,9 @@ class Reconciler:
         """Whether a copy that has quota may lose it: another cluster has a better score, or none could have it."""
         workers = self._candidates(record, names, _NOTHING_TAKEN, now)
         request = Request(workload=record.workload, residency=self._residency(record), given_up=record.given_up)
-        scores = {one.cluster: one.score for one in judge(request, workers, self._settings, now) if _is_scored(one)}
+        scores = {
+            one.cluster: one.score for one in judge(request, workers, self._settings, now) if isinstance(one, Scored)
+        }
         others = [score for name, score in scores.items() if name != cluster]
         return not others or max(others) > scores.get(cluster, 0.0)
 
@@ -346,7 +342,7 @@ class Reconciler:
     # Admission checks
 
     async def _answer_checks(self, record: Record) -> float:
-        """Write the states of our checks; when one of them changes by itself."""
+        """Write the states of our checks; when one of them changes with time alone."""
         now = self._fleet.clock()
         ours = {
             name: self._decide_check(record, name, now)
@@ -409,6 +405,6 @@ class Reconciler:
         known = name in self._rules or (name == FALLBACK_CHECK and bool(self._configuration.fallback))
         if found.active is known:
             return
-        body: Json = patches.check_active_body(name, found.version, known=known, now=self._fleet.clock())
+        body = patches.check_active_body(name, found.version, known=known, now=self._fleet.clock())
         answer = await self._fleet.api.apply(f"{KUEUE}/admissionchecks/{name}/status", body, patches.CHECK_MANAGER)
         self._fleet.manager.take_check(name, answer)

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.model import Workload
 from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.manifests import conditions_of, inside, since
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
-from kueue_fleet.kube.answers import Json
+from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 
-_UID: Final = "uid"
 _JOB_OWNER: Final = "kueue.x-k8s.io/job-owner-gvk"
 """Annotation on the Workloads of a job that has several."""
 
@@ -90,17 +89,12 @@ class Record:
     @property
     def holds_quota(self) -> bool:
         """Whether anything may be decided about it: it has quota, and is neither evicted nor done."""
-        return self.reserved_at is not None and not (self.evicted or self.finished or self.deleted)
-
-    @property
-    def evicted(self) -> bool:
-        """Whether it is evicted."""
-        return self.evicted_at is not None
+        return self.reserved_at is not None and self.evicted_at is None and not (self.finished or self.deleted)
 
     @property
     def leaves(self) -> bool:
-        """Whether it is evicted, and has its quota still."""
-        return self.evicted and self.reserved_at is not None and not (self.finished or self.deleted)
+        """Whether it is evicted, and still has its quota."""
+        return self.reserved_at is not None and self.evicted_at is not None and not (self.finished or self.deleted)
 
     @property
     def current_report(self) -> Report | None:
@@ -134,39 +128,31 @@ class PodSets:
 
 def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     """The record of a Workload."""
-    metadata = _map(item.get("metadata"))
-    status = _map(item.get("status"))
-    spec = _map(item.get("spec"))
+    metadata, status, spec = (inside(item, name) for name in ("metadata", "status", "spec"))
     namespace, name = str(metadata.get("namespace", "")), str(metadata.get("name", ""))
     workload, unreadable = _read_workload(item, context, namespace, name)
     workload = pod_sets.one(workload)
-    conditions = {str(one.get("type")): one for one in _maps(status.get("conditions"))}
-
-    def since(kind: str) -> float | None:
-        one = conditions.get(kind)
-        return _seconds(one.get("lastTransitionTime")) or 0.0 if one and one.get("status") == "True" else None
-
-    labels, annotations = _map(metadata.get("labels")), _map(metadata.get("annotations"))
-    admission = _map(status.get("admission"))
-    given_up = conditions.get(GIVEN_UP_CONDITION)
-    if (since(GIVEN_UP_CONDITION) or 0.0) < (since("QuotaReserved") or 0.0):
+    conditions = {str(one.get("type")): one for one in conditions_of(item)}
+    labels, annotations = inside(metadata, "labels"), inside(metadata, "annotations")
+    reserved_at, given_up = since(item, "QuotaReserved"), conditions.get(GIVEN_UP_CONDITION)
+    if (since(item, GIVEN_UP_CONDITION) or 0.0) < (reserved_at or 0.0):
         # Every reservation has the whole budget.
         given_up = None
     return Record(
         key=f"{namespace}/{name}",
         namespace=namespace,
         name=name,
-        uid=str(metadata.get(_UID, "")),
-        version=version_of(item),
+        uid=str(metadata.get("uid", "")),
+        version=version_number(metadata.get("resourceVersion")),
         workload=workload,
         unreadable=unreadable,
         regions=None if REGIONS_LABEL not in labels else str(labels[REGIONS_LABEL]),
         run_seconds=_run_seconds(annotations, spec),
-        cluster_queue=str(admission.get("clusterQueue", "")),
-        reserved_at=since("QuotaReserved"),
-        admitted_at=since("Admitted"),
-        evicted_at=since("Evicted"),
-        finished=since("Finished") is not None,
+        cluster_queue=str(inside(status, "admission").get("clusterQueue", "")),
+        reserved_at=reserved_at,
+        admitted_at=since(item, "Admitted"),
+        evicted_at=since(item, "Evicted"),
+        finished=since(item, "Finished") is not None,
         deleted="deletionTimestamp" in metadata,
         cluster_name=str(status.get("clusterName") or ""),
         nominated=tuple(str(one) for one in status.get("nominatedClusterNames") or ()),
@@ -222,18 +208,18 @@ def _read_workload(item: Json, context: Context, namespace: str, name: str) -> t
         problems = [str(error)]
     if not problems:
         return workload, ""
-    queue = str(_map(item.get("spec")).get("queueName") or "")
+    queue = str(inside(item, "spec").get("queueName") or "")
     return Workload(namespace, name, f"{namespace}/{name}", queue, ()), "; ".join(problems)[:500]
 
 
 def _read_report(condition: Mapping[str, Any] | None) -> Report | None:
     if condition is None:
         return None
-    since = _seconds(condition.get("lastTransitionTime"))
-    if since is None:
+    begun = Fields(condition, "", []).seconds("lastTransitionTime")
+    if begun is None:
         return None
     reason, message = str(condition.get("reason", "")), str(condition.get("message", ""))
-    return Report(condition.get("status") == "True", reason, message, since)
+    return Report(condition.get("status") == "True", reason, message, begun)
 
 
 def _run_seconds(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> str | float | None:
@@ -241,26 +227,6 @@ def _run_seconds(annotations: Mapping[str, Any], spec: Mapping[str, Any]) -> str
         return str(annotations[RUN_DURATION_ANNOTATION])
     limit = spec.get("maximumExecutionTimeSeconds")
     return float(limit) if isinstance(limit, int) and not isinstance(limit, bool) else None
-
-
-def _seconds(value: object) -> float | None:
-    if not isinstance(value, str):
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-    except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-
-
-def version_of(item: Json) -> int:
-    """The resource version as a number; 0 if it is none."""
-    value = _map(item.get("metadata")).get("resourceVersion")
-    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
-
-
-def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _maps(value: object) -> list[Mapping[str, Any]]:

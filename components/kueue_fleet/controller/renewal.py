@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class TokenRenewal:
-    """Looks at every token, again and again. A worker that cannot be asked keeps no other waiting for its turn."""
+    """Looks at every token, again and again. A worker that does not answer holds up no other."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class TokenRenewal:
         self._now = now
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Look at them until cancelled."""
         while True:
             await self.look()
             # A token that lives for minutes is looked at in time as well.

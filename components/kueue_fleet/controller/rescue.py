@@ -1,7 +1,7 @@
 """Evictions on the manager that Kueue does not finish: the job's status is corrected, as no pod is left.
 
-Decided by `dispatch.rescue`. Written is the status of the job and nothing else: Kueue then gives the quota
-back by itself. Jobs and JobSets; where other kinds count their pods is not known here.
+Decided by `dispatch.rescue`. Only the status of the job is written: Kueue then returns the quota. For Jobs and JobSets;
+where other kinds count their pods is not known here.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Rescue:
         return found.retry_at
 
     async def _correct(self, record: Record, why: str) -> bool:
-        """Write a status without pods, and return True; not if the job is another one by now, or goes on."""
+        """Write a status without pods, and return True; False if the job is another one by now, or not suspended."""
         path = path_of_job(record)
         try:
             job = await self._fleet.api.get(path)

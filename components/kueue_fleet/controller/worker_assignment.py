@@ -1,7 +1,7 @@
 """Assignments: written on the manager first, then granted on the worker's copy.
 
-Decided by `dispatch.assignment`. Every write names the version that was seen. So of a leader that was stopped
-in the middle and goes on later, nothing takes effect that another one has not decided too.
+Decided by `dispatch.assignment`. Every write names the version that was seen. So a leader that was stopped in
+the middle and continues later has no effect that another one has not decided too.
 """
 
 from __future__ import annotations

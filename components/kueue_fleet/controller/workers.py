@@ -23,7 +23,7 @@ from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kube.api import Api
+from kueue_fleet.kube.api import Api, nothing
 from kueue_fleet.kube.watching import Watch
 from kueue_fleet.kueue_api.names import ORIGIN_LABEL
 
@@ -64,8 +64,8 @@ class WorkerState:
         self.configuration: Configuration = parse_configuration(kueue)
         self.quota: WorkerQuota | None = None
         self.watches: list[Watch] = []
-        self.on_local: Callable[[str], None] = _ignore
-        self.on_check: Callable[[], None] = _ignore_all
+        self.on_local: Callable[[str], None] = lambda _: None
+        self.on_check: Callable[[], None] = nothing
         self._problem = "its queues were not read yet"
         self._origin = origin
         self._on_change = on_change
@@ -284,7 +284,7 @@ class WorkerState:
 
     @property
     def inactive_check(self) -> str | None:
-        """The version of the assignment check, if Kueue was not told yet that it is answered."""
+        """The version of the assignment check, if it is not Active yet."""
         found = self._manifests.get(("admissionchecks", ASSIGNMENT_CHECK))
         if found is None or found["spec"].get("controllerName") != ASSIGNMENT_CONTROLLER:
             return None
@@ -364,31 +364,24 @@ def _read_provisioning(item: Json) -> Provisioning:
     )
 
 
-def _ignore(key: str) -> None:
-    del key
-
-
-def _ignore_all() -> None:
-    """Nothing follows from it."""
-
-
 def read_copy(item: Json) -> Copy:
     """The copy as its worker has it; not whether its queue has the assignment check."""
     metadata, status = item["metadata"], item.get("status") or {}
-    conditions = {one.get("type"): one for one in status.get("conditions") or () if one.get("status") == "True"}
     checks = {one.get("name"): one for one in status.get("admissionChecks") or ()}
     ours = checks.get(ASSIGNMENT_CHECK)
     state = None if ours is None else _state(ours)
     return Copy(
         uid=str(metadata.get("uid", "")),
         version=str(metadata.get("resourceVersion", "")),
-        reserved_at=_since(conditions.get("QuotaReserved")),
-        ready_since=_since(ours) if state is CheckState.READY else None,
+        reserved_at=since(item, "QuotaReserved"),
+        ready_since=Fields(ours or {}, "", []).seconds("lastTransitionTime", 0.0)
+        if state is CheckState.READY
+        else None,
         check=state,
         others_ready=all(_state(one) is CheckState.READY for name, one in checks.items() if name != ASSIGNMENT_CHECK),
-        admitted="Admitted" in conditions,
-        evicted_at=_since(conditions.get("Evicted")),
-        finished="Finished" in conditions,
+        admitted=since(item, "Admitted") is not None,
+        evicted_at=since(item, "Evicted"),
+        finished=since(item, "Finished") is not None,
         owned=bool(metadata.get("ownerReferences")),
         deleted="deletionTimestamp" in metadata,
     )
@@ -399,7 +392,3 @@ def _state(check: Mapping[str, Any]) -> CheckState:
         return CheckState(str(check.get("state", "Pending")))
     except ValueError:
         return CheckState.PENDING
-
-
-def _since(entry: Mapping[str, Any] | None) -> float | None:
-    return None if entry is None else Fields(entry, "condition", []).seconds("lastTransitionTime", 0.0) or 0.0

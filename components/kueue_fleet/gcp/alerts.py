@@ -17,7 +17,7 @@ from kueue_fleet.objects.dashboard_charts import LEADING
 CONNECTION_LOGGER: Final = "multikueue-cluster"
 """Logger of what the manager's Kueue says about its connections."""
 CONNECTION_LOST: Final = ("setting client config", "loading client config failed")
-"""What it logs each time that it tries to reach a worker in vain."""
+"""What it logs each time that it fails to reach a worker."""
 EVALUATION_SECONDS: Final = 60
 """From one evaluation of a query to the next."""
 _RULE_GROUP = "kueue-fleet"
@@ -47,7 +47,7 @@ def alert_policies(
         "queue-inactive": _policy(
             f"{fleet}: a queue is inactive",
             "The ClusterQueue in the label admits no job: a flavor or a check that it names is missing or not ready. "
-            "Jobs that run go on.\n\n"
+            "Running jobs continue.\n\n"
             "First: `kubectl --context CLUSTER describe clusterqueue QUEUE`; its condition Active says what is "
             "missing.",
             _prometheus("QueueInactive", _inactive(clusters, stopped_queues), 600),
@@ -55,8 +55,8 @@ def alert_policies(
         "provisioning-stuck": _policy(
             f"{fleet}: jobs wait for capacity that does not come",
             f"For {provisioning_seconds // 60} minutes the queue in the label has had jobs that hold quota and wait "
-            "for nodes, and none of them got any. They wait on, and keep that quota from jobs behind them. DWS may "
-            "have accepted a ProvisioningRequest that it will never fulfil.\n\n"
+            "for nodes, and none of them got any. They keep waiting, and keep that quota from jobs behind them. DWS "
+            "may have accepted a ProvisioningRequest that it will never fulfil.\n\n"
             "First: `kubectl --context CLUSTER get provisioningrequests -A`. Delete the one that is too old; Kueue "
             "asks again.",
             _prometheus("ProvisioningStuck", _stuck(job_clusters, provisioning_seconds), 60),
@@ -64,8 +64,8 @@ def alert_policies(
         "kueue-gone": _policy(
             f"{fleet}: Kueue is gone",
             "On the cluster in the label no Kueue answers, or none of its replicas leads. No job is admitted there, "
-            "and where none answers, its webhooks refuse new jobs too. Pods that run go on. Of a worker: its jobs run "
-            "on, and the manager sends it no more.\n\n"
+            "and where none answers, its webhooks refuse new jobs too. Running pods continue. A worker's jobs "
+            "continue too, but the manager sends it no more.\n\n"
             f"First: `kubectl --context CLUSTER -n {kueue_namespace} get pods,leases`. If that does not answer either, "
             "the cluster is gone or cannot be reached: `gcloud container clusters list`.",
             _prometheus("KueueGone", _gone(clusters), 600),
@@ -90,7 +90,7 @@ def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[s
         "controller-gone": _policy(
             f"{fleet}: the dispatcher is gone",
             "No replica of the fleet's own controller leads. No job starts anywhere: none is nominated for a worker, "
-            "and what waits on a worker is not let in. Jobs that run go on, and nothing is lost.\n\n"
+            "and what waits on a worker is not admitted. Running jobs continue, and nothing is lost.\n\n"
             f"First: `kubectl --context {manager} -n {namespace} get pods,leases`, then `{logs}`.",
             _prometheus("ControllerGone", f"absent(kueue_fleet_leader{{{here}}} == 1)", 300),
             severity="CRITICAL",
@@ -98,7 +98,7 @@ def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[s
         "worker-unfollowed": _policy(
             f"{fleet}: the dispatcher does not see a worker",
             "For 10 minutes the fleet's own controller has not known what is on the worker in the label. It sends no "
-            "job there. What only waited there is offered to other workers; what runs there goes on, and if Kueue "
+            "job there. What only waited there is offered to other workers; what runs there continues, and if Kueue "
             "evicts it after workerLostTimeout, it waits for this worker (condition `kueue-fleet.dev/Dispatch`, reason "
             "WaitingForWorker).\n\n"
             f"First: `kubectl --context {manager} get multikueuecluster`: not Active either, the worker is out of "
@@ -134,9 +134,9 @@ def _disconnected(fleet: str, manager: str, kueue_namespace: str) -> dict[str, A
     return {
         **_policy(
             f"{fleet}: a worker is disconnected",
-            "The manager's Kueue cannot reach the worker in the label. It sends no jobs there. What runs there goes "
-            "on, and its manager sees nothing of it; after workerLostTimeout Kueue evicts it, and when the worker is "
-            "back, ends it there.\n\n"
+            "The manager's Kueue cannot reach the worker in the label. It sends no jobs there. What runs there "
+            "continues, but the manager sees nothing of it; after workerLostTimeout Kueue evicts it, and when the "
+            "worker is back, ends it there.\n\n"
             f"First: `kubectl --context {manager} describe multikueuecluster WORKER`; its condition Active says "
             "whether the address, the certificate or the token is refused. docs/tasks/break-glass.md says what to do "
             "meanwhile.",

@@ -30,7 +30,7 @@ _AT_ANY_TIME = {
         "recurrence": "FREQ=DAILY",
     }
 }
-"""What no policy means, said: where a policy is taken away, the provider sends its exclusions back, and they stay."""
+"""No policy, written out: where a policy is removed, the provider sends its exclusions back, and they stay."""
 _MONITORED = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR", "DCGM"]
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
 
@@ -203,7 +203,7 @@ def _autopilot(spec: ClusterEntry, node_service_account: pulumi.Input[str]) -> d
 def _standard(
     spec: ClusterEntry, node_service_account: pulumi.Input[str], workload_pool: pulumi.Input[str]
 ) -> dict[str, Any]:
-    """What only a Standard cluster takes; its default pool lives for minutes and needs an account all the same."""
+    """What only a Standard cluster takes; its default pool lives for minutes and still needs an account."""
     drivers = spec.storage_drivers
     properties: dict[str, Any] = {
         "removeDefaultNodePool": True,

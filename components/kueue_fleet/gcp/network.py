@@ -2,7 +2,7 @@
 
 One custom-mode network, and in each region a subnet with a secondary range for pods, Private Google Access, flow logs,
 and Cloud NAT, because nodes have no public address and pull Kueue from registry.k8s.io. Services get GKE's own range,
-the same in every cluster, unless one is given. A network that exists, such as a Shared VPC, is an `NetworkIds`,
+the same in every cluster, unless one is given. A network that exists, such as a Shared VPC, is a `NetworkIds`,
 to which nothing is added.
 """
 

@@ -3,8 +3,8 @@
 Every rule of GKE about it has been checked by the spec; here its fields only get the names of pulumi-gcp.
 
 A pool keeps its name for life, since flavors select its nodes by it. What GKE cannot change in place therefore deletes
-the pool before making it again: jobs that lose their nodes have the same node selector as before and go on when the new
-nodes are there, where a second pool of another name would leave them pending, and would need the pool's
+the pool before making it again: jobs that lose their nodes have the same node selector as before and continue when the
+new nodes are there, where a second pool of another name would leave them pending, and would need the pool's
 reservation or quota twice while both exist. No queue and no other pool changes. Where that is not wanted unseen, the
 pool is protected: Pulumi refuses the change.
 """
@@ -151,7 +151,7 @@ def node_pool_properties(
             "gvnic": {"enabled": True},
             **_capacity(spec),
             **_hardware(spec),
-            # An empty map takes the last label away; none at all would keep it.
+            # An empty map removes the last label; none at all would keep it.
             "labels": dict(spec.own_labels),
             **({"resourceLabels": dict(labels)} if labels else {}),
         },

@@ -1,7 +1,7 @@
 """Capacity that is reserved or paid for ahead: reservations, DWS Calendar, commitments.
 
-The resources, by name, for node pools to wait for. All of it costs money whether it is used or not, and cannot be had
-again at will once it is given back: with deletion protection Pulumi refuses to delete it, and leaves it alone should
+The resources, by name, for node pools to wait for. All of it costs money whether it is used or not, and may not be
+available again once it is given back: with deletion protection Pulumi refuses to delete it, and leaves it alone should
 the refusal be lifted by hand. A commitment, and a request to DWS Calendar that was submitted, are never deleted, with
 or without: Google Cloud does not take them back.
 """

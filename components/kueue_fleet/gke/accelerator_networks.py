@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from kueue_fleet.gke.csv_tables import read_table
+from kueue_fleet.gke.csv_tables import read_table, row_of
 from kueue_fleet.gke.labels import DRANET
 from kueue_fleet.gke.pool_facts import Breach, PoolFacts
 
@@ -24,8 +24,7 @@ def accelerator_networks() -> Mapping[str, Mapping[str, str]]:
 
 def network_of(machine: str) -> Mapping[str, str] | None:
     """What is known of the accelerators' networks of a machine type; None: they have none."""
-    fits = [begin for begin in accelerator_networks() if machine.startswith(begin)]
-    return accelerator_networks()[max(fits, key=len)] if fits else None
+    return row_of(machine, accelerator_networks())
 
 
 def check_network_profile(pool: PoolFacts) -> Iterator[Breach]:
@@ -60,7 +59,7 @@ def check_dranet(pool: PoolFacts) -> Iterator[Breach]:
     index = pool.labels.index(DRANET)
     network = network_of(pool.machine_type)
     if network is None or network["dranet"] != "yes":
-        wrong = f"is set, but GKE managed DRANET is not for {pool.machine_type}"
+        wrong = f"is set, but GKE managed DRANET does not support {pool.machine_type}"
         yield Breach("labels", wrong, f"remove it, or use machines of {_listed('dranet')}", index)
     elif pool.network_profile is None:
         wrong = "is set, but without acceleratorNetworkProfile the nodes have no networks that DRANET can give to pods"

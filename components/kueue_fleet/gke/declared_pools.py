@@ -95,8 +95,7 @@ class _Inputs:
         return value
 
     def text(self, path: str) -> str | None:
-        value = self.get(path)
-        return value if isinstance(value, str) and value else None
+        return _text(self.get(path))
 
     def flag(self, path: str, default: bool = False) -> bool:
         value = self.get(path)
@@ -114,6 +113,10 @@ class _Inputs:
             for part in parts:
                 self._certain(part)
         return listed
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _whole(value: Any) -> int | None:
@@ -171,13 +174,9 @@ def _limits(given: _Inputs, zones: int | None) -> dict[str, Any]:
 
 def _gpus(given: _Inputs) -> tuple[Gpus, ...]:
     listed = [one for one in given.items("nodeConfig.guestAccelerators") if isinstance(one, dict)]
+    found = (Gpus(_text(one.get("type")), _whole(one.get("count"))) for one in listed)
     # The provider asks GKE for none where there are 0.
-    asked = [one for one in listed if _whole(one.get("count")) != 0]
-    kinds = [one.get("type") for one in asked]
-    return tuple(
-        Gpus(kind if isinstance(kind, str) and kind else None, _whole(one.get("count")))
-        for kind, one in zip(kinds, asked, strict=True)
-    )
+    return tuple(gpus for gpus in found if gpus.count != 0)
 
 
 def _taints(given: _Inputs) -> tuple[tuple[str, str], ...]:

@@ -81,7 +81,7 @@ def _shifted(moment: datetime, years: int) -> datetime:
     return moment.replace(year=moment.year + years)
 
 
-@lru_cache  # The clusters of a fleet have the same window as a rule.
+@lru_cache  # The clusters of a fleet mostly have the same window.
 def shortage(window: Stretch, recurrence: str, excluded: tuple[Stretch, ...] = ()) -> Shortage | None:
     """The 32 days that leave GKE the least time, where that is less than it wants.
 
@@ -128,7 +128,7 @@ class _Available:
     def __init__(self, stretches: Sequence[Stretch]) -> None:
         self._stretches = stretches
         self._starts = [stretch.start for stretch in stretches]
-        self._sums = [timedelta(0), *accumulate((stretch.length for stretch in stretches), initial=timedelta(0))][1:]
+        self._sums = list(accumulate((stretch.length for stretch in stretches), initial=timedelta(0)))
 
     def _until(self, moment: datetime) -> timedelta:
         index = bisect_right(self._starts, moment)

@@ -12,6 +12,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/dws, and the pages name
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -51,10 +52,8 @@ class PoolRule:
     def breaches(self, pool: PoolFacts) -> list[Breach]:
         """What breaks the rule; nothing where that depends on a fact that is not known."""
         found: list[Breach] = []
-        try:
+        with suppress(UnknownFactError):
             found.extend(self.check(guarded(pool)))
-        except UnknownFactError:
-            return found
         return found
 
 
@@ -204,7 +203,7 @@ def _compact(pool: PoolFacts) -> Iterator[Breach]:
             "is set, but queued provisioning takes nodes wherever there are any",
             "remove it, or turn queued provisioning off",
         )
-    elif pool.flex_start and not pool.queued and not pool.machine_type.startswith(COMPACT_FLEX_START):
+    elif pool.flex_start and not pool.machine_type.startswith(COMPACT_FLEX_START):
         yield Breach(
             "compact",
             f"is set, but GKE does not place {pool.machine_type} machines of flex-start",
@@ -330,7 +329,10 @@ POOL_RULES: Final = (
         check_gpus,
     ),
     PoolRule(
-        "tpu-topology", "TPU topologies must be of the machine type.", f"{_GKE}/concepts/plan-tpus", check_tpu_topology
+        "tpu-topology",
+        "TPU topologies must be ones that the machine type has.",
+        f"{_GKE}/concepts/plan-tpus",
+        check_tpu_topology,
     ),
     PoolRule(
         "tpu-slice",
@@ -340,7 +342,7 @@ POOL_RULES: Final = (
     ),
     PoolRule(
         "accelerator-network",
-        "Networks of accelerators must be of machines that have them.",
+        "Accelerator networks must be on machines that have them.",
         f"{_GKE}/how-to/config-auto-net-for-accelerators",
         check_network_profile,
     ),

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
-from kueue_fleet.gke.csv_tables import read_table
+from kueue_fleet.gke.csv_tables import read_table, row_of
 from kueue_fleet.gke.machines import machine_names, machine_type, n1_accelerators
 
 DEFAULT_ZONES: Final = 3
@@ -59,17 +59,13 @@ def default_zones(region: str) -> tuple[str, ...]:
 
 def zones_offering(machine_type: str, region: str) -> tuple[str, ...] | None:
     """The zones of `region` where the machine type is offered; None where nothing is known about the type."""
-    known = _regions_of(machine_type)
+    known = row_of(machine_type, _offered())
     return None if known is None else known.get(region, ())
 
 
 def regions_offering(machine_type: str) -> tuple[str, ...]:
     """The regions where the machine type is offered, as far as known."""
-    return tuple(_regions_of(machine_type) or ())
-
-
-def _regions_of(machine_type: str) -> Mapping[str, tuple[str, ...]] | None:
-    return next((regions for prefix, regions in _offered().items() if machine_type.startswith(prefix)), None)
+    return tuple(row_of(machine_type, _offered()) or ())
 
 
 def regions_with(accelerator: str) -> tuple[str, ...] | None:
@@ -77,7 +73,7 @@ def regions_with(accelerator: str) -> tuple[str, ...] | None:
     if accelerator in n1_accelerators():
         return regions_offering(accelerator) or None
     types = [name for name in machine_names() if (found := machine_type(name)) and found.accelerator == accelerator]
-    known = [_regions_of(name) for name in types]
+    known = [row_of(name, _offered()) for name in types]
     if not known or None in known:
         return None
     return tuple(dict.fromkeys(region for regions in known for region in regions or ()))

@@ -54,6 +54,11 @@ class ApiError(Exception):
         return self.status == 409
 
 
+def version_number(version: object) -> int:
+    """A resource version; 0 where it is none. API servers compare those of one kind as numbers."""
+    return int(version) if isinstance(version, str) and version.isascii() and version.isdigit() else 0
+
+
 def refusal(status: int, text: bytes, after: str | None = None) -> ApiError:
     """The error that an answer stands for; `after` is its header Retry-After."""
     seconds = float(after) if after is not None and after.isascii() and after.isdigit() else None

@@ -31,7 +31,7 @@ REQUEST_SECONDS: Final = 30.0
 WATCH_SECONDS: Final = 240
 """After which the API server ends a watch, and it begins again."""
 SILENCE_SECONDS: Final = 150.0
-"""A watch without a word for so long is broken: the API server sends a bookmark each minute or so.
+"""A watch that is silent for so long is broken: the API server sends a bookmark each minute or so.
 
 Source: kubernetes@v1.36.3 staging/src/k8s.io/apiserver/pkg/storage/cacher/cacher.go (bookmarkFrequency)."""
 _PROBES: Final = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4}
@@ -40,14 +40,14 @@ given up after 40 s."""
 _TOKEN_SECONDS: Final = 10.0
 """After which the files of a kubeconfig are read again."""
 _EXPIRY_SECONDS: Final = 120.0
-"""How long before a plugin's token expires it is asked for another one; at most half of the token's life."""
+"""How long before a plugin's token expires it has to give another one; at most half of the token's life."""
 _IDENTITY_SECONDS: Final = 0.5
 
 
 class _Connections(RESTClientObject):
     """The official client's connections, probed while they are quiet.
 
-    A worker that is cut off without a word would otherwise be followed, as it was, until the watch's time is over.
+    A worker that is cut off silently would otherwise be followed, as it was, until the watch's time is over.
     """
 
     def _create_connector(self) -> aiohttp.TCPConnector:

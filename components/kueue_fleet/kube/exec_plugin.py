@@ -75,7 +75,7 @@ class ExecPlugin:
             raise ExecError(f"{self.command} printed no ExecCredential; check the command") from None
         if version != self.api_version:
             raise ExecError(
-                f"{self.command} answered in {version}, but is asked for {self.api_version}; make them equal"
+                f"{self.command} answered in {version}, but the kubeconfig has {self.api_version}; make them equal"
             )
         token = status.get("token")
         if not isinstance(token, str) or not token:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 RequestListener = Callable[[str, str, int], None]
-"""Told of every request: the verb, the resource such as `workloads.kueue.x-k8s.io/status`, and the HTTP status; status
-0: no answer."""
+"""Called with every request: the verb, the resource such as `workloads.kueue.x-k8s.io/status`, and the HTTP
+status; status 0: no answer."""
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 

@@ -23,7 +23,7 @@ TOKENS_MANAGER: Final = "kueue-fleet-tokens"
 EXPIRES_ANNOTATION: Final = "kueue-fleet.dev/expires"
 """On a Secret with a kubeconfig: when its token expires."""
 TAKEN_SECONDS: Final = 180.0
-"""By when everybody reads a new token: Kueue watches its Secrets; a mounted one is read again within two minutes.
+"""By when every reader has a new token: Kueue watches its Secrets; a mounted one is read again within two minutes.
 
 Source: https://kubernetes.io/docs/concepts/configuration/secret/#using-secrets-as-files-from-a-pod
 """
@@ -65,7 +65,7 @@ class TokenLife:
         return self.expires is None or now >= self.issued + (self.expires - self.issued) / 2
 
     def replaced_all(self, now: float) -> bool:
-        """Whether it expires, and everybody has taken it, so that the first token can go."""
+        """Whether it expires, and every reader has it, so that the first token can go."""
         return self.expires is not None and now >= self.issued + TAKEN_SECONDS
 
 
@@ -83,7 +83,7 @@ def token_life(token: str) -> TokenLife:
 async def renew_token(
     manager: TokenApi, worker: TokenApi, place: WorkerToken, lifetime: float, now: float, *, at_once: bool = False
 ) -> TokenLife:
-    """Renew a token where it is due, and void the first one where it was replaced; the life of the token that is there.
+    """Renew a token where it is due, and revoke the first one where it was replaced; the life of the token now.
 
     `lifetime` is in seconds; the API server may give less. `at_once`: whether it is due or not.
 
@@ -105,7 +105,7 @@ async def renew_token(
 
 
 async def void_first_token(worker: TokenApi, place: WorkerToken) -> None:
-    """Delete the Secret of the first token, and the token is void; it is well if there is none. Raises ApiError."""
+    """Delete the Secret of the first token, which revokes it; there may be none. Raises ApiError."""
     try:
         await worker.delete(f"/api/v1/namespaces/{place.account_namespace}/secrets/{place.first_secret}")
     except ApiError as error:

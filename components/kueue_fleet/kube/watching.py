@@ -9,7 +9,7 @@ import random
 import time
 from collections.abc import Callable
 
-from kueue_fleet.kube.answers import ApiError, Json, object_key
+from kueue_fleet.kube.answers import ApiError, Json, object_key, version_number
 from kueue_fleet.kube.api import ListAndWatch
 
 PAGE = 250
@@ -17,14 +17,15 @@ PAGE = 250
 _FIRST_DELAY = 0.2
 _LAST_DELAY = 5.0
 _SHORT_WATCH = 1.0
-"""Seconds. A watch that ends sooner, and told nothing, is taken for a failure."""
+"""Seconds. A watch that ends sooner, without an event, is taken for a failure."""
 
 log = logging.getLogger(__name__)
 
 Listener = Callable[[str, Json | None], None]
-"""Told of every object that is new or changed, by its key, and with None of one that is gone."""
+"""Called with every object that is new or changed, by its key, and with None for one that is gone."""
 Listed = Callable[[int, bool], None]
-"""Told of a new list before its objects: its resource version, and whether the server went back to an earlier state.
+"""Called with a new list before its objects: its resource version, and whether the server went back to an earlier
+state.
 
 Or is another one: then nothing that was known is newer than the list, whatever its version."""
 
@@ -35,7 +36,7 @@ class Watch:
     `synced` is set after the first list. `connected` is True while a watch runs, and while one that the server
     ended in good order is begun again; it is False `grace` seconds after a watch broke, stayed silent or was refused.
     Before every watch the server is asked whether it is still the same cluster, and has not gone back to an earlier
-    state: a watch from a version that is yet to come would tell of nothing. A kind that the server does not have
+    state: a watch from a version that is yet to come would report nothing. A kind that the server does not have
     (`optional`) is an empty list, looked for again now and then.
     """
 
@@ -97,7 +98,7 @@ class Watch:
         identity = await self._api.identity()
         reset = bool(self._latest) and identity.uid != self._identity
         # Of an API server that keeps kinds in several stores, this may ask for a list that was not needed.
-        reset = reset or (bool(self._version) and _number(identity.version) < _number(self._version))
+        reset = reset or (bool(self._version) and version_number(identity.version) < version_number(self._version))
         if reset:
             log.warning("server went back or is another one", extra={"fields": {"path": self.path}})
             self._lose()
@@ -110,7 +111,7 @@ class Watch:
     async def _follow(self) -> None:
         async for kind, item in self._api.watch(self.path, self._version, self._opened):
             self._told, self._version = True, item["metadata"]["resourceVersion"]
-            self._latest = _number(self._version)
+            self._latest = version_number(self._version)
             if kind != "BOOKMARK":
                 self._tell(item, gone=kind == "DELETED")
 
@@ -159,7 +160,7 @@ class Watch:
             found: str = page["metadata"]["resourceVersion"]
             if first:
                 first = False
-                number = _number(found)
+                number = version_number(found)
                 if self._on_list is not None:
                     self._on_list(number, reset or number < self._latest)
                 self._latest = number
@@ -192,8 +193,3 @@ class Watch:
         except Exception:
             # One object that cannot be read must not end the following of all others.
             log.exception("object not understood", extra={"fields": {"path": self.path, "key": key}})
-
-
-def _number(version: object) -> int:
-    """A resource version; 0 where it is none. API servers compare those of one kind as numbers."""
-    return int(version) if isinstance(version, str) and version.isascii() and version.isdigit() else 0

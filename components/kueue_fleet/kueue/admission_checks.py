@@ -1,4 +1,4 @@
-"""Admission checks: Kueue's own ProvisioningRequest check, and checks that somebody's controller answers.
+"""Admission checks: Kueue's own ProvisioningRequest check, and checks that another controller answers.
 
 The MultiKueue check is in `kueue_fleet.kueue.multikueue`.
 """

@@ -14,8 +14,6 @@ import pulumi
 
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
 
-KUEUE_VERSION = "v1beta2"
-"""The API version that is written: served, stored and the hub since Kueue 0.16."""
 FORMER_KUEUE_VERSIONS = ("v1beta1",)
 """Served versions that an object may stand under in a state. The version is part of a resource's type, so without an
 alias an upgrade would delete the object and create it again."""

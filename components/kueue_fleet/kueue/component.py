@@ -188,7 +188,7 @@ def declare_object(
 
     `expect_active` waits for the condition Active; `wait_for` for anything else that the provider's annotation can say.
     With `replace_on_changes` the old object is deleted first, since the new one has the same name. The role of
-    a binding is always such a path. `ignore_changes` are paths that somebody else writes once the object is there.
+    a binding is always such a path. `ignore_changes` are paths that another client writes once the object is there.
     `patch` means that something else makes the object, and that only these fields are the program's.
     """
     condition = ACTIVE_CONDITION if expect_active else wait_for

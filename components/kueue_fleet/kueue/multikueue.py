@@ -21,7 +21,7 @@ from kueue_fleet.objects.render import render_multikueue_check, render_multikueu
 
 CONNECTED = 'jsonpath={.status.conditions[?(@.type=="Active")].status}=True'
 """What the provider waits for. Not `condition=Active`, which wants the condition to be of the latest generation: Kueue
-leaves the condition as it is where a worker stays connected with other credentials, so an update would wait in vain.
+leaves the condition as it is where a worker stays connected with other credentials, so an update would never end.
 Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/multikueuecluster.go (updateStatus)."""
 
 

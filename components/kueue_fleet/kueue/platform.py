@@ -25,7 +25,7 @@ class RunDurationPolicy(OrderedObjects):
 class GpuDrivers(Component):
     """The driver installer, on every node with GPUs that has no driver from GKE.
 
-    GKE installs drivers by itself on every pool that does not say INSTALLATION_DISABLED, and on Autopilot.
+    GKE installs drivers on every pool that does not say INSTALLATION_DISABLED, and on Autopilot.
     """
 
     pulumi_type = "kueue-fleet:index:GpuDrivers"

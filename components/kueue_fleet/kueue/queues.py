@@ -34,8 +34,8 @@ from kueue_fleet.kueue_api.manifests import (
 class Topology(ModelComponent[TopologySpec]):
     """The levels of a data centre, for topology-aware scheduling."""
 
-    # Levels are immutable, and a Topology that a flavor uses cannot be deleted, so it is not replaced by itself: the
-    # update is refused with the advice to use a new name.
+    # Levels are immutable, and a Topology that a flavor uses cannot be deleted, so it is not replaced automatically:
+    # the update is refused with the advice to use a new name.
     pulumi_type = "kueue-fleet:index:Topology"
     kind = "Topology"
     model = TopologySpec

@@ -1,6 +1,6 @@
 """Retrying what failed only because Kueue's webhook server could not be reached.
 
-An error hook that waits and lets Pulumi try again while the cause passes by itself, as in the seconds between Kueue
+An error hook that waits and lets Pulumi try again while the cause is temporary, as in the seconds between Kueue
 being Ready and its Service having endpoints, or while its certificates are being written. A webhook that answers, and
 refuses, is final.
 """
@@ -18,7 +18,7 @@ RETRY_DELAYS_SECONDS: tuple[float, ...] = (1, 2, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8)
 """Pause before each further try, about 80 seconds in all: Kueue replaces its certificates and restarts within that."""
 
 _CALL_FAILED = re.compile(r"failed calling webhook|conversion webhook for .* failed|webhook-service")
-_PASSES_BY_ITSELF = re.compile(
+_TEMPORARY = re.compile(
     r"no endpoints available|connection refused|connection reset|no such host|not found"
     r"|context deadline exceeded|i/o timeout|TLS handshake timeout|Client\.Timeout|\bEOF\b"
     r"|x509: |certificate signed by unknown authority|service unavailable|currently unable to handle",
@@ -32,11 +32,11 @@ _bindings: "weakref.WeakKeyDictionary[object, pulumi.ResourceHookBinding]" = wea
 
 def webhook_not_ready(error: str) -> bool:
     """Whether `error` says that a webhook could not be reached, as opposed to having refused the object."""
-    return bool(_CALL_FAILED.search(error) and _PASSES_BY_ITSELF.search(error) and not _REFUSED.search(error))
+    return bool(_CALL_FAILED.search(error) and _TEMPORARY.search(error) and not _REFUSED.search(error))
 
 
 async def retry_while_webhook_not_ready(args: pulumi.ErrorHookArgs) -> bool:
-    """Wait and answer True while the newest error passes by itself and tries are left; answer False otherwise."""
+    """Wait and answer True while the newest error is temporary and tries are left; answer False otherwise."""
     newest = args.errors[0] if args.errors else ""
     if not webhook_not_ready(newest):
         if _IMMUTABLE.search(newest):

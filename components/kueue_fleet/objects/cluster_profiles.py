@@ -26,7 +26,8 @@ PLUGIN_VOLUME: Final = "plugins"
 """The volume with the plugin, of Kueue's pods and of the controller's."""
 PLUGIN_CONTAINER: Final = "add-plugins"
 """The init container that puts the plugin there."""
-_USER: Final = 65532
+NONROOT_USER: Final = 65532
+"""User of the pods, as distroless images have it."""
 
 
 def render_profile_definition(fleet: FleetSpec, cluster: str) -> list[Manifest]:
@@ -101,7 +102,7 @@ def plugin_containers(fleet: FleetSpec) -> list[dict[str, Any]]:
             "resources": {"requests": resources, "limits": {"memory": "32Mi"}},
             "securityContext": {
                 "runAsNonRoot": True,
-                "runAsUser": _USER,
+                "runAsUser": NONROOT_USER,
                 "allowPrivilegeEscalation": False,
                 "readOnlyRootFilesystem": True,
                 "capabilities": {"drop": ["ALL"]},

@@ -27,11 +27,7 @@ from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.manifests import Manifest, manifest, namespace_manifest
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
-from kueue_fleet.objects.cluster_profiles import (
-    plugin_containers,
-    plugin_mount,
-    plugin_volumes,
-)
+from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
 from kueue_fleet.objects.controller_configuration import LEASE_NAME, controller_configuration
 from kueue_fleet.objects.grants import (
     cluster_grant,
@@ -52,7 +48,6 @@ TOKENS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-tokens"
 _FOLLOW: Final = ["list", "watch"]
 _PORT: Final = 8080
 _LABELS: Final = {"app.kubernetes.io/name": CONTROLLER_NAME}
-_USER: Final = 65532
 _FOLDER: Final = "/etc/kueue-fleet"
 WORKERS_NAME: Final = f"{CONTROLLER_NAME}-workers"
 """Name of the ConfigMap with the workers' kubeconfigs, where there are no tokens in them."""
@@ -104,7 +99,7 @@ def token_rules(fleet: FleetSpec, namespace: str) -> list[dict[str, Any]]:
 
 
 def worker_token_rules(fleet: FleetSpec, worker: str) -> list[dict[str, Any]]:
-    """What the controller does on a worker to renew the tokens of its accounts, and to void the first ones."""
+    """What the controller does on a worker to renew the tokens of its accounts, and to revoke the first ones."""
     tokens = [token for token in worker_tokens(fleet) if token.worker == worker]
     if not tokens:
         return []
@@ -117,12 +112,11 @@ def worker_token_rules(fleet: FleetSpec, worker: str) -> list[dict[str, Any]]:
 def controller_worker_rules() -> list[dict[str, Any]]:
     """What the controller does in a whole worker: it reads, and answers for its own admission check."""
     kinds = ("workloads", "clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
-    answer = policy_rule(KUEUE_GROUP, "admissionchecks/status", ["patch"], [ASSIGNMENT_CHECK])
     return [
         policy_rule("", "namespaces", _FOLLOW),
         *(policy_rule(KUEUE_GROUP, kind, _FOLLOW) for kind in kinds),
         policy_rule("autoscaling.x-k8s.io", "provisioningrequests", _FOLLOW),
-        answer,
+        policy_rule(KUEUE_GROUP, "admissionchecks/status", ["patch"], [ASSIGNMENT_CHECK]),
     ]
 
 
@@ -255,9 +249,9 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
                 "priorityClassName": fleet.kueue.priority_class_name,
                 "securityContext": {
                     "runAsNonRoot": True,
-                    "runAsUser": _USER,
-                    "runAsGroup": _USER,
-                    "fsGroup": _USER,
+                    "runAsUser": NONROOT_USER,
+                    "runAsGroup": NONROOT_USER,
+                    "fsGroup": NONROOT_USER,
                     "seccompProfile": {"type": "RuntimeDefault"},
                 },
                 "topologySpreadConstraints": [spread],
@@ -275,7 +269,7 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
 
 
 def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
-    """A file with a kubeconfig for each worker, under the worker's name; each Secret is renewed by itself."""
+    """A file with a kubeconfig for each worker, under the worker's name; each Secret is renewed on its own."""
     if profile_credentials(fleet) is not None:
         return {"configMap": {"name": WORKERS_NAME}}
     sources = [

@@ -54,8 +54,13 @@ def cluster_grant(name: str, rules: Sequence[dict[str, Any]], subject: dict[str,
     """The rules in the whole cluster: a ClusterRole and its ClusterRoleBinding, both called `name`."""
     return [
         manifest(RBAC_API, "ClusterRole", name, rules=list(rules)),
-        manifest(RBAC_API, "ClusterRoleBinding", name, roleRef=_role_ref(name), subjects=[dict(subject)]),
+        cluster_binding(name, name, subject),
     ]
+
+
+def cluster_binding(name: str, role: str, subject: dict[str, str]) -> Manifest:
+    """The ClusterRoleBinding that grants a ClusterRole in the whole cluster."""
+    return manifest(RBAC_API, "ClusterRoleBinding", name, roleRef=_role_ref(role), subjects=[dict(subject)])
 
 
 def namespace_grants(

@@ -16,7 +16,7 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
 from kueue_fleet.kueue_api.manifests import Manifest, manifest, token_secret_manifest
 from kueue_fleet.objects.dashboards import grafana_dashboard
-from kueue_fleet.objects.grants import RBAC_API, RBAC_GROUP, role_grant, service_account_subject
+from kueue_fleet.objects.grants import cluster_binding, role_grant, service_account_subject
 
 READER_ROLE: Final = "kueue-metrics-reader"
 """ClusterRole of Kueue's chart; the account, its token and what belongs to them have the same name."""
@@ -39,7 +39,7 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     if not fleet.observability.managed_prometheus:
         return []
     namespace = fleet.kueue.namespace
-    # Autopilot runs the collectors in a namespace of its own.
+    # Autopilot runs the collectors in another namespace.
     collectors = "gke-gmp-system" if fleet.cluster(cluster).mode == "Autopilot" else "gmp-system"
     secret = token_secret_manifest(READER_ROLE, namespace, READER_ROLE)
     readable = {"apiGroups": [""], "resources": ["secrets"], "resourceNames": [READER_ROLE], "verbs": ["get"]}
@@ -48,13 +48,13 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         "path": "/metrics",
         "scheme": "https",
         "interval": _INTERVAL,
-        # Kueue's certificate is signed by itself.
+        # Kueue's certificate is self-signed.
         "tls": {"insecureSkipVerify": True},
         "authorization": {"type": "Bearer", "credentials": {"secret": {"name": READER_ROLE, "key": "token"}}},
     }
     return [
         manifest("v1", "ServiceAccount", READER_ROLE, namespace),
-        _may_read_metrics(READER_ROLE, READER_ROLE, namespace),
+        cluster_binding(READER_ROLE, READER_ROLE, service_account_subject(READER_ROLE, namespace)),
         secret,
         *role_grant(READER_ROLE, namespace, [readable], service_account_subject("collector", collectors)),
         manifest(
@@ -74,6 +74,7 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
         return []
     controller = fleet.admission_controller is not None
     dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller)
+    prometheus = service_account_subject(f"{GRAFANA_RELEASE}-prometheus", settings.namespace)
     data, labels = {"kueue-fleet.json": json.dumps(dashboard)}, {DASHBOARD_LABEL: "1"}
     endpoint = {
         "port": "https",
@@ -85,7 +86,7 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
     }
     return [
         manifest("v1", "ConfigMap", DASHBOARD_NAME, settings.namespace, labels=labels, data=data),
-        _may_read_metrics("kueue-metrics-prometheus", f"{GRAFANA_RELEASE}-prometheus", settings.namespace),
+        cluster_binding("kueue-metrics-prometheus", READER_ROLE, prometheus),
         manifest(
             SERVICE_MONITOR_API,
             "ServiceMonitor",
@@ -104,7 +105,7 @@ def grafana_helm_values() -> dict[str, Any]:
     """Values of the kube-prometheus-stack chart on GKE: what Google runs and hides is not looked for.
 
     Grafana's password is made by the chart at random, in the Secret kube-prometheus-stack-grafana; the chart's own
-    default is known to everybody. There is no node exporter: Autopilot refuses its host paths, and GKE has its own.
+    default is public. There is no node exporter: Autopilot refuses its host paths, and GKE has its own.
     """
     hidden = ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy", "coreDns", "kubeDns")
     return {
@@ -121,13 +122,3 @@ def grafana_helm_values() -> dict[str, Any]:
             "sidecar": {"dashboards": {"enabled": True, "label": DASHBOARD_LABEL, "labelValue": "1"}},
         },
     }
-
-
-def _may_read_metrics(name: str, account: str, namespace: str) -> Manifest:
-    return manifest(
-        RBAC_API,
-        "ClusterRoleBinding",
-        name,
-        roleRef={"apiGroup": RBAC_GROUP, "kind": "ClusterRole", "name": READER_ROLE},
-        subjects=[service_account_subject(account, namespace)],
-    )

@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies, which the API server checks by itself: nothing of ours has to run."""
+"""ValidatingAdmissionPolicies, which the API server evaluates: no webhook has to run."""
 
 from __future__ import annotations
 

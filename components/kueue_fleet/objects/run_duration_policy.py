@@ -2,7 +2,7 @@
 
 A ValidatingAdmissionPolicy with its binding, where the fleet asks DWS for capacity; else nothing. Without it, Kueue
 puts the number into a ProvisioningRequest, which fails once the job has its turn, on each worker again. The API server
-checks it by itself; nothing of ours has to run.
+evaluates it; no webhook has to run.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest (maxRunDurationSeconds, at most seven
 days); kueue@v0.19.2 apis/kueue/v1beta2/provisioningrequestconfig_types.go (annotations with the prefix

@@ -1,4 +1,4 @@
-"""A job of a team that goes past the team's queues, priorities or regions is refused when it is submitted.
+"""A job of a team that goes beyond the team's queues, priorities or regions is refused when it is submitted.
 
 A ValidatingAdmissionPolicy with its binding where members submit, on the manager or the standalone cluster; else
 nothing. On a worker only the manager's Kueue submits,
@@ -182,7 +182,7 @@ def _start() -> dict[str, str]:
 
 
 def _managed_by() -> dict[str, str]:
-    """Kueue sets the field, but not while it has not read its queues yet, and then rejects the job for good.
+    """Kueue sets the field, but not while it has not read its queues yet, and then rejects the job permanently.
 
     Source: docs/found-in-kueue.md, 7.
     """

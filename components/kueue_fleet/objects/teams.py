@@ -7,7 +7,7 @@ standalone cluster; on a worker, where only the manager submits, they read.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.accounts import team_account_address
@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry, TeamLimitRange
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.kueue_api.job_kinds import KINDS, JobKind, enabled_kinds
 from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL, Manifest, manifest
-from kueue_fleet.objects.grants import RBAC_GROUP, role_grant
+from kueue_fleet.objects.grants import RBAC_GROUP, READ_VERBS, role_grant
 from kueue_fleet.objects.team_policy import render_team_policy
 
 MEMBERS_ROLE: Final = "kueue-fleet-members"
@@ -31,8 +31,7 @@ Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-on-obj
 """
 
 _SUBJECTS: Final = {"group": "Group", "user": "User", "serviceAccount": "User"}
-_READ: Final = ["get", "list", "watch"]
-_SUBMIT: Final = [*_READ, "create", "delete", "patch", "update"]
+_SUBMIT: Final = (*READ_VERBS, "create", "delete", "patch", "update")
 
 
 def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[Manifest]:
@@ -74,24 +73,26 @@ def member_rules(kinds: Iterable[JobKind], *, submits: bool) -> list[dict[str, A
 
     No secrets, no exec. Jobs that Kueue does not manage would run beside every quota, so they can only be read.
     """
-    verbs = _SUBMIT if submits else _READ
+    verbs = _SUBMIT if submits else READ_VERBS
     by_group: dict[str, list[str]] = {}
     for kind in kinds:
         by_group.setdefault(kind.group, []).append(kind.plural)
-    rules = [_rule([group], resources, verbs) for group, resources in by_group.items()]
-    rules.append(_rule([""], ["configmaps", "services"], verbs))
+    rules = [_rule(group, resources, verbs) for group, resources in by_group.items()]
+    rules.append(_rule("", ["configmaps", "services"], verbs))
     jobs = KINDS["batch/job"]
     if jobs.plural not in by_group.get(jobs.group, ()):
-        rules.append(_rule([jobs.group], [jobs.plural], _READ))
-    rules.append(_rule([""], ["events", "limitranges", "pods", "pods/log", "resourcequotas"], _READ))
-    rules.append(_rule(["events.k8s.io"], ["events"], _READ))
-    rules.append(_rule(["kueue.x-k8s.io"], ["localqueues", "workloads"], _READ))
-    rules.append(_rule(["autoscaling.x-k8s.io"], ["provisioningrequests"], _READ))
-    return rules
+        rules.append(_rule(jobs.group, [jobs.plural]))
+    return [
+        *rules,
+        _rule("", ["events", "limitranges", "pods", "pods/log", "resourcequotas"]),
+        _rule("events.k8s.io", ["events"]),
+        _rule("kueue.x-k8s.io", ["localqueues", "workloads"]),
+        _rule("autoscaling.x-k8s.io", ["provisioningrequests"]),
+    ]
 
 
-def _rule(groups: list[str], resources: list[str], verbs: list[str]) -> dict[str, Any]:
-    return {"apiGroups": groups, "resources": resources, "verbs": list(verbs)}
+def _rule(group: str, resources: list[str], verbs: Sequence[str] = READ_VERBS) -> dict[str, Any]:
+    return {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
 
 
 def _limits(team: TeamEntry, namespace: str) -> Manifest:

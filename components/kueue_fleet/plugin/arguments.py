@@ -39,7 +39,7 @@ def arguments_of(component: type[Any]) -> type[SpecModel]:
             continue
         default = None if _may_be_none(parameter.annotation) else ...
         found[name] = (kind, default if parameter.default is parameter.empty else parameter.default)
-    return _model(f"{component.__name__}Arguments", f"What {component.__name__} is given.", found)
+    return _model(f"{component.__name__}Arguments", f"The arguments of {component.__name__}.", found)
 
 
 def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str, Any]:

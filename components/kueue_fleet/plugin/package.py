@@ -32,8 +32,7 @@ _ANY: Final[Mapping[str, Any]] = {"$ref": "pulumi.json#/Any"}
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
 
 Schema = dict[str, Any]
-"""A part of the schema, or of a model's JSON schema."""
-"""A part of the package's schema."""
+"""A part of the package's schema, or of a model's JSON schema."""
 
 
 def components() -> dict[str, type[pulumi.ComponentResource]]:
@@ -103,7 +102,7 @@ def _type(name: str, schema: Schema, types: dict[str, Schema]) -> Schema:
     plain: Schema = {} if schema.get(INPUT_MARK) else {"plain": True}
     choices = [each for each in schema.get("anyOf") or schema.get("oneOf") or () if each.get("type") != "null"]
     if len(choices) == 1:
-        return {**_type(name, choices[0], types), **plain} if plain else _without_plain(_type(name, choices[0], types))
+        return _type(name, {**choices[0], INPUT_MARK: schema.get(INPUT_MARK)}, types)
     if choices:
         made: Schema = {"oneOf": [_type(name, choice, types) for choice in choices], **plain}
         if "discriminator" in schema:
@@ -127,10 +126,6 @@ def _type(name: str, schema: Schema, types: dict[str, Schema]) -> Schema:
         inner = _type(name, values, types) if isinstance(values, dict) and values else {**_ANY, **plain}
         return {"type": "object", "additionalProperties": inner, **plain}
     return {"type": kind, **plain} if kind in _SCALARS else {**_ANY, **plain}
-
-
-def _without_plain(made: Schema) -> Schema:
-    return {key: value for key, value in made.items() if key != "plain"}
 
 
 def _name(reference: str) -> str:

@@ -206,7 +206,7 @@ def _taken(needs: Needs, need: RangeNeed, facts: Facts) -> list[str]:
 
 
 def _subnets(needs: Needs, facts: Facts) -> Iterator[Finding]:
-    """Of a network that is somebody else's."""
+    """Of a network that the fleet does not make."""
     for need in needs.subnets:
         what = f"subnet {need.name} in {need.region}"
         wanted = " with ".join(filter(None, ("there", listed(need.secondary) if need.secondary else "")))

@@ -183,7 +183,7 @@ class _Reader:
 
     @contextmanager
     def _reading(self, part: str) -> Iterator[None]:
-        """What is refused meanwhile is noted as not read."""
+        """Note what is refused within it as not read."""
         try:
             yield
         except RefusedError as refused:

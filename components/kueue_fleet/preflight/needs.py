@@ -83,7 +83,7 @@ class Needs(NamedTuple):
     machines: tuple[MachineNeed, ...]
     reservations: tuple[ReservationNeed, ...]
     ranges: tuple[RangeNeed, ...]
-    """None where the fleet does not make the network."""
+    """Empty where the fleet does not make the network."""
     subnets: tuple[SubnetNeed, ...]
     """Those of a network that the fleet does not make."""
     roles: tuple[RoleNeed, ...]

@@ -18,7 +18,7 @@ def prerequisites_page(fleet: FleetSpec, prices: Prices) -> str:
         f"# Prerequisites of {fleet.name}",
         "",
         f"What project `{needs.project}` has to have before the first `pulumi up`, in {', '.join(needs.regions)}.",
-        "`kueue-fleet preflight` says what of it is there.",
+        "`kueue-fleet preflight` checks what of it the project has.",
         *_apis(needs),
         *_quotas(needs),
         *_machines(needs),
@@ -91,7 +91,7 @@ def _network(needs: Needs) -> Iterator[str]:
 
 
 def _roles(fleet: FleetSpec, needs: Needs) -> Iterator[str]:
-    yield from ("", "## Roles", "", "Of whoever runs `pulumi up`:")
+    yield from ("", "## Roles", "", "For whoever runs `pulumi up`:")
     yield from _table("role", "for", rows=[(need.role, need.reason) for need in needs.roles])
     grants = key_grants(fleet)
     if grants:
@@ -106,7 +106,12 @@ def _costs(fleet: FleetSpec, prices: Prices) -> Iterator[str]:
         (name, *(f"{amount * hours:,.2f}" for amount in amounts for hours in (1, HOURS_PER_MONTH)))
         for name, amounts in sums.items()
     ]
-    yield from ("", "## Costs", "", f"In USD, prices of {cost.prices}: always, and besides while all nodes are in use.")
+    yield from (
+        "",
+        "## Costs",
+        "",
+        f"In USD, prices of {cost.prices}: always, and in addition while all nodes are in use.",
+    )
     yield from _table("class", "always, an hour", "always, a month", "in use, an hour", "in use, a month", rows=rows)
     if cost.unknown:
         yield from ("", f"Not in these sums: {'; '.join(cost.unknown)}.")

@@ -104,11 +104,14 @@ class _Demand:
         self._amounts: dict[Metric, dict[str, int]] = {}
         self._standard: dict[Metric, Metric] = {}
 
-    def add(self, metric: Metric, amount: int, reason: str, standard: Metric | None = None) -> None:
-        if amount:
-            reasons = self._amounts.setdefault(metric, {})
-            reasons[reason] = reasons.get(reason, 0) + amount
-        if standard is not None:
+    def add(self, standard: Metric, amount: int, reason: str, preemptible: Metric | None = None) -> None:
+        """Take up `standard`; or `preemptible`, for which `standard` counts where the project has none of that."""
+        if not amount:
+            return
+        metric = standard if preemptible is None else preemptible
+        reasons = self._amounts.setdefault(metric, {})
+        reasons[reason] = reasons.get(reason, 0) + amount
+        if preemptible is not None:
             self._standard[metric] = standard
 
     def needs(self) -> list[QuotaNeed]:
@@ -123,10 +126,8 @@ class _Demand:
         own = _OWN_METRIC.get(kind)
         family = _FAMILIES.get(kind)
         standard = Metric(f"{own}_GPUS", region) if own else Metric(GPU_FAMILY_METRIC, region, family or kind)
-        if preemptible and (own or family):
-            self.add(Metric(f"PREEMPTIBLE_{own or family}_GPUS", region), count, reason, standard)
-        else:
-            self.add(standard, count, reason)
+        spot = Metric(f"PREEMPTIBLE_{own or family}_GPUS", region) if own or family else None
+        self.add(standard, count, reason, spot if preemptible else None)
         self.add(Metric(ALL_GPUS), count, reason)
 
     def accelerators(self, kind: str, region: str, count: int, reason: str, *, preemptible: bool) -> None:
@@ -135,11 +136,8 @@ class _Demand:
             self.gpus(kind, region, count, reason, preemptible=preemptible)
             return
         metric, family, spot = _TPUS[kind]
-        standard = Metric(metric, region, family)
-        if preemptible and spot is not None:
-            self.add(Metric(spot, region), count, reason, standard)
-        else:
-            self.add(standard, count, reason)
+        preempted = Metric(spot, region) if preemptible and spot is not None else None
+        self.add(Metric(metric, region, family), count, reason, preempted)
 
     def machines(self, machine: MachineType, region: str, count: int, reason: str, *, preemptible: bool) -> None:
         """GPUs, TPU chips and CPUs of so many machines."""
@@ -151,22 +149,13 @@ class _Demand:
         cpus = count * machine.cpus
         own = f"{machine.family.upper()}_CPUS" if machine.family in _CPU_FAMILIES else "CPUS"
         if machine.family in (*_SHARED_CPUS, *_CPU_FAMILIES):
-            standard = Metric(own, region)
-            if preemptible:
-                self.add(Metric("PREEMPTIBLE_CPUS", region), cpus, reason, standard)
-            else:
-                self.add(standard, cpus, reason)
+            self.add(Metric(own, region), cpus, reason, Metric("PREEMPTIBLE_CPUS", region) if preemptible else None)
         self.add(Metric("CPUS_ALL_REGIONS"), cpus, reason)
 
     def local_ssds(self, count: int, region: str, reason: str, *, preemptible: bool) -> None:
         """Local SSDs that are added to machines; those that come with a machine are limited with it."""
-        standard = Metric("LOCAL_SSD_TOTAL_GB", region)
-        spot = Metric("PREEMPTIBLE_LOCAL_SSD_GB", region)
-        amount = count * LOCAL_SSD_GB
-        if preemptible:
-            self.add(spot, amount, reason, standard if amount else None)
-        else:
-            self.add(standard, amount, reason)
+        spot = Metric("PREEMPTIBLE_LOCAL_SSD_GB", region) if preemptible else None
+        self.add(Metric("LOCAL_SSD_TOTAL_GB", region), count * LOCAL_SSD_GB, reason, spot)
 
 
 def quota_needs(fleet: FleetSpec) -> list[QuotaNeed]:
