@@ -282,6 +282,10 @@ class TestConfiguration:
     def test_pods_ready_is_off_only_by_its_gate(self) -> None:
         assert parse_configuration({"featureGates": {"DisableWaitForPodsReady": True}}).wait_for_pods_ready is None
 
+    def test_undeclared_resources_count_without_the_gate_of_the_strategy(self) -> None:
+        given = {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}, "featureGates": {"QuotaCheckStrategy": False}}
+        assert not parse_configuration(given).ignore_undeclared_resources
+
     def test_a_timeout_of_zero_is_the_default(self) -> None:
         found = parse_configuration({"waitForPodsReady": {"timeout": "0s"}}).wait_for_pods_ready
         assert found is not None
