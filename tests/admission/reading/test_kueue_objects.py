@@ -8,6 +8,7 @@ import pytest
 
 from kueue_fleet.admission.amounts import UNLIMITED
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
+from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.model import Workload
 from kueue_fleet.admission.pods import TopologyRequest
 from kueue_fleet.admission.reading.configuration import parse_configuration
@@ -262,7 +263,7 @@ class TestConfiguration:
         assert found.fair_sharing is None
         assert found.wait_for_pods_ready is not None
         assert found.wait_for_pods_ready.timeout == 1800
-        assert found.gates.unadmitted_workloads_observability is False
+        assert found.gates == Gates()
 
     def test_durations_strategies_and_gates(self) -> None:
         found = parse_configuration(
