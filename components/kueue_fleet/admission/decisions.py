@@ -104,7 +104,6 @@ class Parked(QueueDecision):
     requeue_reason: RequeueReason
     reason: QuotaReservedReason | None
     message: str
-    with_its_shape: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ class QuotaReservedReason(StrEnum):
     ADMISSION_GATED = "AdmissionGated"
 
 
-# From least to most severe: across resource groups and pod sets the most severe names the whole.
 SEVERITY: Final[dict[QuotaReservedReason | None, int]] = {
     None: 0,
     QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED: 1,

@@ -50,7 +50,7 @@ class Queues:
             ):
                 self.pending[name] = known
             else:
-                matches = partial(self.cache.namespace_admitted, name)
+                matches = partial(self.cache.namespace_matches, name)
                 usage = None if ledger is None else (lambda local_queue: self.usage_of(local_queue))
                 self.pending[name] = PendingQueue(spec.queueing_strategy, matches, usage)
 

@@ -11,6 +11,7 @@ pkg/controller/core/workload_controller.go (updateAfsConsumedUsage), pkg/schedul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
@@ -138,11 +139,12 @@ class UsageLedger:
 
     def as_local_queues(self, local_queues: Iterable[LocalQueue]) -> tuple[LocalQueue, ...]:
         """The LocalQueues with the usage that they have now."""
-        return tuple(queue.having_used(*self._state(queue.key)) for queue in local_queues)
-
-    def _state(self, key: str) -> tuple[Mapping[str, int], float]:
-        self.catch_up(self.used[key])
-        return self.used[key].consumed, self.used[key].updated
+        found = []
+        for queue in local_queues:
+            used = self.used[queue.key]
+            self.catch_up(used)
+            found.append(replace(queue, consumed=tuple(sorted(used.consumed.items())), sampled=used.updated))
+        return tuple(found)
 
     def _alpha(self, seconds: float) -> float:
         """How much of the usage of so many seconds ago does not count any more."""

@@ -264,12 +264,8 @@ class Cache:
                 if topology:
                     self.use_topology(info, 1)
 
-    def namespace_matches(self, queue: QueueNode, namespace: str) -> bool:
-        """Whether the queue's namespace selector takes the namespace."""
-        return self.namespace_admitted(queue.name, namespace)
-
-    def namespace_admitted(self, queue: str, namespace: str) -> bool:
-        """`namespace_matches` by the queue's name."""
+    def namespace_matches(self, queue: str, namespace: str) -> bool:
+        """Whether the namespace selector of the ClusterQueue matches the namespace."""
         key = (queue, namespace)
         known = self._namespace_answers.get(key)
         if known is None:
