@@ -254,6 +254,11 @@ class Workload:
         return f"{self.namespace}/{self.name}"
 
     @property
+    def local_queue(self) -> str:
+        """Namespace and name of its LocalQueue."""
+        return f"{self.namespace}/{self.queue}"
+
+    @property
     def requests(self) -> tuple[tuple[str, int], ...]:
         """What all its pods ask for together, by resource."""
         found: dict[str, int] = {}

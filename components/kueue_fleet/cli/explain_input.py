@@ -140,7 +140,7 @@ class Simulated:
         self._decisions = decisions
         self.source = source
         self._snapshot = snapshot
-        self._queues = {w.key: f"{w.namespace}/{w.queue}" for w in snapshot.workloads}
+        self._queues = {w.key: w.local_queue for w in snapshot.workloads}
         self._names: dict[str, dict[str, None]] = {}
         for key in self._queues:
             for full in (key, jobs.get(key, key)):

@@ -123,7 +123,7 @@ class WorkerQuota:
 
     def examine(self, workload: Workload, now: float) -> Fit:
         """What the workload would find in its queue now, if it were the first there. Nothing changes."""
-        local = self._local_queues.get(f"{workload.namespace}/{workload.queue}")
+        local = self._local_queues.get(workload.local_queue)
         if local is None:
             return Fit(FitKind.MISSING, "Misconfigured", f"there is no LocalQueue {workload.queue} in its namespace")
         node = self._cache.queues.get(local.cluster_queue)
@@ -229,7 +229,7 @@ class WorkerQuota:
             return None
         if workload.status.finished or workload.status.requeued is False:
             return None
-        local = self._local_queues.get(f"{workload.namespace}/{workload.queue}")
+        local = self._local_queues.get(workload.local_queue)
         if local is None or local.cluster_queue not in self._cache.queues:
             return None
         info = self._cache.info(_without_status(workload))

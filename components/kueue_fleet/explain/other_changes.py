@@ -8,7 +8,7 @@ from dataclasses import replace
 from kueue_fleet.admission.events import CheckStateChanged
 from kueue_fleet.admission.flavors.evidence import AffinityMismatch, UntoleratedTaint
 from kueue_fleet.admission.model import AdmissionCheck, CheckState, LocalQueue, Objects, ResourceFlavor, Workload
-from kueue_fleet.admission.pods import PodSet, Taint, Toleration
+from kueue_fleet.admission.pods import PodSet, Toleration
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.answer import Change
@@ -23,7 +23,7 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
     if not workload.active:
         trials.offer("active", "set spec.active to true", edit_workload(lambda w: replace(w, active=True)))
         return
-    wanted = f"{workload.namespace}/{workload.queue}"
+    wanted = workload.local_queue
     local = next((queue for queue in objects.local_queues if queue.key == wanted), None)
     if local is None:
         _missing_local_queue(trials, workload, objects)
@@ -147,17 +147,13 @@ def _tolerate(trials: Trials, entry: Entry, name: str) -> None:
     flavor = trials.before.engine.cache.flavors[name]
     taints = [taint for taint in flavor.node_taints if taint.effect in ("NoSchedule", "NoExecute")]
     made = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in taints)
-    listed = ", ".join(_taint(taint) for taint in taints)
+    listed = ", ".join(taint.text for taint in taints)
 
     def change(pod_set: PodSet) -> PodSet:
         return replace(pod_set, tolerations=(*pod_set.tolerations, *made))
 
     what = f"tolerate {listed} in the pods, as the nodes of flavor {name} ask"
     trials.offer("toleration", what, _edit_pods(change))
-
-
-def _taint(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def _select(trials: Trials, entry: Entry, name: str) -> None:

@@ -79,7 +79,7 @@ def prepare_fleet(
         return replace(result, budgets=tuple(simulated_budgets(fleet, table, result.records, end.at)))
 
     targets = {queue.key: queue.cluster_queue for queue in run.clusters[run.home].engine.objects.local_queues}
-    keys = (f"{job.workload.namespace}/{job.workload.queue}" for job in run.jobs.values())
+    keys = (job.workload.local_queue for job in run.jobs.values())
     return Prepared(frozenset(targets[key] for key in keys if key in targets), go, fleet.name)
 
 

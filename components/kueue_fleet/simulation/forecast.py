@@ -140,11 +140,9 @@ def forecast(
         )
     begin = file.model_copy(update={"begin": datetime.fromtimestamp(now, UTC)})
     starts = tuple(_start(fleet, begin, objects, plan, seed, now) for seed in seeds)
-    queue = queues[f"{own.namespace}/{own.queue}"]
+    queue = queues[own.local_queue]
     waiting = [
-        step.workload.key
-        for step in plan.steps
-        if step.reserved is None and queues[f"{step.workload.namespace}/{step.workload.queue}"] == queue
+        step.workload.key for step in plan.steps if step.reserved is None and queues[step.workload.local_queue] == queue
     ]
     place = waiting.index(target) + 1 if target in waiting else None
     return Forecast(target, queue, place, len(waiting), starts, tuple(_rests_on(plan, file)))

@@ -262,7 +262,7 @@ def check_references(parsed: Parsed) -> Iterator[str]:
     local = {queue.key for queue in objects.local_queues}
     asking: dict[str, list[str]] = {}
     for workload in parsed.workloads:
-        asking.setdefault(f"{workload.namespace}/{workload.queue}", []).append(workload.key)
+        asking.setdefault(workload.local_queue, []).append(workload.key)
     for key, workloads in asking.items():
         if key not in local:
             more = f" (and {len(workloads) - 1} more workloads)" if len(workloads) > 1 else ""

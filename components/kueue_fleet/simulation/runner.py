@@ -81,7 +81,7 @@ class _Runner:
             workload.key, workload.namespace, arrival.name, workload.created, arrival.run_seconds, arrival.label
         )
         record.requests = workload.requests
-        record.cluster_queue = self._targets.get(f"{workload.namespace}/{workload.queue}", "")
+        record.cluster_queue = self._targets.get(workload.local_queue, "")
         if arrival.finished_at is not None:
             record.finish(arrival.finished_at)
             return record

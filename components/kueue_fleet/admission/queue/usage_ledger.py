@@ -74,7 +74,7 @@ class UsageLedger:
 
     def charge(self, info: WorkloadInfo, resources: Iterable[str] | None = None) -> None:
         """A workload got its reservation: the penalty for its requests, only of `resources` where they are given."""
-        used = self.used.get(local_queue_of(info))
+        used = self.used.get(info.workload.local_queue)
         if used is None:
             return
         self.catch_up(used)
@@ -83,21 +83,21 @@ class UsageLedger:
 
     def drop_penalty(self, info: WorkloadInfo) -> None:
         """A workload will not be admitted with the reservation that was charged."""
-        used = self.used.get(local_queue_of(info))
+        used = self.used.get(info.workload.local_queue)
         if used is not None and info.key in used.penalties:
             self.catch_up(used)
             del used.penalties[info.key]
 
     def settle(self, info: WorkloadInfo) -> None:
         """A workload was admitted, and counts already: its penalty is part of the usage from now on."""
-        used = self.used.get(local_queue_of(info))
+        used = self.used.get(info.workload.local_queue)
         if used is not None:
             self.sample(used, self.now)
             _add(used.consumed, used.penalties.pop(info.key, {}))
 
     def count(self, info: WorkloadInfo) -> None:
         """What an admitted workload holds is used from now on."""
-        key = local_queue_of(info)
+        key = info.workload.local_queue
         used = self.used.get(key)
         if used is not None and info.key not in self._counted:
             self.catch_up(used)
@@ -150,11 +150,6 @@ class UsageLedger:
         """How much of the usage of so many seconds ago does not count any more."""
         half_life = self.settings.half_life
         return 1.0 - 0.5 ** (seconds / half_life) if half_life else 0.0
-
-
-def local_queue_of(info: WorkloadInfo) -> str:
-    """Namespace and name of the LocalQueue of a workload."""
-    return f"{info.workload.namespace}/{info.workload.queue}"
 
 
 def amounts_of(info: WorkloadInfo, resources: Iterable[str] | None = None) -> Amounts:

@@ -24,7 +24,7 @@ from kueue_fleet.admission.model import (
     Workload,
 )
 from kueue_fleet.admission.queue.cluster_queue import GroupLayout, QueueNode
-from kueue_fleet.admission.queue.usage_ledger import UsageLedger, local_queue_of
+from kueue_fleet.admission.queue.usage_ledger import UsageLedger
 from kueue_fleet.admission.quota.cohort_tree import FlavorResources, TreeNode, add_all, remove_all, seal
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.topology.domains import TopologyState
@@ -136,7 +136,7 @@ class Cache:
 
     def _usage(self, info: WorkloadInfo) -> float:
         ledger = self._ledger_of(info)
-        return 0.0 if ledger is None else ledger.usage(local_queue_of(info))
+        return 0.0 if ledger is None else ledger.usage(info.workload.local_queue)
 
     def _link(self, specs: Iterable[ClusterQueue]) -> None:
         self.cohorts = {}
