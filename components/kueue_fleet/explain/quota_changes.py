@@ -10,7 +10,7 @@ from kueue_fleet.admission.amounts import format_amount, is_unlimited
 from kueue_fleet.admission.model import FlavorQuotas, ResourceQuota, Workload
 from kueue_fleet.admission.quota.cohort_tree import raw_available
 from kueue_fleet.admission.scheduler.entry import Entry
-from kueue_fleet.explain.trials import Edit, Trials, edit_queue, edit_workload, least, raise_quota, without
+from kueue_fleet.explain.trials import Edit, Trials, edit_queue, least, raise_quota, without
 from kueue_fleet.explain.worker_state import totals_of
 from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption
 
@@ -133,7 +133,7 @@ def _priority(trials: Trials, entry: Entry) -> None:
     rungs = sorted(priority + 1 for priority in held)
 
     def edit(index: int) -> Edit:
-        return edit_workload(lambda w: replace(w, priority=rungs[index - 1]))
+        return Edit(workload=lambda w: replace(w, priority=rungs[index - 1]))
 
     found = least(len(rungs), lambda index: trials.admits(edit(index), preempting=True))
     if found is not None:
@@ -156,7 +156,7 @@ def _fewer_pods(trials: Trials) -> None:
         return replace(workload, pod_sets=pod_sets)
 
     def edit(less: int) -> Edit:
-        return edit_workload(lambda workload: fewer(workload, less))
+        return Edit(workload=lambda workload: fewer(workload, less))
 
     found = least(largest.count - 1, lambda less: trials.admits(edit(less)))
     if found is not None:

@@ -110,19 +110,9 @@ def _workloads(count: int) -> str:
     return "workload has" if count == 1 else "workloads have"
 
 
-def edit_workload(change: Callable[[Workload], Workload]) -> Edit:
-    """Replaces the workload that is explained."""
-    return Edit(workload=change)
-
-
 def without(keys: Iterable[str]) -> Edit:
     """Takes workloads away, as if they had finished."""
     return Edit(gone=frozenset(keys))
-
-
-def edit_objects(change: Callable[[Objects], Objects]) -> Edit:
-    """Replaces the objects."""
-    return Edit(objects=change)
 
 
 def together(edits: Iterable[Edit]) -> Edit:
@@ -139,8 +129,8 @@ def together(edits: Iterable[Edit]) -> Edit:
 
 def edit_queue(name: str, change: Callable[[ClusterQueue], ClusterQueue]) -> Edit:
     """Replaces one ClusterQueue."""
-    return edit_objects(
-        lambda objects: replace(
+    return Edit(
+        objects=lambda objects: replace(
             objects, cluster_queues=tuple(change(q) if q.name == name else q for q in objects.cluster_queues)
         )
     )
