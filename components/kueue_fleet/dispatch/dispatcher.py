@@ -195,7 +195,7 @@ def _message(reached: Sequence[str], nominated: Sequence[str], verdicts: Sequenc
     return f"Nominated {', '.join(nominated)} of {len(verdicts)} clusters{step}"
 
 
-def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
+def _give_up(request: Request, verdicts: tuple[Verdict, ...], started: float, now: float) -> Decision:
     tried = ", ".join(request.nominated) or "no cluster"
     return Decision(
         key=request.workload.key,
@@ -204,7 +204,7 @@ def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now:
         reason=Reason.DEADLINE_EXCEEDED,
         nominated=(),
         message=f"Not admitted by {tried} within {now - started:.0f} s",
-        verdicts=tuple(verdicts),
+        verdicts=verdicts,
         started=now,
         retry_at=now,
     )
@@ -216,7 +216,7 @@ def can_never_run(verdicts: Iterable[Verdict | ParsedVerdict]) -> bool:
     return bool(reasons) and reasons <= _PERMANENT
 
 
-def _reject(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
+def _reject(request: Request, verdicts: tuple[Verdict, ...], started: float, now: float) -> Decision:
     why = ", ".join(f"{each.cluster} {each.reason}" for each in verdicts if isinstance(each, Filtered))
     return Decision(
         key=request.workload.key,
@@ -226,7 +226,7 @@ def _reject(request: Request, verdicts: Sequence[Verdict], started: float, now: 
         nominated=(),
         message=f"None of {len(verdicts)} clusters can ever run this job: {why}; request less, or change quotas or "
         "regions, and submit the job again",
-        verdicts=tuple(verdicts),
+        verdicts=verdicts,
         started=started,
         retry_at=None,
     )

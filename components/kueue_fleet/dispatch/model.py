@@ -175,7 +175,7 @@ class Scored:
 
 
 Verdict = Filtered | Scored
-"""What a check says of a workload."""
+"""What is decided about one cluster."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,9 +59,6 @@ def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -
         message="",
         headline=headline,
         local_queue=queue,
-        cluster_queue="",
-        cohort="",
-        priority=0,
         next_step=step,
     )
 

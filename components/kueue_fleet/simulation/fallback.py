@@ -18,6 +18,7 @@ from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.objects.controller_configuration import queue_fallback
+from kueue_fleet.simulation.agenda import Action
 from kueue_fleet.simulation.jobs import Job
 
 
@@ -32,7 +33,7 @@ class Fallback:
         fleet: FleetSpec,
         home: str,
         engine: Engine,
-        plan: Callable[[float, Job, str, Callable[[float], None]], None],
+        plan: Callable[[float, Job, str, Action], None],
         handle: Callable[[str, Event], None],
     ) -> None:
         self._rules = {name: fallback_rules(queue) for name, queue in queue_fallback(fleet).items()}

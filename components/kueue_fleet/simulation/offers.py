@@ -120,7 +120,7 @@ class FleetDispatcher:
         self._clusters = clusters
         configuration = controller_configuration(fleet)
         self._section = configuration.controller
-        self._settings = dispatch_settings(configuration.controller)
+        self._settings = dispatch_settings(configuration.controller.dispatch)
         self._team_regions = configuration.team_regions
         self._quotas = {name: WorkerQuota(objects[name]) for name in fleet.worker_names}
         self._waiting = WaitingTimes()

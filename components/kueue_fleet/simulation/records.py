@@ -132,6 +132,11 @@ class Record:
         """The flavor of each resource of each pod set, from the reservation."""
         return {} if self.admission is None else {ps.name: dict(ps.flavors) for ps in self.admission.pod_sets}
 
+    @property
+    def group(self) -> str:
+        """What waiting times are summed up by: its label, or its ClusterQueue where it has none."""
+        return self.label or self.cluster_queue or "(no queue)"
+
     def take(self, decision: Decision, at: float) -> None:
         """Write a decision down that holds from `at`."""
         match decision:

@@ -258,17 +258,13 @@ def _quotas(result: Result) -> list[dict[str, Any]]:
 def _waits(result: Result, unit: float) -> dict[str, list[dict[str, Any]]]:
     """Time to the first admission, by queue (or by class, where records have one) and by team."""
     return {
-        "queue": _waits_by({record.key: _queue(record) for record in result.records}, result, unit),
+        "queue": _waits_by({record.key: record.group for record in result.records}, result, unit),
         "team": _waits_by({r.key: _team(result, r) for r in result.records}, result, unit),
     }
 
 
 def _team(result: Result, record: Record) -> str:
     return result.teams.get(record.namespace, record.namespace)
-
-
-def _queue(record: Record) -> str:
-    return record.label or record.cluster_queue or "(no queue)"
 
 
 def _waits_by(group_of: Mapping[str, str], result: Result, unit: float) -> list[dict[str, Any]]:
@@ -332,7 +328,7 @@ def _jobs(result: Result, end: float, unit: float) -> tuple[list[list[Any]], lis
         jobs.append(
             [
                 f"{record.namespace}/{record.name}",
-                _queue(record),
+                record.group,
                 team,
                 state,
                 ", ".join(last.flavors) if last else "",

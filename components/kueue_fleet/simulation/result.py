@@ -183,7 +183,7 @@ def waiting_times(records: Iterable[Record]) -> list[Waiting]:
     """Waiting times by the records' label, or by ClusterQueue where they have none, sorted by name."""
     groups: dict[str, list[Record]] = {}
     for record in records:
-        groups.setdefault(record.label or record.cluster_queue or "(no queue)", []).append(record)
+        groups.setdefault(record.group, []).append(record)
     return [_waiting(name, groups[name]) for name in sorted(groups)]
 
 

@@ -35,7 +35,7 @@ from pydantic import Field
 
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
+from kueue_fleet.kueue_api.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api.problem import Problem
 from kueue_fleet.kueue_api.timestamp import Timestamp
 from kueue_fleet.simulation.distributions import Seconds, constant, exponential
@@ -89,7 +89,7 @@ class JobEntry(RuledModel):
 
     def manifest(self, name: str) -> dict[str, Any]:
         """One of the jobs as a Kubernetes object."""
-        labels = {**self.labels, "kueue.x-k8s.io/queue-name": self.queue}
+        labels = {**self.labels, QUEUE_LABEL: self.queue}
         if self.priority_class is not None:
             labels["kueue.x-k8s.io/priority-class"] = self.priority_class
         container = {"name": "main", "image": "none", "resources": {"requests": dict(self.requests)}}
