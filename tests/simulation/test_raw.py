@@ -11,8 +11,7 @@ from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import constant
 from kueue_fleet.simulation.documents import read_documents
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.objects_run import prepare_objects
-from kueue_fleet.simulation.raw import read_raw
+from kueue_fleet.simulation.raw import prepare_objects, read_raw
 from kueue_fleet.simulation.records import State
 
 

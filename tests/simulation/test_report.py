@@ -10,8 +10,7 @@ from tests.simulation.objects import cluster, documents, job, queue
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.objects_run import prepare_objects
-from kueue_fleet.simulation.raw import read_raw
+from kueue_fleet.simulation.raw import prepare_objects, read_raw
 from kueue_fleet.simulation.records import Phase
 from kueue_fleet.simulation.report import REST, report_data
 from kueue_fleet.simulation.result import Result
