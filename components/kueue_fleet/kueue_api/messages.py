@@ -165,7 +165,7 @@ def _wording(kind: str, value: Any, context: Mapping[str, Any], message: str) ->
 
 def _split(reason: str) -> tuple[str, str]:
     wrong, _, fix = reason.partition("; ")
-    return wrong, fix or "write a smaller number of digits"
+    return wrong, fix or "write fewer digits"
 
 
 def _not_one_of(value: Any, expected: str) -> tuple[str, str]:
