@@ -93,9 +93,14 @@ def test_submission_modes_of_a_ray_job() -> None:
     ("name", "path", "value", "says"),
     [
         ("rayjob", "spec/shutdownAfterJobFinishes", False, "RayJob research/ray-train.spec.shutdownAfterJobFinishes"),
-        ("rayjob", "spec/clusterSelector", {"a": "b"}, "spec.clusterSelector: is set, and Kueue leaves jobs on Ray"),
-        ("rayjob", "spec/rayClusterSpec", None, "spec.rayClusterSpec: is missing; give it"),
-        ("rayjob", "spec/rayClusterSpec/enableInTreeAutoscaling", True, "which Kueue takes from elastic jobs only"),
+        (
+            "rayjob",
+            "spec/clusterSelector",
+            {"a": "b"},
+            "spec.clusterSelector: is set, and Kueue does not manage jobs on existing Ray",
+        ),
+        ("rayjob", "spec/rayClusterSpec", None, "spec.rayClusterSpec: is missing; add it"),
+        ("rayjob", "spec/rayClusterSpec/enableInTreeAutoscaling", True, "which Kueue accepts for elastic jobs only"),
         ("rayjob", "spec/rayClusterSpec/gcsFaultToleranceOptions", {"a": 1}, "gcsFaultToleranceOptions of Ray"),
         ("rayjob", "spec/rayClusterSpec/workerGroupSpecs/0/groupName", "head", "groupName: is head, the name of"),
         (
@@ -110,7 +115,7 @@ def test_submission_modes_of_a_ray_job() -> None:
         ("mpijob", "spec/runPolicy/schedulingPolicy", {"priorityClass": "x"}, "there is no PriorityClass 'x'"),
         ("leaderworkerset", "spec/replicas", 10**9, "replicas: is 1000000000; write at most 10000"),
         ("leaderworkerset", "spec/leaderWorkerTemplate/size", 0, "size: is 0; write 1 or more"),
-        ("leaderworkerset", "spec/leaderWorkerTemplate/workerTemplate", None, "workerTemplate: is missing; give it"),
+        ("leaderworkerset", "spec/leaderWorkerTemplate/workerTemplate", None, "workerTemplate: is missing; add it"),
         ("leaderworkerset", "metadata/annotations/kueue-fleet.dev~1run-seconds", "soon", "not a number of seconds"),
     ],
 )
@@ -127,7 +132,7 @@ def test_what_is_wrong_is_said_with_its_path(name: str, path: str, value: object
 def test_a_train_job_needs_its_runtime() -> None:
     runtime, job = documents("trainjob")
     (missing,) = check_manifests(FLEET, [job])
-    assert "spec.runtimeRef.name: the TrainingRuntime torch is not there; put it into the file" in missing
+    assert "spec.runtimeRef.name: the TrainingRuntime torch is not there; add it to the file" in missing
     several = changed(runtime, "spec/mlPolicy", {"mpi": {}})
     assert "mpi runtimes of TrainJobs" in check_manifests(FLEET, [several, job])[0]
     data = deepcopy(dict(runtime.data))

@@ -81,7 +81,7 @@ def decide_fallback(
     left = tuple(name for name in (rules.flavors if allowed is None else allowed) if name not in given_up)
     may_have = (*left, *rules.manager_flavors)
     later = [name for name in rules.flavors[rules.flavors.index(flavor) + 1 :] if name in left]
-    goes = f"goes on to {later[0]}" if later else f"goes back to {', '.join(left)}"
+    goes = f"moves to {later[0]}" if later else f"returns to {', '.join(left)}"
     if now < due:
         text = f"Waits for nodes of {flavor} since {format_time(since)}; {goes} at {format_time(due)}"
         return FallbackDecision(give_up=False, allowed=may_have, message=text, due=due)

@@ -35,7 +35,7 @@ def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> 
     if copy.evicted_at is not None:
         since, what = (
             copy.evicted_at,
-            "was evicted {seconds:.0f} s ago, has no job there that could give its quota back",
+            "was evicted {seconds:.0f} s ago, has no job there to release its quota",
         )
     elif copy.check is CheckState.READY and copy.ready_since is not None:
         since, what = copy.ready_since, "could be admitted {seconds:.0f} s ago and is not"
@@ -44,7 +44,7 @@ def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> 
     if now < since + patience:
         return WatchdogDecision(give_up=False, retry_at=since + patience)
     message = what.format(seconds=now - since)
-    return WatchdogDecision(give_up=True, message=f"The copy on {cluster} {message}, and is taken back")
+    return WatchdogDecision(give_up=True, message=f"The copy on {cluster} {message}, and is withdrawn")
 
 
 def watch_eviction(

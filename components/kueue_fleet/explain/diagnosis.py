@@ -80,7 +80,7 @@ def found_pending(engine: Engine, entry: Entry) -> Diagnosis:
 
 def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     if info.is_evicted:
-        message = "It is evicted; its quota stays taken until its pods are gone"
+        message = "It is evicted, and keeps its quota until its pods are gone"
         return Diagnosis(engine, "Evicted", info.evicted_reason or "Evicted", message)
     if info.is_admitted:
         return Diagnosis(engine, "Admitted", "Admitted", "Its pods may run")

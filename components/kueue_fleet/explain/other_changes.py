@@ -152,7 +152,7 @@ def _tolerate(trials: Trials, entry: Entry, name: str) -> None:
     def change(pod_set: PodSet) -> PodSet:
         return replace(pod_set, tolerations=(*pod_set.tolerations, *made))
 
-    what = f"tolerate {listed} in the pods, as the nodes of flavor {name} ask"
+    what = f"add a toleration for {listed} to the pods, as the nodes of flavor {name} need"
     trials.offer("toleration", what, _edit_pods(change))
 
 

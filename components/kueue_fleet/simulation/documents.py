@@ -34,7 +34,7 @@ def read_documents(text: str, source: str) -> list[Document]:
     Raises SimulationError with every problem: text that is neither YAML nor JSON, or holds something else than objects.
     """
     if len(text) > _LARGE and "kind" not in text:
-        raise SimulationError([f"{source}: holds no Kubernetes object, the word kind is not in it; give another file"])
+        raise SimulationError([f"{source}: holds no Kubernetes object: the word kind is not in it; give another file"])
     look_over(text, source, of_objects=True)
     problems: list[str] = []
     documents = list(_unpack(_load(text, source), problems))
@@ -62,7 +62,7 @@ def look_over(text: str, source: str, *, of_objects: bool = False) -> None:
             if not fields:
                 raise SimulationError([f"{source}:{number}: is a list; write fields, name: value"])
             if of_objects and last == "items" and _WORDS.fullmatch(line):
-                what = f"is the text {line[2:42]!r}, no Kubernetes object; write apiVersion and kind"
+                what = f"is the text {line[2:42]!r}, not a Kubernetes object; write apiVersion and kind"
                 raise SimulationError([f"{source}:{number}: {what}"])
         elif number == 1 and line[:1].isalnum() and ":" not in line:
             raise SimulationError([f"{source}:1: is the text {line[:40]!r}; write fields, name: value"])
@@ -122,7 +122,7 @@ def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[
         if isinstance(data, list):
             problems.append(f"{where}: is a list of {len(data)}; write objects, or a List with items")
         elif not isinstance(data, Mapping):
-            problems.append(f"{where}: is {_shown(data)}, no Kubernetes object; begin with apiVersion and kind")
+            problems.append(f"{where}: is {_shown(data)}, not a Kubernetes object; write apiVersion and kind")
         elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
             yield from _items(where, data["items"], problems)
         elif "kind" not in data:
@@ -133,9 +133,9 @@ def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[
 
 def _no_object(data: Mapping[str, Any]) -> str:
     if isinstance(data.get("clusters"), list) and "name" in data:
-        return "is a fleet, no Kubernetes object; give a file with jobs"
+        return "is a fleet, not a Kubernetes object; give a file with jobs"
     if isinstance(data.get("jobs"), list):
-        return "is a workload file, no Kubernetes object; give it to simulate or explain with --workload"
+        return "is a workload file, not a Kubernetes object; give it to simulate or explain with --workload"
     keys = ", ".join(str(key) for key in list(data)[:3])
     return f"has no kind, but {keys[:60] or 'nothing'}; write apiVersion and kind"
 
@@ -145,7 +145,7 @@ def _items(where: str, items: list[Any], problems: list[str]) -> Iterator[Docume
         if isinstance(item, Mapping) and "kind" in item:
             yield from _document(f"{where}: items[{index}]", item, problems)
         else:
-            what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, no Kubernetes object"
+            what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, not a Kubernetes object"
             problems.append(f"{where}: items[{index}]: {what}; write apiVersion and kind")
 
 

@@ -394,7 +394,7 @@ class FleetRun:
 
     def _reclaim(self, job: Job, where: str, back: float, now: float) -> None:
         """Its spot nodes are gone: the pods start over when there are others."""
-        self._lose_nodes(job, where, "its spot nodes were taken away", now)
+        self._lose_nodes(job, where, "its Spot nodes were reclaimed", now)
         self._plan_for(now + back, job, where, partial(self._seek_nodes, job, where))
 
     def _end_pool(self, where: str, pool: str, lost: Mapping[str, int], now: float) -> None:
@@ -408,7 +408,7 @@ class FleetRun:
             elif job.may_fail is not None and job.may_fail < 0:
                 self._finish(job, where, now, end="Failed")
             else:
-                self._lose_nodes(job, where, f"the nodes of {pool} were taken away at the end of its reservation", now)
+                self._lose_nodes(job, where, f"the nodes of {pool} were removed at the end of its reservation", now)
                 self._seek_nodes(job, where, now)
 
     def _lose_nodes(self, job: Job, where: str, why: str, now: float) -> None:

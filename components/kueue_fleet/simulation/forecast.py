@@ -129,7 +129,7 @@ def forecast(
     if unknown:
         raise SimulationError(
             [
-                f"run times: of {len(unknown)} jobs that run or wait, {unknown[0]} for one, nothing is known; "
+                f"run times: nothing is known of {len(unknown)} jobs that run or wait, such as {unknown[0]}; "
                 "give --run-time SECONDS, or a --workload file that has them"
             ]
         )

@@ -122,7 +122,7 @@ class Recorder:
             uid, lost = pod["metadata"]["uid"], _reclaimed(pod)
             if lost is not None:
                 if came.pop(uid, None) is not None and record.phases[-1][1] is Phase.RUNNING:
-                    record.reclaim(_not_before(record, lost), "its nodes were taken away")
+                    record.reclaim(_not_before(record, lost), "its nodes were reclaimed")
             elif (at := since(pod, "PodScheduled")) is not None:
                 came[uid] = at
         wanted = sum(each.count for each in record.admission.pod_sets)
@@ -190,6 +190,6 @@ def _reason(workload: Manifest) -> str:
 
 
 def _reclaimed(pod: Manifest) -> float | None:
-    """When the node of a pod was taken away."""
+    """When the node of a pod was reclaimed."""
     taken = _reason_of(pod, "DisruptionTarget") == "TerminationByKubelet"
     return since(pod, "DisruptionTarget") if taken else None

@@ -115,7 +115,7 @@ def _counts(records: Sequence[Record]) -> dict[str, int]:
         counts[record.state.value] = counts.get(record.state.value, 0) + 1
     evictions = sum(len(record.evictions) for record in records)
     reclaims = sum(len(run.reclaimed) for record in records for run in record.runs)
-    return counts | {"evictions": evictions, "nodes taken away": reclaims}
+    return counts | {"evictions": evictions, "nodes reclaimed": reclaims}
 
 
 def _spans(record: Record, origin: float, end: float) -> Iterator[Span]:
@@ -169,7 +169,7 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
             found.setdefault(Series("evicted", "", eviction.reason), []).append((eviction.time - result.origin, 1.0))
         for run in record.runs:
             for time in run.reclaimed:
-                found.setdefault(Series("evicted", "", "nodes taken away"), []).append((time - result.origin, 1.0))
+                found.setdefault(Series("evicted", "", "nodes reclaimed"), []).append((time - result.origin, 1.0))
     nominal = {(each.cluster, each.queue, each.flavor, each.resource): each.nominal for each in result.quotas}
     for key, changes in sorted(by_queue.items()):
         cluster, _, flavor, resource = key

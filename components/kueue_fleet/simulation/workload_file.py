@@ -18,7 +18,7 @@ Strict: unknown fields and wrong values are refused, all at once.
         maxRunSeconds: 3600             # what the job tells DWS; left out: nothing
     waits:                              # how long admission checks take; the first that fits counts, default 0
       - { cluster: worker-us-east4, flavor: t4-dws, check: dws, seconds: exponential(600) }
-    reclaims:                           # spot nodes are taken away; the first that fits counts
+    reclaims:                           # Spot nodes are reclaimed; the first that fits counts
       - { cluster: worker-us-east4, flavor: l4-spot, perHour: 0.2, back: exponential(300) }
     outages:                            # the manager cannot reach a worker
       - { cluster: worker-us-east4, at: 600, seconds: 1800 }
@@ -165,7 +165,7 @@ class WorkloadFile(SpecModel):
     waits: tuple[WaitEntry, ...] = ()
     """How long admission checks take; the first that fits counts."""
     reclaims: tuple[ReclaimEntry, ...] = ()
-    """How often Spot nodes are taken away; the first that fits counts."""
+    """How often Spot nodes are reclaimed; the first that fits counts."""
     outages: tuple[OutageEntry, ...] = ()
     """When workers cannot be reached."""
     stock_outs: tuple[StockOutEntry, ...] = ()

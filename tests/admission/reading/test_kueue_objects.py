@@ -212,7 +212,7 @@ class TestWhatIsWrong:
         ]
 
     def test_the_same_object_twice(self) -> None:
-        assert problems(cluster_queue(), cluster_queue()) == ["ClusterQueue cq: is there twice; keep one of them"]
+        assert problems(cluster_queue(), cluster_queue()) == ["ClusterQueue cq: is listed twice; keep one of them"]
 
 
 class TestWhatIsRefused:

@@ -85,7 +85,7 @@ class Fields:
         """The text in `name`, which must be there."""
         value = self.text(name)
         if not value:
-            self.wrong(name, "is missing", "give it")
+            self.wrong(name, "is missing", "add it")
         return value
 
     def integer(self, name: str, default: int = 0, *, least: int | None = None) -> int:

@@ -112,8 +112,8 @@ def _ray_service(job: Fields) -> list[Role]:
 def _ray_job(job: Fields) -> list[Role]:
     spec = job.child("spec")
     if "clusterSelector" in spec:
-        fix = "write rayClusterSpec in its place"
-        spec.wrong("clusterSelector", "is set, and Kueue leaves jobs on Ray clusters that are there alone", fix)
+        fix = "write rayClusterSpec instead"
+        spec.wrong("clusterSelector", "is set, and Kueue does not manage jobs on existing Ray clusters", fix)
         return []
     if not spec.flag("shutdownAfterJobFinishes"):
         spec.wrong("shutdownAfterJobFinishes", "is not true, and Kueue refuses the job", "set it to true")
@@ -133,7 +133,7 @@ def _ray_job(job: Fields) -> list[Role]:
 def _ray(job: Fields, cluster: Fields) -> list[Role]:
     """Head and worker groups of a Ray cluster; `cluster` is its spec, inside `job`."""
     if cluster.flag("enableInTreeAutoscaling"):
-        cluster.wrong("enableInTreeAutoscaling", "is true, which Kueue takes from elastic jobs only", "remove it")
+        cluster.wrong("enableInTreeAutoscaling", "is true, which Kueue accepts for elastic jobs only", "remove it")
     if "gcsFaultToleranceOptions" in cluster:
         raise NotModelledError("gcsFaultToleranceOptions of Ray", job.path)
     roles = [Role("head", 1, _required(_required(cluster, "headGroupSpec"), "template"))]
@@ -188,7 +188,7 @@ def _train_job(job: Fields) -> list[Role]:
     if RUNTIME_FIELD not in job:
         name = reference.required_text("name")
         kind = reference.text("kind", "ClusterTrainingRuntime")
-        fix = f"put it into the file (kubectl get {kind.lower()} {name} -o yaml)"
+        fix = f"add it to the file (kubectl get {kind.lower()} {name} -o yaml)"
         reference.wrong("name", f"the {kind} {name} is not there", fix)
         return []
     policy = runtime.child("spec").child("mlPolicy")
@@ -213,7 +213,7 @@ def _train_job(job: Fields) -> list[Role]:
 
 def _required(fields: Fields, name: str) -> Fields:
     if name not in fields:
-        fields.wrong(name, "is missing", "give it")
+        fields.wrong(name, "is missing", "add it")
     return fields.child(name)
 
 

@@ -87,7 +87,7 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
         key = f"{namespace}/{name}" if namespace else name
         fields = Fields(fields.data, f"{kind} {key}", problems)
         if key in by_kind.setdefault(kind, {}):
-            fields.wrong("", "is there twice", "keep one of them")
+            fields.wrong("", "is listed twice", "keep one of them")
         by_kind[kind][key] = fields
     settings = configuration or Configuration()
     read = _Reader(by_kind)
