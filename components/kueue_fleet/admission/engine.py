@@ -52,7 +52,7 @@ class Engine:
     """Kueue on one cluster: its queues, the workloads in them, and the usage.
 
     `workloads` has every workload that is not finished or deleted. `last_entries` are the entries of the last cycle,
-    for whoever wants to explain it.
+    to explain it.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Engine:
         return examine(self.cache, info, now=self.now)
 
     def next_timer(self) -> float | None:
-        """When something happens by itself, if nothing else happens before."""
+        """When the next timer goes off, if nothing else happens before."""
         return self.queues.timers.next_due()
 
     def pending(self, cluster_queue: str) -> PendingQueue:

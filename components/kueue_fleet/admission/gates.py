@@ -1,6 +1,6 @@
 """Kueue's feature gates, as far as they change a decision that the core makes.
 
-A `Gates` value is passed to whoever needs one; nothing here is global. A gate of Kueue that is not a field either does
+A `Gates` value is passed to all that need one; nothing here is global. A gate of Kueue that is not a field either does
 not touch admission (ignored) or is refused by `parse_gates` when it differs from its default.
 Source: kueue@v0.19.2 pkg/features/kube_features.go.
 """

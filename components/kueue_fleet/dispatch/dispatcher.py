@@ -36,7 +36,7 @@ _SKEW_SECONDS: Final = 60.0
 _PERMANENT: Final = frozenset(
     {FilterReason.REGION_NOT_ALLOWED, FilterReason.EXCEEDS_MAX_QUOTA, FilterReason.NO_MATCHING_FLAVOR}
 )
-"""Reasons that stay until somebody changes the job, its region labels or a worker's quota."""
+"""Reasons that stay until a user changes the job, its region labels or a worker's quota."""
 REMIND_SECONDS: Final = 30.0
 """After which Kueue is asked again for a copy that it has not made; then each time after twice as long."""
 LONGEST_REMIND_SECONDS: Final = 300.0
@@ -83,7 +83,7 @@ def _remind_after(decision: Decision, last: float) -> float:
 
 def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
     if request.started is not None and request.started > now + _SKEW_SECONDS:
-        # Whoever wrote that had another clock; without this, nothing would be widened until it is that late.
+        # It was written by a controller with another clock; without this, nothing would be widened before that time.
         request = replace(request, started=None)
     if request.bound:
         return _stay(request, workers, settings, now)

@@ -1,6 +1,6 @@
 """Jobs that get quota on the manager though no worker can ever hold them: MultiKueue leaves them that quota.
 
-The fleet's own dispatcher gives it back; without it everybody behind such a job waits until it is deleted.
+The fleet's own dispatcher gives it back; without it, all jobs behind such a job wait until it is deleted.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.simulation.errors import SimulationError
 
 _LARGE: Final = 1_000_000
-"""Characters from which on a text is looked over before it is read, and read by the faster reader."""
+"""Texts of more characters are checked by `look_over` before they are read, and use the faster reader."""
 
 _MOST_FIELDS: Final = 200
-"""Fields of one document that are believed; Kubernetes' objects have five to ten."""
+"""The most fields that a document may have; Kubernetes' objects have five to ten."""
 _WORDS: Final = re.compile(r"- [\w .,]+")
 
 
@@ -44,11 +44,11 @@ def read_documents(text: str, source: str) -> list[Document]:
 
 
 def look_over(text: str, source: str, *, of_objects: bool = False) -> None:
-    """Refuse at once a large text that cannot be meant: reading it would take minutes.
+    """Refuse a large text at once that cannot be valid: reading it would take minutes.
 
-    That is a list, a field that is there twice, more fields than anything has; and with `of_objects`, where each
-    document is to be a Kubernetes object, one without metadata, and a List of words.
-    Raises SimulationError with the line. Smaller texts are left to whoever reads them.
+    That is a list, a field that is written twice, or more fields than any document has; with `of_objects`, where each
+    document has to be a Kubernetes object, also one without metadata, and a List of words.
+    Raises SimulationError with the line. The callers find what is wrong with smaller texts.
     """
     if len(text) <= _LARGE or source.endswith(".json"):
         return
@@ -150,7 +150,7 @@ def _items(where: str, items: list[Any], problems: list[str]) -> Iterator[Docume
 
 
 def _document(where: str, data: Mapping[str, Any], problems: list[str]) -> Iterator[Document]:
-    """The object, unless its metadata have no form: everybody who looks for a label or an annotation relies on it."""
+    """The object, unless its labels or annotations are not maps: whatever reads them relies on that."""
     kind, metadata = data["kind"], data.get("metadata")
     if not isinstance(kind, str) or not kind:
         problems.append(f"{where}: kind: is {_shown(kind)}; write a kind, such as Job")

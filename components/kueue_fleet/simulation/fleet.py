@@ -1,6 +1,6 @@
 """A whole fleet, manager and workers together, on one clock.
 
-A `result.Result`. Each cluster's engine has what `objects.render_fleet` makes for it; `fleet_run` lets them go on
+A `result.Result`. Each cluster's engine has what `objects.render_fleet` makes for it; `fleet_run` runs them
 together.
 """
 

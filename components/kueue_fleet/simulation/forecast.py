@@ -1,4 +1,4 @@
-"""When a job would start: what is in the fleet now goes on in many simulations, each with another seed.
+"""When a job would start: many simulations continue from what is in the fleet now, each with another seed.
 
 What runs is left on the cluster that runs it, and what waits is submitted in the order of its queue. How long jobs run
 is drawn in each simulation; `RunTimes` says from what.

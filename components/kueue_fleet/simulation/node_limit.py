@@ -98,7 +98,7 @@ class Nodes:
         return ""
 
     def wait(self, job: Job, seek: Callable[[float], bool]) -> None:
-        """Call `seek` whenever there is room or stock again, until it returns True or the job is taken away."""
+        """Call `seek` whenever there is room or stock again, until it returns True or the job leaves."""
         attempt = job.attempt(self._cluster)
         self._waiting[job.record.key] = lambda now: job.attempt(self._cluster) != attempt or seek(now)
 
@@ -109,7 +109,7 @@ class Nodes:
                 self._waiting.pop(key, None)
 
     def plan(self, agenda: Agenda, lose: Callable[[str, Mapping[str, int], float], None]) -> None:
-        """Plan what changes by itself.
+        """Plan what changes at a known time.
 
         `lose` is called at the end of a calendar reservation with the pool, and how many pods of which workloads were
         on its nodes. It is for them to leave.

@@ -36,7 +36,7 @@ ROUND_SECONDS: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Who gets a copy; who has one and is not among them loses it. `retry_at` is when that may change by itself.
+    """The workers that get a copy; others lose theirs. `retry_at` is when that may change without an event.
 
     `given_up`: to none, and the job starts over `rest` seconds later. `rejected`: never to any; the text says why.
     """

@@ -1,6 +1,7 @@
 """Kubernetes objects, as kubectl prints them, into what can be simulated or explained, and their simulation.
 
-Jobs that a given Workload or other job stands for are left out, so that a dump of a whole cluster counts nothing twice.
+Jobs that have a Workload in the input, or belong to another job, are left out, so that a dump of a whole cluster counts
+nothing twice.
 Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
 cycles of cohorts.
 """

@@ -1,6 +1,6 @@
 """Records of what a real Kueue did, so that the report of a simulation shows a rehearsal too.
 
-They are read from the Workloads and pods of all clusters, each time that somebody lists them. Times are those that the
+They are read from the Workloads and pods of all clusters, each time they are listed. Times are those that the
 objects have, in whole seconds: what takes less is not seen.
 """
 
@@ -169,7 +169,7 @@ def _by_job(pods: Sequence[Manifest]) -> dict[tuple[str, str], list[Manifest]]:
 
 
 def _not_before(record: Record, at: float) -> float:
-    """Clusters have clocks of their own: no step is before the one that led to it."""
+    """Each cluster has its own clock: no step is before the one that led to it."""
     return max(at, record.phases[-1][0] if record.phases else record.arrived_at)
 
 

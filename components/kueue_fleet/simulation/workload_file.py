@@ -132,7 +132,7 @@ class ReclaimEntry(SpecModel):
 
 
 class OutageEntry(SpecModel):
-    """A time in which the manager cannot reach a worker. What runs there goes on running."""
+    """A time in which the manager cannot reach a worker. What runs there continues to run."""
 
     cluster: Text
     """The worker."""

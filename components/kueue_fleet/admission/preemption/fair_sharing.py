@@ -1,4 +1,4 @@
-"""Preemption with fair sharing: take from whoever borrows most, as long as the shares come closer to each other.
+"""Preemption with fair sharing: take from the queue that borrows most, as long as the shares come closer to each other.
 
 Source: kueue@v0.19.2 pkg/scheduler/preemption/preemption.go (fairPreemptions) and fairsharing/.
 """

@@ -19,11 +19,11 @@ from kueue_fleet.admission.errors import NotModelledError
 from kueue_fleet.admission.reading.fields import Fields
 
 RUNTIME_FIELD: Final = "runtime"
-"""In a TrainJob as it is read: its TrainingRuntime or ClusterTrainingRuntime, which stands beside it in a file."""
+"""In a TrainJob as it is read: its TrainingRuntime or ClusterTrainingRuntime, which is beside it in a file."""
 PODS_FIELD: Final = "pods"
 """In a Pod as it is read: all pods of its group."""
 MOST_GROUPS: Final = 10_000
-"""Groups of a LeaderWorkerSet that are believed; each is a Workload."""
+"""The most groups that a LeaderWorkerSet may have; each is a Workload."""
 _MOST_ROLES: Final = 18
 _ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 _SUBMITTER: Final = {

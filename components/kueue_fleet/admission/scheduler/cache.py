@@ -1,6 +1,6 @@
 """The scratch on which decisions are made: the cohort trees with their usage, flavors, topologies, configuration.
 
-One `Cache` belongs to one cluster. It is mutable and private to whoever drives it; `Snapshot` is the immutable form.
+One `Cache` belongs to one cluster. It is mutable and private to its driver; `Snapshot` is the immutable form.
 Functions that decide may change usage while they work, and put it back.
 Source: kueue@v0.19.2 pkg/cache/scheduler/cache.go.
 """
@@ -225,7 +225,7 @@ class Cache:
         return True
 
     def use_topology(self, info: WorkloadInfo, sign: int) -> None:
-        """Add (`sign` 1) or take away (-1) what the workload takes of nodes."""
+        """Add (`sign` 1) or subtract (-1) what the workload uses of nodes."""
         if not self.topologies:
             return
         for requests in info.pod_sets:

@@ -1,4 +1,4 @@
-"""What Kueue's workload controller does by itself: admit when all checks are ready, evict, release, back off, time out.
+"""What Kueue's workload controller does: admit when all checks are ready, evict, release, back off, time out.
 
 Source: kueue@v0.19.2 pkg/controller/core/workload_controller.go, pkg/controller/jobframework/reconciler.go.
 """
