@@ -21,7 +21,7 @@ from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.cluster import SimulatedCluster
 
 REPEATS_SECONDS: Final = 86_400.0
-"""Without a requested end, a simulation continues so long after its last progress, and twice the longest run or wait."""
+"""Without a requested end, a simulation continues this long, and twice the longest run or wait, after progress."""
 
 _QUIET_WAKES: Final = 1000
 _MOST_A_SECOND: Final = 1000

@@ -99,8 +99,8 @@ class FleetRun:
         """Let a workload arrive. `name` is its job's, if that is another, and `labels` are; `run_limit` are the seconds
         that the job tells DWS, `templates` the pods of a job of several pod sets, `runs_on` the cluster that runs it
         already, `may_fail` how many of its pods may; None: any number."""
-        record = Record(workload.key, workload.namespace, name or workload.name, workload.created, run_seconds)
-        record.requests = workload.requests
+        names = workload.key, workload.namespace, name or workload.name
+        record = Record(*names, workload.created, run_seconds, requests=workload.requests)
         self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates, runs_on, may_fail)
         self.agenda.expect(workload.created, run_seconds)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))

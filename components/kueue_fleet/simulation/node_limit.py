@@ -152,8 +152,8 @@ class Nodes:
 
 
 def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:
-    made = _Pool(pool.name, pool.max_nodes, pool.allocatable if pool.machine is not None else {})
-    made.queued = pool.queued
+    allocatable = pool.allocatable if pool.machine is not None else {}
+    made = _Pool(pool.name, pool.max_nodes, allocatable, queued=pool.queued)
     if begin is not None and isinstance(pool.capacity, Calendar):
         made.ends_at = max(0.0, (pool.capacity.end - begin).total_seconds())
     return made

@@ -54,13 +54,12 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
     averaged = len(times) > _MOST_STEPS
     if averaged:
         times = [end * index / _BINS for index in range(_BINS + 1)]
+    amounts = _averages if averaged else _levels
     sections = []
     for (name, result), of_it, changes in zip(results, ends, series, strict=True):
         jobs, runs = _jobs(result, of_it, seconds)
-        drawn = [
-            {**key._asdict(), "y": _rounded(_drawn(of, times, averaged=averaged), 4)} for key, of in changes.items()
-        ]
-        found = {
+        drawn = [{**key._asdict(), "y": _rounded(amounts(of, times), 4)} for key, of in changes.items()]
+        section = {
             "name": name,
             "end": of_it / seconds,
             "counts": _counts(result.records),
@@ -71,7 +70,7 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
             "jobs": jobs,
             "evictions": _evictions(result, seconds),
         }
-        sections.append(found)
+        sections.append(section)
     resources = sorted({key.resource for of in series for key in of if key.resource}, key=_order)
     return {
         "unit": unit,
@@ -216,19 +215,15 @@ def _largest(groups: Mapping[str, Changes]) -> dict[str, Changes]:
     return found | ({REST: rest} if rest else {})
 
 
-def _drawn(changes: Changes, times: Sequence[float], *, averaged: bool) -> list[float]:
-    """Amounts from each time to the next; the average of a bin where there are too many times."""
-    return _averages(changes, times) if averaged else _levels(changes, times)
-
-
-def _levels(changes: Iterable[tuple[float, float]], times: Sequence[float]) -> list[float]:
+def _levels(changes: Changes, times: Sequence[float]) -> list[float]:
+    """The amount from each time to the next."""
     at = dict.fromkeys(times, 0.0)
     for time, change in changes:
         at[time] += change
     return list(accumulate(at.values()))
 
 
-def _averages(changes: Iterable[tuple[float, float]], times: Sequence[float]) -> list[float]:
+def _averages(changes: Changes, times: Sequence[float]) -> list[float]:
     """The exact average over each bin; the last value stands for the end."""
     width = times[1] - times[0]
     rates, areas = [0.0] * len(times), [0.0] * len(times)

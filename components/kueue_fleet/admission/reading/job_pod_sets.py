@@ -249,4 +249,4 @@ ROLES: Final[Mapping[str, Callable[[Fields], list[Role]]]] = MappingProxyType(
         "Pod": _pod,
     }
 )
-"""The reader of each kind."""
+"""The reader of each kind. The core gives workloads in the order of the kinds."""
