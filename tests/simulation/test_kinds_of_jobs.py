@@ -228,3 +228,45 @@ spec:
 ---
 {kind: LocalQueue, metadata: {name: training, namespace: research}, spec: {clusterQueue: training}}
 """
+
+
+def job(part: str, name: str, value: Any) -> Document:
+    """A Job with something that Kubernetes refuses, in its `spec`, `labels` or `annotations`."""
+    containers = [{"name": "main", "image": "main", "resources": {"requests": {"cpu": "1"}}}]
+    spec: dict[str, Any] = {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
+    metadata = deepcopy(dict(documents("pytorchjob")[0].data["metadata"])) | {"name": "job"}
+    (spec if part == "spec" else metadata.setdefault(part, {}))[name] = value
+    return Document("j.yaml:1", {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("spec", "podFailurePolicy", {"rules": ["Ignore"]}),
+        ("spec", "podFailurePolicy", {"rules": [{"action": "Ignore", "onPodConditions": ["DisruptionTarget"]}]}),
+        ("spec", "podFailurePolicy", {"rules": [{"onPodConditions": 5}]}),
+        ("labels", "kueue-fleet.dev/step", ["first"]),
+        ("annotations", "provreq.kueue.x-k8s.io/maxRunDurationSeconds", "²"),
+    ],
+)
+def test_what_the_core_does_not_read_may_have_any_form(part: str, name: str, value: Any) -> None:
+    result = prepare_fleet(FLEET, WorkloadFile(), Delays(), manifests=[job(part, name, value)], until=10).run()
+    assert [record.name for record in result.records] == ["job"]
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("labels", "kueue.x-k8s.io/max-exec-time-seconds"),
+        ("annotations", "kueue.x-k8s.io/job-min-parallelism"),
+        ("annotations", "kueue.x-k8s.io/podset-slice-size"),
+    ],
+)
+def test_superscript_digits_are_no_number(part: str, name: str) -> None:
+    given = job(part, name, "²")
+    if name.endswith("slice-size"):
+        template = given.data["spec"]["template"]
+        annotations = {name: "²", "kueue.x-k8s.io/podset-slice-required-topology": "rack"}
+        template["metadata"] = {"annotations": annotations}
+    (problem,) = check_manifests(FLEET, [given])
+    assert "is '²'; write a whole number in quotes" in problem

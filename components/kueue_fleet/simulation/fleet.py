@@ -122,7 +122,9 @@ def fleet_run(
         run.expect(given, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=may_fail)
     for document, workload in zip(ordered, workloads[len(submitted) :], strict=True):
         metadata = document.data["metadata"]
-        labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+        annotations = metadata.get("annotations") or {}
+        raw_labels = metadata.get("labels") or {}
+        labels = {str(key): str(value) for key, value in raw_labels.items() if value is not None}
         at = file.steps.get(labels.get(STEP_LABEL, ""), 0.0)
         limit = annotations.get(RUN_DURATION_ANNOTATION)
         for name, each in named_workloads(document.data, workload, workload.name):
@@ -134,7 +136,7 @@ def fleet_run(
                 run_seconds_of(document),
                 name=name,
                 labels=labels,
-                run_limit=int(limit) if isinstance(limit, str) and limit.isdigit() else None,
+                run_limit=int(limit) if isinstance(limit, str) and limit.isdecimal() else None,
                 templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
                 may_fail=pods_that_may_fail(document.data),
             )

@@ -141,7 +141,7 @@ def _behind(source: str, problems: Iterable[str]) -> Iterator[str]:
 
 
 def _check_steps(file: WorkloadFile, manifests: Iterable[Document]) -> Iterator[str]:
-    steps = {(data["metadata"].get("labels") or {}).get(STEP_LABEL) for _, data in manifests}
+    steps = {str(inside(data, "metadata", "labels").get(STEP_LABEL)) for _, data in manifests}
     for name in file.steps:
         if name not in steps:
             yield f"steps.{name}: no job has the label {STEP_LABEL} with this value; remove it, or label the jobs"

@@ -81,10 +81,10 @@ def _job(job: Fields) -> list[Role]:
     prefix = "kueue.x-k8s.io/job-min-parallelism"
     annotations = job.child("metadata").child("annotations")
     least = annotations.text(prefix)
-    if least and not least.isdigit():
+    if least and not least.isdecimal():
         annotations.wrong(prefix, f"is {least!r}", "write a whole number in quotes")
     spec = job.child("spec")
-    return [Role("main", _parallel(spec), spec.child("template"), int(least) if least.isdigit() else None)]
+    return [Role("main", _parallel(spec), spec.child("template"), int(least) if least.isdecimal() else None)]
 
 
 def _job_set(job: Fields) -> list[Role]:

@@ -114,7 +114,7 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
         raise NotModelledError("podset-slice-required-topology-constraints", found.path)
     if f"{prefix}slice-required-topology" in found and f"{prefix}slice-size" in found:
         size = found.text(f"{prefix}slice-size")
-        if not size.isdigit() or size == "0":
+        if not size.isdecimal() or size == "0":
             found.wrong(f"{prefix}slice-size", f"is {size!r}", "write a whole number in quotes, 1 or more")
             size = "1"
         constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), int(size)))
