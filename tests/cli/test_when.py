@@ -107,7 +107,7 @@ def test_one_that_never_starts(dump: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ("--job of-b --objects {dump}", "of 13 jobs that run or wait, team-vision/worker-europe-west4-0 for one, "),
+        ("--job of-b --objects {dump}", "of 13 jobs that run or wait, such as team-vision/worker-europe-west4-0; "),
         ("--job of-c --objects {dump}", "there is no job of-c; did you mean of-"),
         ("--job worker-us-east4-0 --objects {dump}", "--job worker-us-east4-0: is Admitted; kueue-fleet describe"),
         ("--job of-b -f job.yaml", "give one of: --job NAME that waits, -f FILE that is not submitted"),

@@ -152,7 +152,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} -w {LOAD} --html stacks", 1, "--html stacks: is a folder; name a file"),
         (f"{FLEET} -w stacks", 1, "stacks: is a folder; give a workload file"),
         (f"{FLEET} -w examples/jobs/job.yaml", 1, "holds a Kubernetes object, a Job, and not the fields "),
-        (f"{FLEET} --jobs {LOAD}", 1, "is a workload file, no Kubernetes object; give it to simulate"),
+        (f"{FLEET} --jobs {LOAD}", 1, "is a workload file, not a Kubernetes object; give it to simulate"),
         ("--objects nofile", 1, "nofile: no such file or folder"),
         ("--objects items.json", 1, "has no kind, but items"),
     ],

@@ -121,7 +121,7 @@ class Fixture:
         self.touched: list[str | None] = []
         self.told: list[tuple[str, str, bool]] = []
         self.limits = namespace_limits(self.configuration.limit_ranges)
-        settings = dispatch_settings(self.configuration.controller)
+        settings = dispatch_settings(self.configuration.controller.dispatch)
         self.manager = ManagerState({}, settings, self.touched.append, "system", self.limits)
         self.manager.take_namespace("ns", {"metadata": {"name": "ns"}})
         self.apis = {worker.name: FakeApi() for worker in self.configuration.workers}

@@ -60,7 +60,7 @@ async def test_after_its_patience_the_flavor_is_taken_from_it_before_its_quota_i
     assert annotation(fixture) == "od"
     check = fixture.check(FALLBACK_CHECK)
     assert (check["state"], check["requeueAfterSeconds"]) == ("Retry", 1)
-    assert fixture.told == [("FlavorGivenUp", f"No nodes of flex within {PATIENCE} s; goes on to od", True)]
+    assert fixture.told == [("FlavorGivenUp", f"No nodes of flex within {PATIENCE} s; moves to od", True)]
     # Kueue evicts it now; nothing more is said meanwhile.
     await fixture.reconciler.reconcile("ns/train")
     assert len(fixture.api.applied) == 2
@@ -153,7 +153,7 @@ async def test_copies_on_workers_wait_since_the_first_of_them() -> None:
         fixture.workers[name].take_workload("ns/train", on_flex(at))
     fixture.clock.now = NOW + 10 + PATIENCE - 1
     assert await fixture.look(sent()) == NOW + 10 + PATIENCE
-    assert fixture.check(FALLBACK_CHECK)["message"].startswith(f"Waits for nodes of flex since {when(10)}; goes on to")
+    assert fixture.check(FALLBACK_CHECK)["message"].startswith(f"Waits for nodes of flex since {when(10)}; moves to")
     fixture.clock.now += 1
     await fixture.reconciler.reconcile("ns/train")
     assert annotation(fixture) == "od,multikueue"

@@ -14,7 +14,7 @@ def test_it_waits_and_says_since_when_and_what_comes_next() -> None:
     assert not found.give_up
     assert found.due == SINCE + 600
     assert found.message == (
-        "Waits for nodes of flex since 2027-01-15T08:00:00Z; goes on to spot at 2027-01-15T08:10:00Z"
+        "Waits for nodes of flex since 2027-01-15T08:00:00Z; moves to spot at 2027-01-15T08:10:00Z"
     )
 
 
@@ -24,14 +24,14 @@ def test_after_its_patience_it_may_have_every_flavor_but_this_one() -> None:
     assert found.give_up
     # What comes earlier stays: its quota may be free by then.
     assert found.allowed == ("reserved", "spot", "od")
-    assert found.message == "No nodes of flex within 600 s; goes on to spot"
+    assert found.message == "No nodes of flex within 600 s; moves to spot"
 
 
 def test_flavors_that_were_given_up_before_stay_out() -> None:
     found = decide_fallback(RULES, dict.fromkeys(["spot"], SINCE), ("reserved", "spot", "od"), SINCE + 60)
     assert found is not None
     assert found.allowed == ("reserved", "od")
-    assert "goes on to od" in found.message
+    assert "moves to od" in found.message
 
 
 @pytest.mark.parametrize("used", [["od"], ["reserved"], []])
@@ -48,7 +48,7 @@ def test_of_several_flavors_the_first_that_is_due_is_given_up() -> None:
 def test_what_comes_next_is_never_a_flavor_that_was_given_up() -> None:
     found = decide_fallback(RULES, dict.fromkeys(["flex"], SINCE), ("reserved", "flex"), SINCE + 600)
     assert found is not None
-    assert found.message.endswith("goes back to reserved")
+    assert found.message.endswith("returns to reserved")
 
 
 def test_on_several_clusters_it_waits_since_the_first_of_them() -> None:
@@ -63,4 +63,4 @@ def test_the_flavors_of_the_manager_are_kept_and_come_next_for_no_job() -> None:
     assert found is not None
     assert found.allowed == ("od", "multikueue")
     assert decide_fallback(rules, {"flex": SINCE}, found.allowed, SINCE + 600) == found
-    assert found.message.endswith("goes on to od")
+    assert found.message.endswith("moves to od")

@@ -25,7 +25,7 @@ def test_a_copy_that_could_be_admitted_and_is_not_is_taken_back_after_the_set_ti
     assert watch_copy("eu", ASSIGNED, 60.0, 159.0).retry_at == 160.0
     due = watch_copy("eu", ASSIGNED, 60.0, 160.0)
     assert due.give_up
-    assert due.message == "The copy on eu could be admitted 60 s ago and is not, and is taken back"
+    assert due.message == "The copy on eu could be admitted 60 s ago and is not, and is withdrawn"
 
 
 @pytest.mark.parametrize(

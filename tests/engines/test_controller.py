@@ -314,7 +314,7 @@ def test_without_stock_a_job_goes_on_to_the_next_flavor_runs_once_and_leaves_no_
     assert workload is not None
     path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
     [flavors] = wait_until(lambda: admissions(states[EU], "patient"))
-    assert told(lab, "patient", "FlavorGivenUp") == "No nodes of b200 within 4 s; goes on to l4"
+    assert told(lab, "patient", "FlavorGivenUp") == "No nodes of b200 within 4 s; moves to l4"
     evictions = {one["reason"]: one["count"] for one in workload["status"]["schedulingStats"]["evictions"]}
     wait_until(lambda: condition(lab.workload("patient") or {}, "Finished") == "True")
     ran = lab.manager.get(f"{JOBS}/patient")["status"]
@@ -334,7 +334,7 @@ def test_a_job_that_a_worker_admitted_and_whose_nodes_never_come_goes_on_to_the_
     path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
     wait_until(lambda: admissions(states[EU], "admitted") == [{"absent"}, {"l4"}])
     wait_until(lambda: condition(lab.workload("admitted") or {}, "Finished") == "True")
-    assert told(lab, "admitted", "FlavorGivenUp") == "No nodes of absent within 3 s; goes on to l4"
+    assert told(lab, "admitted", "FlavorGivenUp") == "No nodes of absent within 3 s; moves to l4"
     ran = lab.manager.get(f"{JOBS}/admitted")["status"]
     assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
     wait_until(lambda: nothing_is_left(lab, "admitted", path))

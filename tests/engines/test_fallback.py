@@ -57,7 +57,7 @@ def test_a_job_goes_on_within_its_patience_runs_once_and_leaves_no_quota_behind(
     assert (holds(meanwhile), flavors_of(meanwhile)) == waiting_in_simulation()
     said = explained(lab, tmp_path)
     assert "Waits for nodes of b200 since " in said
-    assert "; goes on to l4 at " in said
+    assert "; moves to l4 at " in said
 
     wait_until(lambda: condition(lab.workload("stock-out") or {}, "Finished") == "True")
     workload = lab.workload("stock-out")
@@ -71,7 +71,7 @@ def test_a_job_goes_on_within_its_patience_runs_once_and_leaves_no_quota_behind(
     wait_until(lambda: not lab.manager.items(REQUESTS))
     wait_until(lambda: not used(lab))
     wait_until(lambda: given_up(lab))
-    assert given_up(lab) == [f"No nodes of b200 within {PATIENCE} s; goes on to l4"]
+    assert given_up(lab) == [f"No nodes of b200 within {PATIENCE} s; moves to l4"]
     assert (flavors_of(workload), evictions(workload)) == simulated()
 
 

@@ -229,7 +229,7 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         [
             (
                 'fleet.yaml:11: clusterQueues[gpu].resourceGroups[0].coveredResources: "cpu" is given where a '
-                "list is needed; write each item on a line of its own that begins with '- '"
+                "list is needed; write each item on its own line, beginning with '- '"
             )
         ],
     ),
@@ -237,8 +237,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         mistyped("  - name: l4\nclusterQ", "    l4: {}\nclusterQ"),
         [
             (
-                "fleet.yaml:5: flavors: a map is given where a list is needed; write each item on a line of "
-                "its own that begins with '- '"
+                "fleet.yaml:5: flavors: a map is given where a list is needed; write each item on its "
+                "own line, beginning with '- '"
             )
         ],
     ),

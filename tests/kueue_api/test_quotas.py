@@ -39,11 +39,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota: 1500m is not a whole number, "
-                "and nvidia.com/gpu is counted in whole ones; write 1 or 2"
+                "and nvidia.com/gpu is counted in whole units; write 1 or 2"
             ),
             (
                 "resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].borrowingLimit: 500m is not a whole number, "
-                "and nvidia.com/gpu is counted in whole ones; write 0 or 1"
+                "and nvidia.com/gpu is counted in whole units; write 0 or 1"
             ),
         ],
     ),

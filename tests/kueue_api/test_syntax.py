@@ -8,7 +8,7 @@ from kueue_fleet.kueue_api import syntax
 
 GOOD = {
     syntax.dns_label: ["a", "0", "a-b", "a" * 63],
-    syntax.dns_label_1035: ["a", "a0", "a" * 63],
+    syntax.gce_name: ["a", "a0", "a" * 63],
     syntax.dns_subdomain: ["a", "a.b", "0.a-b", ("a" * 63 + ".") * 3 + "b" * 61],
     syntax.label_key: ["a", "A_b.c-D", "example.com/Name", "a" * 63, "nvidia.com/gpu", "cpu"],
     syntax.label_value: ["", "a", "A_b.c-D", "a" * 63],
@@ -32,7 +32,7 @@ BAD = {
         "a-": "has characters",
         "a\n": "has characters",
     },
-    syntax.dns_label_1035: {"0a": "has characters", "": "is empty"},
+    syntax.gce_name: {"0a": "has characters", "": "is empty"},
     syntax.dns_subdomain: {"a..b": "has characters", "a_b": "has characters", "a" * 254: "is 254 characters long"},
     syntax.label_key: {
         "": "is empty",

@@ -147,7 +147,7 @@ def test_no_region_is_ever_overbooked() -> None:
         ([job("a", priorityClass="gone")], [], "jobs[a].priorityClass: there is no WorkloadPriorityClass gone"),
         ([job("a", count=5, requests={"cpu": "two"})], [], "jobs[a].requests.cpu: 'two' is not a valid quantity"),
         ([job("a")], [{"cluster": "gone", "seconds": 1}], "waits[0].cluster: the fleet has no cluster gone"),
-        ([job("a"), job("a")], [], "jobs[a].name: team-vision/a is there twice"),
+        ([job("a"), job("a")], [], "jobs[a].name: team-vision/a is listed twice"),
         ([], [], "jobs: there are none"),
     ],
 )
@@ -160,7 +160,7 @@ def test_mistakes_are_named(jobs: list[dict[str, Any]], waits: list[dict[str, An
 
 def test_a_dispatcher_that_is_not_known_is_refused() -> None:
     spec = fleet("dispatcher: AllAtOnce", "dispatcher: External\n      external: { name: example.com/mine }")
-    with pytest.raises(SimulationError, match=r"stack\.yaml: multiKueue\.external\.name: what .* is not known here"):
+    with pytest.raises(SimulationError, match=r"stack\.yaml: multiKueue\.external\.name: what .* is not modelled"):
         run([job("a")], spec=spec)
 
 

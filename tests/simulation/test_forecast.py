@@ -159,7 +159,7 @@ def test_one_that_fits_nowhere_never_starts() -> None:
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ([*full(), workload("w")], "of 4 jobs that run or wait, team-a/worker-us-east4-1 for one, nothing is known"),
+        ([*full(), workload("w")], "nothing is known of 4 jobs that run or wait, such as team-a/worker-us-east4-1;"),
         ([workload("w", queue="other")], "team-a/w: its LocalQueue is not in the fleet; give the file of"),
     ],
 )

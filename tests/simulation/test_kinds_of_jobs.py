@@ -93,9 +93,14 @@ def test_submission_modes_of_a_ray_job() -> None:
     ("name", "path", "value", "says"),
     [
         ("rayjob", "spec/shutdownAfterJobFinishes", False, "RayJob research/ray-train.spec.shutdownAfterJobFinishes"),
-        ("rayjob", "spec/clusterSelector", {"a": "b"}, "spec.clusterSelector: is set, and Kueue leaves jobs on Ray"),
-        ("rayjob", "spec/rayClusterSpec", None, "spec.rayClusterSpec: is missing; give it"),
-        ("rayjob", "spec/rayClusterSpec/enableInTreeAutoscaling", True, "which Kueue takes from elastic jobs only"),
+        (
+            "rayjob",
+            "spec/clusterSelector",
+            {"a": "b"},
+            "spec.clusterSelector: is set, and Kueue does not manage jobs on existing Ray",
+        ),
+        ("rayjob", "spec/rayClusterSpec", None, "spec.rayClusterSpec: is missing; add it"),
+        ("rayjob", "spec/rayClusterSpec/enableInTreeAutoscaling", True, "which Kueue accepts for elastic jobs only"),
         ("rayjob", "spec/rayClusterSpec/gcsFaultToleranceOptions", {"a": 1}, "gcsFaultToleranceOptions of Ray"),
         ("rayjob", "spec/rayClusterSpec/workerGroupSpecs/0/groupName", "head", "groupName: is head, the name of"),
         (
@@ -110,7 +115,7 @@ def test_submission_modes_of_a_ray_job() -> None:
         ("mpijob", "spec/runPolicy/schedulingPolicy", {"priorityClass": "x"}, "there is no PriorityClass 'x'"),
         ("leaderworkerset", "spec/replicas", 10**9, "replicas: is 1000000000; write at most 10000"),
         ("leaderworkerset", "spec/leaderWorkerTemplate/size", 0, "size: is 0; write 1 or more"),
-        ("leaderworkerset", "spec/leaderWorkerTemplate/workerTemplate", None, "workerTemplate: is missing; give it"),
+        ("leaderworkerset", "spec/leaderWorkerTemplate/workerTemplate", None, "workerTemplate: is missing; add it"),
         ("leaderworkerset", "metadata/annotations/kueue-fleet.dev~1run-seconds", "soon", "not a number of seconds"),
     ],
 )
@@ -127,7 +132,7 @@ def test_what_is_wrong_is_said_with_its_path(name: str, path: str, value: object
 def test_a_train_job_needs_its_runtime() -> None:
     runtime, job = documents("trainjob")
     (missing,) = check_manifests(FLEET, [job])
-    assert "spec.runtimeRef.name: the TrainingRuntime torch is not there; put it into the file" in missing
+    assert "spec.runtimeRef.name: the TrainingRuntime torch is not there; add it to the file" in missing
     several = changed(runtime, "spec/mlPolicy", {"mpi": {}})
     assert "mpi runtimes of TrainJobs" in check_manifests(FLEET, [several, job])[0]
     data = deepcopy(dict(runtime.data))
@@ -223,3 +228,45 @@ spec:
 ---
 {kind: LocalQueue, metadata: {name: training, namespace: research}, spec: {clusterQueue: training}}
 """
+
+
+def job(part: str, name: str, value: Any) -> Document:
+    """A Job with something that Kubernetes refuses, in its `spec`, `labels` or `annotations`."""
+    containers = [{"name": "main", "image": "main", "resources": {"requests": {"cpu": "1"}}}]
+    spec: dict[str, Any] = {"template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
+    metadata = deepcopy(dict(documents("pytorchjob")[0].data["metadata"])) | {"name": "job"}
+    (spec if part == "spec" else metadata.setdefault(part, {}))[name] = value
+    return Document("j.yaml:1", {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec})
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("spec", "podFailurePolicy", {"rules": ["Ignore"]}),
+        ("spec", "podFailurePolicy", {"rules": [{"action": "Ignore", "onPodConditions": ["DisruptionTarget"]}]}),
+        ("spec", "podFailurePolicy", {"rules": [{"onPodConditions": 5}]}),
+        ("labels", "kueue-fleet.dev/step", ["first"]),
+        ("annotations", "provreq.kueue.x-k8s.io/maxRunDurationSeconds", "²"),
+    ],
+)
+def test_what_the_core_does_not_read_may_have_any_form(part: str, name: str, value: Any) -> None:
+    result = prepare_fleet(FLEET, WorkloadFile(), Delays(), manifests=[job(part, name, value)], until=10).run()
+    assert [record.name for record in result.records] == ["job"]
+
+
+@pytest.mark.parametrize(
+    ("part", "name"),
+    [
+        ("labels", "kueue.x-k8s.io/max-exec-time-seconds"),
+        ("annotations", "kueue.x-k8s.io/job-min-parallelism"),
+        ("annotations", "kueue.x-k8s.io/podset-slice-size"),
+    ],
+)
+def test_superscript_digits_are_no_number(part: str, name: str) -> None:
+    given = job(part, name, "²")
+    if name.endswith("slice-size"):
+        template = given.data["spec"]["template"]
+        annotations = {name: "²", "kueue.x-k8s.io/podset-slice-required-topology": "rack"}
+        template["metadata"] = {"annotations": annotations}
+    (problem,) = check_manifests(FLEET, [given])
+    assert "is '²'; write a whole number in quotes" in problem

@@ -11,8 +11,7 @@ from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.distributions import constant
 from kueue_fleet.simulation.documents import read_documents
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.objects_run import prepare_objects
-from kueue_fleet.simulation.raw import read_raw
+from kueue_fleet.simulation.raw import prepare_objects, read_raw
 from kueue_fleet.simulation.records import State
 
 
@@ -211,12 +210,12 @@ def test_unknown_field_is_refused() -> None:
         (
             "jobs: [{name: a}]\nwaits: []",
             "x.yaml",
-            "x.yaml:1: is a workload file, no Kubernetes object; give it to simul",
+            "x.yaml:1: is a workload file, not a Kubernetes object; give it to simul",
         ),
         (
             "name: a\nclusters: [{name: b}]",
             "x.yaml",
-            "x.yaml:1: is a fleet, no Kubernetes object; give a file with jobs",
+            "x.yaml:1: is a fleet, not a Kubernetes object; give a file with jobs",
         ),
         ('{"kind": "Job", "spec": ' + "9" * 5000 + "}", "x.json", "x.json: has a number that cannot be read"),
         ("kind: " + "[" * 1_000_000, "x.yaml", "x.yaml:1: "),
@@ -233,7 +232,7 @@ def test_text_that_holds_no_objects(text: str, source: str, said: str) -> None:
     ("text", "said"),
     [
         ("".join(f"key{n}: kind\n" for n in range(1000)) * 1000, "x.yaml:201: has more than 200 fields from line 1 on"),
-        ("kind: List\nitems:\n" + "- word\n" * 1_000_000, "x.yaml:3: is the text 'word', no Kubernetes object"),
+        ("kind: List\nitems:\n" + "- word\n" * 1_000_000, "x.yaml:3: is the text 'word', not a Kubernetes object"),
         ("kind: Job\nmetadata: {}\n" + "---\nkind: 1\n" * 500_000, "x.yaml:4: has no metadata"),
         ("kind: nothing\n" + "# garbage\n" * 1_000_000, "x.yaml:1: has no metadata"),
     ],

@@ -10,8 +10,7 @@ from tests.simulation.objects import cluster, documents, job, queue
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.objects_run import prepare_objects
-from kueue_fleet.simulation.raw import read_raw
+from kueue_fleet.simulation.raw import prepare_objects, read_raw
 from kueue_fleet.simulation.records import Phase
 from kueue_fleet.simulation.report import REST, report_data
 from kueue_fleet.simulation.result import Result
@@ -126,7 +125,7 @@ def test_a_job_is_followed_from_its_arrival_through_every_run() -> None:
     assert row[10][-2] == found["x"][-1] == round(found["sections"][0]["end"], 3)
     # One after the other, without a gap.
     assert row[10][1::3][:-1] == row[10][3::3]
-    assert found["sections"][0]["counts"] == {"workloads": 1, "Finished": 1, "evictions": 1, "nodes taken away": 0}
+    assert found["sections"][0]["counts"] == {"workloads": 1, "Finished": 1, "evictions": 1, "nodes reclaimed": 0}
 
 
 def test_spot_nodes_that_are_taken_away_are_a_phase_and_cost_nothing() -> None:

@@ -5,8 +5,7 @@ from tests.simulation.objects import cluster, documents, job
 
 from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.objects_run import prepare_objects
-from kueue_fleet.simulation.raw import read_raw
+from kueue_fleet.simulation.raw import prepare_objects, read_raw
 from kueue_fleet.simulation.what_if import apply_changes, apply_to_documents, differences, parse_change
 
 FLEET = {"clusterQueues": [{"name": "a.b", "groups": [{"quota": {"nvidia.com/gpu": 4}}]}], "kueue": None}

@@ -71,7 +71,7 @@ class Admitted(QueueDecision):
 
 @dataclass(frozen=True, slots=True)
 class Evicted(QueueDecision):
-    """The workload's pods must stop. Its quota stays taken until `events.PodsStopped`.
+    """The workload's pods must stop. It keeps its quota until `events.PodsStopped`.
 
     For a preemption, `preemptor` is the workload for which, and `preemption` the right by which.
     """
@@ -104,7 +104,6 @@ class Parked(QueueDecision):
     requeue_reason: RequeueReason
     reason: QuotaReservedReason | None
     message: str
-    with_its_shape: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +116,6 @@ class BackoffStarted(Decision):
 
 @dataclass(frozen=True, slots=True)
 class Deactivated(Decision):
-    """Kueue sets `spec.active` to false; only somebody else sets it back."""
+    """Kueue sets `spec.active` to false; only a user sets it back."""
 
     cause: DeactivationCause

@@ -32,7 +32,7 @@ from kueue_fleet.admission.events import (
 )
 from kueue_fleet.admission.flavors.assignment import Assignment
 from kueue_fleet.admission.model import Admission, Objects, Snapshot
-from kueue_fleet.admission.preemption.preemptor import PreemptionNotice, queue_path
+from kueue_fleet.admission.preemption.preemptor import preemption_message
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
 from kueue_fleet.admission.queue.queues import Queues
@@ -52,7 +52,7 @@ class Engine:
     """Kueue on one cluster: its queues, the workloads in them, and the usage.
 
     `workloads` has every workload that is not finished or deleted. `last_entries` are the entries of the last cycle,
-    for whoever wants to explain it.
+    to explain it.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Engine:
         return examine(self.cache, info, now=self.now)
 
     def next_timer(self) -> float | None:
-        """When something happens by itself, if nothing else happens before."""
+        """When the next timer goes off, if nothing else happens before."""
         return self.queues.timers.next_due()
 
     def pending(self, cluster_queue: str) -> PendingQueue:
@@ -347,8 +347,7 @@ class Engine:
         if place is Place.COMPETING:
             self.queues.decide(Requeued(self.now, info.key, name, reason, entry.why, message))
         else:
-            shape = self.queues.pending[name].parked_for(info.key) is not None
-            self.queues.decide(Parked(self.now, info.key, name, reason, entry.why, message, shape))
+            self.queues.decide(Parked(self.now, info.key, name, reason, entry.why, message))
 
     def _reserve(self, entry: Entry) -> None:
         info, queue = entry.info, entry.queue
@@ -381,13 +380,8 @@ class Engine:
         for target in entry.targets:
             if target.info.is_evicted:
                 continue
-            notice = PreemptionNotice(
-                entry.info,
-                target.reason,
-                queue_path(entry.queue),
-                queue_path(self.cache.queues[target.info.cluster_queue]),
-            )
+            message = preemption_message(entry, target, self.cache.queues[target.info.cluster_queue])
             target.info.preempted_reason = target.reason
             self.controller.evict(
-                target.info, EvictionReason.PREEMPTED, notice.text, preemptor=entry.info.key, preemption=target.reason
+                target.info, EvictionReason.PREEMPTED, message, preemptor=entry.info.key, preemption=target.reason
             )

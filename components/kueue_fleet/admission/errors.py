@@ -1,4 +1,4 @@
-"""What the core raises: input that is wrong, a feature it does not model, and its own broken promises."""
+"""What the core raises: input that is wrong, a feature it does not model, and broken invariants of its own."""
 
 from __future__ import annotations
 
@@ -28,4 +28,4 @@ class NotModelledError(AdmissionError):
 
 
 class InvariantError(AdmissionError):
-    """The core broke a promise of its own. Always a bug; the message has what is needed to reproduce it."""
+    """The core broke an invariant. Always a bug; the message has what is needed to reproduce it."""

@@ -58,7 +58,7 @@ class CheckStateChanged(WorkloadEvent):
 
 @dataclass(frozen=True, slots=True)
 class PodsReadyChanged(WorkloadEvent):
-    """All pods of a workload are ready, or no longer so because one failed."""
+    """All pods of a workload are ready, or no longer, because one failed."""
 
     ready: bool
 
@@ -79,7 +79,7 @@ class PriorityChanged(WorkloadEvent):
 
 @dataclass(frozen=True, slots=True)
 class ActiveChanged(WorkloadEvent):
-    """Somebody sets `spec.active`."""
+    """A user sets `spec.active`."""
 
     active: bool
 

@@ -1,6 +1,6 @@
 """Kueue's feature gates, as far as they change a decision that the core makes.
 
-A `Gates` value is passed to whoever needs one; nothing here is global. A gate of Kueue that is not a field either does
+A `Gates` value is passed to all that need one; nothing here is global. A gate of Kueue that is not a field either does
 not touch admission (ignored) or is refused by `parse_gates` when it differs from its default.
 Source: kueue@v0.19.2 pkg/features/kube_features.go.
 """
@@ -36,8 +36,6 @@ class Gates:
     prioritize_preemptor_workloads: bool = False
     priority_boost: bool = False
     scheduler_timestamp_preemption_buffer: bool = False
-    scheduler_long_requeue_interval: bool = False
-    unadmitted_workloads_observability: bool = False
     multi_kueue_orchestrated_preemption: bool = False
     concurrent_admission: bool = False
     """Of it: the flavors that a workload may use. A queue's concurrentAdmissionPolicy is refused."""
@@ -45,8 +43,8 @@ class Gates:
 
 _FIELDS: Final = {field.name for field in fields(Gates)}
 
-# On in the wrong direction they change admission in a way that is not modelled.
-REFUSED: Final[Mapping[str, bool]] = {
+# Each with the value under which the core answers; with the other, admission changes in a way that is not modelled.
+_REFUSED: Final[Mapping[str, bool]] = {
     "TASBalancedPlacement": False,
     "TASRespectNodeAffinityPreferred": False,
     "SchedulerLibraryIntegration": False,
@@ -55,14 +53,12 @@ REFUSED: Final[Mapping[str, bool]] = {
     "TASProfileMixed": True,
     "TASHandleOverlappingFlavors": True,
     "VectorizedResourceRequests": True,
-    "DisableWaitForPodsReady": False,
 }
-"""Gates of Kueue, each with the value under which this core answers."""
 
 _ACRONYMS: Final = {"TASRecomputeAssignmentWithinSchedulingCycle": "tas_recompute_assignment_within_scheduling_cycle"}
 
 
-def parse_gates(feature_gates: Mapping[str, bool], path: str = "featureGates") -> Gates:
+def parse_gates(feature_gates: Mapping[str, bool]) -> Gates:
     """The gates that a Kueue Configuration's `featureGates` sets.
 
     Raises NotModelledError for a gate that changes admission in a way the core does not follow.
@@ -72,6 +68,6 @@ def parse_gates(feature_gates: Mapping[str, bool], path: str = "featureGates") -
         field = _ACRONYMS.get(name) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
         if field in _FIELDS:
             chosen[field] = value
-        elif REFUSED.get(name, value) != value and name != "DisableWaitForPodsReady":
-            raise NotModelledError(f"feature gate {name}={str(value).lower()}", path)
+        elif _REFUSED.get(name, value) != value:
+            raise NotModelledError(f"feature gate {name}={str(value).lower()}", "featureGates")
     return Gates(**chosen)

@@ -7,7 +7,7 @@ clock the caller uses. Names, defaults and meanings are Kueue's v1beta2 ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -112,10 +112,6 @@ class LocalQueue:
     def key(self) -> str:
         """Namespace and name."""
         return f"{self.namespace}/{self.name}"
-
-    def having_used(self, consumed: Mapping[str, int], sampled: float) -> LocalQueue:
-        """The same LocalQueue with this usage."""
-        return replace(self, consumed=tuple(sorted(consumed.items())), sampled=sampled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +252,11 @@ class Workload:
     def key(self) -> str:
         """Namespace and name."""
         return f"{self.namespace}/{self.name}"
+
+    @property
+    def local_queue(self) -> str:
+        """Namespace and name of its LocalQueue."""
+        return f"{self.namespace}/{self.queue}"
 
     @property
     def requests(self) -> tuple[tuple[str, int], ...]:

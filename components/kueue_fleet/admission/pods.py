@@ -64,6 +64,11 @@ class Taint:
         """As Kueue's messages print it: the fields of the Go struct."""
         return f"{{{self.key} {self.value} {self.effect} <nil>}}"
 
+    @property
+    def text(self) -> str:
+        """As kubectl writes it: `key=value:effect`, or `key:effect`."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
 
 @dataclass(frozen=True, slots=True)
 class Toleration:

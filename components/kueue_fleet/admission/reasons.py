@@ -28,7 +28,6 @@ class QuotaReservedReason(StrEnum):
     ADMISSION_GATED = "AdmissionGated"
 
 
-# From least to most severe: across resource groups and pod sets the most severe names the whole.
 SEVERITY: Final[dict[QuotaReservedReason | None, int]] = {
     None: 0,
     QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED: 1,
@@ -67,7 +66,7 @@ PREEMPTION_TEXT: Final[dict[PreemptionReason, str]] = {
     PreemptionReason.IN_COHORT_FAIR_SHARING: "Fair Sharing within the cohort",
     PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING: "reclamation within the cohort while borrowing",
 }
-"""The reason as it stands in the message of a preempted workload."""
+"""The reason as it is in the message of a preempted workload."""
 
 
 class EvictionReason(StrEnum):

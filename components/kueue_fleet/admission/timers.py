@@ -1,4 +1,4 @@
-"""What is due when: things the engine must do by itself as time passes."""
+"""What is due when: what the engine must do as time passes."""
 
 from __future__ import annotations
 

@@ -244,5 +244,5 @@ def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[st
         if workers
         and is_dispatched(here.objects, each)
         and home.dispatch(each.key) is None
-        and fits_no_worker(each, [worker.snapshot(each.key, f"{each.namespace}/{each.queue}") for worker in workers])
+        and fits_no_worker(each, [worker.snapshot(each.key, each.local_queue) for worker in workers])
     ]

@@ -140,7 +140,7 @@ class Simulated:
         self._decisions = decisions
         self.source = source
         self._snapshot = snapshot
-        self._queues = {w.key: f"{w.namespace}/{w.queue}" for w in snapshot.workloads}
+        self._queues = {w.key: w.local_queue for w in snapshot.workloads}
         self._names: dict[str, dict[str, None]] = {}
         for key in self._queues:
             for full in (key, jobs.get(key, key)):
@@ -193,8 +193,7 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
     from kueue_fleet.cli import simulate_ends
     from kueue_fleet.simulation.delays import Delays
-    from kueue_fleet.simulation.objects_run import prepare_objects
-    from kueue_fleet.simulation.raw import read_raw
+    from kueue_fleet.simulation.raw import prepare_objects, read_raw
 
     configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
     engines: dict[str, Engine] = {}

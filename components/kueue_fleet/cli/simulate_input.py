@@ -112,8 +112,7 @@ def of_generator(path: Path, options: Options) -> Prepare:
 
 def of_objects(path: Path, options: Options) -> Prepare:
     """The Kubernetes objects in a file or a folder."""
-    from kueue_fleet.simulation.objects_run import prepare_objects
-    from kueue_fleet.simulation.raw import read_raw
+    from kueue_fleet.simulation.raw import prepare_objects, read_raw
 
     configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if options.fair_sharing else None)
     documents = read_objects(path)

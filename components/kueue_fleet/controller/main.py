@@ -140,7 +140,7 @@ class Controller:
         limits = namespace_limits(self._configuration.limit_ranges)
         manager = ManagerState(
             self._configuration.kueue,
-            dispatch_settings(self._configuration.controller),
+            dispatch_settings(self._configuration.controller.dispatch),
             lambda key: self._add(queue, manager, key),
             self._configuration.namespace,
             limits,

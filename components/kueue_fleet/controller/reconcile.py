@@ -88,7 +88,7 @@ class Reconciler:
     def __init__(self, configuration: ControllerConfiguration, fleet: Fleet) -> None:
         section = configuration.controller
         self._configuration = configuration
-        self._settings = dispatch_settings(section)
+        self._settings = dispatch_settings(section.dispatch)
         self._watchdog = watchdog_settings(section.watchdog)
         self._rules = {check.name: check_rules(check) for check in section.checks}
         self._fleet = fleet

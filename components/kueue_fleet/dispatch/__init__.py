@@ -2,9 +2,9 @@
 
 `dispatcher.decide` filters the worker clusters, scores the rest and nominates; `worker_quota` is what it knows of a
 worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
-`checks` decides admission checks, `watchdog` about capacity that was promised and does not come, `rescue` about
+`checks` decides admission checks, `watchdog` about capacity that does not come, `rescue` about
 evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report` turns decisions into
-the text of a condition and back. Time is an argument; whoever calls keeps nothing between two calls but the quotas,
+the text of a condition and back. Time is an argument; callers keep nothing between two calls but the quotas,
 which follow from the objects of the clusters.
 """
 

@@ -36,7 +36,7 @@ _SKEW_SECONDS: Final = 60.0
 _PERMANENT: Final = frozenset(
     {FilterReason.REGION_NOT_ALLOWED, FilterReason.EXCEEDS_MAX_QUOTA, FilterReason.NO_MATCHING_FLAVOR}
 )
-"""Reasons that stay until somebody changes the job, its region labels or a worker's quota."""
+"""Reasons that stay until a user changes the job, its region labels or a worker's quota."""
 REMIND_SECONDS: Final = 30.0
 """After which Kueue is asked again for a copy that it has not made; then each time after twice as long."""
 LONGEST_REMIND_SECONDS: Final = 300.0
@@ -83,7 +83,7 @@ def _remind_after(decision: Decision, last: float) -> float:
 
 def _decide(request: Request, workers: Sequence[Worker], settings: DispatchSettings, now: float) -> Decision:
     if request.started is not None and request.started > now + _SKEW_SECONDS:
-        # Whoever wrote that had another clock; without this, nothing would be widened until it is that late.
+        # It was written by a controller with another clock; without this, nothing would be widened before that time.
         request = replace(request, started=None)
     if request.bound:
         return _stay(request, workers, settings, now)
@@ -195,7 +195,7 @@ def _message(reached: Sequence[str], nominated: Sequence[str], verdicts: Sequenc
     return f"Nominated {', '.join(nominated)} of {len(verdicts)} clusters{step}"
 
 
-def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
+def _give_up(request: Request, verdicts: tuple[Verdict, ...], started: float, now: float) -> Decision:
     tried = ", ".join(request.nominated) or "no cluster"
     return Decision(
         key=request.workload.key,
@@ -204,7 +204,7 @@ def _give_up(request: Request, verdicts: Sequence[Verdict], started: float, now:
         reason=Reason.DEADLINE_EXCEEDED,
         nominated=(),
         message=f"Not admitted by {tried} within {now - started:.0f} s",
-        verdicts=tuple(verdicts),
+        verdicts=verdicts,
         started=now,
         retry_at=now,
     )
@@ -216,7 +216,7 @@ def can_never_run(verdicts: Iterable[Verdict | ParsedVerdict]) -> bool:
     return bool(reasons) and reasons <= _PERMANENT
 
 
-def _reject(request: Request, verdicts: Sequence[Verdict], started: float, now: float) -> Decision:
+def _reject(request: Request, verdicts: tuple[Verdict, ...], started: float, now: float) -> Decision:
     why = ", ".join(f"{each.cluster} {each.reason}" for each in verdicts if isinstance(each, Filtered))
     return Decision(
         key=request.workload.key,
@@ -226,7 +226,7 @@ def _reject(request: Request, verdicts: Sequence[Verdict], started: float, now: 
         nominated=(),
         message=f"None of {len(verdicts)} clusters can ever run this job: {why}; request less, or change quotas or "
         "regions, and submit the job again",
-        verdicts=tuple(verdicts),
+        verdicts=verdicts,
         started=started,
         retry_at=None,
     )

@@ -1,4 +1,4 @@
-"""Flavors whose nodes do not come: how long a job waits for one of them, and to which flavors it goes on.
+"""Flavors whose nodes do not come: how long a job waits for one of them, and to which flavors it moves.
 
 Kueue takes the next flavor of a queue where quota is used up, never where Google has no machines. So a job that has had
 quota on a flavor for its patience, without all of its pods running, is kept from that flavor and gives its quota back.
@@ -24,7 +24,7 @@ REQUEUE_SECONDS: Final = 1.0
 class FallbackRules:
     """A queue's flavors in order, and the seconds that a job waits for nodes of some of them.
 
-    `manager_flavors` are those of the manager that dispatches the queue: they stand for all of the workers', and a job
+    `manager_flavors` are those of the manager that dispatches the queue: they represent all of the workers', and a job
     keeps them whatever it gives up.
     """
 
@@ -81,7 +81,7 @@ def decide_fallback(
     left = tuple(name for name in (rules.flavors if allowed is None else allowed) if name not in given_up)
     may_have = (*left, *rules.manager_flavors)
     later = [name for name in rules.flavors[rules.flavors.index(flavor) + 1 :] if name in left]
-    goes = f"goes on to {later[0]}" if later else f"goes back to {', '.join(left)}"
+    goes = f"moves to {later[0]}" if later else f"returns to {', '.join(left)}"
     if now < due:
         text = f"Waits for nodes of {flavor} since {format_time(since)}; {goes} at {format_time(due)}"
         return FallbackDecision(give_up=False, allowed=may_have, message=text, due=due)

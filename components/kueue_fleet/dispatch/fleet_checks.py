@@ -37,7 +37,7 @@ class CheckRules:
 
 @dataclass(frozen=True, slots=True)
 class CheckDecision:
-    """The state of the check and why. `retry_at` is when it changes by itself."""
+    """The state of the check and why. `retry_at` is when it changes without an event."""
 
     state: CheckState
     message: str

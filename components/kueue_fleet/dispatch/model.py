@@ -59,7 +59,7 @@ OUT_OF_REACH: Final = frozenset((FilterReason.DISCONNECTED, FilterReason.UNKNOWN
 
 
 class Reason(StrEnum):
-    """The outcome of a decision; the reason of the condition that tells of it."""
+    """The outcome of a decision; the reason of the condition that reports it."""
 
     NOMINATED = "Nominated"
     WIDENED = "Widened"
@@ -175,14 +175,14 @@ class Scored:
 
 
 Verdict = Filtered | Scored
-"""What a check says of a workload."""
+"""What is decided about one cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
     """Where the workload may go now, and why each cluster is or is not among them.
 
-    `retry_at` is when the decision may change by itself; None if only something else can change it.
+    `retry_at` is when the decision may change without an event; None if only something else can change it.
     """
 
     key: str

@@ -2,13 +2,13 @@
 
 A copy that is evicted on its worker before its job is there: the quota of an evicted Workload is given back by the
 reconciler of its job (kueue@v0.19.2 pkg/controller/jobframework/reconciler.go, "handle eviction"), and there is none.
-The copy is taken back, by taking the nomination back, and offered again. So is one that was assigned, and is not
+The copy is withdrawn, by withdrawing the nomination, and offered again. So is one that was assigned and is not
 admitted.
 
 A Workload that is evicted on the manager while its remote pods run: its copy can be removed as out of sync before the
 job's status was copied back (pkg/controller/admissionchecks/multikueue/workload.go, step 5), so that the manager's job
 counts an active pod from then on, and holds its quota. Once no worker has a copy, its status is corrected. Nothing is
-done while the worker that ran it cannot be asked: kept out of a queue or cut off, its pods run on.
+done while the worker that ran it cannot be asked: removed from a queue or unreachable, its pods still run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> 
     if copy.evicted_at is not None:
         since, what = (
             copy.evicted_at,
-            "was evicted {seconds:.0f} s ago, has no job there that could give its quota back",
+            "was evicted {seconds:.0f} s ago, has no job there to release its quota",
         )
     elif copy.check is CheckState.READY and copy.ready_since is not None:
         since, what = copy.ready_since, "could be admitted {seconds:.0f} s ago and is not"
@@ -44,7 +44,7 @@ def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> 
     if now < since + patience:
         return WatchdogDecision(give_up=False, retry_at=since + patience)
     message = what.format(seconds=now - since)
-    return WatchdogDecision(give_up=True, message=f"The copy on {cluster} {message}, and is taken back")
+    return WatchdogDecision(give_up=True, message=f"The copy on {cluster} {message}, and is withdrawn")
 
 
 def watch_eviction(
@@ -54,8 +54,8 @@ def watch_eviction(
 
     `assigned` is the worker that it was assigned to, empty if that is not known; `views` are all workers of the fleet,
     those that its queue does not have any more too. Where its pods may still run nothing is done: a worker has a copy,
-    or the one that ran it cannot be asked. Without an assignment every worker has to be asked. What is tried in vain is
-    tried again ever later.
+    or the one that ran it cannot be asked. Without an assignment every worker has to be asked. What fails is
+    retried after longer and longer times.
     """
     due = evicted_at + patience
     if now < due:

@@ -6,13 +6,12 @@ from kueue_fleet.dispatch.fallback import FallbackRules
 from kueue_fleet.dispatch.fleet_checks import CheckRules, Window
 from kueue_fleet.dispatch.model import DispatchSettings, Weights
 from kueue_fleet.dispatch.watchdog import WatchdogSettings
-from kueue_fleet.fleet_file.model.dispatch import AdmissionController, Dispatch, FleetCheck, Watchdog
+from kueue_fleet.fleet_file.model.dispatch import Dispatch, FleetCheck, Watchdog
 from kueue_fleet.objects.controller_configuration import QueueFallback
 
 
-def dispatch_settings(section: AdmissionController | Dispatch) -> DispatchSettings:
+def dispatch_settings(dispatch: Dispatch) -> DispatchSettings:
     """The section `dispatch`."""
-    dispatch = section.dispatch if isinstance(section, AdmissionController) else section
     weights = dispatch.weights
     return DispatchSettings(
         step=dispatch.step,

@@ -39,10 +39,10 @@ class WaitingTimes:
         self._seen: set[tuple[str, float]] = set()
         self._waiting: dict[tuple[str, str], _Line] = {}
         self._places: dict[str, list[tuple[str, str]]] = {}
-        """Where each workload waits, so that no time grows with the fleet."""
+        """Where each workload waits, so that no call takes longer in a large fleet."""
 
     def admitted(self, key: str, worker: str, queue: str, at: float, seconds: float) -> None:
-        """A workload was admitted on a worker; said twice, it counts once."""
+        """A workload was admitted on a worker; a second call counts nothing."""
         self.gone(key)
         if (key, at) in self._seen:
             return
@@ -55,7 +55,7 @@ class WaitingTimes:
             self._seen.discard((oldest[2], oldest[0]))
 
     def passed(self, key: str, worker: str, queue: str, at: float, seconds: float) -> None:
-        """A workload waited on a worker in vain, until another one had it; said twice, it counts once."""
+        """A workload waited on a worker until another one admitted it; a second call counts nothing."""
         self.admitted(f"{key} not on {worker}", worker, queue, at, seconds)
 
     def waits(self, key: str, worker: str, queue: str, since: float) -> None:

@@ -1,7 +1,7 @@
-"""Capacity that was promised and does not come: a ProvisioningRequest that is accepted and never provisioned.
+"""Capacity that does not come: a ProvisioningRequest that is accepted and never provisioned.
 
 GKE can leave one Accepted without ever saying Failed, and then nothing retries
-(https://github.com/kubernetes/autoscaler/issues/9490). The workload is taken back from that cluster and tried
+(https://github.com/kubernetes/autoscaler/issues/9490). The workload is withdrawn from that cluster and tried
 elsewhere, or there again when there is nowhere else, as often as the budget allows.
 """
 

@@ -2,7 +2,7 @@
 
 A workload that was nominated for the worker and has no quota there yet holds the quota that it will get, so that two
 nominations in flight never count the same GPUs. Holds are given in the order of the worker's queues; when quota becomes
-free, those who wait get it before anybody new. Only quota is looked at: where pods go in a topology is the worker's
+free, workloads that wait get it before new ones. Only quota is looked at: where pods go in a topology is the worker's
 decision. Nothing of it is kept: everything follows from objects of the worker and nominations on the manager.
 """
 
@@ -123,7 +123,7 @@ class WorkerQuota:
 
     def examine(self, workload: Workload, now: float) -> Fit:
         """What the workload would find in its queue now, if it were the first there. Nothing changes."""
-        local = self._local_queues.get(f"{workload.namespace}/{workload.queue}")
+        local = self._local_queues.get(workload.local_queue)
         if local is None:
             return Fit(FitKind.MISSING, "Misconfigured", f"there is no LocalQueue {workload.queue} in its namespace")
         node = self._cache.queues.get(local.cluster_queue)
@@ -147,7 +147,7 @@ class WorkerQuota:
     def _known_fit(self, workload: Workload, node: QueueNode, now: float) -> Fit:
         """What was found for a workload that is the same to the queue, as long as nothing changed.
 
-        Whoever keeps equal pod sets as one object finds them by it.
+        Callers that keep equal pod sets as one object find them by it.
         """
         newer = node.spec.preemption.within_cluster_queue == "LowerOrNewerEqualPriority"
         kind = (
@@ -168,7 +168,7 @@ class WorkerQuota:
             return known[1]
         found = self._look(workload, node.name, now)
         if len(self._fits) >= _MOST_FITS:
-            # A worker to which nothing ever happens would remember every workload that it was not given.
+            # A worker whose state never changes would remember every workload that it was not given.
             self._fits.clear()
         # With the pod sets in it, no other object can get their id.
         self._fits[kind] = (workload.pod_sets, found)
@@ -209,7 +209,7 @@ class WorkerQuota:
             self._fresh.add(key)
 
     def _hold_anew(self) -> None:
-        """Somebody got quota that was kept for others: who holds any is decided again."""
+        """A workload got quota that was kept for others: who holds any is decided again."""
         for key in list(self._held):
             info = self._unhold(key)
             info = self._waiting_info(info.workload) if info is not None else None
@@ -229,7 +229,7 @@ class WorkerQuota:
             return None
         if workload.status.finished or workload.status.requeued is False:
             return None
-        local = self._local_queues.get(f"{workload.namespace}/{workload.queue}")
+        local = self._local_queues.get(workload.local_queue)
         if local is None or local.cluster_queue not in self._cache.queues:
             return None
         info = self._cache.info(_without_status(workload))

@@ -120,10 +120,10 @@ class Explanation:
     reason: str | None
     message: str
     headline: str
-    local_queue: str
-    cluster_queue: str
-    cohort: str
-    priority: int
+    local_queue: str = ""
+    cluster_queue: str = ""
+    cohort: str = ""
+    priority: int = 0
     evicted_for: str = ""
     """Why it was evicted before, in Kueue's tokens; empty if it was not."""
     requests: tuple[Request, ...] = ()

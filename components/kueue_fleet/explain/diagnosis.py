@@ -44,15 +44,11 @@ def diagnose(snapshot: Snapshot, key: str) -> Diagnosis:
 
     Raises AdmissionError if the snapshot has no such workload.
     """
-    engine = Engine(snapshot.objects)
-    target = None
-    for workload in snapshot.workloads:
-        if workload.key == key:
-            target = workload
-        else:
-            engine.handle(Submitted(snapshot.now, workload))
+    target = next((workload for workload in snapshot.workloads if workload.key == key), None)
     if target is None:
         raise AdmissionError(f"there is no workload {key}")
+    others = tuple(workload for workload in snapshot.workloads if workload.key != key)
+    engine = Engine.from_snapshot(replace(snapshot, workloads=others))
     decisions = engine.handle(Submitted(snapshot.now, target))
     info = engine.workloads.get(key)
     if info is None:
@@ -84,7 +80,7 @@ def found_pending(engine: Engine, entry: Entry) -> Diagnosis:
 
 def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     if info.is_evicted:
-        message = "It is evicted; its quota stays taken until its pods are gone"
+        message = "It is evicted, and keeps its quota until its pods are gone"
         return Diagnosis(engine, "Evicted", info.evicted_reason or "Evicted", message)
     if info.is_admitted:
         return Diagnosis(engine, "Admitted", "Admitted", "Its pods may run")
@@ -108,7 +104,7 @@ def only_relevant(snapshot: Snapshot, key: str, *, same_queue: bool = False) -> 
     roots = _roots(objects)
     targets = {queue.key: queue.cluster_queue for queue in objects.local_queues}
     workload = next(workload for workload in snapshot.workloads if workload.key == key)
-    queue = targets.get(f"{workload.namespace}/{workload.queue}", "")
+    queue = targets.get(workload.local_queue, "")
     if workload.status.admission is not None:
         queue = workload.status.admission.cluster_queue
     root = roots.get(queue)
@@ -119,7 +115,7 @@ def only_relevant(snapshot: Snapshot, key: str, *, same_queue: bool = False) -> 
         if other.key == key:
             return True
         if admission is None:
-            return bool(beside) and f"{other.namespace}/{other.queue}" in beside
+            return bool(beside) and other.local_queue in beside
         return everywhere or roots.get(admission.cluster_queue) == root
 
     kept = tuple(other for other in snapshot.workloads if is_kept(other))

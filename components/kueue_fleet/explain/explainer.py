@@ -112,9 +112,6 @@ def _explain_without_queue(workload: Workload, cluster: str, places: str) -> Exp
         message=f"its LocalQueue {workload.queue} is on {places} only",
         headline=f"It cannot be dispatched here: its LocalQueue {workload.queue} is on {places} only.",
         local_queue=workload.queue,
-        cluster_queue="",
-        cohort="",
-        priority=0,
         next_step=f"Nothing to do if the queue belongs on {places} only; otherwise add this cluster to the clusters of "
         "its ClusterQueue and of the team.",
         is_there=False,
@@ -130,10 +127,7 @@ def explain_finished(key: str, message: str, *, cluster: str, queue: str) -> Exp
         reason="Finished",
         message=message,
         headline=f"{message}.",
-        local_queue="",
         cluster_queue=queue,
-        cohort="",
-        priority=0,
         next_step="Nothing to do.",
     )
 

@@ -56,7 +56,7 @@ def headline(made: Explanation, found: Diagnosis) -> str:
 
 
 def _waits_for_nodes(made: Explanation, found: Diagnosis) -> str:
-    """What the fleet's controller says of a job that goes on to another flavor if its nodes do not come."""
+    """What the fleet's controller says of a job that moves to another flavor if its nodes do not come."""
     info = found.engine.workloads.get(made.workload)
     check = info.checks.get(FALLBACK_CHECK) if info is not None and info.is_reserved else None
     return "" if check is None or info is None or info.is_evicted or info.pods_ready else check.message

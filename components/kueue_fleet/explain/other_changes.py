@@ -8,12 +8,12 @@ from dataclasses import replace
 from kueue_fleet.admission.events import CheckStateChanged
 from kueue_fleet.admission.flavors.evidence import AffinityMismatch, UntoleratedTaint
 from kueue_fleet.admission.model import AdmissionCheck, CheckState, LocalQueue, Objects, ResourceFlavor, Workload
-from kueue_fleet.admission.pods import PodSet, Taint, Toleration
+from kueue_fleet.admission.pods import PodSet, Toleration
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.answer import Change
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
-from kueue_fleet.explain.trials import Edit, Trials, edit_objects, edit_queue, edit_workload, together
+from kueue_fleet.explain.trials import Edit, Trials, edit_queue, together
 from kueue_fleet.kueue_api.suggest import nearest
 
 
@@ -21,9 +21,9 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
     """For a workload in no queue: activate it, correct or restart its LocalQueue, open its gate."""
     objects = trials.snapshot.objects
     if not workload.active:
-        trials.offer("active", "set spec.active to true", edit_workload(lambda w: replace(w, active=True)))
+        trials.offer("active", "set spec.active to true", Edit(workload=lambda w: replace(w, active=True)))
         return
-    wanted = f"{workload.namespace}/{workload.queue}"
+    wanted = workload.local_queue
     local = next((queue for queue in objects.local_queues if queue.key == wanted), None)
     if local is None:
         _missing_local_queue(trials, workload, objects)
@@ -40,7 +40,7 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
             trials.offer("clusterQueue", what, _edit_local(replace(local, cluster_queue=near)))
     elif workload.gated_by:
         what = f"remove the annotation kueue.x-k8s.io/admission-gated-by ({workload.gated_by})"
-        trials.offer("gate", what, edit_workload(lambda w: replace(w, gated_by="")))
+        trials.offer("gate", what, Edit(workload=lambda w: replace(w, gated_by="")))
 
 
 def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -> None:
@@ -48,19 +48,19 @@ def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -
     near = nearest(workload.queue, names) or (names[0] if len(names) == 1 else None)
     if near:
         what = f"name the LocalQueue {near} in the label kueue.x-k8s.io/queue-name"
-        trials.offer("queueName", what, edit_workload(lambda w: replace(w, queue=near)))
+        trials.offer("queueName", what, Edit(workload=lambda w: replace(w, queue=near)))
     queues = [queue.name for queue in objects.cluster_queues]
     target = nearest(workload.queue, queues) or (queues[0] if len(queues) == 1 else None)
     if target and workload.queue:
         made = LocalQueue(workload.namespace, workload.queue, target)
         what = f"create LocalQueue {made.key} with clusterQueue: {target}"
-        edit = edit_objects(lambda known: replace(known, local_queues=(*known.local_queues, made)))
+        edit = Edit(objects=lambda known: replace(known, local_queues=(*known.local_queues, made)))
         trials.offer("localQueue", what, edit)
 
 
 def _edit_local(changed: LocalQueue) -> Edit:
-    return edit_objects(
-        lambda objects: replace(
+    return Edit(
+        objects=lambda objects: replace(
             objects, local_queues=tuple(changed if q.key == changed.key else q for q in objects.local_queues)
         )
     )
@@ -94,7 +94,7 @@ def inactive_changes(trials: Trials, entry: Entry) -> None:
 
 def _add_flavors(names: list[str]) -> Edit:
     made = tuple(ResourceFlavor(name) for name in names)
-    return edit_objects(lambda objects: replace(objects, flavors=(*objects.flavors, *made)))
+    return Edit(objects=lambda objects: replace(objects, flavors=(*objects.flavors, *made)))
 
 
 def _set_checks(objects: Objects, names: list[str]) -> Edit:
@@ -107,7 +107,7 @@ def _set_checks(objects: Objects, names: list[str]) -> Edit:
         rest = tuple(check for check in objects.checks if check.name not in names)
         return replace(objects, checks=(*rest, *made))
 
-    return edit_objects(change)
+    return Edit(objects=change)
 
 
 def namespace_changes(trials: Trials, entry: Entry) -> None:
@@ -128,7 +128,7 @@ def namespace_changes(trials: Trials, entry: Entry) -> None:
 
     listed = ", ".join(f"{key}={value}" for key, value in sorted(wanted.items()))
     if wanted:
-        trials.offer("namespace", f"label namespace {namespace} with {listed}", edit_objects(change))
+        trials.offer("namespace", f"label namespace {namespace} with {listed}", Edit(objects=change))
 
 
 def flavor_changes(trials: Trials, entry: Entry) -> None:
@@ -147,17 +147,13 @@ def _tolerate(trials: Trials, entry: Entry, name: str) -> None:
     flavor = trials.before.engine.cache.flavors[name]
     taints = [taint for taint in flavor.node_taints if taint.effect in ("NoSchedule", "NoExecute")]
     made = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in taints)
-    listed = ", ".join(_taint(taint) for taint in taints)
+    listed = ", ".join(taint.text for taint in taints)
 
     def change(pod_set: PodSet) -> PodSet:
         return replace(pod_set, tolerations=(*pod_set.tolerations, *made))
 
-    what = f"tolerate {listed} in the pods, as the nodes of flavor {name} ask"
+    what = f"add a toleration for {listed} to the pods, as the nodes of flavor {name} need"
     trials.offer("toleration", what, _edit_pods(change))
-
-
-def _taint(taint: Taint) -> str:
-    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
 
 
 def _select(trials: Trials, entry: Entry, name: str) -> None:
@@ -180,7 +176,7 @@ def _select(trials: Trials, entry: Entry, name: str) -> None:
 
 
 def _edit_pods(change: Callable[[PodSet], PodSet]) -> Edit:
-    return edit_workload(lambda w: replace(w, pod_sets=tuple(change(pod_set) for pod_set in w.pod_sets)))
+    return Edit(workload=lambda w: replace(w, pod_sets=tuple(change(pod_set) for pod_set in w.pod_sets)))
 
 
 def check_changes(trials: Trials, workload: Workload) -> None:

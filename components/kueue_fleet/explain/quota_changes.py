@@ -10,8 +10,8 @@ from kueue_fleet.admission.amounts import format_amount, is_unlimited
 from kueue_fleet.admission.model import FlavorQuotas, ResourceQuota, Workload
 from kueue_fleet.admission.quota.cohort_tree import raw_available
 from kueue_fleet.admission.scheduler.entry import Entry
-from kueue_fleet.explain.trials import Edit, Trials, edit_queue, edit_workload, least, raise_quota, without
-from kueue_fleet.explain.worker_state import totals_of
+from kueue_fleet.explain.trials import Edit, Trials, edit_queue, least, raise_quota, without
+from kueue_fleet.explain.worker_state import all_queues_below, totals_of
 from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption
 
 MOST_VICTIMS = 64
@@ -121,19 +121,12 @@ def _policies(trials: Trials, entry: Entry) -> None:
 
 def _priority(trials: Trials, entry: Entry) -> None:
     """The least priority with which it could preempt, under the policies as they are."""
-    info, engine = entry.info, trials.before.engine
-    root = entry.queue.root()
-    held = {
-        other.priority
-        for node in engine.cache.queues.values()
-        if node.root() is root
-        for other in node.workloads.values()
-        if other.priority >= info.priority
-    }
-    rungs = sorted(priority + 1 for priority in held)
+    info = entry.info
+    held = {other.priority for node in all_queues_below(entry.queue.root()) for other in node.workloads.values()}
+    rungs = sorted(priority + 1 for priority in held if priority >= info.priority)
 
     def edit(index: int) -> Edit:
-        return edit_workload(lambda w: replace(w, priority=rungs[index - 1]))
+        return Edit(workload=lambda w: replace(w, priority=rungs[index - 1]))
 
     found = least(len(rungs), lambda index: trials.admits(edit(index), preempting=True))
     if found is not None:
@@ -156,7 +149,7 @@ def _fewer_pods(trials: Trials) -> None:
         return replace(workload, pod_sets=pod_sets)
 
     def edit(less: int) -> Edit:
-        return edit_workload(lambda workload: fewer(workload, less))
+        return Edit(workload=lambda workload: fewer(workload, less))
 
     found = least(largest.count - 1, lambda less: trials.admits(edit(less)))
     if found is not None:
@@ -168,8 +161,7 @@ def _fewer_pods(trials: Trials) -> None:
 
 def _finishing(trials: Trials, entry: Entry) -> None:
     """Whose end would make room: the fewest of the largest holders, then without those that are not needed."""
-    engine, ids = trials.before.engine, trials.before.engine.cache.ids
-    queue, root = entry.queue, entry.queue.root()
+    queue, ids = entry.queue, trials.before.engine.cache.ids
     totals = totals_of(entry.info, queue)
     wanted = {
         ids.id(flavor, r): max(1, amount)
@@ -178,11 +170,10 @@ def _finishing(trials: Trials, entry: Entry) -> None:
         for r, amount in totals.items()
     }
     held: dict[str, int] = {}
-    for node in engine.cache.queues.values():
-        if node.root() is root:
-            for info in node.workloads.values():
-                shares = [amount * 1000 // wanted[fr] for fr, amount in info.usage if fr in wanted]
-                held[info.key] = max(shares, default=0)
+    for node in all_queues_below(queue.root()):
+        for info in node.workloads.values():
+            shares = [amount * 1000 // wanted[fr] for fr, amount in info.usage if fr in wanted]
+            held[info.key] = max(shares, default=0)
     largest = nsmallest(MOST_VICTIMS, ((-share, key) for key, share in held.items() if share))
     order = [key for _, key in largest]
     count = least(len(order), lambda n: trials.admits(without(order[:n])))

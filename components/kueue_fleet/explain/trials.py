@@ -1,7 +1,7 @@
 """Trying a change: the core decides again as if it were made.
 
-Where the workload stands in an active queue, the change is made in the diagnosis and taken back, which
-costs one decision. Otherwise the cluster is built again with it, as it may then stand in another queue.
+Where the workload is in an active queue, the change is made in the diagnosis and undone, which costs one decision.
+Otherwise the cluster is built again with it, as the workload may then be in another queue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, found_pending, on
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A change: of the objects, of the workload that is explained, and of workloads taken away as if they finished."""
+    """A change: of the objects, of the workload that is explained, and of workloads removed as if they had finished."""
 
     objects: Callable[[Objects], Objects] | None = None
     workload: Callable[[Workload], Workload] | None = None
@@ -59,7 +59,7 @@ class Trials:
         return diagnose(only_relevant(edit.on(self.snapshot, self.key), self.key), self.key)
 
     def _decide_on_the_cache(self, edit: Edit, entry: Entry) -> Diagnosis:
-        """Make the edit in the diagnosis, decide, and take it back."""
+        """Make the edit in the diagnosis, decide, and undo it."""
         engine, info = self.before.engine, entry.info
         cache = engine.cache
         known = [engine.workloads[key] for key in sorted(edit.gone) if key in engine.workloads]
@@ -110,19 +110,9 @@ def _workloads(count: int) -> str:
     return "workload has" if count == 1 else "workloads have"
 
 
-def edit_workload(change: Callable[[Workload], Workload]) -> Edit:
-    """Replaces the workload that is explained."""
-    return Edit(workload=change)
-
-
 def without(keys: Iterable[str]) -> Edit:
-    """Takes workloads away, as if they had finished."""
+    """Removes workloads, as if they had finished."""
     return Edit(gone=frozenset(keys))
-
-
-def edit_objects(change: Callable[[Objects], Objects]) -> Edit:
-    """Replaces the objects."""
-    return Edit(objects=change)
 
 
 def together(edits: Iterable[Edit]) -> Edit:
@@ -139,8 +129,8 @@ def together(edits: Iterable[Edit]) -> Edit:
 
 def edit_queue(name: str, change: Callable[[ClusterQueue], ClusterQueue]) -> Edit:
     """Replaces one ClusterQueue."""
-    return edit_objects(
-        lambda objects: replace(
+    return Edit(
+        objects=lambda objects: replace(
             objects, cluster_queues=tuple(change(q) if q.name == name else q for q in objects.cluster_queues)
         )
     )

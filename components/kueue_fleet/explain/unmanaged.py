@@ -27,7 +27,7 @@ def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str 
     if not group:
         return None
     total = next(
-        (t for m in group if (t := _texts(m, "annotations").get(POD_GROUP_TOTAL_ANNOTATION, "")).isdigit()), "0"
+        (t for m in group if (t := _texts(m, "annotations").get(POD_GROUP_TOTAL_ANNOTATION, "")).isdecimal()), "0"
     )
     return _incomplete(group, int(total), cluster)
 
@@ -59,9 +59,6 @@ def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -
         message="",
         headline=headline,
         local_queue=queue,
-        cluster_queue="",
-        cohort="",
-        priority=0,
         next_step=step,
     )
 

@@ -1,6 +1,6 @@
 """Jobs that get quota on the manager though no worker can ever hold them: MultiKueue leaves them that quota.
 
-The fleet's own dispatcher gives it back; without it everybody behind such a job waits until it is deleted.
+The fleet's own dispatcher gives it back; without it, all jobs behind such a job wait until it is deleted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 
 def is_dispatched(objects: Objects, workload: Workload) -> bool:
     """Whether the objects are those of a manager, whose MultiKueue dispatches the workload's queue to workers."""
-    local = f"{workload.namespace}/{workload.queue}"
+    local = workload.local_queue
     target = next((queue.cluster_queue for queue in objects.local_queues if queue.key == local), None)
     controllers = {check.name: check.controller for check in objects.checks}
     return any(
@@ -32,7 +32,7 @@ def fits_no_worker(workload: Workload, workers: Sequence[Snapshot]) -> bool:
 
     False where no worker has the queue: what speaks against it is something else then.
     """
-    local = f"{workload.namespace}/{workload.queue}"
+    local = workload.local_queue
     reached = [each for each in workers if any(queue.key == local for queue in each.objects.local_queues)]
     return bool(reached) and all(
         _reason_on(each, workload) == QuotaReservedReason.EXCEEDS_MAX_QUOTA for each in reached

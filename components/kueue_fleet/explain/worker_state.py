@@ -71,7 +71,7 @@ def _figures(engine: Engine, queue: QueueNode, flavor: str, resource: str, asked
     root = queue.root()
     held = [
         (-amount, info.priority, info.key, node.name)
-        for node in _queues_below(root)
+        for node in all_queues_below(root)
         for info in node.workloads.values()
         for used, amount in info.usage
         if used == fr and amount
@@ -91,10 +91,11 @@ def _figures(engine: Engine, queue: QueueNode, flavor: str, resource: str, asked
     )
 
 
-def _queues_below(node: TreeNode) -> list[QueueNode]:
+def all_queues_below(node: TreeNode) -> list[QueueNode]:
+    """The ClusterQueues of a tree, those that are inactive too."""
     if isinstance(node, QueueNode):
         return [node]
-    return [queue for member in node.members for queue in _queues_below(member)]
+    return [queue for member in node.members for queue in all_queues_below(member)]
 
 
 def position_of(engine: Engine, info: WorkloadInfo) -> Position | None:

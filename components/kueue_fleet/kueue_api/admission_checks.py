@@ -36,7 +36,7 @@ class AdmissionCheckSpec(SpecModel):
 
 
 class RetryStrategy(SpecModel):
-    """When a ProvisioningRequest that failed is tried again: after about base * 2^(n-1) seconds, at most max."""
+    """When a failed ProvisioningRequest is retried: after about base * 2^(n-1) seconds, at most max."""
 
     backoff_limit_count: Count = 3
     """Tries before the workload is deactivated; default 3; 0: no retry."""
@@ -59,20 +59,20 @@ class PodSetUpdates(SpecModel):
     """What is added to the pods once they are provisioned for."""
 
     node_selector: Annotated[tuple[NodeSelectorUpdate, ...], Field(max_length=8)] = ()
-    """Labels of nodes that the pods are to ask for."""
+    """Node labels that the pods select."""
 
 
 class ProvisioningRequestConfigSpec(RuledModel):
-    """`spec` of a ProvisioningRequestConfig: how capacity is asked for before a job starts."""
+    """`spec` of a ProvisioningRequestConfig: how capacity is requested before a job starts."""
 
     provisioning_class_name: DnsSubdomain
     """Kind of request: `queued-provisioning.gke.io` is GKE's Dynamic Workload Scheduler."""
     parameters: Annotated[Mapping[Text, Annotated[Text, Field(max_length=255)]], Field(max_length=100)] | None = None
     """Parameters of the class, such as maxRunDurationSeconds."""
     managed_resources: Annotated[tuple[LabelKey, ...], Field(max_length=100)] = ()
-    """Only pods that request one of these are asked for; empty: all pods."""
+    """Only pods that request one of these resources are in the request; empty: all pods."""
     retry_strategy: RetryStrategy = Field(default_factory=RetryStrategy)
-    """When a failed request is tried again."""
+    """When a failed request is retried."""
     pod_set_updates: PodSetUpdates | None = None
     """What is added to the pods once they are provisioned for."""
     pod_set_merge_policy: Literal["IdenticalPodTemplates", "IdenticalWorkloadSchedulingRequirements"] | None = None

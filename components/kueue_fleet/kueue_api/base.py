@@ -28,7 +28,7 @@ from kueue_fleet.kueue_api.problem import (
 DEFER_RULES = "defer_rules"
 """Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
 IS_STORED = "is_stored"
-"""Key of the validation context: the object is on a cluster already, so how names are spelt does not matter here."""
+"""Key of the validation context: a cluster has accepted the object already, so names are not checked."""
 
 
 class SpecModel(BaseModel):

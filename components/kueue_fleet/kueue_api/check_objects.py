@@ -24,7 +24,7 @@ from kueue_fleet.kueue_api import (
     suggest,
 )
 from kueue_fleet.kueue_api.base import SpecModel
-from kueue_fleet.kueue_api.names import KUEUE_API, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_fleet.kueue_api.names import KUEUE_API, KUEUE_GROUP, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.problem import Problem, SpecError
 from kueue_fleet.kueue_api.read_model import read_model
 
@@ -40,7 +40,6 @@ SPECS: Final[Mapping[str, type[SpecModel]]] = {
     "Topology": TopologySpec,
 }
 """Kinds of Kueue's v1beta2 with a spec."""
-_GROUP: Final = "kueue.x-k8s.io/"
 _NOT_WRITTEN: Final = frozenset({"Workload"})
 _METADATA: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
@@ -56,7 +55,7 @@ def _check_one(doc: Mapping[str, Any]) -> Iterator[Problem]:
     version, kind, path = str(doc.get("apiVersion", "")), str(doc.get("kind", "")), _path(doc)
     if version == "scheduling.k8s.io/v1" and kind == "PriorityClass":
         yield from _check_model(PriorityClassFields, _own_fields(doc), path)
-    elif not version.startswith(_GROUP) or kind in _NOT_WRITTEN:
+    elif not version.startswith(f"{KUEUE_GROUP}/") or kind in _NOT_WRITTEN:
         return
     elif version != KUEUE_API:
         yield Problem(f"{path}.apiVersion", f"{version} is not {KUEUE_API}", f"write it as {KUEUE_API}")

@@ -39,7 +39,7 @@ AdmissionCheckName = Annotated[str, Field(strict=True), syntax_of(admission_chec
 
 
 class FlavorFungibility(RuledModel):
-    """Whether a job goes on to the next flavor rather than borrow or preempt in this one."""
+    """Whether a job tries the next flavor rather than borrow or preempt in this one."""
 
     when_can_borrow: FungibilityPolicy = "MayStopSearch"
     """When the job fits only by borrowing: stop here (default), or try the next flavor."""
@@ -122,7 +122,7 @@ class ConcurrentAdmissionMigration(SpecModel):
     """What happens after one variant of a job was admitted."""
 
     mode: Literal["TryPreferredFlavors", "RetainFirstAdmission"]
-    """Go on trying the flavors listed before, or stay."""
+    """Continue to try the flavors listed before, or stay."""
     constraints: ConcurrentAdmissionConstraints | None = None
     """Only with TryPreferredFlavors."""
 
@@ -146,7 +146,7 @@ class ClusterQueueSpec(RuledModel):
     namespace_selector: LabelSelector | None = None
     """Namespaces whose jobs may be admitted. Absent means none at all; `{}` means every namespace."""
     flavor_fungibility: FlavorFungibility = Field(default_factory=FlavorFungibility)
-    """Whether a job goes on to the next flavor rather than borrow or preempt."""
+    """Whether a job tries the next flavor rather than borrow or preempt."""
     preemption: ClusterQueuePreemption = Field(default_factory=ClusterQueuePreemption)
     """Which running jobs a waiting job may evict."""
     admission_checks_strategy: AdmissionChecksStrategy | None = None

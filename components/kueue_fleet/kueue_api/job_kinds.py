@@ -142,7 +142,7 @@ def enabled_kinds(configuration: Mapping[str, Any]) -> tuple[JobKind, ...]:
 
 
 def built_in_adapters(frameworks: Sequence[str]) -> set[str]:
-    """The kinds, Kind.version.group, for which MultiKueue has an adapter of its own; pods are not named so."""
+    """The kinds, Kind.version.group, for which MultiKueue has a built-in adapter; pods and Deployments are left out."""
     kinds = [KINDS[name] for name in frameworks if name in DISPATCHED_FRAMEWORKS - {"pod", "deployment"}]
     return {f"{kind.kind}.{kind.version}.{kind.group}" for kind in kinds}
 

@@ -49,7 +49,7 @@ _GONE: Final = {
     "AdmissionCheckEntry": "remove it: the check's controller sets the delay",
     "WaitForPodsReady": "remove it: it is on unless feature gate DisableWaitForPodsReady is",
     "FairSharingConfiguration": "remove it: the section being there turns fair sharing on",
-    "KueueConfiguration": "remove it: pending workloads are asked for on demand",
+    "KueueConfiguration": "remove it: the visibility API lists pending workloads on demand",
 }
 _REPLACED_VALUES: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 
@@ -165,7 +165,7 @@ def _wording(kind: str, value: Any, context: Mapping[str, Any], message: str) ->
 
 def _split(reason: str) -> tuple[str, str]:
     wrong, _, fix = reason.partition("; ")
-    return wrong, fix or "write a smaller number of digits"
+    return wrong, fix or "write fewer digits"
 
 
 def _not_one_of(value: Any, expected: str) -> tuple[str, str]:
@@ -220,7 +220,7 @@ def _wrong_type(kind: str, value: Any) -> tuple[str, str]:
     if wanted == "true or false":
         return wrong, "write true or false, without quotes"
     if wanted == "a list":
-        return wrong, "write each item on a line of its own that begins with '- '"
+        return wrong, "write each item on its own line, beginning with '- '"
     if wanted == "a map":
         return wrong, "write its fields as 'name: value', one on each line"
     if wanted == "a date":

@@ -1,4 +1,4 @@
-"""Text from files and clusters as it is shown: a terminal must not obey what a stranger wrote."""
+"""Text from files and clusters as it is shown: a terminal must not run escape sequences in them."""
 
 from __future__ import annotations
 

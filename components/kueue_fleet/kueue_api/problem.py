@@ -113,7 +113,7 @@ def as_far_as_read(problems: Iterable[Problem]) -> Iterator[Problem]:
 def rule(check: Callable[P, Iterator[Problem]]) -> Callable[P, Iterator[Problem]]:
     """Decorator of a generator of problems: it ends, and not its caller, at a field that could not be read.
 
-    So each decorated function is a rule of its own, which speaks only where all of its inputs were read.
+    So each decorated function is one rule, which reports problems only if all of its inputs could be read.
     """
 
     @wraps(check)

@@ -182,13 +182,13 @@ def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Itera
 
 
 def whole_problems(resource: str, amount: Quantity, at: str) -> Iterator[Problem]:
-    """Devices are counted in whole ones: an amount with a fraction, which Kueue would round up.
+    """Devices are counted in whole units: an amount with a fraction, which Kueue would round up.
 
     Source: kubernetes@v1.36 pkg/apis/core/validation (ValidateResourceQuantityValue: extended resources are integers);
     kueue@v0.19.2 pkg/resources (ResourceValue).
     """
     if "/" in resource and Quantity(amount.value) != amount:
-        wrong = f"{amount} is not a whole number, and {resource} is counted in whole ones"
+        wrong = f"{amount} is not a whole number, and {resource} is counted in whole units"
         yield Problem(at, wrong, f"write {amount.value - 1} or {amount.value}")
 
 

@@ -26,7 +26,6 @@ _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?")
 _GKE_VERSION = re.compile(r"1\.[0-9]{1,3}(\.[0-9]{1,4}(-gke\.[0-9]{1,9})?)?")
 _REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
 _ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
-_CLUSTER = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]")
 _PROJECT_NUMBER = re.compile(r"[1-9][0-9]{5,18}")
 _SERVICE_ACCOUNT = re.compile(
@@ -46,16 +45,9 @@ def dns_label(text: str) -> str | None:
     return _name(text, _LABEL, 63, "use lower-case letters, digits and hyphens, with a letter or digit at both ends")
 
 
-def dns_label_1035(text: str) -> str | None:
-    """RFC 1035 label: names of Services."""
-    return _name(text, _LABEL_1035, 63, "use lower-case letters, digits and hyphens, with a letter at the start")
-
-
 def dns_subdomain(text: str) -> str | None:
     """RFC 1123 subdomain: names of most objects."""
-    return _name(
-        text, _SUBDOMAIN, 253, "use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends"
-    )
+    return _subdomain(text, 253)
 
 
 def label_key(text: str) -> str | None:
@@ -67,13 +59,15 @@ def label_key(text: str) -> str | None:
             return f"has a prefix that {reason}" if prefix else f"{reason}; remove the slash or put a domain before it"
     if not name:
         return "is empty; write a name" if not text else "has nothing after the slash; write a name there"
-    return _name(name, _NAME_PART, 63, "use letters, digits, '-', '_' and '.', with a letter or digit at both ends")
+    return _name_part(name)
 
 
 def label_value(text: str) -> str | None:
     """Label value (content.IsLabelValue)."""
-    if not text:
-        return None
+    return _name_part(text) if text else None
+
+
+def _name_part(text: str) -> str | None:
     return _name(text, _NAME_PART, 63, "use letters, digits, '-', '_' and '.', with a letter or digit at both ends")
 
 
@@ -107,29 +101,26 @@ def gke_version(text: str) -> str | None:
 
 def ipv4_range(text: str) -> str | None:
     """An IPv4 range of a subnet: /29 or larger (https://cloud.google.com/vpc/docs/subnets#ip-ranges)."""
-    try:
-        network = ipaddress.IPv4Network(text)
-    except ValueError as wrong:
-        return f"is not an IPv4 range ({wrong}); write one such as 10.150.0.0/20"
-    return None if network.prefixlen <= 29 else "is too small for a subnet; use /29 or larger"
+    return _range(text, "10.150.0.0/20", 29, "a subnet")
 
 
 def secondary_range(text: str) -> str | None:
     """An IPv4 range for pods or Services: /28 or larger (GKE, Creating a VPC-native cluster)."""
-    try:
-        network = ipaddress.IPv4Network(text)
-    except ValueError as wrong:
-        return f"is not an IPv4 range ({wrong}); write one such as 10.4.0.0/14"
-    return None if network.prefixlen <= 28 else "is too small for pods or Services; use /28 or larger"
+    return _range(text, "10.4.0.0/14", 28, "pods or Services")
 
 
 def address_range(text: str) -> str | None:
-    """Any IPv4 range, single addresses as /32 (Terraform's Google provider wants the length of the prefix)."""
+    """Any IPv4 range, single addresses as /32 (Terraform's Google provider needs the prefix length)."""
+    return _range(text, "203.0.113.0/24") or (None if "/" in text else f"has no prefix length; write {text}/32")
+
+
+def _range(text: str, example: str, longest: int = 32, purpose: str = "") -> str | None:
+    """An IPv4 range whose prefix is not longer than `longest` bits."""
     try:
         network = ipaddress.IPv4Network(text)
     except ValueError as wrong:
-        return f"is not an IPv4 range ({wrong}); write one such as 203.0.113.0/24"
-    return None if "/" in text else f"has no length of its prefix; write {network}"
+        return f"is not an IPv4 range ({wrong}); write one such as {example}"
+    return None if network.prefixlen <= longest else f"is too small for {purpose}; use /{longest} or larger"
 
 
 def region(text: str) -> str | None:
@@ -146,12 +137,7 @@ def job_name(text: str) -> str | None:
 
     Source: kubernetes@v1.36 pkg/apis/batch/validation (ValidateJob), apis/batch/v1 (LabelJobName).
     """
-    return _name(
-        text,
-        _SUBDOMAIN,
-        LONGEST_JOB_NAME,
-        "use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends",
-    )
+    return _subdomain(text, LONGEST_JOB_NAME)
 
 
 def zone(text: str) -> str | None:
@@ -166,7 +152,7 @@ def gke_cluster_name(text: str) -> str | None:
     """
     return _name(
         text,
-        _CLUSTER,
+        _LABEL_1035,
         40,
         "use lower-case letters, digits and hyphens, with a letter at the start and no hyphen at the end",
     )
@@ -174,7 +160,7 @@ def gke_cluster_name(text: str) -> str | None:
 
 def gce_name(text: str) -> str | None:
     """Name of a resource of Compute Engine: an RFC 1035 label (Compute Engine, Naming resources)."""
-    return dns_label_1035(text)
+    return _name(text, _LABEL_1035, 63, "use lower-case letters, digits and hyphens, with a letter at the start")
 
 
 def project_id(text: str) -> str | None:
@@ -255,6 +241,11 @@ def gcp_label_value(text: str) -> str | None:
     if _GCP_LABEL_VALUE.fullmatch(text):
         return None
     return "is not a valid label value of Google Cloud; use at most 63 lower-case letters, digits, '-' and '_'"
+
+
+def _subdomain(text: str, longest: int) -> str | None:
+    fix = "use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends"
+    return _name(text, _SUBDOMAIN, longest, fix)
 
 
 def _name(text: str, pattern: re.Pattern[str], longest: int, rule: str) -> str | None:

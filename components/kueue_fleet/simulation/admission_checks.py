@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kueue_fleet.admission.model import CheckState
-from kueue_fleet.dispatch import GivenUp, Provisioning, decide_check, watch
+from kueue_fleet.dispatch import Provisioning, decide_check, watch
 from kueue_fleet.dispatch.residency import Residency
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
+from kueue_fleet.dispatch.watchdog import add_given_up
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, FALLBACK_CHECK
@@ -126,6 +127,5 @@ class Checks:
             return False
         found = watch(worker, (Provisioning(job.record.key, asked_at),), job.given_up, self._watchdog, now)
         if found.give_up:
-            before = job.given_up.get(worker)
-            job.given_up[worker] = GivenUp(1 + (before.times if before is not None else 0), math.floor(now))
+            job.given_up = add_given_up(job.given_up, worker, math.floor(now))
         return found.give_up

@@ -8,7 +8,7 @@ from functools import partial
 from kueue_fleet.admission.events import CheckStateChanged
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.simulation.admission_checks import Answer, Checks
-from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.agenda import Action, Agenda
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.node_limit import Nodes
@@ -27,7 +27,7 @@ class Answers:
         clusters: Mapping[str, SimulatedCluster],
         nodes: Mapping[str, Nodes],
         agenda: Agenda,
-        plan: Callable[[float, Job, str, Callable[[float], None]], None],
+        plan: Callable[[float, Job, str, Action], None],
         take_back: Callable[[Job, str, float, float], None],
     ) -> None:
         self._checks, self._clusters, self._nodes, self._agenda = checks, clusters, nodes, agenda

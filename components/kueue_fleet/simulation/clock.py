@@ -1,8 +1,8 @@
-"""Lets virtual time pass, to an end in any case.
+"""Lets virtual time pass, and always comes to an end.
 
-A simulation goes on until the second it was asked for, or until nothing more happens. Some fleets never come to rest: a
-job that no worker can hold is offered and given up again and again, a job on spot nodes may lose them more often than
-it can finish. Without an end that was asked for, such a run is over when nothing but repetition has happened for long.
+A simulation continues until the second that was requested, or until nothing more happens. Some fleets never come to
+rest: a job that no worker can hold is offered and given up again and again, a job on Spot nodes may lose them more
+often than it can finish. Without a requested end, a run like this ends when only the same has happened for a long time.
 With delays of zero even two decisions that undo each other would leave no time for anything else, so no more can happen
 in a second than a number that the input gives.
 """
@@ -21,14 +21,14 @@ from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.cluster import SimulatedCluster
 
 REPEATS_SECONDS: Final = 86_400.0
-"""So long, and twice the longest run or wait, a simulation without an end goes on after its last progress."""
+"""Without a requested end, a simulation continues this long, and twice the longest run or wait, after progress."""
 
 _QUIET_WAKES: Final = 1000
 _MOST_A_SECOND: Final = 1000
 _MOST_A_SECOND_BY_JOB: Final = 20
 
 Watch = Callable[[float], bool]
-"""Called with the seconds since the start before anything happens; the simulation goes on if the answer is true."""
+"""Called with the seconds since the start before anything happens; the simulation continues if the answer is true."""
 
 
 class EndReason(StrEnum):
@@ -37,13 +37,13 @@ class EndReason(StrEnum):
     NOTHING_MORE = "NothingMore"
     """Nothing more happens."""
     UNTIL = "Until"
-    """It has come to the second that it was asked for."""
+    """It has reached the requested second."""
     REPEATS = "Repeats"
     """No job arrived, was admitted for the first time, or finished for long, and the same happened again and again."""
     NEVER_SETTLES = "NeverSettles"
     """More happened within a second than could lead anywhere."""
     INTERRUPTED = "Interrupted"
-    """The user did not want to wait any longer."""
+    """The user interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def drive(
 
 
 class _Clusters:
-    """All clusters; one to which nothing was done is not asked again, so that no time grows with the fleet."""
+    """All clusters. Those to which nothing was done are not asked again: a step takes no longer in a large fleet."""
 
     def __init__(self, clusters: Sequence[SimulatedCluster]) -> None:
         self._clusters = clusters

@@ -32,7 +32,7 @@ _CHANGES = (QuotaReserved, Admitted, Evicted, Released)
 
 
 class SimulatedCluster:
-    """An engine that is given events, and runs cycles by itself as long as they get anywhere.
+    """An engine that is given events, and runs cycles as long as they change anything.
 
     Kueue's scheduler never rests while a queue has a head. A cycle that only puts heads back where they were would be
     repeated without end, so cycles stop after `patience` of those, as many as there are flavors to try, until the next
@@ -121,7 +121,7 @@ class SimulatedCluster:
         return self._write(moment)
 
     def _write(self, moment: float) -> float:
-        """When the scheduler goes on that stands still to write something."""
+        """When the scheduler continues, which waits for what it writes."""
         turn = self._writer.write(moment)
         return turn + self._delays.write(turn)
 

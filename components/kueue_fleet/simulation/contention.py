@@ -5,7 +5,7 @@ the preemptor there, it has its quota again, and is preempted again. In Kueue th
 takes its heads after the quota is free and before the workload is back in its queue. Here it ends after `TURNS` turns.
 
 Two workloads of which each preempts the other, however the cycles come, never end in Kueue. After twice as many turns
-the one that was preempted last waits here until something else happens than the two of them.
+the one that was preempted last waits here until something happens that does not concern the two.
 """
 
 from __future__ import annotations

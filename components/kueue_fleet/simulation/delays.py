@@ -22,10 +22,10 @@ Delay = Distribution | Changing
 class Delays:
     """Seconds.
 
-    `decision`: between two writes to the status of Workloads, in the long run: reservations (the scheduler goes on
-    meanwhile), evictions, and why a workload still waits, where that has changed (the scheduler stands still).
+    `decision`: between two writes to the status of Workloads, in the long run: reservations (the scheduler continues
+    meanwhile), evictions, and why a workload still waits, where that has changed (the scheduler waits).
     `burst` of them go through at once after a rest. `cycle`: what a cycle takes before its first write that it waits
-    for. `write`: what one of those takes by itself. `start`: from a reservation's turn to be written until the job
+    for. `write`: what one of those takes itself. `start`: from a reservation's turn to be written until the job
     knows of it. `release`: from the end of a job's run until its quota is free; `workers` of these at a time, further
     ones wait in line (0: all at once). `stop`: from an eviction until the pods are gone, and with them the quota.
     """

@@ -71,9 +71,9 @@ def parse_distribution(value: object) -> Distribution:
     try:
         numbers = tuple(float(part) for part in parts)
     except ValueError:
-        raise _wrong(value, "has something that is not a number between its brackets; write numbers") from None
+        raise _wrong(value, "has an argument that is not a number; write numbers") from None
     if len(numbers) != _ARGUMENTS[kind]:
-        raise _wrong(value, "has not as many numbers as it takes; write exponential(mean) or uniform(least, most)")
+        raise _wrong(value, "has the wrong number of arguments; write exponential(mean) or uniform(least, most)")
     if kind == "uniform" and numbers[0] > numbers[1]:
         raise _wrong(value, "is the wrong way round; write uniform(least, most)")
     return Distribution(kind, _checked(value, numbers))

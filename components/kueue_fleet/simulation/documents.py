@@ -14,10 +14,10 @@ from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.simulation.errors import SimulationError
 
 _LARGE: Final = 1_000_000
-"""Characters from which on a text is looked over before it is read, and read by the faster reader."""
+"""Texts of more characters are checked by `look_over` before they are read, and use the faster reader."""
 
 _MOST_FIELDS: Final = 200
-"""Fields of one document that are believed; Kubernetes' objects have five to ten."""
+"""The most fields that a document may have; Kubernetes' objects have five to ten."""
 _WORDS: Final = re.compile(r"- [\w .,]+")
 
 
@@ -34,7 +34,7 @@ def read_documents(text: str, source: str) -> list[Document]:
     Raises SimulationError with every problem: text that is neither YAML nor JSON, or holds something else than objects.
     """
     if len(text) > _LARGE and "kind" not in text:
-        raise SimulationError([f"{source}: holds no Kubernetes object, the word kind is not in it; give another file"])
+        raise SimulationError([f"{source}: holds no Kubernetes object: the word kind is not in it; give another file"])
     look_over(text, source, of_objects=True)
     problems: list[str] = []
     documents = list(_unpack(_load(text, source), problems))
@@ -44,11 +44,11 @@ def read_documents(text: str, source: str) -> list[Document]:
 
 
 def look_over(text: str, source: str, *, of_objects: bool = False) -> None:
-    """Refuse at once a large text that cannot be meant: reading it would take minutes.
+    """Refuse a large text at once that cannot be valid: reading it would take minutes.
 
-    That is a list, a field that is there twice, more fields than anything has; and with `of_objects`, where each
-    document is to be a Kubernetes object, one without metadata, and a List of words.
-    Raises SimulationError with the line. Smaller texts are left to whoever reads them.
+    That is a list, a field that is written twice, or more fields than any document has; with `of_objects`, where each
+    document has to be a Kubernetes object, also one without metadata, and a List of words.
+    Raises SimulationError with the line. The callers find what is wrong with smaller texts.
     """
     if len(text) <= _LARGE or source.endswith(".json"):
         return
@@ -62,7 +62,7 @@ def look_over(text: str, source: str, *, of_objects: bool = False) -> None:
             if not fields:
                 raise SimulationError([f"{source}:{number}: is a list; write fields, name: value"])
             if of_objects and last == "items" and _WORDS.fullmatch(line):
-                what = f"is the text {line[2:42]!r}, no Kubernetes object; write apiVersion and kind"
+                what = f"is the text {line[2:42]!r}, not a Kubernetes object; write apiVersion and kind"
                 raise SimulationError([f"{source}:{number}: {what}"])
         elif number == 1 and line[:1].isalnum() and ":" not in line:
             raise SimulationError([f"{source}:1: is the text {line[:40]!r}; write fields, name: value"])
@@ -122,7 +122,7 @@ def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[
         if isinstance(data, list):
             problems.append(f"{where}: is a list of {len(data)}; write objects, or a List with items")
         elif not isinstance(data, Mapping):
-            problems.append(f"{where}: is {_shown(data)}, no Kubernetes object; begin with apiVersion and kind")
+            problems.append(f"{where}: is {_shown(data)}, not a Kubernetes object; write apiVersion and kind")
         elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
             yield from _items(where, data["items"], problems)
         elif "kind" not in data:
@@ -133,9 +133,9 @@ def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[
 
 def _no_object(data: Mapping[str, Any]) -> str:
     if isinstance(data.get("clusters"), list) and "name" in data:
-        return "is a fleet, no Kubernetes object; give a file with jobs"
+        return "is a fleet, not a Kubernetes object; give a file with jobs"
     if isinstance(data.get("jobs"), list):
-        return "is a workload file, no Kubernetes object; give it to simulate or explain with --workload"
+        return "is a workload file, not a Kubernetes object; give it to simulate or explain with --workload"
     keys = ", ".join(str(key) for key in list(data)[:3])
     return f"has no kind, but {keys[:60] or 'nothing'}; write apiVersion and kind"
 
@@ -145,12 +145,12 @@ def _items(where: str, items: list[Any], problems: list[str]) -> Iterator[Docume
         if isinstance(item, Mapping) and "kind" in item:
             yield from _document(f"{where}: items[{index}]", item, problems)
         else:
-            what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, no Kubernetes object"
+            what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, not a Kubernetes object"
             problems.append(f"{where}: items[{index}]: {what}; write apiVersion and kind")
 
 
 def _document(where: str, data: Mapping[str, Any], problems: list[str]) -> Iterator[Document]:
-    """The object, unless its metadata have no form: everybody who looks for a label or an annotation relies on it."""
+    """The object, unless its labels or annotations are not maps: whatever reads them relies on that."""
     kind, metadata = data["kind"], data.get("metadata")
     if not isinstance(kind, str) or not kind:
         problems.append(f"{where}: kind: is {_shown(kind)}; write a kind, such as Job")

@@ -1,4 +1,4 @@
-"""Jobs of a simulated fleet that wait for nodes which do not come: they go on to other flavors.
+"""Jobs of a simulated fleet that wait for nodes that do not come: they move to other flavors.
 
 Decided by `dispatch.fallback`, as the fleet's controller does on the cluster to which jobs are submitted: on the
 manager for the copies on all workers.
@@ -18,6 +18,7 @@ from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.objects.controller_configuration import queue_fallback
+from kueue_fleet.simulation.agenda import Action
 from kueue_fleet.simulation.jobs import Job
 
 
@@ -32,7 +33,7 @@ class Fallback:
         fleet: FleetSpec,
         home: str,
         engine: Engine,
-        plan: Callable[[float, Job, str, Callable[[float], None]], None],
+        plan: Callable[[float, Job, str, Action], None],
         handle: Callable[[str, Event], None],
     ) -> None:
         self._rules = {name: fallback_rules(queue) for name, queue in queue_fallback(fleet).items()}
@@ -50,7 +51,7 @@ class Fallback:
         self._look(job, where, since, begun, now)
 
     def _look(self, job: Job, where: str, since: float, begun: float | None, now: float) -> None:
-        """`begun` is when it was admitted; where that is different now, somebody else looks."""
+        """`begun` is when it was admitted; where that is different now, another look is planned."""
         record, admission = job.record, job.admissions[where]
         rules = self._rules.get(admission.cluster_queue)
         started = record.admitted_at is not None and record.runs[-1].started_at is not None

@@ -1,6 +1,6 @@
 """A whole fleet, manager and workers together, on one clock.
 
-A `result.Result`. Each cluster's engine has what `objects.render_fleet` makes for it; `fleet_run` lets them go on
+A `result.Result`. Each cluster's engine has what `objects.render_fleet` makes for it; `fleet_run` runs them
 together.
 """
 
@@ -79,7 +79,7 @@ def prepare_fleet(
         return replace(result, budgets=tuple(simulated_budgets(fleet, table, result.records, end.at)))
 
     targets = {queue.key: queue.cluster_queue for queue in run.clusters[run.home].engine.objects.local_queues}
-    keys = (f"{job.workload.namespace}/{job.workload.queue}" for job in run.jobs.values())
+    keys = (job.workload.local_queue for job in run.jobs.values())
     return Prepared(frozenset(targets[key] for key in keys if key in targets), go, fleet.name)
 
 
@@ -122,7 +122,9 @@ def fleet_run(
         run.expect(given, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=may_fail)
     for document, workload in zip(ordered, workloads[len(submitted) :], strict=True):
         metadata = document.data["metadata"]
-        labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+        annotations = metadata.get("annotations") or {}
+        raw_labels = metadata.get("labels") or {}
+        labels = {str(key): str(value) for key, value in raw_labels.items() if value is not None}
         at = file.steps.get(labels.get(STEP_LABEL, ""), 0.0)
         limit = annotations.get(RUN_DURATION_ANNOTATION)
         for name, each in named_workloads(document.data, workload, workload.name):
@@ -134,7 +136,7 @@ def fleet_run(
                 run_seconds_of(document),
                 name=name,
                 labels=labels,
-                run_limit=int(limit) if isinstance(limit, str) and limit.isdigit() else None,
+                run_limit=int(limit) if isinstance(limit, str) and limit.isdecimal() else None,
                 templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
                 may_fail=pods_that_may_fail(document.data),
             )

@@ -30,7 +30,7 @@ from kueue_fleet.admission.reasons import EvictionReason
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.simulation.admission_checks import Checks
-from kueue_fleet.simulation.agenda import Agenda
+from kueue_fleet.simulation.agenda import Action, Agenda
 from kueue_fleet.simulation.answers import Answers
 from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.delays import Delays, DrawnDelays
@@ -75,8 +75,8 @@ class FleetRun:
         timeout = fleet.multi_kueue.worker_lost_timeout if fleet.multi_kueue is not None else None
         self._lost_timeout = WORKER_LOST_SECONDS if timeout is None else timeout.seconds
         self._orphans: dict[str, dict[str, None]] = {name: {} for name in objects}
-        self._unheard: dict[str, list[Callable[[float], None]]] = {name: [] for name in objects}
-        self._missed: dict[str, list[Callable[[float], None]]] = {name: [] for name in objects}
+        self._unheard: dict[str, list[Action]] = {name: [] for name in objects}
+        self._missed: dict[str, list[Action]] = {name: [] for name in objects}
         for outage in file.outages:
             self.agenda.plan(outage.at, partial(self.lose, outage.cluster))
             self.agenda.plan(outage.at + outage.seconds, partial(self.reach, outage.cluster))
@@ -99,8 +99,8 @@ class FleetRun:
         """Let a workload arrive. `name` is its job's, if that is another, and `labels` are; `run_limit` are the seconds
         that the job tells DWS, `templates` the pods of a job of several pod sets, `runs_on` the cluster that runs it
         already, `may_fail` how many of its pods may; None: any number."""
-        record = Record(workload.key, workload.namespace, name or workload.name, workload.created, run_seconds)
-        record.requests = workload.requests
+        names = workload.key, workload.namespace, name or workload.name
+        record = Record(*names, workload.created, run_seconds, requests=workload.requests)
         self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates, runs_on, may_fail)
         self.agenda.expect(workload.created, run_seconds)
         self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
@@ -126,32 +126,23 @@ class FleetRun:
         if isinstance(event, (Finished, Deleted, Submitted)):
             self.dispatcher.touch(cluster, event.workload.key if isinstance(event, Submitted) else event.key)
 
-    def _plan_for(self, at: float, job: Job, cluster: str, action: Callable[[float], None]) -> None:
-        """Plan what is only to happen if the copy on the cluster is still the same."""
-        attempt = job.attempt(cluster)
-
-        def act(now: float) -> None:
-            if job.attempt(cluster) == attempt and job.record.finished_at is None:
-                action(now)
-
-        self.agenda.plan(at, act)
+    def _plan_for(self, at: float, job: Job, cluster: str, action: Action) -> None:
+        """Plan what only happens if the copy on the cluster is still the same."""
+        self.agenda.plan(at, _while_same(job, cluster, action))
 
     def _handle_for(self, at: float, job: Job, cluster: str, make: Callable[[float], Event]) -> None:
         self._plan_for(at, job, cluster, lambda now: self.handle(cluster, make(now)))
 
-    def _plan_heard(self, at: float, job: Job, worker: str, action: Callable[[float], None]) -> None:
-        """The same for what the manager hears from a worker: only when it can reach it."""
-        attempt = job.attempt(worker)
+    def _plan_heard(self, at: float, job: Job, worker: str, action: Action) -> None:
+        """The same for what the manager learns from a worker: only when it can reach it."""
+        heard = _while_same(job, worker, action)
+        self._plan_for(at, job, worker, partial(self._tell, worker, heard))
 
-        def act(now: float) -> None:
-            if job.attempt(worker) != attempt or job.record.finished_at is not None:
-                return
-            if worker in self.lost:
-                self._unheard[worker].append(act)
-            else:
-                action(now)
-
-        self.agenda.plan(at, act)
+    def _tell(self, worker: str, heard: Action, now: float) -> None:
+        if worker in self.lost:
+            self._unheard[worker].append(heard)
+        else:
+            heard(now)
 
     # What is heard
 
@@ -391,8 +382,8 @@ class FleetRun:
         elif ends is not None:
             self._plan_for_run(ends, job, where, partial(self._finish, job, where))
 
-    def _plan_for_run(self, at: float, job: Job, where: str, action: Callable[[float], None]) -> None:
-        """Plan what is only to happen if the pods are still on the same nodes."""
+    def _plan_for_run(self, at: float, job: Job, where: str, action: Action) -> None:
+        """Plan what only happens if the pods are still on the same nodes."""
         run = job.run
 
         def act(now: float) -> None:
@@ -403,7 +394,7 @@ class FleetRun:
 
     def _reclaim(self, job: Job, where: str, back: float, now: float) -> None:
         """Its spot nodes are gone: the pods start over when there are others."""
-        self._lose_nodes(job, where, "its spot nodes were taken away", now)
+        self._lose_nodes(job, where, "its Spot nodes were reclaimed", now)
         self._plan_for(now + back, job, where, partial(self._seek_nodes, job, where))
 
     def _end_pool(self, where: str, pool: str, lost: Mapping[str, int], now: float) -> None:
@@ -417,7 +408,7 @@ class FleetRun:
             elif job.may_fail is not None and job.may_fail < 0:
                 self._finish(job, where, now, end="Failed")
             else:
-                self._lose_nodes(job, where, f"the nodes of {pool} were taken away at the end of its reservation", now)
+                self._lose_nodes(job, where, f"the nodes of {pool} were removed at the end of its reservation", now)
                 self._seek_nodes(job, where, now)
 
     def _lose_nodes(self, job: Job, where: str, why: str, now: float) -> None:
@@ -431,11 +422,10 @@ class FleetRun:
             if cluster == where or where not in self.lost:
                 self.handle(cluster, PodsReadyChanged(now, key, ready))
             else:
-                self._unheard[where].append(partial(self._tell_home, job, job.attempt(where), where, ready))
+                self._unheard[where].append(_while_same(job, where, partial(self._tell_home, key, ready)))
 
-    def _tell_home(self, job: Job, attempt: int, where: str, ready: bool, now: float) -> None:
-        if job.attempt(where) == attempt and job.record.finished_at is None:
-            self.handle(self.home, PodsReadyChanged(now, job.record.key, ready))
+    def _tell_home(self, key: str, ready: bool, now: float) -> None:
+        self.handle(self.home, PodsReadyChanged(now, key, ready))
 
     def finish(self, key: str, now: float) -> None:
         """End the run of a job that is running."""
@@ -448,8 +438,7 @@ class FleetRun:
         self._nodes[where].leave(job.record.key, now)
         if where in self.lost:
             # The worker's copy is over, and the manager learns of it when it can; until then it may give it up.
-            attempt = job.attempt(where)
-            self._unheard[where].append(partial(self._finish_unheard, job, where, attempt, end))
+            self._unheard[where].append(_while_same(job, where, partial(self._finish, job, where, end=end)))
             return
         job.record.finish(now, end)
         self.agenda.progress(now)
@@ -457,9 +446,16 @@ class FleetRun:
             free_at = self._workers[cluster].done(now, self._delays.release)
             self._plan(free_at, cluster, lambda time: Finished(time, job.record.key))
 
-    def _finish_unheard(self, job: Job, where: str, attempt: int, end: str, now: float) -> None:
-        if job.attempt(where) == attempt and job.record.finished_at is None:
-            self._finish(job, where, now, end)
+
+def _while_same(job: Job, cluster: str, action: Action) -> Action:
+    """The action, as long as the copy on the cluster is the one of now, and the job has not finished."""
+    attempt = job.attempt(cluster)
+
+    def act(now: float) -> None:
+        if job.attempt(cluster) == attempt and job.record.finished_at is None:
+            action(now)
+
+    return act
 
 
 def _copy(workload: Workload, now: float) -> Workload:

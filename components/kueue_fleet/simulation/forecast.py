@@ -1,4 +1,4 @@
-"""When a job would start: what is in the fleet now goes on in many simulations, each with another seed.
+"""When a job would start: many simulations continue from what is in the fleet now, each with another seed.
 
 What runs is left on the cluster that runs it, and what waits is submitted in the order of its queue. How long jobs run
 is drawn in each simulation; `RunTimes` says from what.
@@ -129,7 +129,7 @@ def forecast(
     if unknown:
         raise SimulationError(
             [
-                f"run times: of {len(unknown)} jobs that run or wait, {unknown[0]} for one, nothing is known; "
+                f"run times: nothing is known of {len(unknown)} jobs that run or wait, such as {unknown[0]}; "
                 "give --run-time SECONDS, or a --workload file that has them"
             ]
         )
@@ -140,11 +140,9 @@ def forecast(
         )
     begin = file.model_copy(update={"begin": datetime.fromtimestamp(now, UTC)})
     starts = tuple(_start(fleet, begin, objects, plan, seed, now) for seed in seeds)
-    queue = queues[f"{own.namespace}/{own.queue}"]
+    queue = queues[own.local_queue]
     waiting = [
-        step.workload.key
-        for step in plan.steps
-        if step.reserved is None and queues[f"{step.workload.namespace}/{step.workload.queue}"] == queue
+        step.workload.key for step in plan.steps if step.reserved is None and queues[step.workload.local_queue] == queue
     ]
     place = waiting.index(target) + 1 if target in waiting else None
     return Forecast(target, queue, place, len(waiting), starts, tuple(_rests_on(plan, file)))

@@ -90,7 +90,7 @@ class WorkloadTemplate(SpecModel):
     pod_count: Annotated[Count, Field(ge=1, le=1_000_000)] = 1
     """Pods, where it asks for a topology level; default 1."""
     tas_constraint: Literal["required", "preferred", "balanced"] | None = None
-    """How strictly the pods have to stand in one domain; default: anywhere."""
+    """How strictly the pods have to be in one domain; default: anywhere."""
     tas_level: Text | None = None
     """Label of the level that the pods have to share."""
     slice_size: Annotated[Count, Field(ge=1)] = 1

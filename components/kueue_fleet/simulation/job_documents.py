@@ -52,7 +52,7 @@ def _with_group(first: Document, groups: Mapping[tuple[str, str], list[Document]
     pods = [each.data for each in groups[namespace, group]]
     annotations = inside(first.data, "metadata", "annotations")
     total = str(annotations.get(POD_GROUP_TOTAL_ANNOTATION, ""))
-    if not total.isdigit() or len(total) > 6:
+    if not total.isdecimal() or len(total) > 6:
         at = f"{first.where}: {key_of(first.data)}.metadata.annotations[{POD_GROUP_TOTAL_ANNOTATION}]"
         problems.append(f"{at}: is {total or 'missing'}; write how many pods the group {group} has, in quotes")
     elif annotations.get(_FAST) == "true":

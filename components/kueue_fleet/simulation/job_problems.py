@@ -141,7 +141,7 @@ def _behind(source: str, problems: Iterable[str]) -> Iterator[str]:
 
 
 def _check_steps(file: WorkloadFile, manifests: Iterable[Document]) -> Iterator[str]:
-    steps = {(data["metadata"].get("labels") or {}).get(STEP_LABEL) for _, data in manifests}
+    steps = {str(inside(data, "metadata", "labels").get(STEP_LABEL)) for _, data in manifests}
     for name in file.steps:
         if name not in steps:
             yield f"steps.{name}: no job has the label {STEP_LABEL} with this value; remove it, or label the jobs"
@@ -152,7 +152,7 @@ def _check_dispatcher(fleet: FleetSpec) -> Iterator[str]:
     if settings is not None and settings.dispatcher == "External":
         if settings.dispatcher_name != DISPATCHER_NAME:
             yield (
-                f"multiKueue.external.name: what {settings.dispatcher_name} decides is not known here; "
+                f"multiKueue.external.name: what {settings.dispatcher_name} decides is not modelled; "
                 f"use {DISPATCHER_NAME}, AllAtOnce or Incremental"
             )
         elif fleet.admission_controller is None:
@@ -195,5 +195,5 @@ def _check_names(submitted: Iterable[Submission]) -> Iterator[str]:
     seen: set[tuple[str, str]] = set()
     for entry, name, _, _ in submitted:
         if (entry.namespace, name) in seen:
-            yield f"jobs[{entry.name}].name: {entry.namespace}/{name} is there twice; name it differently"
+            yield f"jobs[{entry.name}].name: {entry.namespace}/{name} is listed twice; name it differently"
         seen.add((entry.namespace, name))

@@ -26,8 +26,10 @@ def pods_that_may_fail(job: Mapping[str, Any]) -> int | None:
     if job.get("kind") != "Job" or "backoffLimitPerIndex" in spec:
         return None
     rules = inside(spec, "podFailurePolicy").get("rules")
-    for rule in rules if isinstance(rules, list) else ():
-        on = [one.get("type") for one in rule.get("onPodConditions") or () if one.get("status", "True") == "True"]
+    for rule in map(inside, rules if isinstance(rules, list) else ()):
+        patterns = rule.get("onPodConditions")
+        given = map(inside, patterns if isinstance(patterns, list) else ())
+        on = [one.get("type") for one in given if one.get("status", "True") == "True"]
         if rule.get("action") == "Ignore" and "DisruptionTarget" in on:
             return None
     limit = spec.get("backoffLimit")

@@ -98,7 +98,7 @@ class Nodes:
         return ""
 
     def wait(self, job: Job, seek: Callable[[float], bool]) -> None:
-        """Call `seek` whenever there is room or stock again, until it returns True or the job is taken away."""
+        """Call `seek` whenever there is room or stock again, until it returns True or the job leaves."""
         attempt = job.attempt(self._cluster)
         self._waiting[job.record.key] = lambda now: job.attempt(self._cluster) != attempt or seek(now)
 
@@ -109,7 +109,7 @@ class Nodes:
                 self._waiting.pop(key, None)
 
     def plan(self, agenda: Agenda, lose: Callable[[str, Mapping[str, int], float], None]) -> None:
-        """Plan what changes by itself.
+        """Plan what changes at a known time.
 
         `lose` is called at the end of a calendar reservation with the pool, and how many pods of which workloads were
         on its nodes. It is for them to leave.
@@ -152,8 +152,8 @@ class Nodes:
 
 
 def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:
-    made = _Pool(pool.name, pool.max_nodes, pool.allocatable if pool.machine is not None else {})
-    made.queued = pool.queued
+    allocatable = pool.allocatable if pool.machine is not None else {}
+    made = _Pool(pool.name, pool.max_nodes, allocatable, queued=pool.queued)
     if begin is not None and isinstance(pool.capacity, Calendar):
         made.ends_at = max(0.0, (pool.capacity.end - begin).total_seconds())
     return made

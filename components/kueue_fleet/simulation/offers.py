@@ -36,7 +36,7 @@ ROUND_SECONDS: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Who gets a copy; who has one and is not among them loses it. `retry_at` is when that may change by itself.
+    """The workers that get a copy; others lose theirs. `retry_at` is when that may change without an event.
 
     `given_up`: to none, and the job starts over `rest` seconds later. `rejected`: never to any; the text says why.
     """
@@ -120,7 +120,7 @@ class FleetDispatcher:
         self._clusters = clusters
         configuration = controller_configuration(fleet)
         self._section = configuration.controller
-        self._settings = dispatch_settings(configuration.controller)
+        self._settings = dispatch_settings(configuration.controller.dispatch)
         self._team_regions = configuration.team_regions
         self._quotas = {name: WorkerQuota(objects[name]) for name in fleet.worker_names}
         self._waiting = WaitingTimes()

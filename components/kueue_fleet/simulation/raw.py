@@ -1,6 +1,7 @@
-"""Kubernetes objects, as kubectl prints them, into what can be simulated or explained.
+"""Kubernetes objects, as kubectl prints them, into what can be simulated or explained, and their simulation.
 
-Jobs that a given Workload or other job stands for are left out, so that a dump of a whole cluster counts nothing twice.
+Jobs that have a Workload in the input, or belong to another job, are left out, so that a dump of a whole cluster counts
+nothing twice.
 Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
 cycles of cohorts.
 """
@@ -12,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_fleet.admission.reading.fields import Fields
@@ -34,10 +36,12 @@ from kueue_fleet.kueue_api.check_objects import SPECS, check_objects
 from kueue_fleet.kueue_api.cohort_tree import cycles
 from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.kueue_api.problem import errors_of
+from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.job_documents import one_for_each_job
-from kueue_fleet.simulation.runner import Arrival
+from kueue_fleet.simulation.prepared import Prepared
+from kueue_fleet.simulation.runner import Arrival, prepare_cluster
 
 _QUEUED: Final = (*WORKLOADS, "Pod")
 
@@ -93,6 +97,18 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     times = [time for item in items if (time := _created(item.data)) is not None]
     origin = min(times, default=0.0)
     return RawInput(parsed.with_namespaces(), tuple(_arrivals(parsed, kept, stories, origin)), origin)
+
+
+def prepare_objects(
+    raw: RawInput,
+    delays: Delays,
+    *,
+    until: float | None = None,
+    seed: int = 0,
+    engines: dict[str, Engine] | None = None,
+) -> Prepared:
+    """What will happen to the workloads, up to `until` seconds after second 0; see `runner.prepare_cluster`."""
+    return prepare_cluster(raw.objects, raw.arrivals, delays, start=raw.origin, until=until, seed=seed, engines=engines)
 
 
 def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item]:
@@ -262,7 +278,7 @@ def check_references(parsed: Parsed) -> Iterator[str]:
     local = {queue.key for queue in objects.local_queues}
     asking: dict[str, list[str]] = {}
     for workload in parsed.workloads:
-        asking.setdefault(f"{workload.namespace}/{workload.queue}", []).append(workload.key)
+        asking.setdefault(workload.local_queue, []).append(workload.key)
     for key, workloads in asking.items():
         if key not in local:
             more = f" (and {len(workloads) - 1} more workloads)" if len(workloads) > 1 else ""

@@ -1,6 +1,6 @@
 """Records of what a real Kueue did, so that the report of a simulation shows a rehearsal too.
 
-They are read from the Workloads and pods of all clusters, each time that somebody lists them. Times are those that the
+They are read from the Workloads and pods of all clusters, each time they are listed. Times are those that the
 objects have, in whole seconds: what takes less is not seen.
 """
 
@@ -122,7 +122,7 @@ class Recorder:
             uid, lost = pod["metadata"]["uid"], _reclaimed(pod)
             if lost is not None:
                 if came.pop(uid, None) is not None and record.phases[-1][1] is Phase.RUNNING:
-                    record.reclaim(_not_before(record, lost), "its nodes were taken away")
+                    record.reclaim(_not_before(record, lost), "its nodes were reclaimed")
             elif (at := since(pod, "PodScheduled")) is not None:
                 came[uid] = at
         wanted = sum(each.count for each in record.admission.pod_sets)
@@ -169,7 +169,7 @@ def _by_job(pods: Sequence[Manifest]) -> dict[tuple[str, str], list[Manifest]]:
 
 
 def _not_before(record: Record, at: float) -> float:
-    """Clusters have clocks of their own: no step is before the one that led to it."""
+    """Each cluster has its own clock: no step is before the one that led to it."""
     return max(at, record.phases[-1][0] if record.phases else record.arrived_at)
 
 
@@ -190,6 +190,6 @@ def _reason(workload: Manifest) -> str:
 
 
 def _reclaimed(pod: Manifest) -> float | None:
-    """When the node of a pod was taken away."""
+    """When the node of a pod was reclaimed."""
     taken = _reason_of(pod, "DisruptionTarget") == "TerminationByKubelet"
     return since(pod, "DisruptionTarget") if taken else None

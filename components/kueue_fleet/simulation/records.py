@@ -57,7 +57,7 @@ class Run:
     """A time in which a workload was admitted: where, with what, and how it ended.
 
     `started_at` is when its pods had nodes, later than `admitted_at` where the fleet's node pools were full. `end` is
-    Kueue's reason, Succeeded, or Failed. `reclaimed` are the times at which its nodes were taken away.
+    Kueue's reason, Succeeded, or Failed. `reclaimed` are the times at which its nodes were reclaimed.
     """
 
     cluster: str | None
@@ -132,6 +132,11 @@ class Record:
         """The flavor of each resource of each pod set, from the reservation."""
         return {} if self.admission is None else {ps.name: dict(ps.flavors) for ps in self.admission.pod_sets}
 
+    @property
+    def group(self) -> str:
+        """What waiting times are summed up by: its label, or its ClusterQueue where it has none."""
+        return self.label or self.cluster_queue or "(no queue)"
+
     def take(self, decision: Decision, at: float) -> None:
         """Write a decision down that holds from `at`."""
         match decision:
@@ -171,7 +176,7 @@ class Record:
         self.enter(Phase.NODES, at)
 
     def start(self, at: float) -> None:
-        """Its pods have nodes, for the first time or after they were taken away."""
+        """Its pods have nodes, for the first time or again after they were reclaimed."""
         if self.runs[-1].started_at is None:
             self.runs[-1].started_at = at
         self.enter(Phase.RUNNING, at)
@@ -182,7 +187,7 @@ class Record:
         return bool(self.phases) and self.phases[-1][1] is Phase.RUNNING
 
     def reclaim(self, at: float, why: str) -> None:
-        """Its nodes are taken away; it keeps its quota."""
+        """Its nodes are reclaimed; it keeps its quota."""
         self.runs[-1].reclaimed.append(at)
         self.message = why
         self.enter(Phase.RECLAIMED, at)

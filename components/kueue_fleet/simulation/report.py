@@ -54,13 +54,12 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
     averaged = len(times) > _MOST_STEPS
     if averaged:
         times = [end * index / _BINS for index in range(_BINS + 1)]
+    amounts = _averages if averaged else _levels
     sections = []
     for (name, result), of_it, changes in zip(results, ends, series, strict=True):
         jobs, runs = _jobs(result, of_it, seconds)
-        drawn = [
-            {**key._asdict(), "y": _rounded(_drawn(of, times, averaged=averaged), 4)} for key, of in changes.items()
-        ]
-        found = {
+        drawn = [{**key._asdict(), "y": _rounded(amounts(of, times), 4)} for key, of in changes.items()]
+        section = {
             "name": name,
             "end": of_it / seconds,
             "counts": _counts(result.records),
@@ -71,7 +70,7 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
             "jobs": jobs,
             "evictions": _evictions(result, seconds),
         }
-        sections.append(found)
+        sections.append(section)
     resources = sorted({key.resource for of in series for key in of if key.resource}, key=_order)
     return {
         "unit": unit,
@@ -115,7 +114,7 @@ def _counts(records: Sequence[Record]) -> dict[str, int]:
         counts[record.state.value] = counts.get(record.state.value, 0) + 1
     evictions = sum(len(record.evictions) for record in records)
     reclaims = sum(len(run.reclaimed) for record in records for run in record.runs)
-    return counts | {"evictions": evictions, "nodes taken away": reclaims}
+    return counts | {"evictions": evictions, "nodes reclaimed": reclaims}
 
 
 def _spans(record: Record, origin: float, end: float) -> Iterator[Span]:
@@ -169,7 +168,7 @@ def _all_changes(result: Result, end: float) -> dict[Series, Changes]:
             found.setdefault(Series("evicted", "", eviction.reason), []).append((eviction.time - result.origin, 1.0))
         for run in record.runs:
             for time in run.reclaimed:
-                found.setdefault(Series("evicted", "", "nodes taken away"), []).append((time - result.origin, 1.0))
+                found.setdefault(Series("evicted", "", "nodes reclaimed"), []).append((time - result.origin, 1.0))
     nominal = {(each.cluster, each.queue, each.flavor, each.resource): each.nominal for each in result.quotas}
     for key, changes in sorted(by_queue.items()):
         cluster, _, flavor, resource = key
@@ -216,19 +215,15 @@ def _largest(groups: Mapping[str, Changes]) -> dict[str, Changes]:
     return found | ({REST: rest} if rest else {})
 
 
-def _drawn(changes: Changes, times: Sequence[float], *, averaged: bool) -> list[float]:
-    """Amounts from each time to the next; the average of a bin where there are too many times."""
-    return _averages(changes, times) if averaged else _levels(changes, times)
-
-
-def _levels(changes: Iterable[tuple[float, float]], times: Sequence[float]) -> list[float]:
+def _levels(changes: Changes, times: Sequence[float]) -> list[float]:
+    """The amount from each time to the next."""
     at = dict.fromkeys(times, 0.0)
     for time, change in changes:
         at[time] += change
     return list(accumulate(at.values()))
 
 
-def _averages(changes: Iterable[tuple[float, float]], times: Sequence[float]) -> list[float]:
+def _averages(changes: Changes, times: Sequence[float]) -> list[float]:
     """The exact average over each bin; the last value stands for the end."""
     width = times[1] - times[0]
     rates, areas = [0.0] * len(times), [0.0] * len(times)
@@ -258,17 +253,13 @@ def _quotas(result: Result) -> list[dict[str, Any]]:
 def _waits(result: Result, unit: float) -> dict[str, list[dict[str, Any]]]:
     """Time to the first admission, by queue (or by class, where records have one) and by team."""
     return {
-        "queue": _waits_by({record.key: _queue(record) for record in result.records}, result, unit),
+        "queue": _waits_by({record.key: record.group for record in result.records}, result, unit),
         "team": _waits_by({r.key: _team(result, r) for r in result.records}, result, unit),
     }
 
 
 def _team(result: Result, record: Record) -> str:
     return result.teams.get(record.namespace, record.namespace)
-
-
-def _queue(record: Record) -> str:
-    return record.label or record.cluster_queue or "(no queue)"
 
 
 def _waits_by(group_of: Mapping[str, str], result: Result, unit: float) -> list[dict[str, Any]]:
@@ -332,7 +323,7 @@ def _jobs(result: Result, end: float, unit: float) -> tuple[list[list[Any]], lis
         jobs.append(
             [
                 f"{record.namespace}/{record.name}",
-                _queue(record),
+                record.group,
                 team,
                 state,
                 ", ".join(last.flavors) if last else "",

@@ -3,7 +3,7 @@
 `schemaVersion` 1: `workloads[]` in order of arrival, each with namespace, name, clusterQueue, cluster (null where there
 is only one), state, reason (Kueue's token), message, flavors {podSet: {resource: flavor}}, arrivedAt, quotaReservedAt,
 admittedAt, finishedAt (null for what has not happened), evictions[] {time, reason, preemptor}, copiesThrownAway (copies
-on workers that held quota in vain) and runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}.
+with quota on workers that never ran) and runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}.
 `rows[]`, without times: see `rows`. Times are seconds; second 0 is the earliest creationTimestamp of the input, or the
 beginning of a workload or generator file. `end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster,
 preemptor, preempted, times}: see `contention`. `budgets[]` {team, of, used, limit, per, begin}: see `team_budgets`.
@@ -183,7 +183,7 @@ def waiting_times(records: Iterable[Record]) -> list[Waiting]:
     """Waiting times by the records' label, or by ClusterQueue where they have none, sorted by name."""
     groups: dict[str, list[Record]] = {}
     for record in records:
-        groups.setdefault(record.label or record.cluster_queue or "(no queue)", []).append(record)
+        groups.setdefault(record.group, []).append(record)
     return [_waiting(name, groups[name]) for name in sorted(groups)]
 
 

@@ -78,10 +78,15 @@ class _Runner:
     def expect(self, arrival: Arrival) -> Record:
         workload = arrival.workload
         record = Record(
-            workload.key, workload.namespace, arrival.name, workload.created, arrival.run_seconds, arrival.label
+            workload.key,
+            workload.namespace,
+            arrival.name,
+            workload.created,
+            arrival.run_seconds,
+            arrival.label,
+            cluster_queue=self._targets.get(workload.local_queue, ""),
+            requests=workload.requests,
         )
-        record.requests = workload.requests
-        record.cluster_queue = self._targets.get(f"{workload.namespace}/{workload.queue}", "")
         if arrival.finished_at is not None:
             record.finish(arrival.finished_at)
             return record

@@ -9,12 +9,10 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import ZONE
-
-Object = dict[str, Any]
-"""A Node as the API server has it."""
+from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 
 
-def topology_nodes(fleet: FleetSpec, cluster: str) -> Iterator[Object]:
+def topology_nodes(fleet: FleetSpec, cluster: str) -> Iterator[dict[str, Any]]:
     """Nodes of the pools to which flavors with a topology lead; those that come when they are needed are not there."""
     pools: dict[str, ResolvedNodePool] = {}
     for flavor in fleet.flavors:
@@ -25,7 +23,7 @@ def topology_nodes(fleet: FleetSpec, cluster: str) -> Iterator[Object]:
             yield from (_node(pool, number) for number in range(0 if pool.closed else pool.min_nodes))
 
 
-def _node(pool: ResolvedNodePool, number: int) -> Object:
+def _node(pool: ResolvedNodePool, number: int) -> dict[str, Any]:
     name = f"gke-{pool.cluster}-{pool.name}-{number}"
     zones = pool.node_locations
     place = {ZONE: zones[number % len(zones)]} if zones else {}
@@ -34,7 +32,7 @@ def _node(pool: ResolvedNodePool, number: int) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": name, "labels": {**labels, "kubernetes.io/hostname": name}},
+        "metadata": {"name": name, "labels": {**labels, HOSTNAME_LABEL: name}},
         "spec": {"taints": [taint.model_dump(exclude_none=True) for taint in pool.taints]},
         "status": {"allocatable": amounts, "conditions": [{"type": "Ready", "status": "True"}]},
     }

@@ -100,7 +100,7 @@ def _index(items: list[Any], key: str) -> int | None:
     for index, item in enumerate(items):
         if isinstance(item, Mapping) and item.get("name") == key:
             return index
-    return int(key) if key.isdigit() and int(key) < len(items) else None
+    return int(key) if key.isdecimal() and int(key) < len(items) else None
 
 
 def _choices(data: Any) -> str:

@@ -18,7 +18,7 @@ Strict: unknown fields and wrong values are refused, all at once.
         maxRunSeconds: 3600             # what the job tells DWS; left out: nothing
     waits:                              # how long admission checks take; the first that fits counts, default 0
       - { cluster: worker-us-east4, flavor: t4-dws, check: dws, seconds: exponential(600) }
-    reclaims:                           # spot nodes are taken away; the first that fits counts
+    reclaims:                           # Spot nodes are reclaimed; the first that fits counts
       - { cluster: worker-us-east4, flavor: l4-spot, perHour: 0.2, back: exponential(300) }
     outages:                            # the manager cannot reach a worker
       - { cluster: worker-us-east4, at: 600, seconds: 1800 }
@@ -35,7 +35,7 @@ from pydantic import Field
 
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
+from kueue_fleet.kueue_api.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api.problem import Problem
 from kueue_fleet.kueue_api.timestamp import Timestamp
 from kueue_fleet.simulation.distributions import Seconds, constant, exponential
@@ -89,7 +89,7 @@ class JobEntry(RuledModel):
 
     def manifest(self, name: str) -> dict[str, Any]:
         """One of the jobs as a Kubernetes object."""
-        labels = {**self.labels, "kueue.x-k8s.io/queue-name": self.queue}
+        labels = {**self.labels, QUEUE_LABEL: self.queue}
         if self.priority_class is not None:
             labels["kueue.x-k8s.io/priority-class"] = self.priority_class
         container = {"name": "main", "image": "none", "resources": {"requests": dict(self.requests)}}
@@ -132,7 +132,7 @@ class ReclaimEntry(SpecModel):
 
 
 class OutageEntry(SpecModel):
-    """A time in which the manager cannot reach a worker. What runs there goes on running."""
+    """A time in which the manager cannot reach a worker. What runs there continues to run."""
 
     cluster: Text
     """The worker."""
@@ -165,7 +165,7 @@ class WorkloadFile(SpecModel):
     waits: tuple[WaitEntry, ...] = ()
     """How long admission checks take; the first that fits counts."""
     reclaims: tuple[ReclaimEntry, ...] = ()
-    """How often Spot nodes are taken away; the first that fits counts."""
+    """How often Spot nodes are reclaimed; the first that fits counts."""
     outages: tuple[OutageEntry, ...] = ()
     """When workers cannot be reached."""
     stock_outs: tuple[StockOutEntry, ...] = ()

@@ -39,8 +39,8 @@ def dominant_reasons(
 def _reason(workload: Manifest) -> tuple[str, str]:
     """Of one cluster's Workload alone.
 
-    One that is evicted keeps its quota until its pods are gone, which is worth more than that it has quota. One that is
-    not active waits until somebody activates it.
+    One that is evicted keeps its quota until its pods are gone, which matters more than that it has quota. One that is
+    not active waits until a user activates it.
     """
     evicted = condition(workload, "Evicted")
     message = str((evicted or {}).get("message", ""))

@@ -8,6 +8,7 @@ import pytest
 
 from kueue_fleet.admission.amounts import UNLIMITED
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
+from kueue_fleet.admission.gates import Gates
 from kueue_fleet.admission.model import Workload
 from kueue_fleet.admission.pods import TopologyRequest
 from kueue_fleet.admission.reading.configuration import parse_configuration
@@ -211,7 +212,7 @@ class TestWhatIsWrong:
         ]
 
     def test_the_same_object_twice(self) -> None:
-        assert problems(cluster_queue(), cluster_queue()) == ["ClusterQueue cq: is there twice; keep one of them"]
+        assert problems(cluster_queue(), cluster_queue()) == ["ClusterQueue cq: is listed twice; keep one of them"]
 
 
 class TestWhatIsRefused:
@@ -262,7 +263,7 @@ class TestConfiguration:
         assert found.fair_sharing is None
         assert found.wait_for_pods_ready is not None
         assert found.wait_for_pods_ready.timeout == 1800
-        assert found.gates.unadmitted_workloads_observability is False
+        assert found.gates == Gates()
 
     def test_durations_strategies_and_gates(self) -> None:
         found = parse_configuration(
@@ -281,6 +282,10 @@ class TestConfiguration:
 
     def test_pods_ready_is_off_only_by_its_gate(self) -> None:
         assert parse_configuration({"featureGates": {"DisableWaitForPodsReady": True}}).wait_for_pods_ready is None
+
+    def test_undeclared_resources_count_without_the_gate_of_the_strategy(self) -> None:
+        given = {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}, "featureGates": {"QuotaCheckStrategy": False}}
+        assert not parse_configuration(given).ignore_undeclared_resources
 
     def test_a_timeout_of_zero_is_the_default(self) -> None:
         found = parse_configuration({"waitForPodsReady": {"timeout": "0s"}}).wait_for_pods_ready

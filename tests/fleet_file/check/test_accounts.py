@@ -84,7 +84,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "teams[team-a].resourceQuota[requests.nvidia.com/gpu]: 500m is not a whole number, and "
-                "requests.nvidia.com/gpu is counted in whole ones; write 0 or 1"
+                "requests.nvidia.com/gpu is counted in whole units; write 0 or 1"
             )
         ],
     ),

@@ -87,7 +87,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "queueVisibility of v1beta1": (
         {"queueVisibility": {}},
-        ["queueVisibility: was removed in Kueue's v1beta2; remove it: pending workloads are asked for on demand"],
+        [
+            "queueVisibility: was removed in Kueue's v1beta2; remove it: the visibility API lists pending workloads "
+            "on demand"
+        ],
     ),
     "fairSharing enable of v1beta1": (
         {"fairSharing": {"enable": True, "preemptionStrategies": ["LessThanInitialShare"]}},

@@ -211,8 +211,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             "nodePools[0]: \"x\" is given where a map is needed; write its fields as 'name: value', one on each line",
             (
-                'teams[team-a].members: "me" is given where a list is needed; write each item on a line of its '
-                "own that begins with '- '"
+                'teams[team-a].members: "me" is given where a list is needed; write each item on its own '
+                "line, beginning with '- '"
             ),
         ],
     ),

@@ -49,7 +49,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "teams[team-vision].limitRange.min[cpu]: -1 is negative; write 0 or more",
             (
                 "teams[team-vision].limitRange.min[example.com/f]: 500m is not a whole number, and example.com/f is "
-                "counted in whole ones; write 0 or 1"
+                "counted in whole units; write 0 or 1"
             ),
             (
                 "teams[team-vision].limitRange.default[pods]: pods is not a resource of containers; use one of cpu, "

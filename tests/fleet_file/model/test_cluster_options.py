@@ -63,7 +63,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             }
         },
         [
-            'network.authorizedNetworks[office].cidr: "203.0.113.7" has no length of its prefix; write 203.0.113.7/32',
+            'network.authorizedNetworks[office].cidr: "203.0.113.7" has no prefix length; write 203.0.113.7/32',
         ],
     ),
     "autopilot fields": (

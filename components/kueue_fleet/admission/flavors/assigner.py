@@ -63,7 +63,7 @@ def assign(
 ) -> Assignment:
     """Flavors for every pod set of `info` in its ClusterQueue, with `counts` pods each if given.
 
-    The search goes on from `info.last_progress` if there is one; `info.nomination` holds it to flavors chosen earlier
+    The search continues from `info.last_progress` if there is one; `info.nomination` holds it to flavors chosen earlier
     in the cycle.
     """
     queue = cache.queues[info.cluster_queue]
@@ -243,7 +243,7 @@ def _against(
 def _try_flavor(
     search: _Search, flavor: str, frs: dict[str, int], wanted: list[tuple[str, int]], assumed: dict[int, int]
 ) -> tuple[dict[str, FlavorChoice], Rank, FlavorAttempt]:
-    """How one flavor would do for all resources of its group that are asked for: as well as the worst of them."""
+    """How well one flavor fits all requested resources of its group: as well as the worst of them."""
     fungibility = search.queue.spec.fungibility
     choice: dict[str, FlavorChoice] = {}
     rank: Rank = BEST

@@ -69,7 +69,7 @@ def is_preferred(a: Rank, b: Rank, fungibility: FlavorFungibility) -> bool:
 
 
 def should_try_next(rank: Rank, fungibility: FlavorFungibility) -> bool:
-    """Whether the search goes on after a flavor of this rank."""
+    """Whether the search continues after a flavor of this rank."""
     possibility, level = rank
     if possibility <= Possibility.NO_CANDIDATES:
         return True

@@ -1,4 +1,4 @@
-"""Preemption with fair sharing: take from whoever borrows most, as long as the shares come closer to each other.
+"""Preemption with fair sharing: take from the queue that borrows most, as long as the shares come closer to each other.
 
 Source: kueue@v0.19.2 pkg/scheduler/preemption/preemption.go (fairPreemptions) and fairsharing/.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kueue_fleet.admission.errors import InvariantError
-from kueue_fleet.admission.model import FairSharingStrategy
+from kueue_fleet.admission.model import DEFAULT_STRATEGIES, FairSharingStrategy
 from kueue_fleet.admission.preemption.candidates import (
     Target,
     VictimOrder,
@@ -35,10 +35,7 @@ def fair_targets(context: PreemptionContext) -> list[Target]:
     if not candidates:
         return []
     candidates.sort(key=victim_key(context.cache.by_usage, context.queue.name))
-    strategies = context.cache.configuration.fair_sharing or (
-        FairSharingStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,
-        FairSharingStrategy.LESS_THAN_INITIAL_SHARE,
-    )
+    strategies = context.cache.configuration.fair_sharing or DEFAULT_STRATEGIES
     with trial(context) as targets:
         # Shares are compared as if the incoming workload were there.
         add_all(context.queue, context.requests)

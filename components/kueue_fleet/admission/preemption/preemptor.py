@@ -6,8 +6,7 @@ Source: kueue@v0.19.2 pkg/scheduler/preemption/{preemption,preemption_oracle}.go
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from kueue_fleet.admission.flavors.assigner import Oracle, needing_preemption, total_requests
 from kueue_fleet.admission.flavors.assignment import Assignment, Possibility
@@ -17,10 +16,13 @@ from kueue_fleet.admission.preemption.fair_sharing import fair_targets
 from kueue_fleet.admission.preemption.simulation import PreemptionContext
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.quota.cohort_tree import TreeNode, Usage, borrow_level
-from kueue_fleet.admission.reasons import PREEMPTION_TEXT, PreemptionReason
+from kueue_fleet.admission.reasons import PREEMPTION_TEXT
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.topology.placement import topology_requests
 from kueue_fleet.admission.workload.state import WorkloadInfo
+
+if TYPE_CHECKING:
+    from kueue_fleet.admission.scheduler.entry import Entry
 
 Simulated = dict[tuple[str, Usage, frozenset[int]], list[Target]]
 """Targets that were found for a workload, some requests and flavor-resources. Valid while usage does not change."""
@@ -71,26 +73,16 @@ def make_oracle(cache: Cache, simulated: Simulated) -> Oracle:
     return simulate
 
 
-class PreemptionNotice(NamedTuple):
-    """Kueue's message about a preemption: who, for whom, by which right, from where to where."""
-
-    preemptor: WorkloadInfo
-    reason: PreemptionReason
-    preemptor_path: str
-    preemptee_path: str
-
-    @property
-    def text(self) -> str:
-        """The message."""
-        workload = self.preemptor.workload
-        return (
-            f"Preempted to accommodate a workload (UID: {workload.uid or 'UNKNOWN'}, "
-            f"JobUID: {workload.job_uid or 'UNKNOWN'}) due to {PREEMPTION_TEXT[self.reason]}; "
-            f"preemptor path: {self.preemptor_path}; preemptee path: {self.preemptee_path}"
-        )
+def preemption_message(entry: Entry, target: Target, queue: QueueNode) -> str:
+    """Kueue's message about the preemption of `target`, which holds quota of `queue`, for `entry`."""
+    workload = entry.info.workload
+    return (
+        f"Preempted to accommodate a workload (UID: {workload.uid or 'UNKNOWN'}, "
+        f"JobUID: {workload.job_uid or 'UNKNOWN'}) due to {PREEMPTION_TEXT[target.reason]}; "
+        f"preemptor path: {_path(entry.queue)}; preemptee path: {_path(queue)}"
+    )
 
 
-def queue_path(queue: TreeNode) -> str:
-    """`/root/…/cohort/queue`, as in Kueue's messages."""
-    names: Iterable[str] = [queue.name, *(node.name for node in queue.path())]
-    return "/" + "/".join(reversed(list(names)))
+def _path(queue: TreeNode) -> str:
+    """`/root/…/cohort/queue`."""
+    return "/" + "/".join(reversed([queue.name, *(node.name for node in queue.path())]))

@@ -135,45 +135,32 @@ class QueueNode(TreeNode):
         provisioning: list[str],
         flavors: frozenset[str],
     ) -> list[tuple[InactiveReason, str]]:
-        found = []
+        if not self.checks:
+            return []
         missing = [name for name in sorted(self.checks) if name not in checks]
-        if missing:
-            found.append(
-                (InactiveReason.ADMISSION_CHECK_NOT_FOUND, f"references missing AdmissionCheck(s): {','.join(missing)}")
-            )
         inactive = [name for name in sorted(self.checks) if name in checks and not checks[name].active]
-        if inactive:
-            found.append(
-                (
-                    InactiveReason.ADMISSION_CHECK_INACTIVE,
-                    f"references inactive AdmissionCheck(s): {','.join(inactive)}",
-                )
-            )
-        if len(multikueue) > 1:
-            found.append(
-                (
-                    InactiveReason.MULTIPLE_MULTI_KUEUE_ADMISSION_CHECKS,
-                    "Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: "
-                    + ",".join(multikueue),
-                )
-            )
         per_flavor = [name for name in multikueue if self.checks[name] != flavors]
-        if per_flavor:
-            found.append(
-                (
-                    InactiveReason.MULTI_KUEUE_ADMISSION_CHECK_APPLIED_PER_FLAVOR,
-                    f"Cannot specify MultiKueue AdmissionCheck per flavor, found: {','.join(per_flavor)}",
-                )
-            )
-        if multikueue and provisioning:
-            found.append(
-                (
-                    InactiveReason.MULTI_KUEUE_WITH_PROVISIONING_REQUEST,
-                    "Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: "
-                    f"{','.join(multikueue)}, {','.join(provisioning)}",
-                )
-            )
-        return found
+        dispatching, asking = ",".join(multikueue), ",".join(provisioning)
+        complaints = (
+            (InactiveReason.ADMISSION_CHECK_NOT_FOUND, "references missing AdmissionCheck(s): ", ",".join(missing)),
+            (InactiveReason.ADMISSION_CHECK_INACTIVE, "references inactive AdmissionCheck(s): ", ",".join(inactive)),
+            (
+                InactiveReason.MULTIPLE_MULTI_KUEUE_ADMISSION_CHECKS,
+                "Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: ",
+                dispatching if len(multikueue) > 1 else "",
+            ),
+            (
+                InactiveReason.MULTI_KUEUE_ADMISSION_CHECK_APPLIED_PER_FLAVOR,
+                "Cannot specify MultiKueue AdmissionCheck per flavor, found: ",
+                ",".join(per_flavor),
+            ),
+            (
+                InactiveReason.MULTI_KUEUE_WITH_PROVISIONING_REQUEST,
+                "Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: ",
+                f"{dispatching}, {asking}" if dispatching and asking else "",
+            ),
+        )
+        return [(reason, f"{text}{names}") for reason, text, names in complaints if names]
 
     @property
     def inactive_message(self) -> str:

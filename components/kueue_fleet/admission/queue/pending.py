@@ -14,7 +14,6 @@ import heapq
 from collections.abc import Callable, Iterator
 from enum import IntEnum
 
-from kueue_fleet.admission.queue.usage_ledger import local_queue_of
 from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.kueue_api.cluster_queue import QueueingStrategy
@@ -131,7 +130,7 @@ class PendingQueue:
 
     def order_of(self, info: WorkloadInfo) -> tuple[float, Key]:
         """Sorts pending workloads as `pop` gives them, but for preemptors that wait for their preemptions."""
-        return (self._usage(local_queue_of(info)) if self._usage else 0.0), info.order
+        return (self._usage(info.workload.local_queue) if self._usage else 0.0), info.order
 
     def place_of(self, key: str) -> Place | None:
         """Where the workload is; None if it is not here."""
@@ -243,7 +242,7 @@ class PendingQueue:
 
     def _group(self, info: WorkloadInfo) -> _Group:
         # Without equivalence tracking nothing is parked by shape, and the shape -1 is one group like any other.
-        local = local_queue_of(info) if self._usage else ""
+        local = info.workload.local_queue if self._usage else ""
         key = (info.shape, self._namespace_matches(info.workload.namespace), local)
         group = self._groups.get(key)
         if group is None:

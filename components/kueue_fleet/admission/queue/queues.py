@@ -50,7 +50,7 @@ class Queues:
             ):
                 self.pending[name] = known
             else:
-                matches = partial(self.cache.namespace_admitted, name)
+                matches = partial(self.cache.namespace_matches, name)
                 usage = None if ledger is None else (lambda local_queue: self.usage_of(local_queue))
                 self.pending[name] = PendingQueue(spec.queueing_strategy, matches, usage)
 
@@ -65,14 +65,14 @@ class Queues:
 
     def target(self, info: WorkloadInfo) -> str:
         """The ClusterQueue that its LocalQueue leads to; empty where there is none."""
-        local = self.local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        local = self.local_queues.get(info.workload.local_queue)
         return "" if local is None else local.cluster_queue
 
     def restart(self, info: WorkloadInfo) -> None:
         """A workload evicted because its queue was stopped may be queued again once the queue is not."""
         if info.requeued is not False:
             return
-        local = self.local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        local = self.local_queues.get(info.workload.local_queue)
         if local is None:
             return
         queue = self.cache.queues.get(local.cluster_queue)
@@ -110,7 +110,7 @@ class Queues:
         workload = info.workload
         if not workload.active:
             return "Deactivated", "The workload is deactivated"
-        local = self.local_queues.get(f"{workload.namespace}/{workload.queue}")
+        local = self.local_queues.get(workload.local_queue)
         if local is None:
             return QuotaReservedReason.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"
         if local.stop_policy != "None":
@@ -146,7 +146,7 @@ class Queues:
 
         Kueue finds the tree by the LocalQueue, and does not know one that is stopped: then none is.
         """
-        local = self.local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        local = self.local_queues.get(info.workload.local_queue)
         if local is not None and local.stop_policy == "None":
             self.reactivate_later(local.cluster_queue)
 

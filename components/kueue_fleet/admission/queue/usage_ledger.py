@@ -11,6 +11,7 @@ pkg/controller/core/workload_controller.go (updateAfsConsumedUsage), pkg/schedul
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from typing import Final
 
@@ -73,7 +74,7 @@ class UsageLedger:
 
     def charge(self, info: WorkloadInfo, resources: Iterable[str] | None = None) -> None:
         """A workload got its reservation: the penalty for its requests, only of `resources` where they are given."""
-        used = self.used.get(local_queue_of(info))
+        used = self.used.get(info.workload.local_queue)
         if used is None:
             return
         self.catch_up(used)
@@ -82,21 +83,21 @@ class UsageLedger:
 
     def drop_penalty(self, info: WorkloadInfo) -> None:
         """A workload will not be admitted with the reservation that was charged."""
-        used = self.used.get(local_queue_of(info))
+        used = self.used.get(info.workload.local_queue)
         if used is not None and info.key in used.penalties:
             self.catch_up(used)
             del used.penalties[info.key]
 
     def settle(self, info: WorkloadInfo) -> None:
         """A workload was admitted, and counts already: its penalty is part of the usage from now on."""
-        used = self.used.get(local_queue_of(info))
+        used = self.used.get(info.workload.local_queue)
         if used is not None:
             self.sample(used, self.now)
             _add(used.consumed, used.penalties.pop(info.key, {}))
 
     def count(self, info: WorkloadInfo) -> None:
         """What an admitted workload holds is used from now on."""
-        key = local_queue_of(info)
+        key = info.workload.local_queue
         used = self.used.get(key)
         if used is not None and info.key not in self._counted:
             self.catch_up(used)
@@ -138,21 +139,17 @@ class UsageLedger:
 
     def as_local_queues(self, local_queues: Iterable[LocalQueue]) -> tuple[LocalQueue, ...]:
         """The LocalQueues with the usage that they have now."""
-        return tuple(queue.having_used(*self._state(queue.key)) for queue in local_queues)
-
-    def _state(self, key: str) -> tuple[Mapping[str, int], float]:
-        self.catch_up(self.used[key])
-        return self.used[key].consumed, self.used[key].updated
+        found = []
+        for queue in local_queues:
+            used = self.used[queue.key]
+            self.catch_up(used)
+            found.append(replace(queue, consumed=tuple(sorted(used.consumed.items())), sampled=used.updated))
+        return tuple(found)
 
     def _alpha(self, seconds: float) -> float:
         """How much of the usage of so many seconds ago does not count any more."""
         half_life = self.settings.half_life
         return 1.0 - 0.5 ** (seconds / half_life) if half_life else 0.0
-
-
-def local_queue_of(info: WorkloadInfo) -> str:
-    """Namespace and name of the LocalQueue of a workload."""
-    return f"{info.workload.namespace}/{info.workload.queue}"
 
 
 def amounts_of(info: WorkloadInfo, resources: Iterable[str] | None = None) -> Amounts:

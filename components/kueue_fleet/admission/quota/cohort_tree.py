@@ -142,7 +142,7 @@ def raw_available(node: TreeNode, fr: int) -> int:
 
 
 def available(node: TreeNode, fr: int) -> int:
-    """How much more a ClusterQueue could use without preempting anybody; 0 rather than negative."""
+    """How much more a ClusterQueue could use without preempting any workload; 0 rather than negative."""
     found = raw_available(node, fr)
     return found if found > 0 else 0
 

@@ -40,18 +40,19 @@ def parse_configuration(data: Mapping[str, Any]) -> Configuration:
     gates, resources = given.feature_gates or {}, given.resources or api.Resources()
     if resources.device_class_mappings:
         raise NotModelledError("dynamic resource allocation (deviceClassMappings)", "resources")
-    off = gates.get("DisableWaitForPodsReady")
+    off, parsed = gates.get("DisableWaitForPodsReady"), parse_gates(gates)
+    undeclared = resources.quota_check_strategy == "IgnoreUndeclared" and parsed.quota_check_strategy
     return Configuration(
         fair_sharing=fair_sharing,
         admission_fair_sharing=_admission_fair_sharing(given.admission_fair_sharing, gates),
         wait_for_pods_ready=None if off else _pods_ready(given.wait_for_pods_ready or api.WaitForPodsReady()),
-        ignore_undeclared_resources=resources.quota_check_strategy == "IgnoreUndeclared",
+        ignore_undeclared_resources=undeclared,
         requeue_batch=10.0 if gates.get("SchedulerLongRequeueInterval") else 1.0,
         resource_rules=ResourceRules(
             resources.exclude_resource_prefixes or (),
             tuple(_transformation(item) for item in resources.transformations or ()),
         ),
-        gates=parse_gates(gates),
+        gates=parsed,
     )
 
 

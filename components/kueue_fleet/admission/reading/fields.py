@@ -1,7 +1,7 @@
 """Reading plain dicts field by field, with a path and a list of everything that is wrong with them.
 
-A `Fields` never raises: a wrong value becomes a problem, and a harmless stand-in goes on, so that all problems of all
-objects are found at once.
+A `Fields` never raises: a wrong value becomes a problem, and a harmless default replaces it, so that all problems of
+all objects are found at once.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Fields:
         """The text in `name`, which must be there."""
         value = self.text(name)
         if not value:
-            self.wrong(name, "is missing", "give it")
+            self.wrong(name, "is missing", "add it")
         return value
 
     def integer(self, name: str, default: int = 0, *, least: int | None = None) -> int:

@@ -19,11 +19,11 @@ from kueue_fleet.admission.errors import NotModelledError
 from kueue_fleet.admission.reading.fields import Fields
 
 RUNTIME_FIELD: Final = "runtime"
-"""In a TrainJob as it is read: its TrainingRuntime or ClusterTrainingRuntime, which stands beside it in a file."""
+"""In a TrainJob as it is read: its TrainingRuntime or ClusterTrainingRuntime, which is beside it in a file."""
 PODS_FIELD: Final = "pods"
 """In a Pod as it is read: all pods of its group."""
 MOST_GROUPS: Final = 10_000
-"""Groups of a LeaderWorkerSet that are believed; each is a Workload."""
+"""The most groups that a LeaderWorkerSet may have; each is a Workload."""
 _MOST_ROLES: Final = 18
 _ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 _SUBMITTER: Final = {
@@ -81,10 +81,10 @@ def _job(job: Fields) -> list[Role]:
     prefix = "kueue.x-k8s.io/job-min-parallelism"
     annotations = job.child("metadata").child("annotations")
     least = annotations.text(prefix)
-    if least and not least.isdigit():
+    if least and not least.isdecimal():
         annotations.wrong(prefix, f"is {least!r}", "write a whole number in quotes")
     spec = job.child("spec")
-    return [Role("main", _parallel(spec), spec.child("template"), int(least) if least.isdigit() else None)]
+    return [Role("main", _parallel(spec), spec.child("template"), int(least) if least.isdecimal() else None)]
 
 
 def _job_set(job: Fields) -> list[Role]:
@@ -112,8 +112,8 @@ def _ray_service(job: Fields) -> list[Role]:
 def _ray_job(job: Fields) -> list[Role]:
     spec = job.child("spec")
     if "clusterSelector" in spec:
-        fix = "write rayClusterSpec in its place"
-        spec.wrong("clusterSelector", "is set, and Kueue leaves jobs on Ray clusters that are there alone", fix)
+        fix = "write rayClusterSpec instead"
+        spec.wrong("clusterSelector", "is set, and Kueue does not manage jobs on existing Ray clusters", fix)
         return []
     if not spec.flag("shutdownAfterJobFinishes"):
         spec.wrong("shutdownAfterJobFinishes", "is not true, and Kueue refuses the job", "set it to true")
@@ -133,7 +133,7 @@ def _ray_job(job: Fields) -> list[Role]:
 def _ray(job: Fields, cluster: Fields) -> list[Role]:
     """Head and worker groups of a Ray cluster; `cluster` is its spec, inside `job`."""
     if cluster.flag("enableInTreeAutoscaling"):
-        cluster.wrong("enableInTreeAutoscaling", "is true, which Kueue takes from elastic jobs only", "remove it")
+        cluster.wrong("enableInTreeAutoscaling", "is true, which Kueue accepts for elastic jobs only", "remove it")
     if "gcsFaultToleranceOptions" in cluster:
         raise NotModelledError("gcsFaultToleranceOptions of Ray", job.path)
     roles = [Role("head", 1, _required(_required(cluster, "headGroupSpec"), "template"))]
@@ -188,7 +188,7 @@ def _train_job(job: Fields) -> list[Role]:
     if RUNTIME_FIELD not in job:
         name = reference.required_text("name")
         kind = reference.text("kind", "ClusterTrainingRuntime")
-        fix = f"put it into the file (kubectl get {kind.lower()} {name} -o yaml)"
+        fix = f"add it to the file (kubectl get {kind.lower()} {name} -o yaml)"
         reference.wrong("name", f"the {kind} {name} is not there", fix)
         return []
     policy = runtime.child("spec").child("mlPolicy")
@@ -213,7 +213,7 @@ def _train_job(job: Fields) -> list[Role]:
 
 def _required(fields: Fields, name: str) -> Fields:
     if name not in fields:
-        fields.wrong(name, "is missing", "give it")
+        fields.wrong(name, "is missing", "add it")
     return fields.child(name)
 
 
@@ -249,4 +249,4 @@ ROLES: Final[Mapping[str, Callable[[Fields], list[Role]]]] = MappingProxyType(
         "Pod": _pod,
     }
 )
-"""The reader of each kind."""
+"""The reader of each kind. The core gives workloads in the order of the kinds."""

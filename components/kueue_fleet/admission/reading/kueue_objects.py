@@ -87,7 +87,7 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
         key = f"{namespace}/{name}" if namespace else name
         fields = Fields(fields.data, f"{kind} {key}", problems)
         if key in by_kind.setdefault(kind, {}):
-            fields.wrong("", "is there twice", "keep one of them")
+            fields.wrong("", "is listed twice", "keep one of them")
         by_kind[kind][key] = fields
     settings = configuration or Configuration()
     read = _Reader(by_kind)
@@ -103,16 +103,14 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
         configuration=settings,
     )
     context = Context(
-        workload_priorities={
-            f.child("metadata").text("name"): f.integer("value") for f in read.of("WorkloadPriorityClass")
-        },
-        pod_priorities={f.child("metadata").text("name"): f.integer("value") for f in read.of("PriorityClass")},
+        workload_priorities={_name(f): f.integer("value") for f in read.of("WorkloadPriorityClass")},
+        pod_priorities={_name(f): f.integer("value") for f in read.of("PriorityClass")},
         default_priority=min(
             (f.integer("value") for f in read.of("PriorityClass") if f.flag("globalDefault")), default=0
         ),
         rules=settings.resource_rules,
         limits=parse_limit_ranges(read.of("LimitRange")),
-        overheads={f.child("metadata").text("name"): parse_overhead(f) for f in read.of("RuntimeClass")},
+        overheads={_name(f): parse_overhead(f) for f in read.of("RuntimeClass")},
     )
     workloads = (
         *read.all("Workload", lambda fields: parse_workload(fields, context)),

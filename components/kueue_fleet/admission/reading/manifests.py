@@ -6,26 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
 from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.job_pod_sets import ROLES
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
-JOBS: Final = (
-    "Job",
-    "JobSet",
-    "RayJob",
-    "RayCluster",
-    "RayService",
-    "PyTorchJob",
-    "TFJob",
-    "XGBoostJob",
-    "PaddleJob",
-    "JAXJob",
-    "MPIJob",
-    "TrainJob",
-    "LeaderWorkerSet",
-)
+JOBS: Final = tuple(kind for kind in ROLES if kind != "Pod")
 """Kinds for which Kueue makes Workloads, and that are read; Pods are too, see `is_job`."""
 WORKLOADS: Final = ("Workload", *JOBS)
 """What is queued, but Pods."""

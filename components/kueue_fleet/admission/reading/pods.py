@@ -45,7 +45,7 @@ def parse_pod_set(
     required = affinity.child("requiredDuringSchedulingIgnoredDuringExecution")
     terms = None
     if "requiredDuringSchedulingIgnoredDuringExecution" in affinity:
-        terms = tuple(parse_term(term) for term in required.children("nodeSelectorTerms"))
+        terms = tuple(_term(term) for term in required.children("nodeSelectorTerms"))
     return PodSet(
         name=name,
         count=count,
@@ -54,7 +54,7 @@ def parse_pod_set(
         node_requests=_amounts(requests),
         node_selector=fields.pairs("nodeSelector"),
         affinity=terms,
-        tolerations=tuple(parse_toleration(item) for item in fields.children("tolerations")),
+        tolerations=tuple(_toleration(item) for item in fields.children("tolerations")),
         topology=topology,
         shape=_shape(fields),
     )
@@ -64,27 +64,21 @@ def _amounts(requests: Requests) -> tuple[tuple[str, int], ...]:
     return tuple((name, request_amount(name, requests[name])) for name in sorted(requests, key=resource_order))
 
 
-def parse_toleration(fields: Fields) -> Toleration:
-    """A toleration of a pod or flavor."""
+def _toleration(fields: Fields) -> Toleration:
     return Toleration(
         fields.text("key"), fields.text("operator") or "Equal", fields.text("value"), fields.text("effect")
     )
 
 
-def parse_term(fields: Fields) -> NodeSelectorTerm:
+def _term(fields: Fields) -> NodeSelectorTerm:
     """A node selector term; Kueue looks at its `matchExpressions` only."""
-    return NodeSelectorTerm(parse_requirements(fields))
-
-
-def parse_requirements(fields: Fields) -> tuple[Requirement, ...]:
-    """The `matchExpressions` of a label selector or node selector term."""
     found = []
     for item in fields.children("matchExpressions"):
         operator = item.text("operator")
         if operator not in _OPERATORS:
             item.wrong("operator", f"is {operator!r}", f"write one of {', '.join(_OPERATORS)}")
         found.append(Requirement(item.required_text("key"), operator, item.texts("values")))
-    return tuple(found)
+    return NodeSelectorTerm(tuple(found))
 
 
 def parse_topology_request(fields: Fields) -> TopologyRequest | None:
@@ -120,7 +114,7 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
         raise NotModelledError("podset-slice-required-topology-constraints", found.path)
     if f"{prefix}slice-required-topology" in found and f"{prefix}slice-size" in found:
         size = found.text(f"{prefix}slice-size")
-        if not size.isdigit() or size == "0":
+        if not size.isdecimal() or size == "0":
             found.wrong(f"{prefix}slice-size", f"is {size!r}", "write a whole number in quotes, 1 or more")
             size = "1"
         constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), int(size)))

@@ -252,7 +252,7 @@ def parse_job(fields: Fields, context: Context) -> Workload:
     if not queue:
         metadata.wrong("labels", f"has no {_PREFIX}queue-name", "name a LocalQueue there")
     seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
-    if seconds and not seconds.isdigit():
+    if seconds and not seconds.isdecimal():
         labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
     uid = metadata.text("uid") or f"{namespace}/{name}"
     return Workload(
@@ -263,7 +263,7 @@ def parse_job(fields: Fields, context: Context) -> Workload:
         pod_sets=tuple(pod_sets),
         created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
         priority=_priority(fields, roles, context),
-        max_execution_seconds=float(seconds) if seconds.isdigit() else None,
+        max_execution_seconds=float(seconds) if seconds.isdecimal() else None,
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
         problem=find_problem(pods, limits),

@@ -1,6 +1,6 @@
 """The scratch on which decisions are made: the cohort trees with their usage, flavors, topologies, configuration.
 
-One `Cache` belongs to one cluster. It is mutable and private to whoever drives it; `Snapshot` is the immutable form.
+One `Cache` belongs to one cluster. It is mutable and private to its driver; `Snapshot` is the immutable form.
 Functions that decide may change usage while they work, and put it back.
 Source: kueue@v0.19.2 pkg/cache/scheduler/cache.go.
 """
@@ -24,7 +24,7 @@ from kueue_fleet.admission.model import (
     Workload,
 )
 from kueue_fleet.admission.queue.cluster_queue import GroupLayout, QueueNode
-from kueue_fleet.admission.queue.usage_ledger import UsageLedger, local_queue_of
+from kueue_fleet.admission.queue.usage_ledger import UsageLedger
 from kueue_fleet.admission.quota.cohort_tree import FlavorResources, TreeNode, add_all, remove_all, seal
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.topology.domains import TopologyState
@@ -136,7 +136,7 @@ class Cache:
 
     def _usage(self, info: WorkloadInfo) -> float:
         ledger = self._ledger_of(info)
-        return 0.0 if ledger is None else ledger.usage(local_queue_of(info))
+        return 0.0 if ledger is None else ledger.usage(info.workload.local_queue)
 
     def _link(self, specs: Iterable[ClusterQueue]) -> None:
         self.cohorts = {}
@@ -225,7 +225,7 @@ class Cache:
         return True
 
     def use_topology(self, info: WorkloadInfo, sign: int) -> None:
-        """Add (`sign` 1) or take away (-1) what the workload takes of nodes."""
+        """Add (`sign` 1) or subtract (-1) what the workload uses of nodes."""
         if not self.topologies:
             return
         for requests in info.pod_sets:
@@ -264,12 +264,8 @@ class Cache:
                 if topology:
                     self.use_topology(info, 1)
 
-    def namespace_matches(self, queue: QueueNode, namespace: str) -> bool:
-        """Whether the queue's namespace selector takes the namespace."""
-        return self.namespace_admitted(queue.name, namespace)
-
-    def namespace_admitted(self, queue: str, namespace: str) -> bool:
-        """`namespace_matches` by the queue's name."""
+    def namespace_matches(self, queue: str, namespace: str) -> bool:
+        """Whether the namespace selector of the ClusterQueue matches the namespace."""
         key = (queue, namespace)
         known = self._namespace_answers.get(key)
         if known is None:

@@ -119,7 +119,7 @@ def _is_inadmissible(cache: Cache, entry: Entry) -> bool:
         )
     elif not queue.active:
         entry.refuse(Outcome.INADMISSIBLE, QuotaReservedReason.SUSPENDED, f"ClusterQueue {queue.name} is inactive")
-    elif not cache.namespace_matches(queue, workload.namespace):
+    elif not cache.namespace_matches(queue.name, workload.namespace):
         entry.requeue_reason = RequeueReason.NAMESPACE_MISMATCH
         entry.refuse(
             Outcome.INADMISSIBLE,
@@ -206,14 +206,14 @@ def _process(this: _Pass, entry: Entry) -> None:
             "Workload has overlapping preemption targets with another workload, "
             "but will fit after these preemptions complete",
         )
-        _hold(this, entry)
+        _hold(this, entry, entry.usage())
     elif any(target.info.key in this.victims for target in entry.targets):
         _skip(this, entry, "Workload has overlapping preemption targets with another workload")
     elif not fits:
         _skip(this, entry, "Workload no longer fits after processing another workload")
     elif mode is Mode.PREEMPT:
         this.victims.update((target.info.key, target.info) for target in entry.targets)
-        _hold(this, entry)
+        _hold(this, entry, entry.usage())
         entry.info.last_progress = None
         entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
         entry.suffix = f". Pending the preemption of {len(entry.targets)} workload(s)"
@@ -247,9 +247,8 @@ def _is_gated(cache: Cache, info: WorkloadInfo) -> bool:
     return cache.gates.multi_kueue_orchestrated_preemption and info.has_closed_gate
 
 
-def _hold(this: _Pass, entry: Entry) -> None:
-    """Count the entry's whole usage until the end of the cycle."""
-    usage = entry.usage()
+def _hold(this: _Pass, entry: Entry, usage: Usage) -> None:
+    """Count this much usage, and the entry's places in the topology, until the end of the cycle."""
     add_all(entry.queue, usage)
     reserve_topology(this.cache, entry, 1)
     this.held.append(_Held(entry, usage))
@@ -260,10 +259,7 @@ def _hold_for(this: _Pass, entry: Entry) -> None:
     reclaims = entry.queue.spec.preemption.reclaim_within_cohort == "Any"
     if reclaims and not (this.cache.gates.prioritize_preemptor_workloads and entry.is_preemptor):
         return
-    usage = () if entry.info.is_reserved else quota_to_reserve(entry.assignment, entry.queue)
-    add_all(entry.queue, usage)
-    reserve_topology(this.cache, entry, 1)
-    this.held.append(_Held(entry, usage))
+    _hold(this, entry, () if entry.info.is_reserved else quota_to_reserve(entry.assignment, entry.queue))
 
 
 def quota_to_reserve(assignment: Assignment, queue: QueueNode) -> Usage:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kueue_fleet.admission.quota.cohort_tree import TreeNode, add_usage, remove_usage
+from kueue_fleet.admission.quota.cohort_tree import TreeNode, add_all, remove_all
 from kueue_fleet.admission.quota.shares import dominant_share
 
 if TYPE_CHECKING:
@@ -76,8 +76,7 @@ def _tournaments(members: list[Entry], cache: Cache) -> Iterator[Entry]:
 def _rank(entry: Entry, cache: Cache, ranks: dict[tuple[int, int], _Rank]) -> None:
     """Rank the entry at every cohort above its queue, as if it were admitted."""
     usage = entry.usage()
-    for fr, amount in usage:
-        add_usage(entry.queue, fr, amount)
+    add_all(entry.queue, usage)
     requested = dict(usage)
     info = entry.info
     node: TreeNode = entry.queue
@@ -92,8 +91,7 @@ def _rank(entry: Entry, cache: Cache, ranks: dict[tuple[int, int], _Rank]) -> No
             info.uid,
         )
         node = node.parent
-    for fr, amount in usage:
-        remove_usage(entry.queue, fr, amount)
+    remove_all(entry.queue, usage)
 
 
 def _winner(cohort: TreeNode, left: dict[int, Entry], ranks: dict[tuple[int, int], _Rank]) -> Entry | None:

@@ -107,7 +107,7 @@ class TopologyState:
                 child = parent
 
     def use(self, domains: Iterable[DomainAssignment], per_pod: Iterable[tuple[str, int]], sign: int) -> None:
-        """Add (`sign` 1) or take away (-1) what pods in `domains` use. Domains that are gone are passed over."""
+        """Add (`sign` 1) or subtract (-1) what pods in `domains` use. Domains that are gone are passed over."""
         amounts = tuple(per_pod)
         for domain in domains:
             leaf = self.leaves.get(domain.values)

@@ -117,9 +117,8 @@ def _note(
             result.delayed_topology = False
 
 
-def fits_topology(cache: Cache, info: WorkloadInfo, requests: TopologyRequests) -> bool:
+def fits_topology(cache: Cache, requests: TopologyRequests) -> bool:
     """Whether the pods can be placed now."""
-    del info
     return not isinstance(_place_all(cache, requests, empty=False), tuple)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kueue_fleet.admission.model import DomainAssignment
-from kueue_fleet.admission.pods import PodSet, SliceConstraint, Taint, Toleration
+from kueue_fleet.admission.pods import PodSet, SliceConstraint, Toleration
 from kueue_fleet.admission.topology.domains import MAX_INT32, Amounts, Domain, Leaf, TopologyState, count_in
 
 Usage = dict[tuple[str, ...], dict[str, int]]
@@ -240,7 +240,7 @@ def _is_feasible(leaf: Leaf, pod_set: PodSet, tolerations: tuple[Toleration, ...
         return True
     for taint in node.taints:
         if taint.effect in ("NoSchedule", "NoExecute") and not any(t.tolerates(taint) for t in tolerations):
-            stats.count(f'taint "{_taint_text(taint)}"')
+            stats.count(f'taint "{taint.text}"')
             return False
     labels = dict(node.labels)
     if any(labels.get(key) != value for key, value in pod_set.node_selector):
@@ -250,11 +250,6 @@ def _is_feasible(leaf: Leaf, pod_set: PodSet, tolerations: tuple[Toleration, ...
         stats.count("affinity")
         return False
     return True
-
-
-def _taint_text(taint: Taint) -> str:
-    name = f"{taint.key}={taint.value}" if taint.value else taint.key
-    return f"{name}:{taint.effect}"
 
 
 def _count_leaf(

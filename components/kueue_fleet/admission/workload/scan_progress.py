@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ScanProgress(NamedTuple):
-    """Where the search through the flavors stopped, to go on there next time.
+    """Where the search through the flavors stopped, to continue there next time.
 
     `tried` has a mapping from resource to the index of the last flavor tried, per pod set. It is valid for the shape,
     and while the queue's generation stands (or for one cycle).

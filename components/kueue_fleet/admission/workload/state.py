@@ -157,7 +157,7 @@ class WorkloadInfo:
 
     @property
     def phase(self) -> Phase:
-        """Where it stands in its lifecycle (`transitions.TRANSITIONS`)."""
+        """Where it is in its lifecycle (`transitions.TRANSITIONS`)."""
         if self.finished:
             return Phase.FINISHED
         if not self.is_reserved:

@@ -1,4 +1,4 @@
-"""What Kueue's workload controller does by itself: admit when all checks are ready, evict, release, back off, time out.
+"""What Kueue's workload controller does: admit when all checks are ready, evict, release, back off, time out.
 
 Source: kueue@v0.19.2 pkg/controller/core/workload_controller.go, pkg/controller/jobframework/reconciler.go.
 """
@@ -168,7 +168,7 @@ class WorkloadController:
         The ClusterQueue's policy means nothing to what was admitted by a LocalQueue that is stopped itself: Kueue finds
         the ClusterQueue by the LocalQueues that are not stopped.
         """
-        local = self.queues.local_queues.get(f"{info.workload.namespace}/{info.workload.queue}")
+        local = self.queues.local_queues.get(info.workload.local_queue)
         queue = self.queues.cache.queues.get(info.cluster_queue)
         by_local = local.stop_policy if local else "None"
         by_queue = queue.spec.stop_policy if queue and by_local == "None" else "None"
