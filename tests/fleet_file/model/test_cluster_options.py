@@ -181,7 +181,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "windows of another time": (
         {"clusters/0/maintenance": {**WEEKENDS, "start": "9999-01-03T02:00:00Z"}},
-        ["clusters[batch].maintenance.start: is in the year 9999; write when windows begin"],
+        [
+            'clusters[batch].maintenance.start: "9999-01-03T02:00:00Z" is in the year 9999; write a year from 1970 to '
+            "2199"
+        ],
     ),
     "ends of exclusions": (
         {
