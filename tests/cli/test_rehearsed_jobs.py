@@ -46,6 +46,8 @@ def test_pods_run_no_longer_than_is_said(tmp_path: Path) -> None:
     assert [annotations(most) for most in (None, 10, 6000)] == [
         {"kueue-fleet.dev/run-seconds": seconds} for seconds in ("5400", "10", "5400")
     ]
+    file.write_text(file.read_text().replace("5400", "²"))
+    assert annotations(10) == {"kueue-fleet.dev/run-seconds": "²"}
 
 
 def test_what_pulumi_waits_for_is_said_ever_more_seldom() -> None:

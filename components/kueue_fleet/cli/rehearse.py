@@ -238,7 +238,7 @@ def _take_down(stack: str) -> None:
 def _reclaim(session: Session, wanted: str) -> None:
     place, _, number = wanted.partition("=")
     cluster, _, pool = place.partition("/")
-    if not cluster or (number and not (number.isdigit() and int(number) > 0)):
+    if not cluster or (number and not re.fullmatch("0*[1-9][0-9]{0,4}", number)):
         example = "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"
         raise console.mistyped(f"--reclaim-spot {wanted}: is not a node that can be taken back; {example}")
     if not session.kept:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -77,7 +78,7 @@ def _shortened(part: Any, seconds: int) -> Any:
         return {key: _shortened(value, seconds) for key, value in part.items()} | {
             key: str(seconds)
             for key, value in part.items()
-            if key == RUN_SECONDS_ANNOTATION and str(value).isdigit() and int(value) > seconds
+            if key == RUN_SECONDS_ANNOTATION and re.fullmatch("[0-9]+", str(value)) and float(value) > seconds
         }
     return [_shortened(each, seconds) for each in part] if isinstance(part, list) else part
 

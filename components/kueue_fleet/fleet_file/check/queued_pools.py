@@ -131,11 +131,10 @@ def _too_long(
 ) -> Iterator[Problem]:
     """A check asks for no more time than the nodes of the pool live."""
     for check in checks:
-        request = check.provisioning_request
-        seconds = (request.parameters or {}).get("maxRunDurationSeconds", "") if request is not None else ""
+        seconds = check.provisioning_request.max_run_seconds if check.provisioning_request is not None else None
         for pool in pools:
             limit = pool.capacity.max_run_duration if isinstance(pool.capacity, FlexStart) else None
-            if limit is not None and seconds.isdigit() and int(seconds) > limit.seconds:
+            if limit is not None and seconds is not None and seconds > limit.seconds:
                 yield Problem(
                     f"{scope.path(check)}.provisioningRequest.parameters[maxRunDurationSeconds]",
                     f'"{seconds}" is longer than nodes of pool {pool.name} live, {limit}',
