@@ -223,6 +223,8 @@ def test_what_is_no_description_is_refused(described: list[str], tmp_path: Path)
     for text, wrong in (
         ("- a\n", "is not described by a map with name, location and networkConfig"),
         ("name: other\nlocation: l\nnetworkConfig: {}\n", "is described as other"),
+        ("name: batch\nlocation: l\nnetworkConfig: {}\nnodePools: 5\n", "nodePools: is not a list of node pools"),
+        ("name: batch\nlocation: l\nnetworkConfig: {}\nnodePools: [5]\n", "nodePools[0]: is not a node pool with "),
     ):
         (tmp_path / "gke.yaml").write_text(text)
-        assert f"clusters[batch]: {wrong}" in str(failure(*described))
+        assert wrong in str(failure(*described))
