@@ -238,8 +238,13 @@ def test_what_the_file_would_change_is_named() -> None:
         ),
         (
             {"objects": [CONFIGURATION, OWN_CHECK]},
-            "admissionController: is not known: the fleet's own controller is at work here, and its settings are not "
+            "admissionController: is not known: the fleet's own controller runs here, and its settings are not "
             "among the objects; add the ConfigMap kueue-fleet-controller of the manager to them",
+        ),
+        (
+            {"objects": [CONFIGURATION, {**CONFIGURATION, "metadata": {"name": "kueue-fleet-controller"}, "data": {}}]},
+            "only.ConfigMap kueue-fleet-controller: has no settings in config.yaml; give it as `kubectl get -o yaml` "
+            "prints it",
         ),
     ],
 )

@@ -87,13 +87,9 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
 
 def _lifetime(platform: Platform) -> Data:
     """The field `lifetime`, where the controller that renews tokens says another than the default."""
-    for cluster, item in platform.others("ConfigMap"):
-        if cluster == platform.manager and item["metadata"]["name"] == CONTROLLER_NAME:
-            settings = platform.yaml_in(item, "config.yaml", f"{cluster}.ConfigMap {CONTROLLER_NAME}")
-            found = settings.get("tokenLifetime")
-            default = str(ServiceAccountToken.model_fields["lifetime"].default)
-            return {} if found in (None, default) else {"lifetime": found}
-    return {}
+    found = (platform.controller_settings or {}).get("tokenLifetime")
+    default = str(ServiceAccountToken.model_fields["lifetime"].default)
+    return {} if found in (None, default) else {"lifetime": found}
 
 
 def _serial(worker: str, source: Data) -> str:
