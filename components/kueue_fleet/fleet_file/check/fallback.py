@@ -90,10 +90,9 @@ def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 
     A job that waits for DWS is not admitted yet, so that this is not for it.
     """
-    strategy = queue.admission_checks_strategy
     asked = [
         used
-        for used in (strategy.admission_checks if strategy is not None else ())
+        for used in queue.check_rules
         if (check := scope.fleet.check(used.name)) is not None and check.provisioning_request is not None
     ]
     for index, entry in enumerate(queue.fallback):

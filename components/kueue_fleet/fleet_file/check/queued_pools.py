@@ -112,9 +112,8 @@ def _dws_checks(
     scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster: str
 ) -> Sequence[AdmissionCheckEntry]:
     """The checks that ask DWS for a job of the queue that is on the flavor."""
-    strategy = queue.admission_checks_strategy
     found = []
-    for used in strategy.admission_checks if strategy is not None else ():
+    for used in queue.check_rules:
         check = scope.fleet.check(used.name)
         request = check.provisioning_request if check is not None else None
         applies = not used.on_flavors or flavor.name in used.on_flavors
