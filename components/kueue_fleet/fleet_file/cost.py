@@ -14,6 +14,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.zone_rules import region_of
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices
 
@@ -136,7 +137,7 @@ def _node(pool: ResolvedNodePool, prices: Prices) -> list[float | Missing]:
 
 
 def _reservation(entry: ReservationEntry, prices: Prices) -> CostLine:
-    region = entry.zone.rpartition("-")[0]
+    region = region_of(entry.zone)
     parts = prices.of_machine(entry.machine_type, _reserved_machine(entry), region, "onDemand")
     parts += prices.of_local_ssds(entry.local_ssd_count, region, "onDemand")
     return _line("", entry.name, "reserved", (entry.count, entry.count), entry.machine_type, parts)
