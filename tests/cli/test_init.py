@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from job_files import jobs_in
-from kueue_fleet.cli import app, console, init
+from kueue_fleet.cli import app, console
 from kueue_fleet.fleet_file import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
 
 
@@ -117,7 +117,7 @@ def test_a_program_that_is_there_is_kept(tmp_path: Path) -> None:
 class TestQuestions:
     @pytest.fixture(autouse=True)
     def terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(init, "_on_a_terminal", lambda: True)
+        monkeypatch.setattr(console, "on_a_terminal", lambda: True)
 
     def test_they_are_asked_one_after_the_other(self, tmp_path: Path) -> None:
         answers = "lab\nmy-project\nus-central1, us-east4\n\n4\nvision language\n"

@@ -37,10 +37,8 @@ def controller(
       kueue-fleet controller --config config.yaml --workers kubeconfigs/ \\
           --kubeconfig ~/.kube/config --listen 127.0.0.1:8080
     """
-    try:
-        from kueue_fleet.controller.main import ConfigurationError, Settings, run
-    except ModuleNotFoundError as error:
-        raise console.CommandError(f"{error.name} is not installed; pip install 'kueue-fleet[controller]'") from None
+    from kueue_fleet.controller.main import ConfigurationError, Settings, run
+
     host, _, port = listen.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 2**16):
         raise console.mistyped(f"--listen {listen}: has no port; write HOST:PORT")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date
@@ -100,17 +99,13 @@ def init(
     starter = replace(_DEFAULTS, today=date.today(), **given)  # noqa: DTZ011  (the day where the user is)
     _refuse(starter, given)
     for answer in ANSWERS:
-        if answer not in given and not yes and _on_a_terminal():
+        if answer not in given and not yes and console.on_a_terminal():
             starter = _ask(answer, starter, lambda made: None if force else _taken(made, directory))
     # An answer that is right by itself may be wrong beside the others, and the project may be missing.
     _refuse(starter, ANSWERS)
     if not force and (taken := _taken(starter, directory)):
         raise console.CommandError(taken)
     _write(starter, directory, force=force)
-
-
-def _on_a_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _names(values: list[str] | None) -> tuple[str, ...]:
