@@ -371,7 +371,7 @@ def test_malformed_objects_are_named(item: dict[str, Any], expected: str) -> Non
 
 def test_the_same_object_twice_is_refused() -> None:
     flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "l4"}, "spec": {}}
-    with pytest.raises(SpecError, match="ResourceFlavor l4: is there twice"):
+    with pytest.raises(SpecError, match="ResourceFlavor l4: is given twice"):
         adopt_fleet([AdoptedCluster("one", "us-east4", [flavor, flavor])], IDENTITY)
 
 

@@ -117,7 +117,7 @@ def test_slips_are_named(arguments: list[str], message: str) -> None:
 def test_a_file_is_not_replaced_unasked(dumps: dict[str, Path], tmp_path: Path) -> None:
     file = tmp_path / "fleet.yaml"
     file.write_text("mine")
-    assert "is there already; give another name, or --force" in str(failure(*given(dumps), "-o", str(file)))
+    assert "already exists; give another name, or --force" in str(failure(*given(dumps), "-o", str(file)))
     assert file.read_text() == "mine"
     assert run(*given(dumps), "-o", str(file), "--force").exit_code == 0
     assert file.read_text() != "mine"

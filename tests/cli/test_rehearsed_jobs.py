@@ -130,7 +130,7 @@ def test_the_projects_jobs_are_submitted_once_to_a_kept_rehearsal(session: Sessi
     assert find_jobs(session, None, none=False).none is None
     mark_kept(session.paths)
     again = find_jobs(session, None, none=False)
-    assert again.none == f"those of an earlier run are there; --jobs {file} submits them again"
+    assert again.none == f"an earlier run submitted them; --jobs {file} submits them again"
     assert again.followed
     assert find_jobs(session, file, none=False).none is None
 

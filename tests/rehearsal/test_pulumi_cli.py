@@ -360,7 +360,7 @@ def test_without_a_lock_there_is_nothing_to_take_away(source: Path, paths: Rehea
 def test_a_living_pulumi_keeps_its_lock(source: Path, paths: RehearsalPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pulumi_cli, "_LOCK_SECONDS", 0.2)
     with lock_held(source, paths) as holder:
-        expected = rf"^another Pulumi \(process {holder.pid}\) is at work on .*end it with `kill {holder.pid}`$"
+        expected = rf"^another Pulumi \(process {holder.pid}\) is using .*end it with `kill {holder.pid}`$"
         with pytest.raises(PulumiError, match=expected):
             recover(source, paths)
 

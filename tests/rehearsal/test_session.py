@@ -226,7 +226,7 @@ def test_a_full_disk_is_noticed_before_anything_is_started(session: Session, mon
 def test_one_command_at_a_time(session: Session) -> None:
     with session.exclusive():
         for attempt in (lambda: take_down("dev"), lambda: session.exclusive().__enter__()):
-            with pytest.raises(RehearsalError, match=r"^another command is at work on the rehearsal of dev; wait for"):
+            with pytest.raises(RehearsalError, match=r"^another command is using the rehearsal of dev; wait for"):
                 attempt()
     with session.exclusive():
         pass

@@ -125,7 +125,7 @@ def _add(
     elif namespace is not None:
         found.local_queues[str(namespace), name] = spec
     elif name in found.of(kind):
-        yield Problem(f"{kind} {name}", "is there twice", "give the objects of one cluster only")
+        yield Problem(f"{kind} {name}", "is given twice", "give the objects of one cluster only")
     else:
         found.specs.setdefault(kind, {})[name] = spec
 

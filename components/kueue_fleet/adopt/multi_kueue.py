@@ -70,7 +70,9 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
     connections = platform.of_manager.of("MultiKueueCluster")
     sources = [spec.get("clusterSource") or {} for spec in connections.values()]
     if sources and all("clusterProfileRef" in source for source in sources):
-        platform.notes.append("write to multiKueue.credentials.pluginImage where Kueue's pods have their plugin from")
+        platform.notes.append(
+            "set multiKueue.credentials.pluginImage to the image that Kueue's pods take their plugin from"
+        )
         return {"type": "ClusterProfile", "pluginImage": PLUGIN}
     token = {"type": "ServiceAccountToken", **_lifetime(platform)}
     known = _tokens(platform)
@@ -81,7 +83,7 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
     if len(serials) == 1 and "" not in serials:
         # First tokens that were replaced are gone from the workers.
         return {**token, "rotation": serials.pop(), "rotateBy": rotate_by.isoformat()}
-    platform.notes.append("new worker credentials are made; the Secrets of today are no longer used")
+    platform.notes.append("new worker credentials are created; the present Secrets are no longer used")
     return {**token, "rotation": f"{today:%Y-%m}", "rotateBy": rotate_by.isoformat()}
 
 

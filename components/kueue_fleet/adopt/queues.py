@@ -93,7 +93,7 @@ def adopt_cohorts(platform: Platform) -> list[Data]:
     named += [entry.get("parentName") for entry in entries]
     for cohort in dict.fromkeys(name for name in named if name and name not in declared):
         entries.append({"name": cohort})
-        platform.notes.append(f"Cohort {cohort} was there by name only; it becomes an object")
+        platform.notes.append(f"Cohort {cohort} existed by name only; it becomes an object")
     return entries
 
 

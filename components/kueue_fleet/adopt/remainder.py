@@ -96,7 +96,11 @@ def _changes(key: Key, given: Object, rendered: Object) -> list[Change]:
     """What of an object the fleet's rendering would change. Of Kueue's, a default is the same as nothing."""
     changes = [*_leaves(_marks(given), _marks(rendered))]
     model = MODELS.get(key[1]) if key[0] in (KUEUE_GROUP, "scheduling.k8s.io") else None
-    bodies = [(item.get("spec") or {}) if key[1] in SPECS else top_level(item) for item in (given, rendered)]
+
+    def body(item: Object) -> Object:
+        return (item.get("spec") or {}) if key[1] in SPECS else top_level(item)
+
+    bodies = body(given), body(rendered)
     if model is not None:
         with suppress(SpecError):  # Then as it is written.
             sides = [read_model(model, body) for body in bodies]

@@ -133,7 +133,7 @@ def _wrong(answer: str, starter: Starter) -> list[str]:
 def _taken(starter: Starter, directory: Path) -> str | None:
     """What to say where the fleet's file is there already."""
     file = _file(starter, directory)
-    return f"{file}: is there already; give another name, or --force to replace it" if is_there(file) else None
+    return f"{file}: already exists; give another name, or --force to replace it" if is_there(file) else None
 
 
 def _refuse(starter: Starter, answers: Iterable[str]) -> None:

@@ -168,14 +168,14 @@ class PulumiProject:
         """Take away the lock that a killed run has left; a run that is still ending is waited for.
 
         Raises:
-            PulumiError: another Pulumi is at work on the state.
+            PulumiError: another Pulumi is using the state.
         """
         deadline = time.monotonic() + _LOCK_SECONDS
         while holders := _lock_holders(self.paths):
             if time.monotonic() > deadline:
                 pid = holders[0].pid
                 raise PulumiError(
-                    f"another Pulumi (process {pid}) is at work on the state of this rehearsal; "
+                    f"another Pulumi (process {pid}) is using the state of this rehearsal; "
                     f"wait for it to end, or end it with `kill {pid}`"
                 )
             time.sleep(_EVENT_POLL_SECONDS)

@@ -405,7 +405,7 @@ def take_down(stack: str) -> bool:
     """End the rehearsal of STACK and remove all of it; returns whether there was one.
 
     Raises:
-        RehearsalError: another command is at work on it.
+        RehearsalError: another command is using it.
     """
     session = Session.for_stack(stack, Path())
     if not session.paths.root.is_dir():

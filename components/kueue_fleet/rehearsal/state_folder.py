@@ -59,9 +59,7 @@ def _locked(paths: RehearsalPaths, stack: str) -> IO[str]:
                 return lock
         except BlockingIOError:
             lock.close()
-            raise RehearsalError(
-                f"another command is at work on the rehearsal of {stack}; wait for it to end"
-            ) from None
+            raise RehearsalError(f"another command is using the rehearsal of {stack}; wait for it to end") from None
         except FileNotFoundError:
             pass
         lock.close()

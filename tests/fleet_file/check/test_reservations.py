@@ -337,7 +337,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "futureReservations[1].name: december is already the name of futureReservations[0]; give each fu"
-                "ture reservation a name of its own"
+                "ture reservation a unique name"
             ),
         ],
     ),

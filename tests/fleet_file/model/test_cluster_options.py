@@ -42,8 +42,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "write a smaller minimum"
             ),
             (
-                "clusters[batch].nodeAutoProvisioning.resourceLimits[3].resourceType: nvidia-l44 is nothing "
-                "that GKE limits; did you mean nvidia-l4?"
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[3].resourceType: nvidia-l44 is not "
+                "a resource that GKE limits; did you mean nvidia-l4?"
             ),
             (
                 "warning: clusters[batch].nodeAutoProvisioning.resourceLimits: cpu 4, but queues may use 160; "

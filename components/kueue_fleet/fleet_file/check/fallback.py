@@ -34,7 +34,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             fix = suggest.instead(name, queue.flavor_names, "flavors of the queue")
             yield Problem(path, f"the queue has no quota on flavor {name}", fix)
         elif name in names[:index]:
-            yield Problem(path, f"{name} is there twice", "keep one of them")
+            yield Problem(path, f"{name} is listed twice", "keep one of them")
         elif name in last:
             yield Problem(path, f"{name} is the last flavor, and nothing comes after it", "remove it, or add a flavor")
 

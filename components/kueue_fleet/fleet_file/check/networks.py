@@ -43,7 +43,7 @@ def check_network(scope: Scope) -> Iterator[Problem]:
         yield from _for_one_cluster(f"network.serviceRanges[{region}]", region, regions)
     for (first, one), (second, other) in combinations(used.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
-            yield Problem(second, f"{other} overlaps {one} of {first}", "use a range of its own")
+            yield Problem(second, f"{other} overlaps {one} of {first}", "use a range that overlaps no other")
 
 
 @rule

@@ -175,5 +175,5 @@ def _problem(scope: Scope, queue: ClusterQueueEntry, field: str, policy: str, vi
         f"{scope.path(queue)}.preemption.{field}",
         f"{policy} can preempt {whose} that waits for its ProvisioningRequest on a worker, and Kueue 0.19 then keeps "
         "that job's quota",
-        "set it to Never; jobs of higher priority go first all the same",
+        "set it to Never; jobs of higher priority still go first",
     )

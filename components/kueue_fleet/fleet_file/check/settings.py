@@ -237,7 +237,7 @@ def _unused_by_queue(
     if fair and queue.preemption.borrow_within_cohort.policy != "Never":
         yield warning(
             f"{path}.preemption.borrowWithinCohort",
-            "is not made for fair sharing, which is on",
+            "is not meant for fair sharing, which is on",
             "remove it, or kueue.configuration.fairSharing",
         )
     if queue.admission_scope is not None and not usage:

@@ -127,7 +127,7 @@ def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             end = "end that with `gcloud container fleet memberships unregister`"
             yield consequence(f"clusters[{name}].fleetMembership", f"{text}: {end}")
         if before.rbac_security_group and after.rbac_security_group is None:
-            text = f"{before.rbac_security_group} keeps its rights: write an empty text to take them away"
+            text = f"{before.rbac_security_group} keeps its rights: write an empty text to revoke them"
             yield consequence(f"clusters[{name}].rbacSecurityGroup", text)
         for field, was, becomes in _range_names(old, new, after.region) if not after.existing else ():
             if was is not None and becomes is None:
@@ -310,7 +310,7 @@ def _reservations(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
                 yield consequence(path, text + (_PROTECTED if old.deletion_protection else ""))
                 continue
             if other.count < entry.count:
-                yield consequence(path, f"{entry.count - other.count} of its {entry.count} machines are given back")
+                yield consequence(path, f"{entry.count - other.count} of its {entry.count} machines are released")
             for text in _not_asked_for(entry, other):
                 yield consequence(path, text)
 
@@ -338,7 +338,7 @@ def _gone(old: FleetSpec, entry: ReservationEntry | FutureReservationEntry) -> s
         return f"{machines}: Google does not take the request back, and what it grants is paid"
     if old.deletion_protection:
         return f"{machines}: `pulumi up` fails, since it is protected; set deletionProtection to false and apply that"
-    return f"{machines}: it is deleted, and its machines are given back"
+    return f"{machines}: it is deleted, and its machines are released"
 
 
 def _commitments(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -347,7 +347,7 @@ def _commitments(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         path = f"commitments[{entry.name}]"
         protected = _PROTECTED if old.deletion_protection else ""
         if entry.name not in after:
-            text = "it cannot be cancelled: it is paid to its end, and only this file forgets it"
+            text = "it cannot be cancelled: it is only removed from this file, and paid to its end"
             yield consequence(path, text + protected)
         elif after[entry.name] != entry:
             text = "it cannot be changed: `pulumi up` fails; add another one under another name, and keep this as it is"

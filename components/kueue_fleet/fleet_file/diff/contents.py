@@ -45,7 +45,7 @@ def _credentials(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         lost = new.multi_kueue.worker_lost_timeout or "15m"
         text = (
             "Kueue on the manager restarts, and until it has, it does not reach the workers: for these minutes no job "
-            f"starts; running jobs go on, unless it takes longer than {lost}"
+            f"starts; running jobs continue, unless it takes longer than {lost}"
         )
         yield consequence("multiKueue.credentials.type", text)
 
@@ -61,14 +61,12 @@ def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[
             text += f"; it is protected on {listed(protected)}: set deletionProtection to false and apply that first"
         yield consequence("kueue.namespace", text)
     if old.job_set.enabled and not new.job_set.enabled:
-        text = f"JobSet is uninstalled on {listed(stay)}: nothing starts or ends the jobs of JobSets any more"
+        text = f"JobSet is uninstalled on {listed(stay)}: jobs of JobSets no longer start or end"
         yield consequence("jobSet.enabled", text)
     for name in old.operators.installed:
         if name not in new.operators.installed:
             kinds = ", ".join(KINDS[framework].kind for framework in FRAMEWORKS[name])
-            text = (
-                f"the operator is uninstalled on {listed(stay)}: nothing starts or ends jobs of kind {kinds} any more"
-            )
+            text = f"the operator is uninstalled on {listed(stay)}: jobs of kind {kinds} no longer start or end"
             yield consequence(f"operators.{name}", text)
 
 
@@ -116,10 +114,10 @@ def _queues(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Differe
             continue
         entrances = [key for key, to in _leads(old).items() if to == queue.name]
         moves = dict.fromkeys(leads[key] for key in entrances if leads.get(key, queue.name) != queue.name)
-        waits = f"what waits moves to {listed([*moves])}" if moves else "what waits is not admitted there any more"
+        waits = f"waiting jobs move to {listed([*moves])}" if moves else "waiting jobs are no longer admitted there"
         text = (
-            f"the queue is deleted on {listed(where)}: what runs in it goes on and keeps its quota to its end, which "
-            f"`pulumi up` awaits for ten minutes, and then fails; {waits}"
+            f"the queue is deleted on {listed(where)}: running jobs continue and keep their quota until they end; "
+            f"`pulumi up` waits ten minutes for that, and then fails; {waits}"
         )
         yield consequence(f"clusterQueues[{queue.name}]", text, whole=queue.name not in after)
 
@@ -150,9 +148,9 @@ def _local_queues(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         becomes, owner = leads.get((namespace, name)), owners[0].get(namespace, "localQueues")
         path = f"{owner}.localQueues[{name}]" if owner.startswith("teams[") else f"localQueues[{namespace}/{name}]"
         if becomes is None:
-            told[path, "jobs that wait in it are not admitted until there is a LocalQueue of that name again"] = None
+            told[path, "waiting jobs are not admitted until a LocalQueue of that name exists again"] = None
         elif becomes != queue and new.queue(queue) is not None:
-            told[path, f"jobs that wait in it move to {becomes}; what runs goes on in {queue}"] = None
+            told[path, f"waiting jobs move to {becomes}; running jobs stay in {queue}"] = None
     for path, text in told:
         yield consequence(path, text)
 
