@@ -257,8 +257,13 @@ def test_what_the_file_would_change_is_named() -> None:
         ),
         (
             {"objects": [CONFIGURATION, OWN_CHECK]},
-            "admissionController: is not known: the fleet's own controller is at work here, and its settings are not "
+            "admissionController: is not known: the fleet's own controller runs here, and its settings are not "
             "among the objects; add the ConfigMap kueue-fleet-controller of the manager to them",
+        ),
+        (
+            {"objects": [CONFIGURATION, {**CONFIGURATION, "metadata": {"name": "kueue-fleet-controller"}, "data": {}}]},
+            "only.ConfigMap kueue-fleet-controller: has no settings in config.yaml; give it as `kubectl get -o yaml` "
+            "prints it",
         ),
     ],
 )
@@ -385,7 +390,7 @@ def test_malformed_objects_are_named(item: dict[str, Any], expected: str) -> Non
 
 def test_the_same_object_twice_is_refused() -> None:
     flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "l4"}, "spec": {}}
-    with pytest.raises(SpecError, match="ResourceFlavor l4: is there twice"):
+    with pytest.raises(SpecError, match="ResourceFlavor l4: is given twice"):
         adopt_fleet([AdoptedCluster("one", "us-east4", [flavor, flavor])], IDENTITY)
 
 

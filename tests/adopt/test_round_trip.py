@@ -46,7 +46,7 @@ POOLS = [
 EXPECTED = re.compile(
     r"node pool system of|of Google Cloud only node pools are read|"
     r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota|"
-    r"write to multiKueue\.credentials\.pluginImage"
+    r"set multiKueue\.credentials\.pluginImage"
 )
 """What has to be named: what belongs to a cluster itself, to Kueue's pods, or is not in Kubernetes, and headroom in
 cohorts' quotas."""

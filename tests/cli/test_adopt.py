@@ -117,7 +117,7 @@ def test_slips_are_named(arguments: list[str], message: str) -> None:
 def test_a_file_is_not_replaced_unasked(dumps: dict[str, Path], tmp_path: Path) -> None:
     file = tmp_path / "fleet.yaml"
     file.write_text("mine")
-    assert "is there already; give another name, or --force" in str(failure(*given(dumps), "-o", str(file)))
+    assert "already exists; give another name, or --force" in str(failure(*given(dumps), "-o", str(file)))
     assert file.read_text() == "mine"
     assert run(*given(dumps), "-o", str(file), "--force").exit_code == 0
     assert file.read_text() != "mine"
@@ -223,6 +223,8 @@ def test_what_is_no_description_is_refused(described: list[str], tmp_path: Path)
     for text, wrong in (
         ("- a\n", "is not described by a map with name, location and networkConfig"),
         ("name: other\nlocation: l\nnetworkConfig: {}\n", "is described as other"),
+        ("name: batch\nlocation: l\nnetworkConfig: {}\nnodePools: 5\n", "nodePools: is not a list of node pools"),
+        ("name: batch\nlocation: l\nnetworkConfig: {}\nnodePools: [5]\n", "nodePools[0]: is not a node pool with "),
     ):
         (tmp_path / "gke.yaml").write_text(text)
-        assert f"clusters[batch]: {wrong}" in str(failure(*described))
+        assert wrong in str(failure(*described))

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from job_files import jobs_in
-from kueue_fleet.cli import app, console, init
+from kueue_fleet.cli import app, console
 from kueue_fleet.fleet_file import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
 
 
@@ -117,7 +117,7 @@ def test_a_program_that_is_there_is_kept(tmp_path: Path) -> None:
 class TestQuestions:
     @pytest.fixture(autouse=True)
     def terminal(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(init, "_on_a_terminal", lambda: True)
+        monkeypatch.setattr(console, "on_a_terminal", lambda: True)
 
     def test_they_are_asked_one_after_the_other(self, tmp_path: Path) -> None:
         answers = "lab\nmy-project\nus-central1, us-east4\n\n4\nvision language\n"
@@ -146,7 +146,7 @@ class TestQuestions:
             "did you mean us-central1?",
             "nvidia-l44 is not a known kind of GPU; did you mean nvidia-l4?",
             "is a project's number",
-            "is there already",
+            "already exists",
             "many is not a whole",
         ):
             assert said in result.output
@@ -188,7 +188,7 @@ def test_slips_are_named_and_nothing_is_written(tmp_path: Path, arguments: list[
 def test_files_are_not_replaced_unasked(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.dev.yaml").write_text("mine")
     failure = run("dev", "--yes", "--project", "my-project", "-C", str(tmp_path)).exception
-    assert "is there already" in str(failure)
+    assert "already exists" in str(failure)
     assert (tmp_path / "Pulumi.dev.yaml").read_text() == "mine"
     (tmp_path / "Pulumi.dev.yaml").unlink()
     jobs = tmp_path / "examples/dev/jobs.yaml"

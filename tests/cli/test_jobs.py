@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ import yaml
 from tests.cli.in_process import Command, Ended
 from tests.cli.live_fleet import Fleet, serve
 from tests.status.test_fleet_status import ADMITTED, RESERVED, conditions
+
+from kueue_fleet.cli import console
 
 Object = dict[str, Any]
 
@@ -235,18 +236,7 @@ class TestKubectl:
         self, fleet: Fleet, kubectl: Path, monkeypatch: pytest.MonkeyPatch, command: Command
     ) -> None:
         runs(fleet, pod("train-0"))
-        from kueue_fleet.cli import jobs
-
-        class Terminal:
-            stdin = sys.stdin
-            stdout = sys.stdout
-            stderr = sys.stderr
-
-        monkeypatch.setattr(Terminal, "stdin", type("In", (), {"isatty": lambda self: True})())
-        monkeypatch.setattr(
-            Terminal, "stdout", type("Out", (), {"isatty": lambda self: True, "flush": lambda self: None})()
-        )
-        monkeypatch.setattr(jobs, "sys", Terminal)
+        monkeypatch.setattr(console, "on_a_terminal", lambda: True)
         call = becomes(monkeypatch, command, ["exec", "train", "--", "bash"])
         assert call[3:] == ["exec", "--stdin", "--tty", "train-0", "--", "bash"]
 

@@ -173,7 +173,7 @@ def test_a_report_needs_jobs_and_a_place(project: Path) -> None:
     assert_refused(rehearse("--html", "no/r.html"), "--html no/r.html: there is no folder no; make it")
 
 
-@pytest.mark.parametrize("wanted", ["solo=0", "solo=-1", "=1", "solo=many"])
+@pytest.mark.parametrize("wanted", ["solo=0", "solo=-1", "=1", "solo=many", "solo=²", f"solo={'9' * 5000}"])
 def test_a_wrong_reclaim_says_how_to_write_one(project: Path, wanted: str) -> None:
     done = rehearse(f"--reclaim-spot={wanted}")
     assert done.returncode == 2

@@ -46,6 +46,8 @@ def test_pods_run_no_longer_than_is_said(tmp_path: Path) -> None:
     assert [annotations(most) for most in (None, 10, 6000)] == [
         {"kueue-fleet.dev/run-seconds": seconds} for seconds in ("5400", "10", "5400")
     ]
+    file.write_text(file.read_text().replace("5400", "²"))
+    assert annotations(10) == {"kueue-fleet.dev/run-seconds": "²"}
 
 
 def test_what_pulumi_waits_for_is_said_ever_more_seldom() -> None:
@@ -128,7 +130,7 @@ def test_the_projects_jobs_are_submitted_once_to_a_kept_rehearsal(session: Sessi
     assert find_jobs(session, None, none=False).none is None
     mark_kept(session.paths)
     again = find_jobs(session, None, none=False)
-    assert again.none == f"those of an earlier run are there; --jobs {file} submits them again"
+    assert again.none == f"an earlier run submitted them; --jobs {file} submits them again"
     assert again.followed
     assert find_jobs(session, file, none=False).none is None
 

@@ -87,7 +87,7 @@ def test_a_run_that_repeats_itself_says_so(tmp_path: Path) -> None:
     jobs.write_text(yaml.safe_dump({"jobs": [job("without-nodes", requests={"cpu": 40})]}))
     done = CliRunner().invoke(app, ["simulate", str(fleet), "-w", str(jobs)])
     assert done.exit_code == 0, done.output
-    assert "the same jobs start over again and again; give --until" in done.stderr
+    assert "the same jobs start over again and again, and nothing else happens; give --until" in done.stderr
     until = CliRunner().invoke(app, ["simulate", str(fleet), "-w", str(jobs), "--until", "5000"])
     assert until.stderr == ""
 
@@ -97,7 +97,7 @@ def test_a_run_that_never_settles_fails_with_what_is_known(tmp_path: Path, monke
     monkeypatch.setattr("kueue_fleet.simulation.clock._MOST_A_SECOND_BY_JOB", 0)
     done = CliRunner().invoke(app, ["simulate", "--objects", str(dump(tmp_path, [*cluster(), raw_job("a", 0, "5")]))])
     assert done.exit_code == 1
-    assert "the simulation does not get beyond second 0" in str(done.exception)
+    assert "the simulation does not get past second 0" in str(done.exception)
     assert "default/a" in done.stdout
 
 
@@ -134,7 +134,9 @@ def test_a_terminal_shows_progress_and_ctrl_c_shows_what_is_known(endless: list[
     assert code == 130
     assert "simulating" in shown
     assert "Ctrl-C shows what is known" in shown
-    assert re.search(r"interrupted at second \d[\d,]* of the simulation; what is shown is known up to then", shown)
+    assert re.search(
+        r"interrupted at second \d[\d,]* of the simulation; what is shown covers the time until then", shown
+    )
     assert "team-a/a-1" in stdout
     assert "mean wait" in stdout
 

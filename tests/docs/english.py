@@ -47,6 +47,9 @@ WORDS = {
     r"\bdearest\b": "most expensive",
     r"\bno one\b": "who does not, or no other owner",
     r"\bvoid(s|ed)\b": "revoke a token, reset a counter",
+    r"\bat work on\b": "is using",
+    r"\bin a circle\b": "a cycle",
+    r"\bundoes itself\b": "is undone",
 }
 """What is not written, and what to write instead."""
 

@@ -85,7 +85,7 @@ def test_a_killed_command_takes_everything_with_it(tiny: Project) -> None:
     cluster_starts(command, tiny)
     command.kill()
     tiny.assert_gone()
-    assert tiny.run("--down").out == "The rehearsal of tiny is gone: its processes, its clusters and its state.\n"
+    assert tiny.run("--down").out == "The rehearsal of tiny was removed: its processes, clusters and state.\n"
     assert not tiny.paths().root.exists()
 
 
@@ -220,7 +220,7 @@ def test_a_kept_cluster_without_its_api_server_is_mended(kept: Project) -> None:
 def test_down_ends_a_hung_supervisor_and_says_so_once(kept: Project) -> None:
     psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGSTOP)
     done = kept.run("--down")
-    assert (done.code, done.out) == (0, "The rehearsal of tiny is gone: its processes, its clusters and its state.\n")
+    assert (done.code, done.out) == (0, "The rehearsal of tiny was removed: its processes, clusters and state.\n")
     kept.assert_gone()
     assert not kept.paths().root.exists()
     again = kept.run("--down")

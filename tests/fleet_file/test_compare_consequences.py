@@ -23,7 +23,7 @@ LIMITS = [{"resourceType": name, "maximum": 100_000} for name in ("cpu", "memory
 NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
 EVERYWHERE = "manager, worker-a and worker-b"
 QUEUE_GOES = (
-    "what runs in it goes on and keeps its quota to its end, which `pulumi up` awaits for ten minutes, and then fails"
+    "running jobs continue and keep their quota until they end; `pulumi up` waits ten minutes for that, and then fails"
 )
 
 
@@ -71,21 +71,21 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "the last LocalQueue of a namespace goes": (
         {"localQueues": [{"namespace": "shared", "name": "trial", "clusterQueue": "vision"}]},
         [
-            "localQueues[default/trial]: jobs that wait in it are not admitted until there is a LocalQueue of that "
-            "name again"
+            "localQueues[default/trial]: waiting jobs are not admitted until a LocalQueue of that name exists "
+            "again"
         ],
     ),
     "a LocalQueue leads elsewhere": (
         {"teams/0/localQueues/0/clusterQueue": "language"},
         [
-            "teams[team-vision].localQueues[main]: jobs that wait in it move to language; what runs goes on in vision"
+            "teams[team-vision].localQueues[main]: waiting jobs move to language; running jobs stay in vision"
         ],
     ),
     "a queue goes from one worker": (
         {"clusterQueues/1/clusters": ["worker-a"]},
         [
-            f"clusterQueues[language]: the queue is deleted on worker-b: {QUEUE_GOES}; what waits is not admitted "
-            "there any more",
+            f"clusterQueues[language]: the queue is deleted on worker-b: {QUEUE_GOES}; waiting jobs are no longer "
+            "admitted there",
             "clusters[worker-b]: gets no more jobs of language; drain it first: docs/tasks/drain-a-worker.md",
         ],
     ),
@@ -107,13 +107,13 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "JobSet goes": (
         {"jobSet": {"enabled": False}},
-        [f"jobSet.enabled: JobSet is uninstalled on {EVERYWHERE}: nothing starts or ends the jobs of JobSets any more"],
+        [f"jobSet.enabled: JobSet is uninstalled on {EVERYWHERE}: jobs of JobSets no longer start or end"],
     ),
     "credentials without tokens": (
         {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}},
         [
             "multiKueue.credentials.type: Kueue on the manager restarts, and until it has, it does not reach the "
-            "workers: for these minutes no job starts; running jobs go on, unless it takes longer than 15m"
+            "workers: for these minutes no job starts; running jobs continue, unless it takes longer than 15m"
         ],
     ),
     "another fleet": (
@@ -134,7 +134,7 @@ def test_consequences(change: dict[str, Any], expected: list[str]) -> None:
 
 def test_a_renamed_queue_says_what_becomes_of_its_jobs() -> None:
     assert consequences(fleet_data(), renamed_queue(fleet_data())) == [
-        f"clusterQueues[vision]: the queue is deleted on {EVERYWHERE}: {QUEUE_GOES}; what waits moves to sight"
+        f"clusterQueues[vision]: the queue is deleted on {EVERYWHERE}: {QUEUE_GOES}; waiting jobs move to sight"
     ]
 
 
@@ -278,7 +278,7 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
             "clusters[worker-us-east4].fleetMembership: it stays a member of the project's GKE fleet: end that with "
             "`gcloud container fleet memberships unregister`",
             "clusters[worker-us-east4].rbacSecurityGroup: gke-security-groups@company.test keeps its rights: write an "
-            "empty text to take them away",
+            "empty text to revoke them",
         ],
     ),
     "drivers": (
@@ -313,7 +313,7 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"reservations/0/count": 3, "nodePools/0/nodeCount": 3},
         [
             "nodePools[l4-reserved]: on worker-us-east4 1 of its 4 nodes goes, with the jobs on them",
-            "reservations[l4-us-east4]: 1 of its 4 machines are given back",
+            "reservations[l4-us-east4]: 1 of its 4 machines are released",
         ],
     ),
     "a reservation for others": (
@@ -333,7 +333,7 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a contract goes": (
         {"commitments": REMOVED},
         [
-            "commitments[l4-year]: it cannot be cancelled: it is paid to its end, and only this file forgets it"
+            "commitments[l4-year]: it cannot be cancelled: it is only removed from this file, and paid to its end"
             f"{PROTECTED}"
         ],
     ),
@@ -520,5 +520,5 @@ def declared(data: str) -> dict[tuple[str, str], Recorded]:
 
 def test_an_operator_goes() -> None:
     before = changed(fleet_data(), {"operators": {"trainer": {}}})
-    says = f"the operator is uninstalled on {EVERYWHERE}: nothing starts or ends jobs of kind TrainJob any more"
+    says = f"the operator is uninstalled on {EVERYWHERE}: jobs of kind TrainJob no longer start or end"
     assert of({"operators": {}}, before) == [f"operators.trainer: {says}"]

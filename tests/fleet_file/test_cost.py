@@ -112,7 +112,7 @@ def test_what_does_not_follow_from_the_file_is_named() -> None:
     data = company_data()
     unknown = cost_of(parse_fleet(data), list_prices()).unknown
     assert any(text.startswith(f"commitment {data['commitments'][0]['name']}: ") for text in unknown)
-    pods = "pods on manager (Autopilot), which are paid by what they ask for"
+    pods = "pods on manager (Autopilot), which are billed by their requests"
     assert pods in cost_of(parse_fleet(fleet_data()), PRICES).unknown
     limits = [{"resourceType": name, "maximum": 8} for name in ("cpu", "memory")]
     spec = fleet(cluster={"nodeAutoProvisioning": {"resourceLimits": limits}})
@@ -122,7 +122,7 @@ def test_what_does_not_follow_from_the_file_is_named() -> None:
         == f"nodes of {spec.cluster_names[0]} by auto-provisioning, up to 8 cpu and 8 memory with the pools of the file"
     )
     elsewhere = {"name": "l4", "nodeCount": 1, "capacity": {"type": "reserved", "reservation": "theirs"}}
-    assert cost_of(fleet(elsewhere), PRICES).unknown == ("reservation theirs, which is not of this file",)
+    assert cost_of(fleet(elsewhere), PRICES).unknown == ("reservation theirs, which is not in this file",)
 
 
 def test_sums_by_cluster_and_class_are_the_whole() -> None:

@@ -44,7 +44,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             f"{FIRST_QUOTA}/perCluster": {"worker-b": {"nominalQuota": 5}},
         },
         [
-            "consequences teams[team-vision].localQueues[main]: jobs that wait in it are not admitted until",
+            "consequences teams[team-vision].localQueues[main]: waiting jobs are not admitted until",
             "quota clusterQueues[vision]: team-vision gains 1 nvidia.com/gpu (4 -> 5) of l4 on worker-b",
             "settings teams[team-vision].localQueues[main]: removed: clusterQueue vision",
         ],

@@ -28,7 +28,13 @@ def test_read(written: object, meant: datetime) -> None:
     assert READ.validate_python(written) == meant
 
 
-@pytest.mark.parametrize("written", ["soon", "2026-12-01T12:00:00", "2026-13-01", 20261201, True, None, ""])
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("soon", "2026-12-01T12:00:00", "2026-13-01", 20261201, True, None, ""),
+        *("9999-12-31", "0001-01-01T00:00:00+10:00", date(9999, 12, 31), datetime(9999, 12, 31, tzinfo=UTC)),
+    ],
+)
 def test_refused(written: object) -> None:
     with pytest.raises(ValidationError):
         READ.validate_python(written)

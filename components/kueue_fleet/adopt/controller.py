@@ -14,11 +14,11 @@ _OWN_CONTROLLERS: Final = (ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER)
 
 
 def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data | None, Mapping[str, Sequence[str]]]:
-    """The section of the controller on the manager, None where there is none, and the allowed regions by namespace.
+    """The section of the controller, None where there is none, and the allowed regions by namespace.
 
     It is a problem where objects speak of the controller and its settings are not given.
     """
-    settings = controller_settings(platform)
+    settings = platform.controller_settings
     if settings is not None:
         section = dict(settings.get("controller") or {})
         if dispatcher != DISPATCHER_NAME:
@@ -29,16 +29,7 @@ def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data |
     if dispatcher == DISPATCHER_NAME or any(spec.get("controllerName") in _OWN_CONTROLLERS for spec in checks):
         platform.problem(
             "admissionController",
-            "is not known: the fleet's own controller is at work here, and its settings are not among the objects",
+            "is not known: the fleet's own controller runs here, and its settings are not among the objects",
             f"add the ConfigMap {CONTROLLER_NAME} of the manager to them",
         )
     return None, {}
-
-
-def controller_settings(platform: Platform) -> Data | None:
-    """What the ConfigMap of the controller says, on the manager or on the only cluster; None where there is none."""
-    home = platform.manager or platform.clusters[0].name
-    for cluster, item in platform.others("ConfigMap"):
-        if cluster == home and item["metadata"]["name"] == CONTROLLER_NAME:
-            return platform.yaml_in(item, "config.yaml", f"{home}.ConfigMap {CONTROLLER_NAME}")
-    return None

@@ -143,9 +143,8 @@ def _take_over(platform: Platform, data: Data, identity: Identity) -> None:
         taken = cluster["name"] in descriptions and cluster["name"] not in stays
         cluster |= cluster_fields(descriptions[cluster["name"]]) if taken else {"existing": True}
     existing = [cluster["name"] for cluster in data["clusters"] if cluster.get("existing")]
-    with_pools = [each.name for each in platform.clusters if each.node_pools and each.name != platform.manager]
     for pool in data["nodePools"]:
-        on = pool.get("clusters") or with_pools
+        on = pool.get("clusters") or platform.standard_clusters
         if any(cluster in existing or f"{cluster}/{pool['name']}" in stays for cluster in on):
             pool["existing"] = True
     platform.notes += [f"{name} stays its owner's, with existing: true: {why}" for name, why in stays.items()]

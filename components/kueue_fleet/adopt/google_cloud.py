@@ -66,6 +66,8 @@ def description_problems(cluster: str, description: object) -> list[Problem]:
     path = f"clusters[{cluster}]"
     if not isinstance(description, Mapping) or not {"name", "location", "networkConfig"} <= set(description):
         return [Problem(path, "is not described by a map with name, location and networkConfig", FIX)]
+    if not isinstance(description.get("nodePools") or [], list):
+        return [Problem(f"{path}.nodePools", "is not a list of node pools", FIX)]
     if description["name"] != cluster:
         return [
             Problem(path, f"is described as {description['name']}", "write the name of the cluster that it describes")

@@ -105,13 +105,13 @@ def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
         found.namespaces[name] = dict(metadata.get("labels") or {})
     elif kind == "PriorityClass" and group == "scheduling.k8s.io":
         if not name.startswith(_SYSTEM_PRIORITIES):
-            yield from _add(found, kind, name, _top_level(item))
+            yield from _add(found, kind, name, top_level(item))
     elif group != KUEUE_GROUP or kind not in MODELS:
         found.others.append(item)
     elif version not in ("v1beta2", "v1beta1"):
         yield Problem(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
     else:
-        spec = _top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
+        spec = top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
         namespace = metadata.get("namespace", "default") if kind == "LocalQueue" else None
         yield from _add(found, kind, name, _from_v1beta1(kind, spec) if version == "v1beta1" else spec, namespace)
 
@@ -125,7 +125,7 @@ def _add(
     elif namespace is not None:
         found.local_queues[str(namespace), name] = spec
     elif name in found.of(kind):
-        yield Problem(f"{kind} {name}", "is there twice", "give the objects of one cluster only")
+        yield Problem(f"{kind} {name}", "is given twice", "give the objects of one cluster only")
     else:
         found.specs.setdefault(kind, {})[name] = spec
 
@@ -145,7 +145,8 @@ def _is_list_of_maps(value: Any) -> bool:
 _FORMS: Final = {"data": _is_text_map, "spec": _is_map, "rules": _is_list_of_maps, "subjects": _is_list_of_maps}
 
 
-def _top_level(item: Object) -> dict[str, Any]:
+def top_level(item: Object) -> dict[str, Any]:
+    """The fields of an object that has no spec."""
     return {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata", "status")}
 
 

@@ -70,7 +70,9 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
     connections = platform.of_manager.of("MultiKueueCluster")
     sources = [spec.get("clusterSource") or {} for spec in connections.values()]
     if sources and all("clusterProfileRef" in source for source in sources):
-        platform.notes.append("write to multiKueue.credentials.pluginImage where Kueue's pods have their plugin from")
+        platform.notes.append(
+            "set multiKueue.credentials.pluginImage to the image that Kueue's pods take their plugin from"
+        )
         return {"type": "ClusterProfile", "pluginImage": PLUGIN}
     token = {"type": "ServiceAccountToken", **_lifetime(platform)}
     known = _tokens(platform)
@@ -81,19 +83,15 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
     if len(serials) == 1 and "" not in serials:
         # First tokens that were replaced are gone from the workers.
         return {**token, "rotation": serials.pop(), "rotateBy": rotate_by.isoformat()}
-    platform.notes.append("new worker credentials are made; the Secrets of today are no longer used")
+    platform.notes.append("new worker credentials are created; the present Secrets are no longer used")
     return {**token, "rotation": f"{today:%Y-%m}", "rotateBy": rotate_by.isoformat()}
 
 
 def _lifetime(platform: Platform) -> Data:
     """The field `lifetime`, where the controller that renews tokens says another than the default."""
-    for cluster, item in platform.others("ConfigMap"):
-        if cluster == platform.manager and item["metadata"]["name"] == CONTROLLER_NAME:
-            settings = platform.yaml_in(item, "config.yaml", f"{cluster}.ConfigMap {CONTROLLER_NAME}")
-            found = settings.get("tokenLifetime")
-            default = str(ServiceAccountToken.model_fields["lifetime"].default)
-            return {} if found in (None, default) else {"lifetime": found}
-    return {}
+    found = (platform.controller_settings or {}).get("tokenLifetime")
+    default = str(ServiceAccountToken.model_fields["lifetime"].default)
+    return {} if found in (None, default) else {"lifetime": found}
 
 
 def _serial(worker: str, source: Data) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kueue_api.problem import Problem, SpecError
 
@@ -78,10 +80,27 @@ class Platform:
             return {}
         return data
 
+    @cached_property
+    def controller_settings(self) -> Data | None:
+        """What the ConfigMap of the fleet's own controller says, on the manager or on the only cluster, if it is there.
+
+        As `yaml_in`, it is empty where the ConfigMap has no settings.
+        """
+        home = self.manager or self.clusters[0].name
+        for cluster, item in self.others("ConfigMap"):
+            if cluster == home and item["metadata"]["name"] == CONTROLLER_NAME:
+                return self.yaml_in(item, "config.yaml", f"{home}.ConfigMap {CONTROLLER_NAME}")
+        return None
+
     @property
     def job_clusters(self) -> list[str]:
         """The clusters that run jobs, as they were given."""
         return [name for name in self.objects if name != self.manager]
+
+    @property
+    def standard_clusters(self) -> list[str]:
+        """Those of them that have node pools."""
+        return [cluster.name for cluster in self.clusters if cluster.node_pools and cluster.name != self.manager]
 
     @property
     def of_manager(self) -> ClusterObjects:

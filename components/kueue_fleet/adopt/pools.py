@@ -53,7 +53,8 @@ def node_pool_entries(
     entries: dict[str, dict[str, Data]] = {}
     for cluster, of_cluster in pools.items():
         for number, pool in enumerate(of_cluster):
-            if not isinstance(pool.get("name"), str) or not isinstance(pool.get("config"), Mapping):
+            of_gke = isinstance(pool, Mapping) and isinstance(pool.get("name"), str)
+            if not of_gke or not isinstance(pool.get("config"), Mapping):
                 wrong = "is not a node pool with a name and a config"
                 problems.append(Problem(f"{cluster}.nodePools[{number}]", wrong, _FIX))
                 continue

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kueue_fleet.adopt.controller import controller_settings
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, merged_order, rules_of
@@ -55,8 +54,7 @@ def _of_pool(platform: Platform, specs: Specs, pools: list[Data]) -> Data | None
     pool = next((entry for entry in pools if {entry["name"]} == named), None)
     if pool is None:
         return None
-    standard = [c.name for c in platform.clusters if c.node_pools and c.name in platform.job_clusters]
-    on: list[str] = pool.get("clusters", standard)
+    on: list[str] = pool.get("clusters", platform.standard_clusters)
     regions = {cluster.name: cluster.region for cluster in platform.clusters}
     beside = [_beside_pool(cluster, regions[cluster], spec, pool) for cluster, spec in specs.items() if cluster in on]
     if len(beside) < len(specs) or any(each is None or each != beside[0] for each in beside):
@@ -95,18 +93,18 @@ def adopt_cohorts(platform: Platform) -> list[Data]:
     named += [entry.get("parentName") for entry in entries]
     for cohort in dict.fromkeys(name for name in named if name and name not in declared):
         entries.append({"name": cohort})
-        platform.notes.append(f"Cohort {cohort} was there by name only; it becomes an object")
+        platform.notes.append(f"Cohort {cohort} existed by name only; it becomes an object")
     return entries
 
 
 def adopt_queues(platform: Platform) -> list[Data]:
     """Entries of `clusterQueues`, with the manager's quotas of those that it dispatches."""
-    made = _made_checks(platform)
+    made, dispatched_names = _made_checks(platform), dispatched_queues(platform)
     on_manager = platform.of_manager.of("ClusterQueue")
-    fallback = (controller_settings(platform) or {}).get("fallback") or {}
+    fallback = (platform.controller_settings or {}).get("fallback") or {}
     entries = []
     for name, specs in platform.found("ClusterQueue").items():
-        dispatched = name in on_manager and any(rule["name"] in made for rule in rules_of(on_manager[name]))
+        dispatched = name in dispatched_names
         workers = {cluster: _without(spec, made) for cluster, spec in specs.items() if cluster != platform.manager}
         if dispatched and not workers:
             platform.problem(
@@ -162,10 +160,10 @@ def _add_managers(entry: Data, spec: Data) -> None:
 def adopt_checks(platform: Platform) -> list[Data]:
     """Entries of `admissionChecks`, each with its ProvisioningRequestConfig."""
     entries = []
-    configs = platform.found("ProvisioningRequestConfig")
+    made, configs = _made_checks(platform), platform.found("ProvisioningRequestConfig")
     for name, specs in platform.found("AdmissionCheck").items():
         spec = platform.same("AdmissionCheck", name, specs)
-        if name == FALLBACK_CHECK or spec.get("controllerName") in _MADE_BY_FLEET:
+        if name in made:
             continue
         entry: Data = {"name": name, **platform.where(specs)}
         if spec.get("controllerName") != PROVISIONING_CONTROLLER:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kueue_fleet.adopt.configuration import is_configuration
-from kueue_fleet.adopt.live_objects import MODELS, Key, Object, key_of
+from kueue_fleet.adopt.live_objects import MODELS, Key, Object, key_of, top_level
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -96,7 +96,11 @@ def _changes(key: Key, given: Object, rendered: Object) -> list[Change]:
     """What of an object the fleet's rendering would change. Of Kueue's, a default is the same as nothing."""
     changes = [*_leaves(_marks(given), _marks(rendered))]
     model = MODELS.get(key[1]) if key[0] in (KUEUE_GROUP, "scheduling.k8s.io") else None
-    bodies = _body(given, in_spec=key[1] in SPECS), _body(rendered, in_spec=key[1] in SPECS)
+
+    def body(item: Object) -> Object:
+        return (item.get("spec") or {}) if key[1] in SPECS else top_level(item)
+
+    bodies = body(given), body(rendered)
     if model is not None:
         with suppress(SpecError):  # Then as it is written.
             sides = [read_model(model, body) for body in bodies]
@@ -106,12 +110,6 @@ def _changes(key: Key, given: Object, rendered: Object) -> list[Change]:
 
 def _marks(item: Object) -> Object:
     return {mark: item["metadata"].get(mark) or {} for mark in ("labels", "annotations")}
-
-
-def _body(item: Object, *, in_spec: bool) -> Object:
-    if in_spec:
-        return item.get("spec") or {}
-    return {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata", "status")}
 
 
 def _differences(given: Any, wanted: Any) -> list[Change]:

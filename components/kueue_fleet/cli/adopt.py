@@ -130,7 +130,7 @@ def import_(
     """
     for file in (output, pulumi_import):
         if file is not None and is_there(file) and not force:
-            raise console.CommandError(f"{file}: is there already; give another name, or --force to replace it")
+            raise console.CommandError(f"{file}: already exists; give another name, or --force to replace it")
     paths = _named("CLUSTER=PATH", objects)
     described = _descriptions(_named("--description", description or []), paths)
     _refuse_undescribed(paths, described, pulumi_import, output, new=new)

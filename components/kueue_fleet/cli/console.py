@@ -136,6 +136,11 @@ def interactive(stream: TextIO | None = None) -> bool:
     return stream.isatty() and _has_styles(stream)
 
 
+def on_a_terminal() -> bool:
+    """Whether the user can be asked: both stdin and stdout are a terminal."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
 def _has_styles(stream: TextIO) -> bool:
     if os.environ.get("NO_COLOR"):
         return False

@@ -36,10 +36,8 @@ def controller(
       kueue-fleet controller --config config.yaml --workers kubeconfigs/ \\
           --kubeconfig ~/.kube/config --listen 127.0.0.1:8080
     """
-    try:
-        from kueue_fleet.controller.main import ConfigurationError, Settings, run
-    except ModuleNotFoundError as error:
-        raise console.CommandError(f"{error.name} is not installed; pip install 'kueue-fleet[controller]'") from None
+    from kueue_fleet.controller.main import ConfigurationError, Settings, run
+
     try:
         settings = Settings.of_command(config, workers, listen, kubeconfig, identity)
     except ValueError as error:

@@ -108,11 +108,10 @@ def _simulate(
     from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.fleet import prepare_fleet
     from kueue_fleet.simulation.job_problems import Sources
-    from kueue_fleet.simulation.models import as_model, read_data
-    from kueue_fleet.simulation.workload_file import WorkloadFile
+    from kueue_fleet.simulation.workload_file import read_workload_file
 
     with well_formed(workload):
-        file = as_model(read_data(read_text(workload, "a workload file"), str(workload)), str(workload), WorkloadFile)
+        file = read_workload_file(read_text(workload, "a workload file"), str(workload))
         before, after = (
             prepare_fleet(fleet, file, Delays(), until=until, seed=seed, sources=Sources(str(name), str(workload)))
             for name, fleet in zip(names, fleets, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date
@@ -100,17 +99,13 @@ def init(
     starter = replace(_DEFAULTS, today=date.today(), **given)  # noqa: DTZ011  (the day where the user is)
     _refuse(starter, given)
     for answer in ANSWERS:
-        if answer not in given and not yes and _on_a_terminal():
+        if answer not in given and not yes and console.on_a_terminal():
             starter = _ask(answer, starter, lambda made: None if force else _taken(made, directory))
     # An answer that is right by itself may be wrong beside the others, and the project may be missing.
     _refuse(starter, ANSWERS)
     if not force and (taken := _taken(starter, directory)):
         raise console.CommandError(taken)
     _write(starter, directory, force=force)
-
-
-def _on_a_terminal() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _names(values: list[str] | None) -> tuple[str, ...]:
@@ -138,7 +133,7 @@ def _wrong(answer: str, starter: Starter) -> list[str]:
 def _taken(starter: Starter, directory: Path) -> str | None:
     """What to say where the fleet's file is there already."""
     file = _file(starter, directory)
-    return f"{file}: is there already; give another name, or --force to replace it" if is_there(file) else None
+    return f"{file}: already exists; give another name, or --force to replace it" if is_there(file) else None
 
 
 def _refuse(starter: Starter, answers: Iterable[str]) -> None:

@@ -215,7 +215,7 @@ def exec_(
     name = pods[0]["metadata"]["name"]
     if len(pods) > 1:
         console.warning(f"{name} is one of {len(pods)} pods; --pod chooses another")
-    terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+    terminal = console.on_a_terminal()
     options = [
         *(["--stdin"] if stdin or terminal else []),
         *(["--tty"] if terminal else []),

@@ -71,7 +71,7 @@ def rehearse(
             show_default="what kueue-fleet.dev/run-seconds says",
         ),
     ] = None,
-    no_jobs: Annotated[bool, typer.Option("--no-jobs", help="Submit none, and wait for none.")] = False,
+    no_jobs: Annotated[bool, typer.Option("--no-jobs", help="Submit no jobs, and wait for none.")] = False,
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave the clusters running, with a kubeconfig for kubectl.")
     ] = False,
@@ -81,7 +81,7 @@ def rehearse(
         typer.Option(
             "--reclaim-spot",
             metavar="CLUSTER[/POOL][=COUNT]",
-            help="Take Spot nodes of the kept rehearsal away, as Google may; COUNT is 1 if left out.",
+            help="Reclaim Spot nodes of the kept rehearsal, as Google may; COUNT defaults to 1.",
         ),
     ] = None,
     report: Annotated[
@@ -228,7 +228,7 @@ def _take_down(stack: str) -> None:
     from kueue_fleet.rehearsal.session import rehearsals, take_down
 
     if take_down(stack):
-        console.line(f"The rehearsal of {stack} is gone: its processes, its clusters and its state.")
+        console.line(f"The rehearsal of {stack} was removed: its processes, clusters and state.")
         return
     others = ", ".join(rehearsals())
     hint = f"there is one of {others}" if others else "nothing to do"
@@ -238,18 +238,18 @@ def _take_down(stack: str) -> None:
 def _reclaim(session: Session, wanted: str) -> None:
     place, _, number = wanted.partition("=")
     cluster, _, pool = place.partition("/")
-    if not cluster or (number and not (number.isdigit() and int(number) > 0)):
+    if not cluster or (number and not re.fullmatch("0*[1-9][0-9]{0,4}", number)):
         example = "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"
-        raise console.mistyped(f"--reclaim-spot {wanted}: is not a node that can be taken back; {example}")
+        raise console.mistyped(f"--reclaim-spot {wanted}: names no Spot nodes; {example}")
     if not session.kept:
         raise console.CommandError(
             f"--reclaim-spot {wanted}: no rehearsal of {session.stack} is running; start one with --keep"
         )
     names = session.client.reclaim_spot(cluster, int(number or 1), pool or None)
     if not names:
-        console.line(f"There is no Spot node in {place}; nothing was taken back.")
+        console.line(f"There is no Spot node in {place}; nothing was reclaimed.")
     for name in names:
-        console.line(f"{cluster}: {name} was taken back.")
+        console.line(f"{cluster}: {name} was reclaimed.")
 
 
 def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None, max_run_seconds: int | None) -> None:
@@ -269,7 +269,7 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None, max
         with step("Engines") as say:
             say(session.prepare_engines(say.stage, fleet.operators.installed))
         if session.kept:
-            line("Kept", f"a rehearsal of {session.stack} is there; this one changes it in place")
+            line("Kept", f"a rehearsal of {session.stack} is running; this run updates it in place")
         with step("Supervisor") as say:
             running.enter_context(session.running(keep=keep, clusters=len(fleet.clusters)))
             say("started")
@@ -296,7 +296,7 @@ def _bring_up(session: Session, fleet: FleetSpec) -> None:
         line("Stand-in", f"{part.executable} for {part.replaces}")
     if any(each.existing for each in fleet.clusters) or any(each.existing for each in fleet.node_pools):
         with step("Existing") as say:
-            say(f"{', '.join(session.make_existing_clusters(fleet))}: made for the rehearsal, as if they were there")
+            say(f"{', '.join(session.make_existing_clusters(fleet))}: created for the rehearsal, as if they existed")
     with step("pulumi up") as say:
         _pulumi_up(session, len(fleet.clusters), say)
     session.write_kubeconfig(fleet)

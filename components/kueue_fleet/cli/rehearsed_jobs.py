@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -43,7 +44,7 @@ def find_jobs(session: Session, file: Path | None, *, none: bool) -> Jobs:
     if not file.is_file():
         return Jobs(file, f"there is no {file}; name a file with --jobs")
     if session.kept and session.has_submitted(file):
-        return Jobs(file, f"those of an earlier run are there; --jobs {file} submits them again", followed=True)
+        return Jobs(file, f"an earlier run submitted them; --jobs {file} submits them again", followed=True)
     return Jobs(file)
 
 
@@ -77,7 +78,7 @@ def _shortened(part: Any, seconds: int) -> Any:
         return {key: _shortened(value, seconds) for key, value in part.items()} | {
             key: str(seconds)
             for key, value in part.items()
-            if key == RUN_SECONDS_ANNOTATION and str(value).isdigit() and int(value) > seconds
+            if key == RUN_SECONDS_ANNOTATION and re.fullmatch("[0-9]+", str(value)) and float(value) > seconds
         }
     return [_shortened(each, seconds) for each in part] if isinstance(part, list) else part
 
@@ -159,7 +160,7 @@ def _follow(
     if submitted:
         line("Jobs", f"{len(views)} submitted to {fleet.home} ({seconds:.0f} s)")
     if not all(view.settled for view in views):
-        line("", f"no longer waited for after {JOBS_TIMEOUT_SECONDS:.0f} s; --max-run-seconds 10 lets pods end sooner")
+        line("", f"stopped waiting after {JOBS_TIMEOUT_SECONDS:.0f} s; with --max-run-seconds 10 pods end sooner")
     console.line()
     console.show(jobs_table(views, fleet.team_of))
     print_open_ends(views)

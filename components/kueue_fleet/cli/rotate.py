@@ -64,13 +64,13 @@ def rotate(
     first = [place for place in renewed if clusters[place.worker].has(_first(place))]
     if first:
         with step("wait") as say:
-            say.stage("until everybody reads the new tokens")
+            say.stage("until every reader has the new tokens")
             sleep(TAKEN_SECONDS)
-            say("everybody reads the new tokens")
+            say("every reader has the new tokens")
     problems += _void(first, clusters)
     if problems:
         count = console.count(len(problems), "token")
-        raise console.CommandError(f"{count} not replaced; what was there still holds:", problems=problems)
+        raise console.CommandError(f"{count} not replaced, and still valid:", problems=problems)
 
 
 def _places(fleet: FleetSpec, workers: list[str]) -> list[WorkerToken]:
@@ -116,7 +116,7 @@ def _void(places: list[WorkerToken], clusters: Mapping[str, _Cluster]) -> list[s
         except ApiError as wrong:
             problems.append(f"{place.worker} {place.account}: its first token is still valid: {wrong}")
             continue
-        line(place.worker, f"{place.account}: the first token is void")
+        line(place.worker, f"{place.account}: the first token is revoked")
     return problems
 
 

@@ -22,14 +22,14 @@ def tell(results: Sequence[Result]) -> None:
         at = f"second {result.end.at - result.origin:,.0f}"
         if result.end.reason is EndReason.REPEATS:
             console.warning(
-                f"ended at {at}: nothing new has happened for long, the same jobs start over again and again; "
+                f"ended at {at}: the same jobs start over again and again, and nothing else happens; "
                 "give --until to choose the end"
             )
         elif result.end.reason is EndReason.INTERRUPTED:
-            console.warning(f"interrupted at {at} of the simulation; what is shown is known up to then")
+            console.warning(f"interrupted at {at} of the simulation; what is shown covers the time until then")
             raise typer.Exit(INTERRUPTED)
         elif result.end.reason is EndReason.NEVER_SETTLES:
             raise console.CommandError(
-                f"the simulation does not get beyond {at}: what happens then undoes itself without end; what is shown "
-                "is known up to then"
+                f"the simulation does not get past {at}: what happens then is undone and repeated without end; what is "
+                "shown covers the time until then"
             )

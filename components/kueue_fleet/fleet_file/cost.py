@@ -14,6 +14,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.zone_rules import region_of
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices
 
@@ -136,7 +137,7 @@ def _node(pool: ResolvedNodePool, prices: Prices) -> list[float | Missing]:
 
 
 def _reservation(entry: ReservationEntry, prices: Prices) -> CostLine:
-    region = entry.zone.rpartition("-")[0]
+    region = region_of(entry.zone)
     parts = prices.of_machine(entry.machine_type, _reserved_machine(entry), region, "onDemand")
     parts += prices.of_local_ssds(entry.local_ssd_count, region, "onDemand")
     return _line("", entry.name, "reserved", (entry.count, entry.count), entry.machine_type, parts)
@@ -166,16 +167,16 @@ def _not_counted(fleet: FleetSpec) -> Iterator[str]:
         pool.capacity.reservation for pool in _pools(fleet) if isinstance(pool.capacity, Reserved)
     ):
         if name not in own:
-            yield f"reservation {name}, which is not of this file"
+            yield f"reservation {name}, which is not in this file"
     for name in dict.fromkeys(
         pool.capacity.reservation for pool in _pools(fleet) if isinstance(pool.capacity, Calendar)
     ):
-        yield f"calendar reservation {name}: DWS Calendar says the price when it is asked for"
+        yield f"calendar reservation {name}: DWS Calendar names the price on request"
     for entry in fleet.commitments:
         yield f"commitment {entry.name}: its contract has the price, paid whether it is used or not"
     for cluster in fleet.clusters:
         if cluster.mode == "Autopilot":
-            yield f"pods on {cluster.name} (Autopilot), which are paid by what they ask for"
+            yield f"pods on {cluster.name} (Autopilot), which are billed by their requests"
         elif cluster.node_auto_provisioning is not None:
             limits = [f"{each.maximum} {each.resource_type}" for each in cluster.node_auto_provisioning.resource_limits]
             yield f"nodes of {cluster.name} by auto-provisioning, up to {listed(limits)} with the pools of the file"

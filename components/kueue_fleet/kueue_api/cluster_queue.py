@@ -166,10 +166,14 @@ class ClusterQueueSpec(RuledModel):
         return tuple(flavor.name for group in self.resource_groups for flavor in group.flavors)
 
     @property
+    def check_rules(self) -> tuple[AdmissionCheckStrategyRule, ...]:
+        """The rule of every admission check of the queue, in order."""
+        return self.admission_checks_strategy.admission_checks if self.admission_checks_strategy else ()
+
+    @property
     def check_names(self) -> tuple[str, ...]:
         """Every admission check of the queue, in order."""
-        strategy = self.admission_checks_strategy
-        return tuple(rule.name for rule in strategy.admission_checks) if strategy else ()
+        return tuple(used.name for used in self.check_rules)
 
     def own_problems(self) -> Iterator[Problem]:
         """The rules of ValidateClusterQueue, and the CEL rules that say the same."""
@@ -186,7 +190,7 @@ class ClusterQueueSpec(RuledModel):
         for name, count in Counter(self.check_names).items():
             if count > 1:
                 yield Problem(at, f"{name} is listed {count} times", "list each check once")
-        for used in self.admission_checks_strategy.admission_checks if self.admission_checks_strategy else ():
+        for used in self.check_rules:
             here = f"{at}[{used.name}].onFlavors"
             for index, flavor in enumerate(used.on_flavors):
                 if flavor not in known:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, date, datetime
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import BeforeValidator, PlainSerializer
 from pydantic_core import PydanticCustomError
 
 _HELP = 'write UTC such as "2026-12-01T00:00:00Z"'
+_YEARS: Final = range(1970, 2200)
+"""Years to which any Duration can be added."""
 
 
 def _timestamp(value: object) -> object:
+    if isinstance(value, date) and value.year not in _YEARS:
+        raise _out_of_range(value)
     if isinstance(value, datetime):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value
     if isinstance(value, date):
@@ -26,7 +30,14 @@ def _timestamp(value: object) -> object:
         raise PydanticCustomError("syntax", "{reason}", {"reason": f"is not a valid time; {_HELP}"})
     if found.tzinfo is None and len(text) > 10:
         raise PydanticCustomError("syntax", "{reason}", {"reason": f"does not say its time zone; {_HELP}"})
+    if found.year not in _YEARS:
+        raise _out_of_range(found)
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+
+
+def _out_of_range(value: date) -> PydanticCustomError:
+    reason = f"is in the year {value.year}; write a year from {_YEARS[0]} to {_YEARS[-1]}"
+    return PydanticCustomError("syntax", "{reason}", {"reason": reason})
 
 
 def timestamp_text(value: datetime) -> str:

@@ -233,8 +233,7 @@ def _accelerator_quotas(fleet: FleetSpec, cluster: str) -> Iterator[tuple[Flavor
 def _is_queued(fleet: FleetSpec, flavor: str, cluster: str) -> bool:
     """Whether jobs get the flavor by DWS."""
     for queue in fleet.queues_on(cluster):
-        strategy = queue_on(fleet, queue, cluster).admission_checks_strategy
-        for rule in strategy.admission_checks if strategy is not None else ():
+        for rule in queue_on(fleet, queue, cluster).check_rules:
             check = fleet.check(rule.name)
             asked = check.provisioning_request if check is not None else None
             queued = asked is not None and asked.provisioning_class_name == QUEUED_PROVISIONING_CLASS

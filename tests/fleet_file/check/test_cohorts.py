@@ -12,8 +12,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"cohorts": [{"name": "research", "parentName": "all"}, {"name": "all", "parentName": "research"}]},
         [
             (
-                "cohorts[research].parentName: the cohorts go round in a circle, research -> all -> research, "
-                "and Kueue admits nothing in such a tree; remove one of these parents"
+                "cohorts[research].parentName: the cohorts form a cycle, research -> all -> research, "
+                "and Kueue admits nothing in that tree; remove one of these parents"
             )
         ],
     ),
@@ -21,8 +21,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"cohorts/0/parentName": "research"},
         [
             (
-                "cohorts[research].parentName: the cohorts go round in a circle, research -> research, and Kueue "
-                "admits nothing in such a tree; remove one of these parents"
+                "cohorts[research].parentName: the cohorts form a cycle, research -> research, and Kueue "
+                "admits nothing in that tree; remove one of these parents"
             )
         ],
     ),
@@ -36,8 +36,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "cohorts[a].parentName: the cohorts go round in a circle, a -> b -> a, and Kueue admits nothing "
-                "in such a tree; remove one of these parents"
+                "cohorts[a].parentName: the cohorts form a cycle, a -> b -> a, and Kueue admits nothing "
+                "in that tree; remove one of these parents"
             )
         ],
     ),

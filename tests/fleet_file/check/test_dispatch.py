@@ -54,11 +54,11 @@ SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "a window twice": (
         {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01", "duration": "1h"}] * 2}]},
-        ["checks[fleet].calendar[w]: is there twice; give each window a name of its own"],
+        ["checks[fleet].calendar[w]: is listed twice; give each window a unique name"],
     ),
     "a check twice": (
         {"checks": [{"name": "fleet"}, {"name": "fleet"}]},
-        ["checks[fleet]: is there twice; keep one of them"],
+        ["checks[fleet]: is listed twice; keep one of them"],
     ),
     "watchdog": (
         {"watchdog": {"provisioningTimeout": "0s"}},

@@ -80,7 +80,7 @@ def test_wrong_entries(fallback: tuple[str, str], problem: str) -> None:
 
 def test_a_flavor_is_there_once() -> None:
     [found] = problems(data(("l4", "30m"), ("l4", "40m")))
-    assert found == "clusterQueues[gpu].fallback[1].flavor: l4 is there twice; keep one of them"
+    assert found == "clusterQueues[gpu].fallback[1].flavor: l4 is listed twice; keep one of them"
 
 
 def test_somebody_has_to_take_jobs_back() -> None:

@@ -159,7 +159,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         nap(nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true", "team": "a"}),
         [
             (
-                'flavors[on-demand].nodeLabels[team]: "a" is a label of one\'s own, with which GKE makes nodes only '
+                'flavors[on-demand].nodeLabels[team]: "a" is a custom label, with which GKE makes nodes only '
                 "for pods that tolerate the taint of the same key and value; add the toleration {key: team, "
                 "operator: Equal, value: a, effect: NoSchedule}"
             ),

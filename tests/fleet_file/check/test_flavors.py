@@ -86,6 +86,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "run not in ASCII": (
+        {"admissionChecks/0/provisioningRequest/parameters": {"maxRunDurationSeconds": "²"}},
+        [
+            (
+                'admissionChecks[dws].provisioningRequest.parameters[maxRunDurationSeconds]: "²" is not a run time '
+                'that DWS grants; write whole seconds between "1" and "604800", which is seven days'
+            )
+        ],
+    ),
     "class misspelt": (
         {"admissionChecks/0/provisioningRequest/provisioningClassName": "queue-provisioning.gke.io"},
         [

@@ -10,11 +10,11 @@ from tests.fleet_file.builders import changed, fleet_data, problems
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "cluster twice": (
         {"clusters/2/name": "worker-a", "flavors/1/clusters": ["worker-a"]},
-        ["clusters[2].name: worker-a is already the name of clusters[1]; give each cluster a name of its own"],
+        ["clusters[2].name: worker-a is already the name of clusters[1]; give each cluster a unique name"],
     ),
     "flavor twice": (
         {"flavors/+": {"name": "l4"}},
-        ["flavors[2].name: l4 is already the name of flavors[0]; give each flavor a name of its own"],
+        ["flavors[2].name: l4 is already the name of flavors[0]; give each flavor a unique name"],
     ),
     "topology twice": (
         {
@@ -24,26 +24,26 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ],
             "flavors/0/topologyName": "t",
         },
-        ["topologies[1].name: t is already the name of topologies[0]; give each topology a name of its own"],
+        ["topologies[1].name: t is already the name of topologies[0]; give each topology a unique name"],
     ),
     "cohort twice": (
         {"cohorts/+": {"name": "research"}},
-        ["cohorts[1].name: research is already the name of cohorts[0]; give each cohort a name of its own"],
+        ["cohorts[1].name: research is already the name of cohorts[0]; give each cohort a unique name"],
     ),
     "queue twice": (
         {"clusterQueues/1/name": "vision", "teams/1/localQueues/0/clusterQueue": "vision"},
-        ["clusterQueues[1].name: vision is already the name of clusterQueues[0]; give each queue a name of its own"],
+        ["clusterQueues[1].name: vision is already the name of clusterQueues[0]; give each queue a unique name"],
     ),
     "check twice": (
         {"admissionChecks/+": {"name": "dws", "controllerName": "example.com/x"}},
-        ["admissionChecks[1].name: dws is already the name of admissionChecks[0]; give each check a name of its own"],
+        ["admissionChecks[1].name: dws is already the name of admissionChecks[0]; give each check a unique name"],
     ),
     "priority class twice": (
         {"priorityClasses/+": {"name": "batch", "value": 1}},
         [
             (
                 "priorityClasses[1].name: batch is already the name of priorityClasses[0]; give each priority "
-                "class a name of its own"
+                "class a unique name"
             )
         ],
     ),
@@ -52,13 +52,13 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "workloadPriorityClasses[1].name: urgent is already the name of workloadPriorityClasses[0]; give "
-                "each workload priority class a name of its own"
+                "each workload priority class a unique name"
             )
         ],
     ),
     "team twice": (
         {"teams/1/name": "team-vision", "teams/1/namespaces": ["other"]},
-        ["teams[1].name: team-vision is already the name of teams[0]; give each team a name of its own"],
+        ["teams[1].name: team-vision is already the name of teams[0]; give each team a unique name"],
     ),
     "check with the MultiKueue check's name": (
         {"multiKueue/admissionCheckName": "dws"},

@@ -76,7 +76,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "warning: network.podRanges[us-east1]: no cluster is in us-east1; remove it, or add a cluster",
             (
                 "network.podRanges[us-central1]: 10.128.0.0/14 overlaps 10.128.0.0/20 of "
-                "network.ranges[us-central1]; use a range of its own"
+                "network.ranges[us-central1]; use a range that overlaps no other"
             ),
         ],
     ),
@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "network.podRanges[us-central1]: 10.0.0.0/15 overlaps 10.1.0.0/20 of network.ranges[us-central1]; "
-                "use a range of its own"
+                "use a range that overlaps no other"
             ),
         ],
     ),
@@ -104,7 +104,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "network.serviceRanges[us-central1]: 10.4.0.0/20 overlaps 10.4.0.0/14 of "
-                "network.podRanges[us-central1]; use a range of its own"
+                "network.podRanges[us-central1]; use a range that overlaps no other"
             ),
         ],
     ),

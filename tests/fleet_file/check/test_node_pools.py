@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "name twice": (
         {"nodePools/+": pool("spot", autoscaling=scaled(1))},
         [
-            ("nodePools[6].name: spot is already the name of nodePools[2]; give each node pool a name of its own"),
+            ("nodePools[6].name: spot is already the name of nodePools[2]; give each node pool a unique name"),
         ],
     ),
     "what cannot be read hides nothing else": (

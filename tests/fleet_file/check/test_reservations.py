@@ -326,10 +326,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "reservation name twice": (
         {"reservations/+": pools_data()["reservations"][0]},
         [
-            (
-                "reservations[1].name: l4 is already the name of reservations[0]; give each reservation a name o"
-                "f its own"
-            ),
+            ("reservations[1].name: l4 is already the name of reservations[0]; give each reservation a unique name"),
         ],
     ),
     "future twice": (
@@ -337,7 +334,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "futureReservations[1].name: december is already the name of futureReservations[0]; give each fu"
-                "ture reservation a name of its own"
+                "ture reservation a unique name"
             ),
         ],
     ),

@@ -191,7 +191,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "warning: clusterQueues[vision].preemption.borrowWithinCohort: is not made for fair sharing, "
+                "warning: clusterQueues[vision].preemption.borrowWithinCohort: is not meant for fair sharing, "
                 "which is on; remove it, or kueue.configuration.fairSharing"
             )
         ],

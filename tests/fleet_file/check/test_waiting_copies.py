@@ -10,12 +10,12 @@ from tests.fleet_file.builders import REMOVED, changed, fleet_data, problems
 WITHIN = (
     "warning: clusterQueues[vision].preemption.withinClusterQueue: LowerPriority can preempt a job that waits for its "
     "ProvisioningRequest on a worker, and Kueue 0.19 then keeps that job's quota; set it to Never; jobs of "
-    "higher priority go first all the same"
+    "higher priority still go first"
 )
 RECLAIM = (
     "warning: clusterQueues[language].preemption.reclaimWithinCohort: Any can preempt a job of queue vision that waits "
     "for its ProvisioningRequest on a worker, and Kueue 0.19 then keeps that job's quota; set it to Never; "
-    "jobs of higher priority go first all the same"
+    "jobs of higher priority still go first"
 )
 LOWER = {"withinClusterQueue": "LowerPriority"}
 ANY = {"reclaimWithinCohort": "Any"}

@@ -42,8 +42,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "write a smaller minimum"
             ),
             (
-                "clusters[batch].nodeAutoProvisioning.resourceLimits[3].resourceType: nvidia-l44 is nothing "
-                "that GKE limits; did you mean nvidia-l4?"
+                "clusters[batch].nodeAutoProvisioning.resourceLimits[3].resourceType: nvidia-l44 is not "
+                "a resource that GKE limits; did you mean nvidia-l4?"
             ),
             (
                 "warning: clusters[batch].nodeAutoProvisioning.resourceLimits: cpu 4, but queues may use 160; "
@@ -181,7 +181,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "windows of another time": (
         {"clusters/0/maintenance": {**WEEKENDS, "start": "9999-01-03T02:00:00Z"}},
-        ["clusters[batch].maintenance.start: is in the year 9999; write when windows begin"],
+        [
+            'clusters[batch].maintenance.start: "9999-01-03T02:00:00Z" is in the year 9999; write a year from 1970 to '
+            "2199"
+        ],
     ),
     "ends of exclusions": (
         {

@@ -217,7 +217,6 @@ def parse_cluster_queue(fields: Fields) -> ClusterQueue:
     if "concurrentAdmissionPolicy" in fields.child("spec"):
         raise NotModelledError("concurrentAdmissionPolicy", fields.path)
     spec = _read_spec(fields, ClusterQueueSpec)
-    strategy = spec.admission_checks_strategy
     return ClusterQueue(
         name=_name(fields),
         cohort=spec.cohort_name or None,
@@ -226,7 +225,7 @@ def parse_cluster_queue(fields: Fields) -> ClusterQueue:
         namespace_selector=spec.namespace_selector,
         preemption=spec.preemption,
         fungibility=spec.flavor_fungibility,
-        checks=strategy.admission_checks if strategy else (),
+        checks=spec.check_rules,
         fair_weight=float(spec.fair_sharing.weight.decimal),
         stop_policy=spec.stop_policy,
         terminating="deletionTimestamp" in fields.child("metadata"),

@@ -11,7 +11,6 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.worker_tokens import token_credentials
-from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
@@ -32,7 +31,7 @@ def check_clusters(scope: Scope) -> Iterator[Problem]:
 
 @rule
 def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
-    known = {**REGION_RANGES, **scope.fleet.network.own_regions}
+    known = scope.known_regions
     if cluster.region in known:
         return
     near = suggest.nearest(cluster.region, known)

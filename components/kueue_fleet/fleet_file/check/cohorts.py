@@ -39,7 +39,7 @@ def _cycles(scope: Scope) -> Iterator[Problem]:
     for cycle in cycles(scope.fleet.cohort_parents):
         yield Problem(
             f"{scope.path(at[cycle[0]])}.parentName",
-            f"the cohorts go round in a circle, {' -> '.join(cycle)}, and Kueue admits nothing in such a tree",
+            f"the cohorts form a cycle, {' -> '.join(cycle)}, and Kueue admits nothing in that tree",
             "remove one of these parents",
         )
 

@@ -18,7 +18,6 @@ from kueue_fleet.fleet_file.model.dispatch import (
     AdmissionController,
 )
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
-from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
@@ -71,7 +70,7 @@ def _alone(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
     """Admission checks of our controller that it knows nothing of: Kueue would wait for them without end."""
     answered = {check.name for check in section.checks} if section is not None else set()
-    manager = scope.fleet.manager.name if scope.fleet.manager is not None else scope.fleet.controller_cluster
+    manager = scope.fleet.manager_name or scope.fleet.controller_cluster
     for entry in scope.fleet.admission_checks:
         yield from _answered(scope, entry, answered, manager)
 
@@ -145,7 +144,7 @@ def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 
 @rule
 def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
-    known = {*REGION_RANGES, *scope.fleet.network.own_regions, *(cluster.region for cluster in scope.fleet.clusters)}
+    known = {*scope.known_regions, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():
         path = f"{_AT}.regionGroups[{name}]"
         if name in known:

@@ -34,7 +34,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             fix = suggest.instead(name, queue.flavor_names, "flavors of the queue")
             yield Problem(path, f"the queue has no quota on flavor {name}", fix)
         elif name in names[:index]:
-            yield Problem(path, f"{name} is there twice", "keep one of them")
+            yield Problem(path, f"{name} is listed twice", "keep one of them")
         elif name in last:
             yield Problem(path, f"{name} is the last flavor, and nothing comes after it", "remove it, or add a flavor")
 
@@ -90,10 +90,9 @@ def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 
     A job that waits for DWS is not admitted yet, so that this is not for it.
     """
-    strategy = queue.admission_checks_strategy
     asked = [
         used
-        for used in (strategy.admission_checks if strategy is not None else ())
+        for used in queue.check_rules
         if (check := scope.fleet.check(used.name)) is not None and check.provisioning_request is not None
     ]
     for index, entry in enumerate(queue.fallback):

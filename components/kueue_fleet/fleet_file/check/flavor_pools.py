@@ -216,7 +216,7 @@ def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> 
         elif not SYSTEM_LABEL.search(key) and not _separates(flavor, key, value):
             yield Problem(
                 f"{path}.nodeLabels[{key}]",
-                f'"{value}" is a label of one\'s own, with which GKE makes nodes only for pods that tolerate the taint '
+                f'"{value}" is a custom label, with which GKE makes nodes only for pods that tolerate the taint '
                 "of the same key and value",
                 f"add the toleration {{key: {key}, operator: Equal, value: {value}, effect: NoSchedule}}",
             )

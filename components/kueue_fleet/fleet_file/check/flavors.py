@@ -117,7 +117,7 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
     if (
         name == QUEUED_PROVISIONING_CLASS
         and seconds is not None
-        and not (seconds.isdigit() and 0 < int(seconds) <= FLEX_START_MAX_SECONDS)
+        and not 0 < (request.max_run_seconds or 0) <= FLEX_START_MAX_SECONDS
     ):
         yield Problem(
             f"{at}.parameters[maxRunDurationSeconds]",

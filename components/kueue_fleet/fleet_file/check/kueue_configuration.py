@@ -88,6 +88,11 @@ def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
         seen.add(name)
 
 
+def frameworks_of(configuration: KueueConfiguration) -> tuple[str, ...]:
+    """The kinds of job that Kueue manages: batch/job where none are named (defaults.go)."""
+    return (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
+
+
 def _kind_of_others(path: str, name: str, seen: Set[str]) -> Iterator[Problem]:
     """A kind of jobs that is not Kueue's own: its form, and that it is not listed before."""
     if name.count(".") < 2:
@@ -105,8 +110,7 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
     yield from _not_negative("multiKueue.workerLostTimeout", settings.worker_lost_timeout)
     if settings.origin is not None:
         yield from syntax_problems("multiKueue.origin", settings.origin, syntax.label_value)
-    enabled = (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
-    built_in = built_in_adapters(enabled)
+    built_in = built_in_adapters(frameworks_of(configuration))
     seen: set[str] = set()
     for index, framework in enumerate(settings.external_frameworks or ()):
         path = f"multiKueue.externalFrameworks[{item_label(framework.name, index)}].name"

@@ -32,7 +32,7 @@ def _unique(scope: Scope, section: str) -> Iterator[Problem]:
             yield Problem(
                 f"{here}.name",
                 f"{entry.name} is already the name of {first[entry.name]}",
-                f"give each {SECTIONS[section].noun} a name of its own",
+                f"give each {SECTIONS[section].noun} a unique name",
             )
         else:
             first[entry.name] = here

@@ -39,10 +39,11 @@ def check_network(scope: Scope) -> Iterator[Problem]:
                 used[f"network.{field}[{region}]"] = text
             elif field != "ranges":
                 yield warning(f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster")
-    yield from _one_cluster(scope, regions)
+    for region in network.service_ranges:
+        yield from _for_one_cluster(f"network.serviceRanges[{region}]", region, regions)
     for (first, one), (second, other) in combinations(used.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
-            yield Problem(second, f"{other} overlaps {one} of {first}", "use a range of its own")
+            yield Problem(second, f"{other} overlaps {one} of {first}", "use a range that overlaps no other")
 
 
 @rule
@@ -65,12 +66,8 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
                 f"not set, but GKE adds no range to a network of another project, {network.project}",
                 "name the subnet's secondary range for pods",
             )
-        if subnet.service_range_name is not None and regions[region] > 1:
-            yield Problem(
-                f"{here}.serviceRangeName",
-                f"{regions[region]} clusters are in {region}, but a range of Services is for one",
-                "remove it; GKE's own range is good for every cluster",
-            )
+        if subnet.service_range_name is not None:
+            yield from _for_one_cluster(f"{here}.serviceRangeName", region, regions)
     yield from _of_manager(scope, network)
 
 
@@ -93,12 +90,11 @@ def _of_manager(scope: Scope, network: ExistingNetwork) -> Iterator[Problem]:
             )
 
 
-@rule
-def _one_cluster(scope: Scope, regions: Counter[str]) -> Iterator[Problem]:
-    for region in scope.fleet.network.service_ranges:
-        if regions[region] > 1:
-            yield Problem(
-                f"network.serviceRanges[{region}]",
-                f"{regions[region]} clusters are in {region}, but a range of Services is for one",
-                "remove it; GKE's own range is good for every cluster",
-            )
+def _for_one_cluster(path: str, region: str, regions: Counter[str]) -> Iterator[Problem]:
+    """The problem of a range of Services at `path` that several clusters of a region would have to share."""
+    if regions[region] > 1:
+        yield Problem(
+            path,
+            f"{regions[region]} clusters are in {region}, but a range of Services is for one",
+            "remove it; GKE's own range is good for every cluster",
+        )

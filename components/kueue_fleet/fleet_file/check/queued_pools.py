@@ -112,9 +112,8 @@ def _dws_checks(
     scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster: str
 ) -> Sequence[AdmissionCheckEntry]:
     """The checks that ask DWS for a job of the queue that is on the flavor."""
-    strategy = queue.admission_checks_strategy
     found = []
-    for used in strategy.admission_checks if strategy is not None else ():
+    for used in queue.check_rules:
         check = scope.fleet.check(used.name)
         request = check.provisioning_request if check is not None else None
         applies = not used.on_flavors or flavor.name in used.on_flavors
@@ -131,11 +130,10 @@ def _too_long(
 ) -> Iterator[Problem]:
     """A check asks for no more time than the nodes of the pool live."""
     for check in checks:
-        request = check.provisioning_request
-        seconds = (request.parameters or {}).get("maxRunDurationSeconds", "") if request is not None else ""
+        seconds = check.provisioning_request.max_run_seconds if check.provisioning_request is not None else None
         for pool in pools:
             limit = pool.capacity.max_run_duration if isinstance(pool.capacity, FlexStart) else None
-            if limit is not None and seconds.isdigit() and int(seconds) > limit.seconds:
+            if limit is not None and seconds is not None and seconds > limit.seconds:
                 yield Problem(
                     f"{scope.path(check)}.provisioningRequest.parameters[maxRunDurationSeconds]",
                     f'"{seconds}" is longer than nodes of pool {pool.name} live, {limit}',
@@ -177,5 +175,5 @@ def _problem(scope: Scope, queue: ClusterQueueEntry, field: str, policy: str, vi
         f"{scope.path(queue)}.preemption.{field}",
         f"{policy} can preempt {whose} that waits for its ProvisioningRequest on a worker, and Kueue 0.19 then keeps "
         "that job's quota",
-        "set it to Never; jobs of higher priority go first all the same",
+        "set it to Never; jobs of higher priority still go first",
     )

@@ -98,8 +98,7 @@ def _last_acceptable_flavor_there(scope: Scope, queue: ClusterQueueEntry) -> Ite
 @rule
 def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """AdmissionCheckNotFound, and the rules about MultiKueue."""
-    strategy = queue.admission_checks_strategy
-    for used in strategy.admission_checks if strategy is not None else ():
+    for used in queue.check_rules:
         path = f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{used.name}]"
         yield from _known_check(scope, used, path)
         yield from _check_there(scope, queue, used, path)
@@ -144,7 +143,7 @@ def _check_of_manager(
     scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
 ) -> Iterator[Problem]:
     fleet, check = scope.fleet, scope.fleet.check(used.name)
-    manager = fleet.manager.name if fleet.manager is not None else None
+    manager = fleet.manager_name
     if check is None or check.provisioning_request is None or manager not in fleet.clusters_of(check):
         return
     if fleet.is_dispatched(queue.name):
@@ -163,7 +162,7 @@ def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     path = scope.path(queue)
     if not fleet.queue_clusters(queue) and fleet.clusters and queue.clusters is None:
         yield Problem(path, "is on no cluster, since no cluster runs jobs", "add clusters of role worker")
-    manager = fleet.manager.name if fleet.manager is not None else None
+    manager = fleet.manager_name
     if fleet.is_dispatched(queue.name) and manager in (queue.clusters or ()):
         yield Problem(
             f"{path}.clusters[{(queue.clusters or ()).index(manager or '')}]",
@@ -200,9 +199,9 @@ def _one_cluster(
         yield from scope.unknown("clusters", cluster, path)
         return
     clusters = fleet.queue_clusters(entry) if isinstance(entry, ClusterQueueEntry) else fleet.job_clusters
-    if fleet.manager is not None and fleet.manager.name == cluster and cluster not in clusters:
+    if cluster == fleet.manager_name and cluster not in clusters:
         yield Problem(path, f"{cluster} is the manager, which runs no jobs", "remove it")
-    elif fleet.manager is not None and fleet.manager.name == cluster:
+    elif cluster == fleet.manager_name:
         yield Problem(
             path,
             f"{cluster} is the manager, whose amounts are the sum of the workers'",

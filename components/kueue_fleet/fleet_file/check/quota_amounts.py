@@ -191,7 +191,7 @@ class _Node:
 def most_quota(fleet: FleetSpec, cluster: str) -> dict[str, dict[str, Quantity]]:
     """For each queue on `cluster`, and each of its resources, the most that one pod set can get: from its best flavor.
 
-    Of cohorts that go round in a circle, in which Kueue admits nothing, one is taken as the topmost.
+    Of cohorts that form a cycle, in which Kueue admits nothing, one is taken as the topmost.
     """
     cohorts: dict[str, _Node] = {}
     here = cohorts_on(fleet, cluster)

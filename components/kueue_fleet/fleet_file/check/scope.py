@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.base import SpecModel
 from kueue_fleet.kueue_api.problem import NotReadError, Problem, item_labels, listed_twice, rule
@@ -99,6 +100,11 @@ class Scope:
             entries: Sequence[Any] = getattr(self.fleet, SECTIONS[section].field)
             self._names[section] = tuple(dict.fromkeys(entry.name for entry in entries))
         return self._names[section]
+
+    @property
+    def known_regions(self) -> Collection[str]:
+        """Google's regions, and those that the file's network has a subnet or a range for."""
+        return {**REGION_RANGES, **self.fleet.network.own_regions}
 
     @rule
     def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:

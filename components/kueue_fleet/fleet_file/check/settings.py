@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
+from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
@@ -148,7 +148,7 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
     if fleet.job_set.enabled:
         installed["jobSet"] = ((JOBSET_FRAMEWORK,), "set jobSet.enabled to false")
     for path, (frameworks, otherwise) in installed.items():
-        without = [name for name, own in merged.items() if not set(frameworks) & set(_frameworks(own))]
+        without = [name for name, own in merged.items() if not set(frameworks) & set(frameworks_of(own))]
         if without:
             yield warning(
                 path,
@@ -164,7 +164,7 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
         *fleet.operators.installed_elsewhere,
         *(each for kinds, _ in installed.values() for each in kinds),
     }
-    enabled = dict.fromkeys(framework for own in merged.values() for framework in _frameworks(own))
+    enabled = dict.fromkeys(framework for own in merged.values() for framework in frameworks_of(own))
     for framework in enabled:
         if framework in KINDS and framework not in there:
             path = next((name for name, kinds in FRAMEWORKS.items() if framework in kinds), "")
@@ -176,11 +176,6 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
                 f"{KINDS[framework].kind}s without it",
                 f"{fix}, or {other}" if path or framework == JOBSET_FRAMEWORK else other,
             )
-
-
-def _frameworks(configuration: KueueConfiguration) -> tuple[str, ...]:
-    """The kinds of job that Kueue manages: batch/job where none are named (defaults.go)."""
-    return (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
 
 
 @rule
@@ -202,9 +197,9 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
             f"ClusterProfile, but feature gate {CLUSTER_PROFILE_GATE} is off on {fleet.manager.name}",
             "remove the override of the gate, or use ServiceAccountToken",
         )
-    for name in _frameworks(manager):
+    for name in frameworks_of(manager):
         for worker in fleet.worker_names:
-            if name in DISPATCHED_FRAMEWORKS and name not in _frameworks(merged[worker]):
+            if name in DISPATCHED_FRAMEWORKS and name not in frameworks_of(merged[worker]):
                 yield warning(
                     f"{scope.path(fleet.cluster(worker))}.kueue.configuration.integrations.frameworks",
                     f"{name} is missing, but the manager dispatches jobs of this kind",
@@ -242,7 +237,7 @@ def _unused_by_queue(
     if fair and queue.preemption.borrow_within_cohort.policy != "Never":
         yield warning(
             f"{path}.preemption.borrowWithinCohort",
-            "is not made for fair sharing, which is on",
+            "is not meant for fair sharing, which is on",
             "remove it, or kueue.configuration.fairSharing",
         )
     if queue.admission_scope is not None and not usage:

@@ -14,7 +14,6 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import LocalQueueEntry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.kueue_api import LocalQueueSpec, suggest
 from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL
 from kueue_fleet.kueue_api.problem import Problem, item_labels, listed_twice, rule, warning
@@ -190,11 +189,10 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
     if not team.allowed_regions:
         return
-    known = {**REGION_RANGES, **fleet.network.own_regions}
     regions = {cluster.name: cluster.region for cluster in fleet.clusters}
     here = dict.fromkeys(regions[name] for name in fleet.job_clusters)
     for index, region in enumerate(team.allowed_regions):
-        if region not in known:
+        if region not in scope.known_regions:
             yield Problem(
                 f"{path}[{index}]", f"{region} is not a known region", suggest.instead(region, here, "regions")
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from kueue_fleet.fleet_file.diff.cloud import cloud_consequences
 from kueue_fleet.fleet_file.diff.contents import contents_consequences
-from kueue_fleet.fleet_file.diff.difference import Area, Difference
+from kueue_fleet.fleet_file.diff.difference import Area, Difference, consequence
 from kueue_fleet.fleet_file.diff.fields import compare_fields
 from kueue_fleet.fleet_file.diff.quotas import compare_capacity, compare_clusters, compare_quotas
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -34,5 +34,5 @@ def _consequences(old: FleetSpec, new: FleetSpec) -> list[Difference]:
     for field, sides in (("name", (old.name, new.name)), ("project", (old.project, new.project))):
         if sides[0] != sides[1]:
             text = f"these are two fleets; applied over the first, the second makes everything again, in {sides[1]}"
-            return [Difference("consequences", field, text)]
+            return [consequence(field, text)]
     return [*cloud_consequences(old, new), *contents_consequences(old, new)]

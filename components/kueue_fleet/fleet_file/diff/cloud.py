@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Final
 
-from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference
+from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import (
     Calendar,
@@ -47,10 +47,6 @@ def clusters_that_stay(old: FleetSpec, new: FleetSpec) -> list[str]:
     return [name for name in new.cluster_names if name in old.cluster_names and not _causes(old, new, name)]
 
 
-def _consequence(path: str, text: str) -> Difference:
-    return Difference("consequences", path, text)
-
-
 def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     for name in old.cluster_names:
         if name not in new.cluster_names:
@@ -61,7 +57,7 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             text = f"{entry.role} in {entry.region} {what} and every job on it"
             text += f"; {DRAIN}" if entry.role == "worker" else ""
             text += _PROTECTED if old.protects(name) else ""
-            yield Difference("consequences", f"clusters[{name}]", text, whole=True)
+            yield consequence(f"clusters[{name}]", text, whole=True)
     by_cause: dict[tuple[str, str], list[str]] = {}
     for name in new.cluster_names:
         if name in old.cluster_names:
@@ -73,7 +69,7 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         if path.endswith(".role"):
             text = f"{change}: `pulumi up` fails, since a cluster of that name is there; apply without it first"
         protected = _PROTECTED if any(old.protects(name) for name in names) else ""
-        yield _consequence(path, text + protected)
+        yield consequence(path, text + protected)
 
 
 def _owners(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -86,7 +82,7 @@ def _owners(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             text = (
                 f"{before.region} -> {after.region}: it is another cluster; what the fleet has in the first is deleted"
             )
-            yield _consequence(f"clusters[{name}].region", text + (_PROTECTED if old.protects(name) else ""))
+            yield consequence(f"clusters[{name}].region", text + (_PROTECTED if old.protects(name) else ""))
         if before.existing == after.existing:
             continue
         text = (
@@ -96,7 +92,7 @@ def _owners(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             else "true -> false: `pulumi up` fails, since a cluster of that name is there; import it first: "
             "docs/tasks/import-a-platform.md"
         )
-        yield _consequence(f"clusters[{name}].existing", text)
+        yield consequence(f"clusters[{name}].existing", text)
 
 
 def _subnets(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -108,11 +104,11 @@ def _subnets(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         stays = old.network_name == new.network_name and any(each.region == region for each in old.clusters)
         if stays and ranges[0] and ranges[1] and not IPv4Network(ranges[0]).subnet_of(IPv4Network(ranges[1])):
             text = f"{ranges[0]} -> {ranges[1]}: `pulumi up` fails, since a range that is in use can only grow"
-            yield _consequence(f"network.ranges[{region}]", text)
+            yield consequence(f"network.ranges[{region}]", text)
         for field, sides in _secondary_ranges(old, new, region) if stays else ():
             if sides[0] is not None and sides[0] != sides[1]:
                 text = f"{sides[0]} -> {sides[1] or 'none'}: `pulumi up` fails, since a range that is in use stays"
-                yield _consequence(f"network.{field}[{region}]", text)
+                yield consequence(f"network.{field}[{region}]", text)
 
 
 def _secondary_ranges(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tuple[str, tuple[str | None, ...]]]:
@@ -129,14 +125,14 @@ def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         if before.fleet_membership and not after.fleet_membership:
             text = "it stays a member of the project's GKE fleet"
             end = "end that with `gcloud container fleet memberships unregister`"
-            yield _consequence(f"clusters[{name}].fleetMembership", f"{text}: {end}")
+            yield consequence(f"clusters[{name}].fleetMembership", f"{text}: {end}")
         if before.rbac_security_group and after.rbac_security_group is None:
-            text = f"{before.rbac_security_group} keeps its rights: write an empty text to take them away"
-            yield _consequence(f"clusters[{name}].rbacSecurityGroup", text)
+            text = f"{before.rbac_security_group} keeps its rights: write an empty text to revoke them"
+            yield consequence(f"clusters[{name}].rbacSecurityGroup", text)
         for field, was, becomes in _range_names(old, new, after.region) if not after.existing else ():
             if was is not None and becomes is None:
                 text = f"{name} keeps {was}: only a new cluster gets another range"
-                yield _consequence(f"network.existing.subnets[{after.region}].{field}", text)
+                yield consequence(f"network.existing.subnets[{after.region}].{field}", text)
 
 
 def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
@@ -205,7 +201,7 @@ def _node_pools(old: FleetSpec, new: FleetSpec, clusters: list[str]) -> Iterator
             for field, text in _all_pools(old, new, cluster):
                 told[f"clusters[{cluster}].{field}", text] = [cluster]
     for (path, text), names in told.items():
-        yield _consequence(path, f"on {listed(names)} {text}")
+        yield consequence(path, f"on {listed(names)} {text}")
 
 
 def _all_pools(old: FleetSpec, new: FleetSpec, cluster: str) -> Iterator[tuple[str, str]]:
@@ -302,7 +298,7 @@ def _reservations(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             path = f"{section}[{entry.name}]"
             other = after.get(entry.name)
             if other is None:
-                yield _consequence(path, _gone(old, entry))
+                yield consequence(path, _gone(old, entry))
                 continue
             changed = [name for name in fixed if getattr(entry, name) != getattr(other, name)]
             # That a future reservation is not shared is never said, since Google never answers it.
@@ -311,12 +307,12 @@ def _reservations(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
                 changed.append("shared_with")
             if changed:
                 text = f"it is {_AGAIN}, and Google may have no machines for it then"
-                yield _consequence(path, text + (_PROTECTED if old.deletion_protection else ""))
+                yield consequence(path, text + (_PROTECTED if old.deletion_protection else ""))
                 continue
             if other.count < entry.count:
-                yield _consequence(path, f"{entry.count - other.count} of its {entry.count} machines are given back")
+                yield consequence(path, f"{entry.count - other.count} of its {entry.count} machines are released")
             for text in _not_asked_for(entry, other):
-                yield _consequence(path, text)
+                yield consequence(path, text)
 
 
 def _not_asked_for(
@@ -342,7 +338,7 @@ def _gone(old: FleetSpec, entry: ReservationEntry | FutureReservationEntry) -> s
         return f"{machines}: Google does not take the request back, and what it grants is paid"
     if old.deletion_protection:
         return f"{machines}: `pulumi up` fails, since it is protected; set deletionProtection to false and apply that"
-    return f"{machines}: it is deleted, and its machines are given back"
+    return f"{machines}: it is deleted, and its machines are released"
 
 
 def _commitments(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -351,8 +347,8 @@ def _commitments(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         path = f"commitments[{entry.name}]"
         protected = _PROTECTED if old.deletion_protection else ""
         if entry.name not in after:
-            text = "it cannot be cancelled: it is paid to its end, and only this file forgets it"
-            yield _consequence(path, text + protected)
+            text = "it cannot be cancelled: it is only removed from this file, and paid to its end"
+            yield consequence(path, text + protected)
         elif after[entry.name] != entry:
             text = "it cannot be changed: `pulumi up` fails; add another one under another name, and keep this as it is"
-            yield _consequence(path, text)
+            yield consequence(path, text)

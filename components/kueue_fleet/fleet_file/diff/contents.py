@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
-from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference
+from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS
@@ -45,13 +45,9 @@ def _credentials(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         lost = new.multi_kueue.worker_lost_timeout or "15m"
         text = (
             "Kueue on the manager restarts, and until it has, it does not reach the workers: for these minutes no job "
-            f"starts; running jobs go on, unless it takes longer than {lost}"
+            f"starts; running jobs continue, unless it takes longer than {lost}"
         )
-        yield _consequence("multiKueue.credentials.type", text)
-
-
-def _consequence(path: str, text: str, *, whole: bool = False) -> Difference:
-    return Difference("consequences", path, text, whole)
+        yield consequence("multiKueue.credentials.type", text)
 
 
 def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
@@ -63,17 +59,15 @@ def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[
         )
         if protected:
             text += f"; it is protected on {listed(protected)}: set deletionProtection to false and apply that first"
-        yield _consequence("kueue.namespace", text)
+        yield consequence("kueue.namespace", text)
     if old.job_set.enabled and not new.job_set.enabled:
-        text = f"JobSet is uninstalled on {listed(stay)}: nothing starts or ends the jobs of JobSets any more"
-        yield _consequence("jobSet.enabled", text)
+        text = f"JobSet is uninstalled on {listed(stay)}: jobs of JobSets no longer start or end"
+        yield consequence("jobSet.enabled", text)
     for name in old.operators.installed:
         if name not in new.operators.installed:
             kinds = ", ".join(KINDS[framework].kind for framework in FRAMEWORKS[name])
-            text = (
-                f"the operator is uninstalled on {listed(stay)}: nothing starts or ends jobs of kind {kinds} any more"
-            )
-            yield _consequence(f"operators.{name}", text)
+            text = f"the operator is uninstalled on {listed(stay)}: jobs of kind {kinds} no longer start or end"
+            yield consequence(f"operators.{name}", text)
 
 
 def _namespaces(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
@@ -87,14 +81,14 @@ def _namespaces(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Dif
     for owner, names in gone.items():
         subject, there = _counted(names)
         text = f"{subject} deleted on {listed(stay)}, with all jobs in {there}"
-        yield _consequence(owner, text, whole=owner.startswith("teams[") and owner not in set(after.values()))
+        yield consequence(owner, text, whole=owner.startswith("teams[") and owner not in set(after.values()))
     for owner, names in moved.items():
         subject, there = _counted(names)
         text = (
             f"{subject} to be made for {listed([*dict.fromkeys(after[name] for name in names)])} now, and `pulumi up` "
             f"fails, since {there} would be there already; keep the owner, or remove {there} first, with all jobs"
         )
-        yield _consequence(owner, text)
+        yield consequence(owner, text)
 
 
 def _counted(names: list[str]) -> tuple[str, str]:
@@ -120,12 +114,12 @@ def _queues(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Differe
             continue
         entrances = [key for key, to in _leads(old).items() if to == queue.name]
         moves = dict.fromkeys(leads[key] for key in entrances if leads.get(key, queue.name) != queue.name)
-        waits = f"what waits moves to {listed([*moves])}" if moves else "what waits is not admitted there any more"
+        waits = f"waiting jobs move to {listed([*moves])}" if moves else "waiting jobs are no longer admitted there"
         text = (
-            f"the queue is deleted on {listed(where)}: what runs in it goes on and keeps its quota to its end, which "
-            f"`pulumi up` awaits for ten minutes, and then fails; {waits}"
+            f"the queue is deleted on {listed(where)}: running jobs continue and keep their quota until they end; "
+            f"`pulumi up` waits ten minutes for that, and then fails; {waits}"
         )
-        yield _consequence(f"clusterQueues[{queue.name}]", text, whole=queue.name not in after)
+        yield consequence(f"clusterQueues[{queue.name}]", text, whole=queue.name not in after)
 
 
 def _workers_that_leave(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -137,7 +131,7 @@ def _workers_that_leave(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             if worker not in after and worker in new.cluster_names and new.queue(queue.name) is not None:
                 lost.setdefault(worker, []).append(queue.name)
     for worker, queues in lost.items():
-        yield _consequence(f"clusters[{worker}]", f"gets no more jobs of {listed(queues)}; {DRAIN}")
+        yield consequence(f"clusters[{worker}]", f"gets no more jobs of {listed(queues)}; {DRAIN}")
 
 
 def _leads(fleet: FleetSpec) -> dict[tuple[str, str], str]:
@@ -154,11 +148,11 @@ def _local_queues(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         becomes, owner = leads.get((namespace, name)), owners[0].get(namespace, "localQueues")
         path = f"{owner}.localQueues[{name}]" if owner.startswith("teams[") else f"localQueues[{namespace}/{name}]"
         if becomes is None:
-            told[path, "jobs that wait in it are not admitted until there is a LocalQueue of that name again"] = None
+            told[path, "waiting jobs are not admitted until a LocalQueue of that name exists again"] = None
         elif becomes != queue and new.queue(queue) is not None:
-            told[path, f"jobs that wait in it move to {becomes}; what runs goes on in {queue}"] = None
+            told[path, f"waiting jobs move to {becomes}; running jobs stay in {queue}"] = None
     for path, text in told:
-        yield _consequence(path, text)
+        yield consequence(path, text)
 
 
 def _stopped(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
@@ -168,10 +162,10 @@ def _stopped(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     }
     for queue in new.cluster_queues:
         if _drains(before.get(queue.name), queue):
-            yield _consequence(f"clusterQueues[{queue.name}].stopPolicy", "every running job of the queue is evicted")
+            yield consequence(f"clusterQueues[{queue.name}].stopPolicy", "every running job of the queue is evicted")
     for namespace, name, spec in local_queues(new):
         if _drains(before.get((namespace, name)), spec):
-            yield _consequence(f"LocalQueue {namespace}/{name}", "every running job that came by it is evicted")
+            yield consequence(f"LocalQueue {namespace}/{name}", "every running job that came by it is evicted")
 
 
 def _drains(before: object, after: LocalQueueSpec | object) -> bool:
@@ -184,17 +178,17 @@ def _immutable(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     topologies = {entry.name: entry.levels for entry in new.topologies}
     for topology in old.topologies:
         if topologies.get(topology.name, topology.levels) != topology.levels:
-            yield _consequence(f"topologies[{topology.name}].levels", _NEW_NAME)
+            yield consequence(f"topologies[{topology.name}].levels", _NEW_NAME)
     checks = {entry.name: entry.check_spec.controller_name for entry in new.admission_checks}
     for check in old.admission_checks:
         own = check.check_spec.controller_name
         if checks.get(check.name, own) != own:
-            yield _consequence(f"admissionChecks[{check.name}].controllerName", _NEW_NAME)
+            yield consequence(f"admissionChecks[{check.name}].controllerName", _NEW_NAME)
     for flavor in old.flavors:
         other = new.flavor(flavor.name)
         clusters = [name for name in old.clusters_of(flavor) if name in new.clusters_of(other)] if other else []
         if other and any(_is_refused(old.flavor_on(flavor, name), new.flavor_on(other, name)) for name in clusters):
-            yield _consequence(f"flavors[{flavor.name}]", f"with a topologyName, {_NEW_NAME}")
+            yield consequence(f"flavors[{flavor.name}]", f"with a topologyName, {_NEW_NAME}")
 
 
 def _is_refused(before: ResourceFlavorSpec, after: ResourceFlavorSpec) -> bool:
@@ -208,4 +202,4 @@ def _accounts(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     for team in old.teams:
         if team.google_service_account is not None and after.get(team.name) is None:
             path = f"teams[{team.name}].googleServiceAccount"
-            yield _consequence(path, "the account is deleted, and what only it may reach is closed to the team's jobs")
+            yield consequence(path, "the account is deleted, and what only it may reach is closed to the team's jobs")

@@ -27,3 +27,8 @@ class Difference:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.text}" if self.path else self.text
+
+
+def consequence(path: str, text: str, *, whole: bool = False) -> Difference:
+    """What applying a change does to what runs."""
+    return Difference("consequences", path, text, whole)

@@ -39,10 +39,7 @@ def derived_windows(fleet: FleetSpec, check: FleetCheck) -> tuple[CalendarWindow
 def _capacities(fleet: FleetSpec, check: FleetCheck) -> Iterator[object]:
     """Where the nodes of each flavor come from, on each cluster; None where there is no pool of the file."""
     for queue in fleet.cluster_queues:
-        strategy = queue.admission_checks_strategy
-        if strategy is None or check.name not in [rule.name for rule in strategy.admission_checks]:
-            continue
-        for name in dict.fromkeys(flavor.name for group in queue.resource_groups for flavor in group.flavors):
+        for name in dict.fromkeys(queue.flavor_names) if check.name in queue.check_names else ():
             entry = fleet.flavor(name)
             for cluster in fleet.worker_names or fleet.job_clusters:
                 if entry is not None and name in fleet.flavors_on(cluster):

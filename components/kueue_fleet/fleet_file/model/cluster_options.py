@@ -57,7 +57,7 @@ class ResourceLimit(RuledModel):
         if self.resource_type not in known:
             yield Problem(
                 "resourceType",
-                f"{self.resource_type} is nothing that GKE limits",
+                f"{self.resource_type} is not a resource that GKE limits",
                 suggest.instead(self.resource_type, known, "resources"),
             )
         if self.minimum > self.maximum:

@@ -128,7 +128,7 @@ class FleetCheck(RuledModel):
         """Windows once each."""
         for index, window in enumerate(self.calendar):
             if window.name in [other.name for other in self.calendar[:index]]:
-                yield Problem(f"calendar[{window.name}]", "is there twice", "give each window a name of its own")
+                yield Problem(f"calendar[{window.name}]", "is listed twice", "give each window a unique name")
 
 
 class Watchdog(RuledModel):
@@ -179,7 +179,7 @@ class AdmissionController(RuledModel):
         yield from self._image_problems()
         for index, check in enumerate(self.checks):
             if check.name in [other.name for other in self.checks[:index]]:
-                yield Problem(f"checks[{check.name}]", "is there twice", "keep one of them")
+                yield Problem(f"checks[{check.name}]", "is listed twice", "keep one of them")
 
     @rule
     def _image_problems(self) -> Iterator[Problem]:

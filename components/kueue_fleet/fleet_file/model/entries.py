@@ -5,6 +5,7 @@ What of an entry ends up on which cluster is decided in `placement`; rules betwe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
@@ -170,6 +171,12 @@ class ProvisioningRequestCheck(ProvisioningRequestConfigSpec):
 
     config_name: DnsLabel | None = None
     """Name of the ProvisioningRequestConfig; default: the check's name."""
+
+    @property
+    def max_run_seconds(self) -> int | None:
+        """Run time that each request asks for; None: it says none, or not in whole seconds."""
+        text = (self.parameters or {}).get("maxRunDurationSeconds", "")
+        return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
 
 
 class AdmissionCheckEntry(RuledModel):

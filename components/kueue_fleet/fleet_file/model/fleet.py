@@ -127,6 +127,11 @@ class FleetSpec(SpecModel):
         """The manager cluster, if there is one."""
         return next((cluster for cluster in self.clusters if cluster.role == "manager"), None)
 
+    @property
+    def manager_name(self) -> str | None:
+        """Name of the manager cluster, if there is one."""
+        return self.manager.name if self.manager is not None else None
+
     @cached_property
     def new_clusters(self) -> tuple[ClusterEntry, ...]:
         """The clusters that the fleet makes."""
@@ -135,7 +140,7 @@ class FleetSpec(SpecModel):
     @property
     def home(self) -> str:
         """The cluster that jobs are submitted to: the manager, or the first one."""
-        return self.manager.name if self.manager is not None else self.clusters[0].name
+        return self.manager_name or self.clusters[0].name
 
     @cached_property
     def controller_cluster(self) -> str | None:

@@ -169,6 +169,17 @@ class NodePoolEntry(RuledModel):
             return PoolUpgrade(max_surge=0, max_unavailable=1)
         return PoolUpgrade()
 
+    @property
+    def repairs(self) -> bool:
+        """Whether GKE replaces broken nodes, the default filled in."""
+        asked = self.management.auto_repair
+        return not isinstance(self.capacity, FlexStart) if asked is None else asked
+
+    @property
+    def closed(self) -> bool:
+        """Whether it waits for its calendar reservation, and has no nodes until then."""
+        return isinstance(self.capacity, Calendar) and not self.capacity.active
+
     def on(self, cluster: str) -> NodePoolEntry:
         """The pool as it is on `cluster`; a fixed size there replaces autoscaling here, and the other way round."""
         other = self.per_cluster.get(cluster)

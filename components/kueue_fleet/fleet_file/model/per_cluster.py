@@ -194,7 +194,7 @@ def is_assigned(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> boo
 
 
 def _dispatches(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> bool:
-    return fleet.manager is not None and fleet.manager.name == cluster and fleet.is_dispatched(queue.name)
+    return cluster == fleet.manager_name and fleet.is_dispatched(queue.name)
 
 
 def quotas_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> tuple[ResourceGroup, ...]:
@@ -223,9 +223,8 @@ def _rules_on(
     dispatching = _dispatches(fleet, queue, cluster)
     here = fleet.checks_on(cluster)
     flavors = {flavor.name for group in groups for flavor in group.flavors}
-    strategy = queue.admission_checks_strategy
     rules = []
-    for rule in strategy.admission_checks if strategy is not None else ():
+    for rule in queue.check_rules:
         if rule.name not in here:
             continue
         kept = tuple(name for name in rule.on_flavors if name in flavors)
@@ -248,7 +247,7 @@ def _cohort_names(fleet: FleetSpec, cluster: str) -> set[str]:
 
 def cohort_on(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> CohortSpec:
     """The Cohort as it is on `cluster`; the manager's has the sum of the workers' quotas."""
-    if fleet.manager is not None and fleet.manager.name == cluster and fleet.multi_kueue is not None:
+    if cluster == fleet.manager_name and fleet.multi_kueue is not None:
         groups = summed_groups(
             fleet,
             cohort.resource_groups,

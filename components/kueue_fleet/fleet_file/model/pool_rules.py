@@ -130,11 +130,6 @@ def _placed(pool: NodePoolEntry) -> tuple[bool, str | None]:
     return pool.compact_placement or topology is not None, topology
 
 
-def _auto_repair(pool: NodePoolEntry) -> bool:
-    asked = pool.management.auto_repair
-    return not isinstance(pool.capacity, FlexStart) if asked is None else asked
-
-
 _FACTS: Final[Mapping[tuple[str, ...], Callable[[NodePoolEntry], tuple[Any, ...]]]] = {
     ("machine_type",): lambda pool: (pool.machine_type,),
     ("gpus",): lambda pool: ((Gpus(pool.accelerator.type, pool.accelerator.count),) if pool.accelerator else (),),
@@ -152,7 +147,7 @@ _FACTS: Final[Mapping[tuple[str, ...], Callable[[NodePoolEntry], tuple[Any, ...]
     ("compact", "tpu_topology"): _placed,
     ("max_surge", "max_unavailable"): _surge,
     ("network_profile",): lambda pool: (pool.accelerator_network_profile,),
-    ("auto_repair",): lambda pool: (_auto_repair(pool),),
+    ("auto_repair",): lambda pool: (pool.repairs,),
     ("auto_upgrade",): lambda pool: (pool.management.auto_upgrade,),
     ("disk_type",): lambda pool: (pool.disk_type,),
     ("ephemeral_local_ssds",): lambda pool: (pool.local_ssd_count,),
@@ -160,8 +155,3 @@ _FACTS: Final[Mapping[tuple[str, ...], Callable[[NodePoolEntry], tuple[Any, ...]
     ("taints",): lambda pool: (tuple((taint.key, taint.effect) for taint in pool.taints),),
 }
 """How facts are read from a pool of the file."""
-
-
-def is_closed(pool: NodePoolEntry) -> bool:
-    """Whether the pool waits for its reservation to begin, and has no nodes until then."""
-    return isinstance(pool.capacity, Calendar) and not pool.capacity.active

@@ -20,7 +20,6 @@ from kueue_fleet.fleet_file.model.node_pools import (
     PoolManagement,
     PoolUpgrade,
 )
-from kueue_fleet.fleet_file.model.pool_rules import is_closed
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,
@@ -180,7 +179,6 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
     gpus = machine.gpus if machine else (pool.accelerator.count or 0) if pool.accelerator else 0
     driver: DriverVersion = pool.accelerator.driver_version if pool.accelerator else "DEFAULT"
     zones = pool.zones or cluster.zones
-    closed = is_closed(pool)
     own_labels = dict(pool.labels)
     if isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning:
         own_labels.setdefault(QUEUED, "true")
@@ -198,9 +196,9 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         gpus_per_node=gpus,
         tpu_topology=_tpu_topology(pool),
         driver_version=driver,
-        node_count=0 if closed else pool.node_count,
-        autoscaling=None if closed else pool.autoscaling,
-        initial_node_count=None if closed else pool.initial_node_count,
+        node_count=0 if pool.closed else pool.node_count,
+        autoscaling=None if pool.closed else pool.autoscaling,
+        initial_node_count=None if pool.closed else pool.initial_node_count,
         disk_size_gb=pool.disk_size_gb,
         disk_type=disk_type,
         local_ssd_count=pool.local_ssd_count,
@@ -211,7 +209,7 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         taints=_all_taints(pool, machine, gpus),
         compact_placement=pool.compact_placement or asked_topology(pool.machine_type, pool.tpu_topology) is not None,
         accelerator_network_profile=pool.accelerator_network_profile,
-        auto_repair=_auto_repair(pool),
+        auto_repair=pool.repairs,
         auto_upgrade=pool.management.auto_upgrade,
         upgrade=pool.upgrades,
         capacity=pool.capacity,
@@ -249,12 +247,6 @@ def _machine(pool: NodePoolEntry) -> MachineType | None:
 
 def _tpu_topology(pool: NodePoolEntry) -> str | None:
     return pool.tpu_topology or topology_of_nodes(pool.machine_type, 1)
-
-
-def _auto_repair(pool: NodePoolEntry) -> bool:
-    if pool.management.auto_repair is not None:
-        return pool.management.auto_repair
-    return not isinstance(pool.capacity, FlexStart)
 
 
 def _gke_labels(
