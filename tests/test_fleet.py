@@ -222,7 +222,7 @@ def test_warnings_about_the_fleet_and_its_dates_are_logged(caplog: pytest.LogCap
     assert "clusterQueues[gpu].resourceGroups: no quota for cpu, memory" in caplog.text
 
 
-@pytest.mark.parametrize(("start", "nodes"), [("2020-01-01T00:00:00Z", 2), ("2999-01-01T00:00:00Z", 0)])
+@pytest.mark.parametrize(("start", "nodes"), [("2020-01-01T00:00:00Z", 2), ("2199-01-01T00:00:00Z", 0)])
 def test_a_pool_of_a_calendar_reservation_is_open_while_it_runs(start: str, nodes: int) -> None:
     data = changed(pools_data(), {"nodePools/5/capacity/start": start, "nodePools/5/capacity/duration": "87600h"})
     data["futureReservations"] = []
