@@ -24,14 +24,13 @@ from kueue_fleet.fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.kueue_api import SpecError
+from kueue_fleet.rehearsal.pulumi_events import STACK_TYPE
 from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL, Fact, load_facts
 from kueue_fleet.rehearsal.standins.gcp_plan import ZERO, planned_changes
 from kueue_fleet.rehearsal.standins.gcp_resources import previewed
 from kueue_fleet.rehearsal.standins.property_diff import Path, render_path
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, parse_struct, render_struct, reveal
 
-STACK: Final = "pulumi:pulumi:Stack"
-"""Type of the root of every program."""
 _ABSENT: Final = (False, 0, "", None)
 """Values that Google's API leaves out."""
 _SAID_ONCE: Final[Mapping[str, tuple[str, ...]]] = {
@@ -249,14 +248,14 @@ class _Monitor(mocks.MockMonitor):
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
         """The URN as the engine makes it: with the types of all parents."""
-        types = parent.split("::")[2] if parent else STACK
-        whole = type_ if types == STACK else f"{types}${type_}"
+        types = parent.split("::")[2] if parent else STACK_TYPE
+        whole = type_ if types == STACK_TYPE else f"{types}${type_}"
         return f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::{whole}::{name}"
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802  (the protocol's name)
         """Keep a resource."""
         urn, inputs = self.make_urn(request.parent, request.type, request.name), parse_struct(request.object)
-        if request.type != STACK:
+        if request.type != STACK_TYPE:
             self.declared[urn] = _Declared(
                 request.type,
                 request.name,

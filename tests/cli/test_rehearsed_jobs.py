@@ -55,10 +55,21 @@ def test_what_pulumi_waits_for_is_said_ever_more_seldom() -> None:
     clock = iter(range(1000, 1300, 10))
     long_waits = LongWaits(said.append, lambda: float(next(clock)))
     kind = "kubernetes:kueue.x-k8s.io/v1beta2:MultiKueueCluster"
-    stuck = Operation("create", kind, {"metadata": {"name": "w"}}, 1000)
+    stuck = Operation("create", kind, "fleet/w", {}, 1000, status='Waiting for condition "Active=True"')
     for _ in range(30):
         long_waits([stuck])
-    assert said == [f"waiting for MultiKueueCluster w, {seconds} s so far (create)" for seconds in (60, 120, 240)]
+    assert said == [
+        f'waiting for MultiKueueCluster fleet/w, {seconds} s so far (create): Waiting for condition "Active=True"'
+        for seconds in (60, 120, 240)
+    ]
+
+
+def test_of_many_waits_some_are_named() -> None:
+    said: list[str] = []
+    LongWaits(said.append, lambda: 1060.0)(
+        [Operation("create", "kubernetes:v1:Pod", name, {}, 1000) for name in "abcde"]
+    )
+    assert said == [*(f"waiting for Pod {name}, 60 s so far (create)" for name in "abc"), "and for 2 more"]
 
 
 class TestLog:

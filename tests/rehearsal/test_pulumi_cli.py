@@ -207,9 +207,13 @@ def test_an_interrupted_run_has_ended(source: Path, paths: RehearsalPaths) -> No
 
 
 def test_a_watch_is_told_what_is_under_way_and_may_have_the_run_ended(source: Path, paths: RehearsalPaths) -> None:
+    status = {"urn": QUEUE_URN, "severity": "info", "message": "waits for Active\n", "ephemeral": True}
     events = [
+        {"resourcePreEvent": {"metadata": {"op": "create", "urn": STACK_URN}}},
+        {"diagnosticEvent": status},
         {"resourcePreEvent": {"metadata": {"op": "create", "urn": f"{QUEUE_URN}-made", "new": {"inputs": {}}}}},
         {"resourcePreEvent": {"metadata": {"op": "create", "urn": QUEUE_URN, "new": {"inputs": {"kind": "Queue"}}}}},
+        {"diagnosticEvent": status},
         {"resourcePreEvent": {"metadata": {"op": "delete", "urn": f"{QUEUE_URN}-failed", "new": None}}},
         {"resOutputsEvent": {"metadata": {"op": "create", "urn": f"{QUEUE_URN}-made"}}},
         {"resOpFailedEvent": {"metadata": {"op": "delete", "urn": f"{QUEUE_URN}-failed"}}},
@@ -219,17 +223,17 @@ def test_a_watch_is_told_what_is_under_way_and_may_have_the_run_ended(source: Pa
     project.write(source, {})
     text = f"""for a in "$@"; do case $a in --event-log=*) cat >"${{a#*=}}" <<'X'\n{lines}\nX\nesac; done"""
     project.use(script(source, f"{text}\ntrap 'exit 1' TERM; sleep 30 & wait"), dict(os.environ))
-    seen: list[tuple[str, str, object]] = []
+    seen: list[tuple[str, str, str, object, str]] = []
 
     def watch(under_way: Collection[Operation]) -> None:
-        seen.extend((one.op, one.type, one.inputs) for one in under_way)
+        seen.extend((one.op, one.type, one.name, one.inputs, one.status) for one in under_way)
         if seen:
             raise RehearsalError("it waits in vain")
 
     began = time.monotonic()
     with pytest.raises(RehearsalError, match=r"^it waits in vain$"), project.up(watch) as run:
         list(run)
-    assert seen == [("create", QUEUE_TYPE, {"kind": "Queue"})]
+    assert seen == [("create", QUEUE_TYPE, "worker/dws", {"kind": "Queue"}, "waits for Active")]
     assert time.monotonic() - began < 20
     with pytest.raises(PulumiError):
         list(run)  # it has ended

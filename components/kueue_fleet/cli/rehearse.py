@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,11 +20,11 @@ from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, read_jobs, run_jobs
 from kueue_fleet.cli.simulate_report import check_report_file
 from kueue_fleet.fleet_file import check_fleet
 from kueue_fleet.fleet_file.parse import only_warned
+from kueue_fleet.rehearsal.pulumi_events import STACK_TYPE, Operation
 
 if TYPE_CHECKING:
     # The rehearsal brings a Kubernetes client and a web server along; the other commands start without them.
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.rehearsal.pulumi_events import Operation
     from kueue_fleet.rehearsal.session import Session
 
 _STACK_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.yaml")
@@ -32,6 +32,7 @@ DEFAULT_STACK = "dws-multikueue"
 """The stack that is rehearsed where none is named."""
 _CLUSTER_TYPE = "gcp:container/cluster:Cluster"
 _LONG_SECONDS = 60.0
+_MOST_WAITS = 3
 
 
 def rehearse(
@@ -311,13 +312,16 @@ class LongWaits:
 
     def __call__(self, under_way: Collection[Operation]) -> None:
         """Take what is under way."""
-        for each in under_way:
-            metadata = each.inputs.get("metadata")
-            name = str((metadata if isinstance(metadata, Mapping) else each.inputs).get("name") or "")
-            seconds, key = self._now() - each.since, (each.type, name)
-            if seconds >= self._told.get(key, _LONG_SECONDS):
-                self._told[key] = 2 * seconds
-                self._note(f"waiting for {each.type.rsplit(':', 1)[-1]} {name}, {seconds:.0f} s so far ({each.op})")
+        now = self._now()
+        due = [each for each in under_way if now - each.since >= self._told.get((each.type, each.name), _LONG_SECONDS)]
+        self._told |= {(each.type, each.name): 2 * (now - each.since) for each in due}
+        for each in due[:_MOST_WAITS]:
+            what = (
+                f"waiting for {each.type.rsplit(':', 1)[-1]} {each.name}, {now - each.since:.0f} s so far ({each.op})"
+            )
+            self._note(f"{what}: {each.status}" if each.status else what)
+        if len(due) > _MOST_WAITS:
+            self._note(f"and for {len(due) - _MOST_WAITS} more")
 
 
 def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
@@ -332,7 +336,7 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
     with session.pulumi().up(watch) as run:
         try:
             for event in run:
-                if event.type == "pulumi:pulumi:Stack" or event.failed:
+                if event.type == STACK_TYPE or event.failed:
                     continue
                 finished += event.done
                 kind = event.type.rsplit(":", 1)[-1]

@@ -15,7 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -28,7 +28,15 @@ from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.child_process import die_with_parent
 from kueue_fleet.rehearsal.processes.children import describe_end
-from kueue_fleet.rehearsal.pulumi_events import Operation, PulumiEvent, resource_event, summarize_diagnostics, type_of
+from kueue_fleet.rehearsal.pulumi_events import (
+    STACK_TYPE,
+    Operation,
+    PulumiEvent,
+    name_of,
+    resource_event,
+    summarize_diagnostics,
+    type_of,
+)
 from kueue_fleet.rehearsal.user_files import read_documents
 
 _EVENT_POLL_SECONDS = 0.1
@@ -292,18 +300,21 @@ class PulumiRun:
     def _follow(self, raw: Mapping[str, Any]) -> None:
         if "resourcePreEvent" in raw:
             metadata = raw["resourcePreEvent"]["metadata"]
-            inputs = (metadata.get("new") or {}).get("inputs") or {}
-            self._under_way[metadata["urn"]] = Operation(metadata["op"], type_of(metadata["urn"]), inputs, time.time())
+            urn, inputs = metadata["urn"], (metadata.get("new") or {}).get("inputs") or {}
+            # The stack itself is under way from the first event to the last.
+            if type_of(urn) != STACK_TYPE:
+                self._under_way[urn] = Operation(metadata["op"], type_of(urn), name_of(urn), inputs, time.time())
         for key in ("resOutputsEvent", "resOpFailedEvent"):
             if key in raw:
                 self._under_way.pop(raw[key]["metadata"]["urn"], None)
 
     def _note(self, diagnostic: Mapping[str, Any]) -> None:
-        if diagnostic.get("ephemeral"):
-            return
         urn, severity = diagnostic.get("urn", ""), diagnostic.get("severity")
         message = _MARKUP.sub("", diagnostic.get("message", "")).strip().removeprefix(f"{severity}: ")
-        if severity == "error":
+        if diagnostic.get("ephemeral"):
+            if urn in self._under_way:
+                self._under_way[urn] = replace(self._under_way[urn], status=message)
+        elif severity == "error":
             self._diagnostics.append((urn, message))
         elif severity == "warning" and urn and not type_of(urn).startswith(("kueue-fleet:", "pulumi:")):
             self.result.warnings.append(message)

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+STACK_TYPE = "pulumi:pulumi:Stack"
+"""The type of the resource that is the stack itself."""
+
 # Of a failure, the screen gets the beginning; all of it is in the log.
 _SHOWN_MESSAGES, _SHOWN_NAMES, _SHOWN_CHARACTERS = 5, 3, 1200
 
@@ -31,10 +34,13 @@ class Operation:
     op: str
     """Pulumi's own word."""
     type: str
+    name: str
     inputs: Mapping[str, Any]
     """The resource's new inputs; secret ones as Pulumi masks them."""
     since: float
     """When it was seen to begin."""
+    status: str = ""
+    """What the provider last reported, such as what it waits for."""
 
 
 def resource_event(raw: Mapping[str, Any]) -> PulumiEvent | None:

@@ -43,7 +43,7 @@ BEGAN = 99.0
 
 
 def operation(kind: str, inputs: dict[str, Any], op: str = "create", since: float = BEGAN) -> Operation:
-    return Operation(op, kind, inputs, since)
+    return Operation(op, kind, "", inputs, since)
 
 
 def named(name: str = "web", namespace: str = "shop", **more: Any) -> dict[str, Any]:
