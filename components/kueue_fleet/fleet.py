@@ -157,7 +157,7 @@ class Fleet(pulumi.ComponentResource):
             pulumi.log.warn(str(warning), self)
         spec = fleet_at(spec, now)
         self.spec = spec
-        self._prefix = f"{name}/"
+        self._prefix = _prefix(name)
         self._short_names = short_names
         self._team_secrets = team_secrets
         self._node_service_accounts, self._existing_clusters = accounts, existing_clusters or {}
@@ -439,6 +439,11 @@ class Fleet(pulumi.ComponentResource):
             labels=self._labels,
             opts=self._child(),
         )
+
+
+def _prefix(name: str) -> str:
+    """How the Pulumi names of a fleet's parts begin."""
+    return f"{name}/"
 
 
 def _below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:

@@ -76,7 +76,7 @@ def timeout_seconds(requested: float, inputs: Mapping[str, Any], default: float)
     if requested:
         return requested
     given = annotation(inputs, TIMEOUT_SECONDS)
-    return float(given) if given.isdigit() else default
+    return float(given) if given.isdecimal() else default
 
 
 def _condition(manifest: Manifest, kind: str) -> Manifest:

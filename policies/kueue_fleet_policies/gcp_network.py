@@ -76,7 +76,7 @@ def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Problem]:
     for index, rule in enumerate(items(firewall.get("allows"))):
         ports = entries(rule).get("ports")
         opened = {str(port) for port in items(ports)}
-        if ports is None or not all(port.isdigit() and int(port) in allowed for port in opened):
+        if ports is None or not all(port.isdecimal() and int(port) in allowed for port in opened):
             shown = ", ".join(sorted(opened)) or "every port"
             yield Problem(
                 f"allows[{index}]",

@@ -103,6 +103,7 @@ def test_the_resize_request_is_named_as_gke_names_it() -> None:
     ("parameters", "templates", "message"),
     [
         ({"maxRunDurationSeconds": "soon"}, {"main": template()}, "'soon' is not a number of seconds between 1 and"),
+        ({"maxRunDurationSeconds": "²"}, {"main": template()}, "'²' is not a number of seconds between 1 and"),
         ({"maxRunDurationSeconds": "604801"}, {"main": template()}, r"between 1 and 604800 \(7 days\)"),
         ({"maxRunDurationSeconds": "0"}, {"main": template()}, "between 1 and"),
         ({"capacitySearchStrategy": "OBTAINABILITY"}, {"main": template()}, "is not modelled; leave it out"),

@@ -155,7 +155,7 @@ def max_run_seconds(request: Request) -> int:
     text = request.parameters.get(MAX_RUN_PARAMETER)
     if text is None:
         return LONGEST_RUN_SECONDS
-    if not text.isdigit() or not 0 < int(text) <= LONGEST_RUN_SECONDS:
+    if not text.isdecimal() or not 0 < int(text) <= LONGEST_RUN_SECONDS:
         raise ValueError(
             f"parameters.{MAX_RUN_PARAMETER}: {text!r} is not a number of seconds between 1 and "
             f"{LONGEST_RUN_SECONDS} (7 days)"
