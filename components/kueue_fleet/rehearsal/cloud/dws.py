@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -209,18 +210,13 @@ class QueuedProvisioning:
                 self._created[template.name] = (request.resize_request, template)
 
     async def _give_back(self, requests: Mapping[str, Request], seen: _Pass) -> None:
-        active: dict[str, int] = {}
-        used: set[str] = set()
-        for pod in self._view.pods.values():
-            node = pod["spec"].get("nodeName")
-            if node is not None and not is_daemon(pod):
-                used.add(node)
-            if (node := used_node(pod)) is not None:
-                active[node] = active.get(node, 0) + 1
+        pods = self._view.pods.values()
+        active = Counter(map(used_node, pods))
+        used = {pod["spec"].get("nodeName") for pod in pods if not is_daemon(pod)}
         names = {node["metadata"]["name"]: key for key, nodes in seen.nodes.items() for node in nodes}
         self._empty_since = {name: self._empty_since.get(name, seen.now) for name in names if name not in active}
         uses = [
-            NodeUse(name, key, active.get(name, 0), name in used, self._empty_since.get(name))
+            NodeUse(name, key, active[name], name in used, self._empty_since.get(name))
             for name, key in sorted(names.items())
         ]
         unneeded = plan_node_removals(uses, requests, self._settings(), seen.now)
