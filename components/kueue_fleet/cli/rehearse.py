@@ -316,10 +316,9 @@ class LongWaits:
         due = [each for each in under_way if now - each.since >= self._told.get((each.type, each.name), _LONG_SECONDS)]
         self._told |= {(each.type, each.name): 2 * (now - each.since) for each in due}
         for each in due[:_MOST_WAITS]:
-            what = (
-                f"waiting for {each.type.rsplit(':', 1)[-1]} {each.name}, {now - each.since:.0f} s so far ({each.op})"
-            )
-            self._note(f"{what}: {each.status}" if each.status else what)
+            kind, seconds = each.type.rsplit(":", 1)[-1], now - each.since
+            status = f": {each.status}" if each.status else ""
+            self._note(f"waiting for {kind} {each.name}, {seconds:.0f} s so far ({each.op}){status}")
         if len(due) > _MOST_WAITS:
             self._note(f"and for {len(due) - _MOST_WAITS} more")
 
