@@ -39,6 +39,7 @@ def test_nodes_of_a_slice_have_its_chips() -> None:
         ("ct5p-hightpu-4t", "4x4x6", None),
         ("ct5p-hightpu-4t", "4x4", None),
         ("ct5p-hightpu-4t", "04x4x8", None),
+        ("ct5p-hightpu-4t", f"{'9' * 5000}x4x8", None),
         ("tpu7x-standard-4t", "4x4x8", 32),
         ("g2-standard-24", "2x2", None),
         ("x9-unheard-of", "4x4x8", None),

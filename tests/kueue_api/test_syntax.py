@@ -98,3 +98,12 @@ def test_bad_with_what_to_do(check: syntax.Check, text: str, reason: str) -> Non
     assert found is not None
     assert found.startswith(reason)
     assert found.count("; ") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [("0", 0), ("007", 7), ("9" * 18, 10**18 - 1), ("9" * 19, None), ("9" * 5000, None)]
+    + [(text, None) for text in ("", "²", "٣", "-1", "+1", "1.0", "1e3", " 1", "1\n", "1_0", 5, None)],
+)
+def test_whole_numbers(given: object, number: int | None) -> None:
+    assert syntax.whole_number(given) == number

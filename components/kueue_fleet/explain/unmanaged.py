@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from kueue_fleet.admission.reading.manifests import JOBS, Manifest, inside, key_of
 from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.kueue_api.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
+from kueue_fleet.kueue_api.syntax import whole_number
 
 
 def is_unmanaged(manifest: Manifest) -> bool:
@@ -26,10 +27,8 @@ def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str 
     group = [m for m in objects if m.get("kind") == "Pod" and name in _group_names(m)]
     if not group:
         return None
-    total = next(
-        (t for m in group if (t := _texts(m, "annotations").get(POD_GROUP_TOTAL_ANNOTATION, "")).isdecimal()), "0"
-    )
-    return _incomplete(group, int(total), cluster)
+    totals = (whole_number(_texts(each, "annotations").get(POD_GROUP_TOTAL_ANNOTATION)) for each in group)
+    return _incomplete(group, next((total for total in totals if total is not None), 0), cluster)
 
 
 def _texts(manifest: Manifest, field: str) -> dict[str, str]:

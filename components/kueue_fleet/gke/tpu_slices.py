@@ -46,7 +46,7 @@ def slice_nodes(machine: str, topology: str) -> int | None:
 
 
 def _of_cubes(machine: str, topology: str) -> int | None:
-    sides = [int(side) for side in topology.split("x") if side.isdecimal()]
+    sides = [int(side) for side in topology.split("x") if side.isdecimal() and len(side) <= 4]
     known = machine_type(machine)
     if known is None or machine not in _MOST_CHIPS or "x".join(map(str, sides)) != topology:
         return None

@@ -1,7 +1,7 @@
-"""The syntax of names: Kubernetes' and Google Cloud's.
+"""The syntax of names, Kubernetes' and Google Cloud's, and of whole numbers that are texts.
 
-None where the text is good, else the reason as a clause that follows the value ("is longer than 63 characters"). Which
-name has to follow which syntax is said by the fields' types in `base` and `wire`.
+A check returns None where the text is good, else the reason as a clause that follows the value ("is longer than 63
+characters"). Which name has to follow which syntax is said by the types of the models' fields.
 
 Source: k8s.io/apimachinery pkg/api/validate/content and pkg/util/validation; Google Cloud's as named on each function.
 """
@@ -17,6 +17,7 @@ LONGEST_JOB_NAME = 63
 Check = Callable[[str], "str | None"]
 """Says what is wrong with a text, or nothing."""
 
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -38,6 +39,14 @@ _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
 _GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
+
+
+def whole_number(text: object) -> int | None:
+    """The number that a text of up to 18 digits is, which fits into 64 bits; None for anything else.
+
+    `int` alone refuses thousands of digits, and digits such as ² of which `str.isdigit` is true.
+    """
+    return int(text) if isinstance(text, str) and _WHOLE_NUMBER.fullmatch(text) else None
 
 
 def dns_label(text: str) -> str | None:

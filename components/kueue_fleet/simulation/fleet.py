@@ -18,6 +18,7 @@ from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.cost import accelerator_hour
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
+from kueue_fleet.kueue_api.syntax import whole_number
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.clock import Watch, drive
 from kueue_fleet.simulation.delays import Delays
@@ -126,7 +127,6 @@ def fleet_run(
         raw_labels = metadata.get("labels") or {}
         labels = {str(key): str(value) for key, value in raw_labels.items() if value is not None}
         at = file.steps.get(labels.get(STEP_LABEL, ""), 0.0)
-        limit = annotations.get(RUN_DURATION_ANNOTATION)
         for name, each in named_workloads(document.data, workload, workload.name):
             if each.key in run.jobs:
                 # Jobs of two kinds may have the same name; their Workloads never have.
@@ -136,7 +136,7 @@ def fleet_run(
                 run_seconds_of(document),
                 name=name,
                 labels=labels,
-                run_limit=int(limit) if isinstance(limit, str) and limit.isdecimal() else None,
+                run_limit=whole_number(annotations.get(RUN_DURATION_ANNOTATION)),
                 templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
                 may_fail=pods_that_may_fail(document.data),
             )

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kueue_api.problem import SpecError
+from kueue_fleet.kueue_api.syntax import whole_number
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.result import SCHEMA_VERSION, Result
@@ -100,7 +101,8 @@ def _index(items: list[Any], key: str) -> int | None:
     for index, item in enumerate(items):
         if isinstance(item, Mapping) and item.get("name") == key:
             return index
-    return int(key) if key.isdecimal() and int(key) < len(items) else None
+    number = whole_number(key)
+    return number if number is not None and number < len(items) else None
 
 
 def _choices(data: Any) -> str:

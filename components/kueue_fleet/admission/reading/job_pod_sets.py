@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from kueue_fleet.admission.errors import NotModelledError
 from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.kueue_api.syntax import whole_number
 
 RUNTIME_FIELD: Final = "runtime"
 """In a TrainJob as it is read: its TrainingRuntime or ClusterTrainingRuntime, which is beside it in a file."""
@@ -81,10 +82,10 @@ def _job(job: Fields) -> list[Role]:
     prefix = "kueue.x-k8s.io/job-min-parallelism"
     annotations = job.child("metadata").child("annotations")
     least = annotations.text(prefix)
-    if least and not least.isdecimal():
+    if least and whole_number(least) is None:
         annotations.wrong(prefix, f"is {least!r}", "write a whole number in quotes")
     spec = job.child("spec")
-    return [Role("main", _parallel(spec), spec.child("template"), int(least) if least.isdecimal() else None)]
+    return [Role("main", _parallel(spec), spec.child("template"), whole_number(least))]
 
 
 def _job_set(job: Fields) -> list[Role]:

@@ -24,6 +24,7 @@ from kueue_fleet.admission.pods import (
 )
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_fleet.kueue_api.syntax import whole_number
 
 Requests = dict[str, Quantity]
 """What pods ask for, by resource."""
@@ -113,11 +114,11 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
     if f"{prefix}slice-required-topology-constraints" in found:
         raise NotModelledError("podset-slice-required-topology-constraints", found.path)
     if f"{prefix}slice-required-topology" in found and f"{prefix}slice-size" in found:
-        size = found.text(f"{prefix}slice-size")
-        if not size.isdecimal() or size == "0":
-            found.wrong(f"{prefix}slice-size", f"is {size!r}", "write a whole number in quotes, 1 or more")
-            size = "1"
-        constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), int(size)))
+        given = found.text(f"{prefix}slice-size")
+        size = whole_number(given)
+        if not size:
+            found.wrong(f"{prefix}slice-size", f"is {given!r}", "write a whole number in quotes, 1 or more")
+        constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), size or 1))
     required = found.text(f"{prefix}required-topology") or None
     preferred = None if required else found.text(f"{prefix}preferred-topology") or None
     request = TopologyRequest(

@@ -26,6 +26,7 @@ from kueue_fleet.admission.reading.job_pod_sets import Role, own_priority_class,
 from kueue_fleet.admission.reading.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
 from kueue_fleet.admission.reading.pods import parse_pod_set, parse_topology_request, topology_from_annotations
 from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION
+from kueue_fleet.kueue_api.syntax import whole_number
 
 _PREFIX: Final = "kueue.x-k8s.io/"
 MOST_KEPT: Final = 1000
@@ -252,7 +253,7 @@ def parse_job(fields: Fields, context: Context) -> Workload:
     if not queue:
         metadata.wrong("labels", f"has no {_PREFIX}queue-name", "name a LocalQueue there")
     seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
-    if seconds and not seconds.isdecimal():
+    if seconds and whole_number(seconds) is None:
         labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
     uid = metadata.text("uid") or f"{namespace}/{name}"
     return Workload(
@@ -263,7 +264,7 @@ def parse_job(fields: Fields, context: Context) -> Workload:
         pod_sets=tuple(pod_sets),
         created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
         priority=_priority(fields, roles, context),
-        max_execution_seconds=float(seconds) if seconds.isdecimal() else None,
+        max_execution_seconds=whole_number(seconds),
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
         problem=find_problem(pods, limits),

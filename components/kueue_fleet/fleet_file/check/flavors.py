@@ -14,6 +14,7 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kueue_api import suggest
+from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 CLASSES: Final = (
@@ -113,14 +114,14 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
             f"{name} is not a class that GKE or the cluster autoscaler answers",
             f"did you mean {near}?",
         )
-    seconds = (request.parameters or {}).get("maxRunDurationSeconds")
+    seconds = (request.parameters or {}).get(MAX_RUN_PARAMETER)
     if (
         name == QUEUED_PROVISIONING_CLASS
         and seconds is not None
         and not 0 < (request.max_run_seconds or 0) <= FLEX_START_MAX_SECONDS
     ):
         yield Problem(
-            f"{at}.parameters[maxRunDurationSeconds]",
+            f"{at}.parameters[{MAX_RUN_PARAMETER}]",
             f'"{seconds}" is not a run time that DWS grants',
             f'write whole seconds between "1" and "{FLEX_START_MAX_SECONDS}", which is seven days',
         )

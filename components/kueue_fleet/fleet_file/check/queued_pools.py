@@ -22,6 +22,7 @@ from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQue
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.kueue_api.cohort_tree import root_of
+from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
@@ -135,7 +136,7 @@ def _too_long(
             limit = pool.capacity.max_run_duration if isinstance(pool.capacity, FlexStart) else None
             if limit is not None and seconds is not None and seconds > limit.seconds:
                 yield Problem(
-                    f"{scope.path(check)}.provisioningRequest.parameters[maxRunDurationSeconds]",
+                    f"{scope.path(check)}.provisioningRequest.parameters[{MAX_RUN_PARAMETER}]",
                     f'"{seconds}" is longer than nodes of pool {pool.name} live, {limit}',
                     "ask for less, or make the pool's capacity.maxRunDuration longer",
                 )

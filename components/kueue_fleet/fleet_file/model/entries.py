@@ -5,7 +5,6 @@ What of an entry ends up on which cluster is decided in `placement`; rules betwe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Annotated
 
@@ -28,10 +27,11 @@ from kueue_fleet.kueue_api import (
 )
 from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.problem import Problem
 from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityField
 from kueue_fleet.kueue_api.quotas import LimitRules, check_resource_groups, check_totals
+from kueue_fleet.kueue_api.syntax import whole_number
 
 ClusterNames = Annotated[tuple[Text, ...], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
@@ -175,8 +175,7 @@ class ProvisioningRequestCheck(ProvisioningRequestConfigSpec):
     @property
     def max_run_seconds(self) -> int | None:
         """Run time that each request asks for; None: it says none, or not in whole seconds."""
-        text = (self.parameters or {}).get("maxRunDurationSeconds", "")
-        return int(text) if re.fullmatch("[0-9]{1,18}", text) else None
+        return whole_number((self.parameters or {}).get(MAX_RUN_PARAMETER))
 
 
 class AdmissionCheckEntry(RuledModel):

@@ -23,6 +23,8 @@ from kueue_fleet.gke.labels import (
     accelerator_of,
 )
 from kueue_fleet.kube.answers import JsonView
+from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER
+from kueue_fleet.kueue_api.syntax import whole_number
 from kueue_fleet.rehearsal.cloud.node_planning import NodePlan, NodeSource, plan_nodes
 from kueue_fleet.rehearsal.cloud.node_pools import NodePool
 from kueue_fleet.rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
@@ -38,8 +40,6 @@ from kueue_fleet.rehearsal.cloud.node_templates import (
 from kueue_fleet.rehearsal.cloud.pod_needs import pod_needs, tolerated
 from kueue_fleet.rehearsal.node_agent.status import parse_timestamp, timestamp
 
-MAX_RUN_PARAMETER = "maxRunDurationSeconds"
-"""Parameter of a request: seconds that the nodes are to stay."""
 STRATEGY_PARAMETER = "capacitySearchStrategy"
 """Parameter of a request: how capacity is searched."""
 LONGEST_RUN_SECONDS = 7 * 24 * 3600
@@ -155,12 +155,13 @@ def max_run_seconds(request: Request) -> int:
     text = request.parameters.get(MAX_RUN_PARAMETER)
     if text is None:
         return LONGEST_RUN_SECONDS
-    if not text.isdecimal() or not 0 < int(text) <= LONGEST_RUN_SECONDS:
+    seconds = whole_number(text)
+    if not seconds or seconds > LONGEST_RUN_SECONDS:
         raise ValueError(
             f"parameters.{MAX_RUN_PARAMETER}: {text!r} is not a number of seconds between 1 and "
             f"{LONGEST_RUN_SECONDS} (7 days)"
         )
-    return int(text)
+    return seconds
 
 
 @dataclass(frozen=True, slots=True)
