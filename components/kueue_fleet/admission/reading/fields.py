@@ -7,7 +7,7 @@ all objects are found at once.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -156,13 +156,13 @@ class Fields:
         value = self.data.get(name)
         if value is None or value == "":
             return default
-        if isinstance(value, datetime):
-            return value.timestamp()
         try:
-            return datetime.fromisoformat(str(value)).timestamp()
+            found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
         except ValueError:
             self.wrong(name, f"{value!r} is not a time", "write it as 2026-01-31T12:00:00Z")
             return default
+        # Without a zone it is UTC, as in Kubernetes: the same input means the same on every machine.
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
 
     def _list(self, name: str) -> list[Any]:
         value = self.data.get(name)
