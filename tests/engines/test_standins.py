@@ -110,6 +110,8 @@ class Stack:
     environment: dict[str, str]
 
     def write(self, program: str) -> None:
+        # Python takes old byte code for that of a program as long that was written in the same second.
+        shutil.rmtree(self.folder / "__pycache__", ignore_errors=True)
         Path(self.folder, "__main__.py").write_text(PRELUDE + program, encoding="utf-8")
 
     def pulumi(self, *arguments: str) -> subprocess.CompletedProcess[str]:
