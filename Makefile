@@ -3,7 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON ?= python3
+# The system's Python in place of one that was built without optimization, as by pyenv: the tests take a fifth less CPU.
+PYTHON ?= $(shell python3 -c 'import sys, sysconfig; sys.exit("--enable-optimizations" in sysconfig.get_config_var("CONFIG_ARGS"))' \
+    && /usr/bin/python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null && echo /usr/bin/)python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STACK ?= dws-multikueue
