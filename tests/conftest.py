@@ -19,6 +19,7 @@ from leaping_clock import leaping_clock
 
 _TOGETHER = (
     ("tests/engines/shared_cluster",),
+    ("tests/engines/shared_fleet",),
     ("tests/engines/faults",),
     (
         "tests/test_fleet.py",
@@ -34,13 +35,12 @@ _LONGEST = (
     "engines/faults/",
     "engines/test_rehearse_command.py",
     "engines/test_rehearsal.py",
-    "engines/test_controller.py",
+    "engines/shared_fleet/",
     "engines/shared_cluster/",
     "engines/test_prod.py",
     "engines/test_differential.py",
     "engines/test_existing.py",
     "engines/test_standins.py",
-    "engines/test_break_glass.py",
     "engines/test_controller_deployed.py",
     "engines/test_batch_platform.py",
     "engines/test_policies.py",

@@ -267,6 +267,14 @@ class ControllerLab:
         write_kubeconfig_for(folder / "manager", self.manager, servers.get(MANAGER, self.manager.server))
         return folder
 
+    def set_gpus(self, name: str, gpus: int) -> None:
+        """Another quota of the queue `gpu` on a cluster; that of the others stays."""
+        path = f"{KUEUE}/clusterqueues/gpu"
+        groups = self.clusters[name].get(path)["spec"]["resourceGroups"]
+        groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = gpus
+        body = {"spec": {"resourceGroups": groups}}
+        self.clusters[name].request("PATCH", path, body, "application/merge-patch+json")
+
     def kill_api_server(self, name: str) -> None:
         """End the API server of a cluster as a crash would."""
         self.supervisor.client.kill(name, "kube-apiserver")

@@ -14,11 +14,8 @@ from controller_lab import (
     MANAGER,
     ControllerLab,
     ControllerProcess,
-    controller_lab,
-    fleet_data,
     install_kueue,
     job,
-    queue_data,
     wait_until_connected,
 )
 from kueue_fleet.dispatch import parse_report
@@ -29,36 +26,9 @@ from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from one_cluster import KUEUE, Json, condition, wait_until
+from two_regions import DISPATCH, EU, US, WIDEN_SECONDS, data
 
-EU, US = "worker-eu", "worker-us"
-PRICES = {"europe-west4": {"l4": 2.0, "b200": 10.0}, "us-east4": {"l4": 1.0, "b200": 10.1}}
-WIDEN_SECONDS = 15
-"""Longer than a busy machine takes to let a job in: where a job goes is not to depend on that."""
-DISPATCH = {"widenAfter": f"{WIDEN_SECONDS}s", "giveUpAfter": "120s", "retryAfter": "2s"}
 RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
-
-
-def data() -> Json:
-    """Beside the queues of the lab two whose jobs go on to L4: from B200 by DWS, and from nodes that never come."""
-    made = fleet_data({EU: "europe-west4", US: "us-east4"}, prices=PRICES, dispatch=DISPATCH)
-    queue, later = queue_data("patient", "b200", 8), queue_data("patient", "l4", 8)
-    queue["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
-    queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["b200"]}]}
-    queue["fallback"] = [{"flavor": "b200", "patience": "4s"}]
-    made["flavors"].append({"name": "absent", "nodeLabels": {"example.com/absent": "true"}})
-    admitted = queue_data("admitted", "absent", 8)
-    admitted["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
-    admitted["fallback"] = [{"flavor": "absent", "patience": "3s"}]
-    for each in (queue, admitted):
-        made["clusterQueues"].append(each)
-        made["localQueues"].append({"namespace": "team", "name": each["name"], "clusterQueue": each["name"]})
-    return made
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
-    with controller_lab(tmp_path_factory.mktemp("lab"), data()) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -404,20 +374,11 @@ def test_a_job_that_no_worker_can_ever_hold_gives_its_quota_back_with_the_reason
     assert told(lab, "too-large", "FitsNoCluster").startswith("None of 2 clusters can ever run this job")
     assert report(lab, "too-large")["reason"] == "FitsNoCluster"
     lab.clear()
-    set_gpus(lab, US, 9)
+    lab.set_gpus(US, 9)
     lab.submit(job("large", gpus=9))
     assert lab.placed("large") == US
-    set_gpus(lab, US, 8)
+    lab.set_gpus(US, 8)
     lab.clear()
-
-
-def set_gpus(lab: ControllerLab, worker: str, gpus: int) -> None:
-    """Another quota of the queue `gpu` on a worker; the manager's stays."""
-    path = f"{KUEUE}/clusterqueues/gpu"
-    groups = lab.workers[worker].get(path)["spec"]["resourceGroups"]
-    groups[0]["flavors"][0]["resources"][0]["nominalQuota"] = gpus
-    body = {"spec": {"resourceGroups": groups}}
-    lab.workers[worker].request("PATCH", path, body, "application/merge-patch+json")
 
 
 def test_a_copy_that_is_evicted_before_its_job_is_there_gives_its_quota_back(

@@ -14,8 +14,6 @@ from controller_lab import (
     JOBS,
     MANAGER,
     ControllerLab,
-    controller_lab,
-    fleet_data,
     job,
     logged,
     restart_kueue,
@@ -24,9 +22,8 @@ from controller_lab import (
 )
 from kueue_fleet.gcp.alerts import alert_policies
 from one_cluster import KUEUE, OneCluster, condition, wait_until
+from two_regions import EU, REGIONS
 
-EU, US = "worker-eu", "worker-us"
-REGIONS = {EU: "europe-west4", US: "us-east4"}
 QUEUE = f"{KUEUE}/clusterqueues/gpu"
 WORKLOADS = f"{KUEUE}/namespaces/team/workloads"
 MERGE = "application/merge-patch+json"
@@ -34,14 +31,15 @@ LONG = 3600
 """Seconds: what runs so long does not end by itself."""
 
 
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
-    """Two workers of one GPU, and a manager that lets twice as many jobs in."""
-    data = fleet_data(REGIONS, gpus=1, dispatch={"widenAfter": "2s", "giveUpAfter": "24h"})
-    data["multiKueue"]["headroomPercent"] = 300
-    with controller_lab(tmp_path_factory.mktemp("lab"), data) as made:
-        made.start_controller("one")
-        yield made
+@pytest.fixture(scope="module", autouse=True)
+def few_gpus(lab: ControllerLab) -> None:
+    """One on each worker, and a manager that lets four times as many jobs in."""
+    for replica in lab.replicas:
+        replica.stop()
+    lab.clear()
+    for name, gpus in {MANAGER: 8, **dict.fromkeys(lab.workers, 1)}.items():
+        lab.set_gpus(name, gpus)
+    lab.start_controller("emergencies", dispatch={"widenAfter": "2s", "giveUpAfter": "24h"})
 
 
 @pytest.fixture(scope="module")
