@@ -41,6 +41,12 @@ def _authorized_networks(cluster: Resource, _: Settings) -> Iterator[Problem]:
             "is missing, so the whole internet reaches the control plane",
             f"set cidrBlocks, or turn the IP address off with {_IP_ENDPOINT}: false and use the DNS endpoint",
         )
+    if cluster.is_on(f"{_NETWORKS}.gcpPublicCidrsAccessEnabled"):
+        yield Problem(
+            f"{_NETWORKS}.gcpPublicCidrsAccessEnabled",
+            "is true, so every virtual machine of Google Cloud, of any customer, reaches the control plane",
+            "set it to false",
+        )
     if everywhere := _everywhere(cluster):
         yield Problem(
             f"{_NETWORKS}.cidrBlocks", f"hold {', '.join(everywhere)}, the internet", "name your networks instead"

@@ -14,7 +14,9 @@ from kueue_fleet.gke.labels import ACCELERATOR
 RBAC = "rbac.authorization.k8s.io/v1"
 HALVES = ["0.0.0.0/1", "128.0.0.0/1"]
 HOST = {"name": "host", "hostPath": {"path": "/"}}
-INTERNAL = {"networking.gke.io/load-balancer-type": "Internal"}
+LB_TYPE = "networking.gke.io/load-balancer-type"
+LB_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+INTERNAL = {LB_TYPE: "Internal"}
 OF_A_TOKEN = {"kubernetes.io/service-account.name": "job"}
 EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 PART_OF = "app.kubernetes.io/part-of"
@@ -71,12 +73,12 @@ def namespace(name: str = "x", **pod_security: str) -> Declared:
     return kube("core/v1:Namespace", name, {"metadata": {"labels": labels}}, by="p")
 
 
-def firewall(*sources: str) -> Declared:
-    return gcp("compute/firewall:Firewall", sourceRanges=list(sources), allows=[{"protocol": "all"}])
+def firewall(*sources: str, **allowed: Any) -> Declared:
+    return gcp("compute/firewall:Firewall", sourceRanges=list(sources), allows=[{"protocol": "all", **allowed}])
 
 
-def authorized(*ranges: str) -> Declared:
-    blocks = {"cidrBlocks": [{"cidrBlock": one} for one in ranges]}
+def authorized(*ranges: str, **given: bool) -> Declared:
+    blocks = {"cidrBlocks": [{"cidrBlock": one} for one in ranges], **given}
     return cluster("x", {"controlPlaneEndpointsConfig": None, "masterAuthorizedNetworksConfig": blocks})
 
 
@@ -191,11 +193,60 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         service(loadBalancerSourceRanges=["192.0.2.0/24"]),
     ),
     ("kube-no-public-load-balancer", service(), service(type="ClusterIP")),
+    ("kube-no-public-load-balancer", service({LB_TYPE: "INTERNAL"}), service({LB_TYPE: "internal"})),
+    (
+        "kube-no-public-load-balancer",
+        service({LB_TYPE: "External", "cloud.google.com/load-balancer-type": "Internal"}),
+        service({LB_TYPE: "Internal", "cloud.google.com/load-balancer-type": "External"}),
+    ),
+    *(
+        (
+            "kube-no-public-load-balancer",
+            service(INTERNAL, loadBalancerClass="networking.gke.io/l4-regional-external"),
+            service(loadBalancerClass=class_),
+        )
+        for class_ in ("networking.gke.io/l4-regional-internal-legacy", "tailscale")
+    ),
+    (
+        "kube-no-public-load-balancer",
+        service(loadBalancerSourceRanges=[" 0.0.0.0/0"]),
+        service(loadBalancerSourceRanges=[" 192.0.2.0/24"]),
+    ),
+    (
+        "kube-no-public-load-balancer",
+        service({LB_RANGES: " "}),
+        service({LB_RANGES: "192.0.2.0/24, 198.51.100.0/24"}),
+    ),
+    (
+        "kube-no-public-load-balancer",
+        service({LB_RANGES: "192.0.2.0/24"}, loadBalancerSourceRanges=["0.0.0.0/0"]),
+        service({LB_RANGES: "0.0.0.0/0"}, loadBalancerSourceRanges=["192.0.2.0/24"]),
+    ),
     ("firewall-not-open", firewall(*HALVES), firewall("10.0.0.0/8", "172.16.0.0/12")),
     ("firewall-not-open", firewall("0.0.0.0/2", "64.0.0.0/2"), firewall("35.191.0.0/16", "130.211.0.0/22")),
     ("firewall-not-open", firewall("2000::/3"), firewall("2600:1901::/32")),
+    ("firewall-not-open", firewall("0.0.0.0/0", ports=[]), firewall("192.0.2.0/24", ports=[])),
+    *(
+        (
+            "firewall-not-open",
+            gcp(f"compute/{name[0].lower()}{name[1:]}:{name}", action="allow", **opened),
+            gcp(f"compute/{name[0].lower()}{name[1:]}:{name}", action="deny", **opened),
+        )
+        for name in ("FirewallPolicyRule", "NetworkFirewallPolicyRule", "RegionNetworkFirewallPolicyRule")
+        for opened in [{"match": {"srcIpRanges": ["0.0.0.0/0"], "layer4Configs": [{"ipProtocol": "all"}]}}]
+    ),
     ("gke-authorized-networks", authorized(*HALVES), authorized("192.0.2.0/24", "198.51.100.0/24")),
     ("gke-authorized-networks", authorized("::/1", "8000::/1"), authorized("2001:db8::/32")),
+    (
+        "gke-authorized-networks",
+        authorized(*(f"{first}.0.0.0/7" for first in range(0, 256, 4))),
+        authorized("10.0.0.0/8", "12.0.0.0/8", "17.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
+    ),
+    (
+        "gke-authorized-networks",
+        authorized("192.0.2.0/24", gcpPublicCidrsAccessEnabled=True),
+        authorized("192.0.2.0/24", gcpPublicCidrsAccessEnabled=False),
+    ),
     (
         "secret-not-in-environment",
         environment(HF_TOKEN="hunter2-swordfish"),
