@@ -129,7 +129,7 @@ RULES: Final = (
         source=f"{_ISOLATION}#dns-based-endpoint",
         group=_GROUP,
         check=_dns_credentials,
-        exempts=f"tokens for a cluster with a token Secret that carries {ROTATE_BY_ANNOTATION}: a MultiKueue worker",
+        exempts=f"tokens for a MultiKueue worker, whose token Secret says in {ROTATE_BY_ANNOTATION} when to replace it",
     ),
     ResourceRule(
         name="gke-authorized-networks",

@@ -19,12 +19,24 @@ LB_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 INTERNAL = {LB_TYPE: "Internal"}
 OF_A_TOKEN = {"kubernetes.io/service-account.name": "job"}
 EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+SELECTS_ALL: list[dict[str, Any]] = [
+    {},
+    {"matchLabels": {}},
+    {"matchLabels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+    {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+]
+"""Selectors that match cluster-admin too."""
+SECRETS = {"resources": ["secrets"], "verbs": ["get", "list", "watch"]}
 PART_OF = "app.kubernetes.io/part-of"
 
 
 def role(*rules: Mapping[str, Any], kind: str = "ClusterRole", name: str = "x", **metadata: Any) -> Declared:
     given = [{"apiGroups": [""], **rule} for rule in rules]
     return kube(f"{RBAC}:{kind}", name, {"rules": given, "metadata": metadata}, by="p")
+
+
+def aggregated(selector: Mapping[str, Any]) -> Declared:
+    return kube(f"{RBAC}:ClusterRole", "x", {"aggregationRule": {"clusterRoleSelectors": [selector]}}, by="p")
 
 
 def binding(*subjects: str, kind: str = "ClusterRoleBinding") -> Declared:
@@ -54,9 +66,9 @@ def service(annotations: Mapping[str, str] | None = None, **spec: Any) -> Declar
     return kube("core/v1:Service", "x", {"metadata": metadata, "spec": {"type": "LoadBalancer", **spec}}, by="p")
 
 
-def secret(**annotations: str) -> Declared:
+def secret(type_: str = "kubernetes.io/service-account-token", **annotations: str) -> Declared:
     ours = {f"kueue-fleet.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    given = {"metadata": {"annotations": OF_A_TOKEN | ours}, "type": "kubernetes.io/service-account-token"}
+    given = {"metadata": {"annotations": OF_A_TOKEN | ours}, "type": type_}
     return kube("core/v1:Secret", "x", given, by="p")
 
 
@@ -171,9 +183,62 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         role({"resources": ["pods/exec"], "verbs": ["create"]}),
         role({"resources": ["pods", "pods/log"], "verbs": ["create", "get"]}),
     ),
-    # Argo CD
-    ("kube-no-wildcard-roles", role(EVERYTHING, name="controller"), role(EVERYTHING, name="argocd-server")),
-    ("kube-no-wildcard-roles", role(EVERYTHING, labels={PART_OF: "x"}), role(EVERYTHING, labels={PART_OF: "argocd"})),
+    *(
+        (rule, role(given, name=name, labels={PART_OF: part_of}), role(given, name=argo, labels={PART_OF: "argocd"}))
+        for rule, given, argo in (
+            ("kube-no-wildcard-roles", EVERYTHING, "argocd-application-controller"),
+            ("kube-no-wildcard-roles", EVERYTHING, "blue-argocd-server"),
+            ("kube-secret-access", SECRETS, "argocd-applicationset-controller"),
+            ("kube-secret-access", SECRETS, "argocd-notifications-controller"),
+            ("kube-no-indirect-access", {"resources": ["pods/exec"], "verbs": ["create"]}, "argocd-server"),
+        )
+        for name, part_of in ((argo, "tenant"), ("argocd-tenant", "argocd"))
+    ),
+    *(
+        (
+            "kube-no-wildcard-roles",
+            aggregated(selector),
+            aggregated({"matchLabels": {"example.com/aggregate-to-team": "true"}}),
+        )
+        for selector in SELECTS_ALL
+    ),
+    (
+        "kube-no-wildcard-roles",
+        role({"nonResourceURLs": ["*"], "verbs": ["get"]}),
+        role({"nonResourceURLs": ["/metrics"], "verbs": ["get"]}),
+    ),
+    *(
+        (
+            "kube-no-escalation",
+            role({"resources": [resource], "verbs": [verb], "resourceNames": [own, theirs]}),
+            role({"resources": [resource], "verbs": [verb], "resourceNames": [own]}),
+        )
+        for resource, verb, own, theirs in (
+            ("groups", "impersonate", "platform@example.com", "system:masters"),
+            ("users", "impersonate", "system:serviceaccount:team-a:job", "system:kube-controller-manager"),
+            ("clusterroles", "bind", "view", "cluster-admin"),
+        )
+    ),
+    (
+        "kube-secret-access",
+        role(SECRETS | {"resourceNames": [""]}),
+        role(SECRETS | {"resourceNames": ["", "ca"]}),
+    ),
+    ("kube-secret-access", role(SECRETS), role(SECRETS | {"apiGroups": ["example.com"]})),
+    *(
+        (
+            "kube-no-indirect-access",
+            role({"resources": [f"*/{name}"], "verbs": ["create"]}),
+            role({"resources": [f"*/{name}"], "verbs": ["create"], "apiGroups": ["example.com"]}),
+        )
+        for name in ("exec", "token", "proxy")
+    ),
+    (
+        "kube-no-indirect-access",
+        role({"resources": ["*/exec"], "verbs": ["get"]}),
+        role({"resources": ["*/scale"], "verbs": ["get"]}),
+    ),
+    ("kube-no-public-bindings", binding("system:serviceaccounts"), binding("system:serviceaccounts:team-a")),
     ("kube-no-masters", binding("system:masters"), binding("platform@example.com")),
     ("kube-no-masters", binding("a", "system:masters", kind="RoleBinding"), binding("system:nodes")),
     ("kube-namespace-pod-security", namespace(), namespace(enforce="baseline")),
@@ -181,6 +246,8 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
     ("kube-namespace-pod-security", namespace(enforce="privileged"), namespace(enforce="restricted")),
     ("kube-no-token-secrets", secret(), kube("core/v1:Secret", "x", {"type": "Opaque"}, by="p")),
     ("kube-no-token-secrets", secret(rotation="1"), secret(rotate_by="2027-01-01")),
+    ("kube-no-token-secrets", secret(rotate_by=""), secret(rotate_by="kueue-fleet-controller")),
+    ("kube-no-token-secrets", secret(rotate_by="never"), secret(rotate_by="2027-01-01")),
     ("kube-no-public-load-balancer", service(), service(INTERNAL)),
     (
         "kube-no-public-load-balancer",
@@ -277,19 +344,24 @@ DNS = "controlPlaneEndpointsConfig.dnsEndpointConfig"
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "with_secret", "fine"),
+    ("endpoint", "secrets", "fine"),
     [
-        ({"allowExternalTraffic": True}, False, True),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, False, False),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, True, True),
-        ({"allowExternalTraffic": False, "enableK8sTokensViaDns": True}, False, True),
-        ({"allowExternalTraffic": True, "enableK8sCertsViaDns": True}, True, False),
-        ({"allowExternalTraffic": False, "enableK8sCertsViaDns": True}, False, True),
+        ({"allowExternalTraffic": True}, [], True),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [], False),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by="2027-01-01")], True),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by="never")], False),
+        (
+            {"allowExternalTraffic": True, "enableK8sTokensViaDns": True},
+            [secret("Opaque", rotate_by="2027-01-01")],
+            False,
+        ),
+        ({"allowExternalTraffic": False, "enableK8sTokensViaDns": True}, [], True),
+        ({"allowExternalTraffic": True, "enableK8sCertsViaDns": True}, [secret(rotate_by="2027-01-01")], False),
+        ({"allowExternalTraffic": False, "enableK8sCertsViaDns": True}, [], True),
     ],
 )
 def test_only_the_worker_of_a_manager_takes_tokens_from_the_internet(
-    endpoint: dict[str, Any], with_secret: bool, fine: bool
+    endpoint: dict[str, Any], secrets: list[Declared], fine: bool
 ) -> None:
-    token = (secret(rotate_by="2027-01-01"),) if with_secret else ()
-    found = stack_says("gke-dns-endpoint-credentials", *token, owner=cluster("c", {DNS: endpoint}))
+    found = stack_says("gke-dns-endpoint-credentials", *secrets, owner=cluster("c", {DNS: endpoint}))
     assert (found == []) is fine
