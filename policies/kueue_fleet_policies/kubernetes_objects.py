@@ -11,23 +11,13 @@ from pulumi_policy import Severity
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL
 from kueue_fleet_policies.internet import internet_ranges
-from kueue_fleet_policies.pods import WORKLOAD_TYPES
-from kueue_fleet_policies.resource import HELM_RELEASE, Resource
+from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
 from kueue_fleet_policies.values import UNKNOWN, entries, holds_unknown, is_known, items
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _SERVICE: Final = "kubernetes:core/v1:Service"
-_NAMESPACED: Final = (
-    *WORKLOAD_TYPES,
-    "kubernetes:core/v1:ConfigMap",
-    "kubernetes:core/v1:Secret",
-    _SERVICE,
-    "kubernetes:core/v1:ServiceAccount",
-    "kubernetes:kueue.x-k8s.io/v1beta1:LocalQueue",
-    "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue",
-    HELM_RELEASE,
-)
+_RBAC: Final = f"{KUBERNETES}rbac.authorization.k8s.io/"
 _ENFORCED: Final = ("baseline", "restricted")
 _OF_SYSTEM: Final = re.compile(r"^(kube-(system|public|node-lease)|gke-(managed|gmp)-.+|gmp-(system|public))$")
 _LOAD_BALANCER_TYPE: Final = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
@@ -46,14 +36,14 @@ def _pod_security(namespace: Resource, _: Settings) -> Iterator[Problem]:
     if labels is UNKNOWN:
         return
     level = labels.get(POD_SECURITY_LABEL) if isinstance(labels, dict) else None
-    if is_known(level) and level not in _ENFORCED:
+    if is_known(level) and level not in _ENFORCED and not (level is None and namespace.is_patch):
         said = "is missing, so any pod may take over its node" if level is None else f"is {level}"
         yield Problem(f"metadata.labels[{POD_SECURITY_LABEL}]", said, "set it to baseline or restricted")
 
 
 def _default_namespace(resource: Resource, _: Settings) -> Iterator[Problem]:
     path = "namespace" if resource.type == HELM_RELEASE else "metadata.namespace"
-    if resource.get(path) == "default":
+    if resource.get(path) == "default" and not resource.type.startswith(_RBAC):
         yield Problem(path, "is default, which no role and no quota sets apart", "use a namespace of its own")
 
 
@@ -118,8 +108,9 @@ RULES: Final = (
         severity=Severity.LOW,
         source=f"{_KUBERNETES}/overview/working-with-objects/namespaces/",
         group=_GROUP,
-        types=_NAMESPACED,
+        types=(KUBERNETES,),
         check=_default_namespace,
+        exempts="roles and their bindings, which let others read what Kubernetes has there",
     ),
     ResourceRule(
         name="kube-no-public-load-balancer",
@@ -130,6 +121,7 @@ RULES: Final = (
         group=_GROUP,
         types=(_SERVICE,),
         check=_public_load_balancer,
+        exempts="load balancers of other makers, by their class",
     ),
     ResourceRule(
         name="helm-version",

@@ -17,8 +17,8 @@ from pulumi_policy import Severity
 from pulumi_policy.secret import Secret
 
 from kueue_fleet.kueue_api import Problem
-from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
-from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES_PROVIDER, NODE_POOL, Resource
+from kueue_fleet_policies.pods import containers, metadata, pod_specs
+from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import REMEDIATE, ResourceRule, Settings
 from kueue_fleet_policies.values import at, entries, items
 
@@ -115,10 +115,11 @@ def _in_metadata(resource: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _in_annotations(resource: Resource, _: Settings) -> Iterator[Problem]:
-    for path in ("metadata.annotations", "metadata.labels"):
-        for key, value in entries(resource.get(path)).items():
-            if is_secret(key.rsplit("/", 1)[-1], value, _NAMES_ONE_IN_METADATA):
-                yield Problem(f"{path}[{key}]", "is a secret, in clear in the object", _MOVE_IT)
+    for where, described in metadata(resource):
+        for path in ("annotations", "labels"):
+            for key, value in entries(described.get(path)).items():
+                if is_secret(key.rsplit("/", 1)[-1], value, _NAMES_ONE_IN_METADATA):
+                    yield Problem(f"{where}.{path}[{key}]", "is a secret, in clear in the object", _MOVE_IT)
 
 
 def _static_credentials(provider: Resource, _: Settings) -> Iterator[Problem]:
@@ -185,7 +186,7 @@ RULES: Final = (
         severity=Severity.CRITICAL,
         source=_SECRETS,
         group=_GROUP,
-        types=WORKLOAD_TYPES,
+        types=(KUBERNETES,),
         check=_in_environment,
     ),
     ResourceRule(
@@ -203,7 +204,7 @@ RULES: Final = (
         severity=Severity.CRITICAL,
         source=_SECRETS,
         group=_GROUP,
-        types=("kubernetes:",),
+        types=(KUBERNETES,),
         check=_in_annotations,
     ),
     ResourceRule(

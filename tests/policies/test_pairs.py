@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.policies.declared import Declared, cluster, container_change, kube, workload
+from tests.policies.declared import Declared, cluster, container_change, kube, queue, release, workload
 from tests.policies.judged import gcp, says, stack_says
 
 from kueue_fleet.gke.labels import ACCELERATOR
@@ -61,6 +62,35 @@ def mounted(kind: str, *, read_only: bool) -> Declared:
     return workload("x", change, by="p", kind=kind)
 
 
+def affine(*terms: tuple[str, str, list[str]]) -> Declared:
+    """A privileged DaemonSet that one of these terms of key, operator and values sends to its nodes."""
+    listed = [{"matchExpressions": [{"key": key, "operator": how, "values": values}]} for key, how, values in terms]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
+    privileged = [{"name": "c", "securityContext": {"privileged": True}}]
+    return of_pod("DaemonSet", containers=privileged, affinity={"nodeAffinity": required})
+
+
+def annotated(**annotations: str) -> Declared:
+    """A workload whose pods have these annotations of AppArmor and example.com."""
+    keys = {"app_armor": "container.apparmor.security.beta.kubernetes.io/main", "token": "example.com/token"}
+    given = {keys[key]: value for key, value in annotations.items()}
+    return workload("x", {"template.metadata": {"annotations": given}}, by="p")
+
+
+def volume(**spec: Any) -> Declared:
+    return kube("core/v1:PersistentVolume", "x", {"spec": spec}, by="p")
+
+
+def patch(kind: str, **props: Any) -> Declared:
+    return kube(f"{kind}Patch", "x", props, by="p")
+
+
+def borrowing(kind: str) -> Declared:
+    declared = queue("x", {"l4": 1}, by="p")
+    declared.props["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = 1
+    return replace(declared, type=declared.type.replace("ClusterQueue", kind))
+
+
 def service(annotations: Mapping[str, str] | None = None, **spec: Any) -> Declared:
     metadata = {"annotations": dict(annotations)} if annotations else {}
     return kube("core/v1:Service", "x", {"metadata": metadata, "spec": {"type": "LoadBalancer", **spec}}, by="p")
@@ -94,6 +124,13 @@ def authorized(*ranges: str, **given: bool) -> Declared:
     return cluster("x", {"controlPlaneEndpointsConfig": None, "masterAuthorizedNetworksConfig": blocks})
 
 
+ELSEWHERE: list[list[tuple[str, str, list[str]]]] = [
+    [(ACCELERATOR, "DoesNotExist", [])],
+    [(ACCELERATOR, "NotIn", ["nvidia-l4"])],
+    [(ACCELERATOR, "Exists", []), ("kubernetes.io/os", "In", ["linux"])],
+    [("team", "NotIn", [ACCELERATOR])],
+]
+"""Terms that nodes without GPUs meet too."""
 PAIRS: list[tuple[str, Declared, Declared]] = [
     ("kube-no-host-path", of_pod(volumes=[HOST]), of_pod(volumes=[{"name": "host", "emptyDir": {}}])),
     ("kube-no-host-path", mounted("Deployment", read_only=True), mounted("DaemonSet", read_only=True)),
@@ -103,6 +140,43 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         of_pod("DaemonSet", volumes=[HOST], containers=[{"name": "c", "volumeMounts": [{"name": "host"}]}]),
         of_pod("DaemonSet", volumes=[HOST], nodeSelector={ACCELERATOR: "nvidia-l4"}),
     ),
+    ("kube-no-host-path", volume(hostPath={"path": "/"}), volume(local={"path": "/mnt/disks/ssd0"})),
+    *(
+        ("kube-not-privileged", affine(*terms), affine((ACCELERATOR, "Exists", []), (ACCELERATOR, "In", ["nvidia-l4"])))
+        for terms in ELSEWHERE
+    ),
+    (
+        "kube-workload-service-account",
+        of_pod(serviceAccountName=None),
+        of_pod(serviceAccountName=None, serviceAccount="job"),
+    ),
+    (
+        "kube-workload-service-account",
+        of_pod(serviceAccountName="default"),
+        patch("apps/v1:Deployment", spec={"template": {"spec": {"containers": [{"name": "main", "image": "job:2"}]}}}),
+    ),
+    ("kube-kernel-protection", annotated(app_armor="unconfined"), annotated(app_armor="runtime/default")),
+    ("secret-not-in-annotations", annotated(token="hunter2-swordfish"), annotated(app_armor="runtime/default")),
+    (
+        "kube-no-default-namespace",
+        kube("ray.io/v1:RayJob", "x", {}, by="p", namespace="default"),
+        kube(f"{RBAC}:RoleBinding", "x", {}, by="p", namespace="default"),
+    ),
+    # What a patch does not say stays as it is.
+    ("kube-no-masters", patch(f"{RBAC}:ClusterRoleBinding", subjects=[{"name": "system:masters"}]), binding("a")),
+    ("kube-no-wildcard-roles", patch(f"{RBAC}:ClusterRole", rules=[EVERYTHING]), patch(f"{RBAC}:ClusterRole")),
+    (
+        "kube-namespace-pod-security",
+        patch("core/v1:Namespace", metadata={"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}),
+        patch("core/v1:Namespace", metadata={"labels": {"team": "vision"}}),
+    ),
+    (
+        "kube-no-public-load-balancer",
+        patch("core/v1:Service", spec={"type": "LoadBalancer"}),
+        patch("core/v1:Service", spec={"ports": []}),
+    ),
+    ("secret-not-in-config-map", patch("core/v1:ConfigMap", data={"api-key": "a"}), patch("core/v1:ConfigMap")),
+    ("kueue-limits-need-cohort", borrowing("ClusterQueue"), borrowing("ClusterQueuePatch")),
     (
         "kube-no-added-capabilities",
         context(capabilities={"add": ["NET_BIND_SERVICE", "SYS_ADMIN"]}),
@@ -331,6 +405,61 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
 def test_a_violation_and_the_nearest_that_is_allowed(rule: str, bad: Declared, good: Declared) -> None:
     assert says(rule, bad) != []
     assert says(rule, good) == []
+
+
+POD = {"serviceAccountName": "job", "containers": [{"name": "main", "image": "job:1"}]}
+PRIVILEGED = {"containers": [{"name": "main", "image": "job:1", "securityContext": {"privileged": True}}]}
+WITH_PODS: list[tuple[str, str]] = [
+    ("core/v1:Pod", "spec"),
+    ("core/v1:PodTemplate", "template.spec"),
+    ("core/v1:ReplicationController", "spec.template.spec"),
+    ("apps/v1:DeploymentPatch", "spec.template.spec"),
+    ("apps/v1:DaemonSetPatch", "spec.template.spec"),
+    ("batch/v1:CronJob", "spec.jobTemplate.spec.template.spec"),
+    ("jobset.x-k8s.io/v1:JobSet", "spec.replicatedJobs[].template.spec.template.spec"),
+    ("ray.io/v1:RayJob", "spec.rayClusterSpec.workerGroupSpecs[].template.spec"),
+    ("ray.io/v1:RayCluster", "spec.headGroupSpec.template.spec"),
+    ("ray.io/v1:RayService", "spec.rayClusterConfig.headGroupSpec.template.spec"),
+    ("kubeflow.org/v1:PyTorchJob", "spec.pytorchReplicaSpecs.Master.template.spec"),
+    ("kubeflow.org/v2beta1:MPIJob", "spec.mpiReplicaSpecs.Launcher.template.spec"),
+    (
+        "trainer.kubeflow.org/v1alpha1:TrainingRuntime",
+        "spec.template.spec.replicatedJobs[].template.spec.template.spec",
+    ),
+    ("leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "spec.leaderWorkerTemplate.workerTemplate.spec"),
+    ("workload.codeflare.dev/v1beta2:AppWrapper", "spec.components[].template.spec"),
+]
+
+
+def holding(kind: str, path: str, held: Any) -> Declared:
+    """An object with `held` at a path; `[]` is a list of one."""
+    for key in reversed(path.split(".")):
+        held = {key.removesuffix("[]"): [held] if key.endswith("[]") else held}
+    return kube(kind, "x", held, by="p")
+
+
+@pytest.mark.parametrize(("kind", "path"), WITH_PODS, ids=[kind for kind, _ in WITH_PODS])
+def test_pods_are_judged_wherever_they_are_described(kind: str, path: str) -> None:
+    host = {"volumes": [HOST], "containers": [{"volumeMounts": [{"name": "host", "mountPath": "/host"}]}]}
+    for rule, spec in (
+        ("kube-not-privileged", PRIVILEGED),
+        ("kube-no-host-path", host),
+        ("kube-no-host-namespaces", {"hostIPC": True}),
+        ("secret-not-in-environment", {"containers": [{"env": [{"name": "HF_TOKEN", "value": "a-word"}]}]}),
+    ):
+        [found] = says(rule, holding(kind, path, POD | spec))
+        assert found.startswith(path.replace("[]", "[0]"))
+        assert says(rule, holding(kind, path, POD)) == []
+    assert says("kube-workload-service-account", holding(kind, path, POD)) == []
+
+
+def test_what_only_has_the_names_of_a_pod_is_none() -> None:
+    schema = {"properties": {"containers": {"type": "array", "items": {}}, "hostPID": {"type": "boolean"}}}
+    definition = holding("apiextensions.k8s.io/v1:CustomResourceDefinition", "spec.versions[].schema", schema)
+    chart = release("x", {"values": {"containers": [{"name": "main"}], "hostPID": True}}, by="p")
+    for rule in ("kube-workload-service-account", "kube-no-host-namespaces"):
+        assert says(rule, definition) == []
+        assert says(rule, chart) == []
 
 
 def test_settings_allow_more() -> None:
