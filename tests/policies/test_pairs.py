@@ -106,6 +106,10 @@ def environment(**variables: str) -> Declared:
     return workload("x", container_change(env=[{"name": k, "value": v} for k, v in variables.items()]), by="p")
 
 
+def arguments(*given: str) -> Declared:
+    return workload("x", container_change(args=list(given)), by="p")
+
+
 def config_map(**data: str) -> Declared:
     return kube("core/v1:ConfigMap", "x", {"data": data}, by="p")
 
@@ -397,6 +401,31 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         "secret-not-in-config-map",
         config_map(access_token="a-word"),
         config_map(eos_token="</s>", pad_token="<pad>", max_token="4096"),
+    ),
+    *(
+        ("secret-not-in-config-map", config_map(file=bad), config_map(file=good))
+        for bad, good in (
+            ("db:\n  password: hunter2-swordfish\n", "db:\n  passwordFile: hunter2-swordfish\n"),
+            ('{"env": [{"name": "HF_TOKEN", "value": "a-word"}]}', '{"eos_token": "</s>", "sep_token": "[SEP]"}'),
+            ("users:\n- user:\n    token: a-word\n", "token: ${TOKEN}\nsecret: name-of-a-secret\n"),
+            ("access_token: a-word", "access_token = a-word"),
+        )
+    ),
+    *(
+        ("secret-not-in-environment", arguments(*bad), arguments(*good))
+        for bad, good in (
+            (["--password", "hunter2"], ["--password", "--verbose", "hunter2"]),
+            (["--hf-token", "a-word"], ["--eos-token=</s>", "--pad-token", "<pad>", "--max-new-token", "4096"]),
+            (["--set", "auth.password=hunter2"], ["--set", "auth.passwordFile=hunter2"]),
+            (["sh", "-c", "DB_PASSWORD=hunter2 run"], ["sh", "-c", "DB_PASSWORD=$(cat /password) run"]),
+            (["python", "-c", "TOKEN='hunter2'"], ["python", "-c", "login(user, token=token)"]),
+            (["run", "postgres://app:hunter2@db/x"], ["run", "postgres://app@db/x", "https://proxy:3128"]),
+        )
+    ),
+    (
+        "secret-not-in-environment",
+        kube("ray.io/v1:RayJob", "x", {"spec": {"runtimeEnvYAML": "env_vars:\n  HF_TOKEN: a-word\n"}}, by="p"),
+        kube("ray.io/v1:RayJob", "x", {"spec": {"runtimeEnvYAML": "env_vars:\n  EOS_TOKEN: a-word\n"}}, by="p"),
     ),
 ]
 
