@@ -15,7 +15,7 @@ from typing import Any, Final
 from pulumi_policy import PolicyResource
 
 from kueue_fleet_policies.pool import Pool
-from kueue_fleet_policies.resource import CLUSTER, KUBERNETES_PROVIDER, NODE_POOL, Resource
+from kueue_fleet_policies.resource import CLUSTER, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource
 from kueue_fleet_policies.values import UNKNOWN, entries, items, number, truth
 
 KubernetesObjects = Mapping[str, Sequence[Resource]]
@@ -132,8 +132,8 @@ class _Builder:
         objects: dict[str, dict[str, list[Resource]]] = {}
         provider_of: dict[str, str] = {}
         for one in relevant:
-            if one.provider is not None and one.resource_type.startswith("kubernetes:"):
-                resource = self._resource(one)
+            resource = self._resource(one)
+            if one.provider is not None and resource.type.startswith(KUBERNETES) and not resource.is_patch:
                 objects.setdefault(one.provider.urn, {}).setdefault(resource.kind, []).append(resource)
                 provider_of[one.urn] = one.provider.urn
         pools: dict[str, list[Pool]] = {}
@@ -183,7 +183,7 @@ class _Builder:
 
 
 def _is_relevant(type_: str) -> bool:
-    return type_.startswith(("gcp:", "kubernetes:")) or type_ == KUBERNETES_PROVIDER
+    return type_.startswith(("gcp:", KUBERNETES)) or type_ == KUBERNETES_PROVIDER
 
 
 def _merged(parts: Iterable[Mapping[str, list[Resource]]]) -> dict[str, tuple[Resource, ...]]:

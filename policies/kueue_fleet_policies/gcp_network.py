@@ -12,7 +12,7 @@ from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
-from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
+from kueue_fleet_policies.values import UNKNOWN, at, is_known, items
 
 NETWORK: Final = "gcp:compute/network:Network"
 """Pulumi type of a network."""
@@ -20,6 +20,12 @@ SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
 """Pulumi type of a subnetwork."""
 FIREWALL: Final = "gcp:compute/firewall:Firewall"
 """Pulumi type of a firewall rule."""
+_POLICY_RULES: Final = (
+    "gcp:compute/firewallPolicyRule:FirewallPolicyRule",
+    "gcp:compute/networkFirewallPolicyRule:NetworkFirewallPolicyRule",
+    "gcp:compute/regionNetworkFirewallPolicyRule:RegionNetworkFirewallPolicyRule",
+)
+"""Pulumi types of the rules of firewall policies."""
 _PURPOSES_WITHOUT_MACHINES: Final = (
     "REGIONAL_MANAGED_PROXY", "GLOBAL_MANAGED_PROXY", "INTERNAL_HTTPS_LOAD_BALANCER", "PRIVATE_SERVICE_CONNECT"
 )  # fmt: skip
@@ -69,17 +75,19 @@ def _log_flows(props: dict[str, Any]) -> None:
 def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Problem]:
     if firewall.get("direction") not in (None, "INGRESS") or firewall.is_on("disabled"):
         return
-    everywhere = internet_ranges(items(firewall.get("sourceRanges")))
-    if not everywhere:
+    of_policy = firewall.type in _POLICY_RULES
+    sources, opens = ("match.srcIpRanges", "match.layer4Configs") if of_policy else ("sourceRanges", "allows")
+    everywhere = internet_ranges(items(firewall.get(sources)))
+    if not everywhere or (of_policy and firewall.get("action") != "allow"):
         return
     allowed = {int(port) for port in settings["ports"]}
-    for index, rule in enumerate(items(firewall.get("allows"))):
-        ports = entries(rule).get("ports")
+    for index, rule in enumerate(items(firewall.get(opens))):
+        ports = at(rule, "ports")
         opened = {str(port) for port in items(ports)}
-        if ports is None or not all(port.isdecimal() and int(port) in allowed for port in opened):
+        if ports in (None, []) or not all(port.isdecimal() and int(port) in allowed for port in opened):
             shown = ", ".join(sorted(opened)) or "every port"
             yield Problem(
-                f"allows[{index}]",
+                f"{opens}[{index}]",
                 f"opens {shown} to {', '.join(everywhere)}, the internet",
                 "name the source ranges that need it, or use a load balancer",
             )
@@ -152,7 +160,7 @@ RULES: Final = (
         severity=Severity.CRITICAL,
         source="https://cloud.google.com/firewall/docs/firewalls",
         group=_GROUP,
-        types=(FIREWALL,),
+        types=(FIREWALL, *_POLICY_RULES),
         check=_open_firewall,
         options={
             "ports": {

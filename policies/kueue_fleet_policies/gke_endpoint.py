@@ -41,6 +41,12 @@ def _authorized_networks(cluster: Resource, _: Settings) -> Iterator[Problem]:
             "is missing, so the whole internet reaches the control plane",
             f"set cidrBlocks, or turn the IP address off with {_IP_ENDPOINT}: false and use the DNS endpoint",
         )
+    if cluster.is_on(f"{_NETWORKS}.gcpPublicCidrsAccessEnabled"):
+        yield Problem(
+            f"{_NETWORKS}.gcpPublicCidrsAccessEnabled",
+            "is true, so every virtual machine of Google Cloud, of any customer, reaches the control plane",
+            "set it to false",
+        )
     if everywhere := _everywhere(cluster):
         yield Problem(
             f"{_NETWORKS}.cidrBlocks", f"hold {', '.join(everywhere)}, the internet", "name your networks instead"
@@ -123,7 +129,7 @@ RULES: Final = (
         source=f"{_ISOLATION}#dns-based-endpoint",
         group=_GROUP,
         check=_dns_credentials,
-        exempts=f"tokens for a cluster with a token Secret that carries {ROTATE_BY_ANNOTATION}: a MultiKueue worker",
+        exempts=f"tokens for a MultiKueue worker, whose token Secret says in {ROTATE_BY_ANNOTATION} when to replace it",
     ),
     ResourceRule(
         name="gke-authorized-networks",

@@ -6,25 +6,38 @@ https://kubernetes.io/docs/concepts/security/rbac-good-practices/.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import date
 from typing import Any, Final
 
 from pulumi_policy import Severity
+from pydantic import ValidationError
 
-from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, ROTATE_BY_ANNOTATION
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE
+from kueue_fleet.kueue_api.selector import LabelSelector
 from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
-from kueue_fleet_policies.values import UNKNOWN, at, items
+from kueue_fleet_policies.values import UNKNOWN, at, entries, items
 
 _RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1:"
 _BINDINGS: Final = (f"{_RBAC}ClusterRoleBinding", f"{_RBAC}RoleBinding")
 _ROLES: Final = (f"{_RBAC}ClusterRole", f"{_RBAC}Role")
 _CLUSTER_ROLE: Final = (f"{_RBAC}ClusterRole",)
-_EVERYBODY: Final = ("system:anonymous", "system:unauthenticated", "system:authenticated")
+_EVERYBODY: Final = {
+    "system:anonymous": "everybody who reaches the cluster is that user",
+    "system:unauthenticated": "everybody who reaches the cluster is in it",
+    "system:authenticated": "every Google account is in it",
+    "system:serviceaccounts": "every pod of the cluster is in it",
+}
+"""Users and groups that are no choice of anybody, and who they are."""
 _ESCALATION: Final = ("bind", "escalate", "impersonate")
+_TAKES_ALL: Final = re.compile(r"cluster-admin|system:(?!serviceaccount:).+")
+"""Names of Kubernetes' own roles, users and groups, with which an account takes over the cluster or a part of it."""
+_LABELS_OF_CLUSTER_ADMIN: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _READING: Final = ("get", "list", "watch")
 _INDIRECT: Final = {
     "pods/exec": "runs commands in every pod of the cluster",
@@ -36,24 +49,36 @@ _INDIRECT: Final = {
 """Subresources that give more than their name says, and what they give."""
 
 
+_ARGO_CD: Final = re.compile(
+    r"(.+-)?argocd-((application|applicationset|clusterprofile|notifications)-controller|server)"
+)
+_OF_ARGO_CD: Final = "roles of Argo CD, by their names and the label app.kubernetes.io/part-of: argocd"
+
+
 def _argo_cd(role: Resource) -> str | None:
     """Why Argo CD's roles are left alone.
 
     Source: https://argo-cd.readthedocs.io/en/stable/operator-manual/security/#cluster-rbac
     """
-    name = role.get("metadata.name")
-    labels = role.get("metadata.labels")
-    named = isinstance(name, str) and (name == "argocd" or name.startswith("argocd-"))
-    part_of = isinstance(labels, dict) and labels.get("app.kubernetes.io/part-of") == "argocd"
-    return "Argo CD applies whatever is committed" if named or part_of else None
+    part_of = entries(role.get("metadata.labels")).get("app.kubernetes.io/part-of") == "argocd"
+    named = _ARGO_CD.fullmatch(str(role.get("metadata.name")))
+    return "Argo CD applies whatever is committed" if part_of and named else None
 
 
 def is_rotated(secret: Resource) -> bool | None:
-    """Whether a Secret says by which day its token has to be replaced; None where that is not known."""
+    """Whether a token Secret says by which day, or by whom, it is replaced; None where that is not known."""
     annotations = secret.get("metadata.annotations")
-    if annotations is UNKNOWN:
+    by = annotations.get(ROTATE_BY_ANNOTATION) if isinstance(annotations, dict) else annotations
+    if by is UNKNOWN or secret.get("type") is UNKNOWN:
         return None
-    return isinstance(annotations, dict) and ROTATE_BY_ANNOTATION in annotations
+    return secret.get("type") == TOKEN_SECRET_TYPE and (by == CONTROLLER_NAME or _is_day(by))
+
+
+def _is_day(text: Any) -> bool:
+    try:
+        return bool(date.fromisoformat(text))
+    except (TypeError, ValueError):
+        return False
 
 
 def _cluster_admin(binding: Resource, _: Settings) -> Iterator[Problem]:
@@ -70,13 +95,20 @@ def _rules(role: Resource) -> Iterator[tuple[str, Any]]:
 def _unlimited(rule: Any) -> bool:
     """Whether a rule is known to be for objects of any name."""
     names = at(rule, "resourceNames")
-    return names is not UNKNOWN and not items(names)
+    return names is not UNKNOWN and not any(name != "" for name in items(names))
+
+
+def _unlimited_core_rules(role: Resource) -> Iterator[tuple[str, Any]]:
+    """Path and content of every rule that is known to be for objects of Kubernetes' core, of any name."""
+    for path, rule in _rules(role):
+        if _unlimited(rule) and any(group in ("", "*") for group in items(at(rule, "apiGroups"))):
+            yield path, rule
 
 
 def _secrets(role: Resource, _: Settings) -> Iterator[Problem]:
-    for path, rule in _rules(role):
+    for path, rule in _unlimited_core_rules(role):
         verbs = [verb for verb in items(at(rule, "verbs")) if verb in _READING]
-        if "secrets" in items(at(rule, "resources")) and verbs and _unlimited(rule):
+        if "secrets" in items(at(rule, "resources")) and verbs:
             yield Problem(
                 f"{path}.resources",
                 f"hold secrets, with {', '.join(verbs)}: every secret of the cluster",
@@ -86,11 +118,26 @@ def _secrets(role: Resource, _: Settings) -> Iterator[Problem]:
 
 def _wildcards(role: Resource, _: Settings) -> Iterator[Problem]:
     for path, rule in _rules(role):
-        for key in ("apiGroups", "resources", "verbs"):
+        for key in ("apiGroups", "resources", "verbs", "nonResourceURLs"):
             if "*" in items(at(rule, key)):
                 yield Problem(
                     f"{path}.{key}", 'holds "*", which also covers what is added later', "list what is needed"
                 )
+    for index, selector in enumerate(items(role.get("aggregationRule.clusterRoleSelectors"))):
+        if _selects_cluster_admin(selector):
+            yield Problem(
+                f"aggregationRule.clusterRoleSelectors[{index}]",
+                "selects cluster-admin too, and takes over what it allows",
+                "select by a label of your own",
+            )
+
+
+def _selects_cluster_admin(selector: Any) -> bool:
+    """Whether a selector is known to match cluster-admin, as the empty one does."""
+    try:
+        return LabelSelector.model_validate(selector).matches(_LABELS_OF_CLUSTER_ADMIN)
+    except ValidationError:
+        return False
 
 
 def _masters(binding: Resource, _: Settings) -> Iterator[Problem]:
@@ -106,29 +153,34 @@ def _masters(binding: Resource, _: Settings) -> Iterator[Problem]:
 def _escalation(role: Resource, _: Settings) -> Iterator[Problem]:
     for path, rule in _rules(role):
         verbs = [verb for verb in items(at(rule, "verbs")) if verb in _ESCALATION]
-        if "escalate" in verbs or (verbs and _unlimited(rule)):
+        names = [str(name) for name in items(at(rule, "resourceNames")) if _TAKES_ALL.fullmatch(str(name))]
+        if "escalate" in verbs or (verbs and (names or _unlimited(rule))):
+            of = f" of {', '.join(names)}" if names else ""
             yield Problem(
                 f"{path}.verbs",
-                f"hold {', '.join(verbs)}, with which an account takes rights that it was not given",
-                "remove them; name the roles or users of bind and impersonate in resourceNames",
+                f"hold {', '.join(verbs)}{of}, with which an account takes rights that it was not given",
+                "remove them; name roles and users of your own for bind and impersonate in resourceNames",
             )
 
 
 def _indirect(role: Resource, _: Settings) -> Iterator[Problem]:
-    for path, rule in _rules(role):
+    for path, rule in _unlimited_core_rules(role):
         for resource in items(at(rule, "resources")):
-            what = _INDIRECT.get(resource) if isinstance(resource, str) else None
-            if what is not None and items(at(rule, "verbs")) and _unlimited(rule):
+            # RBAC reads */exec as the exec of every resource.
+            found = [what for name, what in _INDIRECT.items() if resource in (name, f"*/{name.partition('/')[2]}")]
+            if found and items(at(rule, "verbs")):
                 yield Problem(
-                    f"{path}.resources", f"hold {resource}, which {what}", "use a Role in the namespace, or remove it"
+                    f"{path}.resources",
+                    f"hold {resource}, which {found[0]}",
+                    "use a Role in the namespace, or remove it",
                 )
 
 
 def _public_binding(binding: Resource, _: Settings) -> Iterator[Problem]:
     for index, subject in enumerate(items(binding.get("subjects"))):
         name = at(subject, "name")
-        if name in _EVERYBODY:
-            yield Problem(f"subjects[{index}].name", f"is {name}: every Google account is in it", "name who needs it")
+        if isinstance(name, str) and name in _EVERYBODY:
+            yield Problem(f"subjects[{index}].name", f"is {name}: {_EVERYBODY[name]}", "name who needs it")
 
 
 def _token_secret(secret: Resource, settings: Settings) -> Iterator[Problem]:
@@ -145,7 +197,7 @@ def _token_secret(secret: Resource, settings: Settings) -> Iterator[Problem]:
 
 
 def _rotated(secret: Resource) -> str | None:
-    return "its token is replaced by a day that it names" if is_rotated(secret) else None
+    return "its token is replaced, by a day that it names or by the fleet's controller" if is_rotated(secret) else None
 
 
 _GOOD_PRACTICES: Final = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
@@ -171,6 +223,8 @@ RULES: Final = (
         group=_GROUP,
         types=_CLUSTER_ROLE,
         check=_secrets,
+        exemption=_argo_cd,
+        exempts=_OF_ARGO_CD,
     ),
     ResourceRule(
         name="kube-no-wildcard-roles",
@@ -182,7 +236,7 @@ RULES: Final = (
         types=_ROLES,
         check=_wildcards,
         exemption=_argo_cd,
-        exempts="roles of Argo CD, by the name `argocd-...` or the label app.kubernetes.io/part-of: argocd",
+        exempts=_OF_ARGO_CD,
     ),
     ResourceRule(
         name="kube-no-masters",
@@ -196,7 +250,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="kube-no-escalation",
-        asks="Roles must not allow bind, escalate or impersonate without names.",
+        asks="Roles must not allow escalate, nor bind or impersonate without names of your own.",
         cis="4.1.7",
         severity=Severity.HIGH,
         source=f"{_GOOD_PRACTICES}#escalate-verb",
@@ -222,6 +276,8 @@ RULES: Final = (
         group=_GROUP,
         types=_CLUSTER_ROLE,
         check=_indirect,
+        exemption=_argo_cd,
+        exempts=_OF_ARGO_CD,
     ),
     ResourceRule(
         name="kube-no-token-secrets",
@@ -232,7 +288,8 @@ RULES: Final = (
         types=("kubernetes:core/v1:Secret",),
         check=_token_secret,
         exemption=_rotated,
-        exempts=f"Secrets with {ROTATE_BY_ANNOTATION}, by which MultiKueue and its controller reach workers",
+        exempts="Secrets by which MultiKueue and the fleet's controller reach workers: "
+        f"{ROTATE_BY_ANNOTATION} is a day, or {CONTROLLER_NAME}",
         options={
             "accounts": list_option(
                 "Service accounts whose token is read by what cannot ask for one, such as a scraper.", [READER_ROLE]

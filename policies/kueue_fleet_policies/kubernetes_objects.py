@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from pulumi_policy import Severity
 
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL
 from kueue_fleet_policies.internet import internet_ranges
-from kueue_fleet_policies.pods import WORKLOAD_TYPES
-from kueue_fleet_policies.resource import HELM_RELEASE, Resource
+from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
-from kueue_fleet_policies.values import UNKNOWN, holds_unknown, is_known, items
+from kueue_fleet_policies.values import UNKNOWN, entries, holds_unknown, is_known, items
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
 _SERVICE: Final = "kubernetes:core/v1:Service"
-_NAMESPACED: Final = (
-    *WORKLOAD_TYPES,
-    "kubernetes:core/v1:ConfigMap",
-    "kubernetes:core/v1:Secret",
-    _SERVICE,
-    "kubernetes:core/v1:ServiceAccount",
-    "kubernetes:kueue.x-k8s.io/v1beta1:LocalQueue",
-    "kubernetes:kueue.x-k8s.io/v1beta2:LocalQueue",
-    HELM_RELEASE,
-)
+_RBAC: Final = f"{KUBERNETES}rbac.authorization.k8s.io/"
 _ENFORCED: Final = ("baseline", "restricted")
 _OF_SYSTEM: Final = re.compile(r"^(kube-(system|public|node-lease)|gke-(managed|gmp)-.+|gmp-(system|public))$")
 _LOAD_BALANCER_TYPE: Final = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
-_INTERNAL_CLASS: Final = "networking.gke.io/l4-regional-internal"
+_EXTERNAL_CLASS: Final = "networking.gke.io/l4-regional-external"
+_SOURCE_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _EXACT_VERSION: Final = re.compile(r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$")
 
 
@@ -45,32 +36,38 @@ def _pod_security(namespace: Resource, _: Settings) -> Iterator[Problem]:
     if labels is UNKNOWN:
         return
     level = labels.get(POD_SECURITY_LABEL) if isinstance(labels, dict) else None
-    if is_known(level) and level not in _ENFORCED:
+    if is_known(level) and level not in _ENFORCED and not (level is None and namespace.is_patch):
         said = "is missing, so any pod may take over its node" if level is None else f"is {level}"
         yield Problem(f"metadata.labels[{POD_SECURITY_LABEL}]", said, "set it to baseline or restricted")
 
 
 def _default_namespace(resource: Resource, _: Settings) -> Iterator[Problem]:
     path = "namespace" if resource.type == HELM_RELEASE else "metadata.namespace"
-    if resource.get(path) == "default":
+    if resource.get(path) == "default" and not resource.type.startswith(_RBAC):
         yield Problem(path, "is default, which no role and no quota sets apart", "use a namespace of its own")
 
 
 def _public_load_balancer(service: Resource, _: Settings) -> Iterator[Problem]:
-    if service.get("spec.type") != "LoadBalancer" or service.get("spec.loadBalancerClass") == _INTERNAL_CLASS:
+    sources, class_ = service.get("spec.loadBalancerSourceRanges"), service.get("spec.loadBalancerClass")
+    if any(holds_unknown(one) for one in (service.get("metadata.annotations"), sources, class_)):
         return
-    annotations, sources = service.get("metadata.annotations"), service.get("spec.loadBalancerSourceRanges")
-    if any(holds_unknown(one) for one in (annotations, sources, service.get("spec.loadBalancerClass"))):
-        return
-    given = annotations if isinstance(annotations, dict) else {}
-    internal = any(str(given.get(key)).lower() == "internal" for key in _LOAD_BALANCER_TYPE)
-    limited = bool(items(sources)) and not internet_ranges(items(sources))
-    if not internal and not limited:
+    annotations = entries(service.get("metadata.annotations"))
+    ranges = items(sources) or [one for one in str(annotations.get(_SOURCE_RANGES, "")).split(",") if one.strip()]
+    limited = bool(ranges) and not internet_ranges(ranges)
+    if service.get("spec.type") == "LoadBalancer" and _is_external(class_, annotations) and not limited:
         yield Problem(
             "spec.type",
             "is LoadBalancer, with an address that the internet reaches",
             f"annotate it with {_LOAD_BALANCER_TYPE[0]}: Internal, set loadBalancerSourceRanges, or use a Gateway",
         )
+
+
+def _is_external(class_: Any, annotations: Mapping[str, Any]) -> bool:
+    """Whether GKE gives a load balancer a public address: its class decides, or the first annotation that is there."""
+    if class_ not in (None, ""):
+        return str(class_).startswith(_EXTERNAL_CLASS)
+    type_ = next((annotations[key] for key in _LOAD_BALANCER_TYPE if key in annotations), None)
+    return type_ not in ("Internal", "internal")
 
 
 def _chart_version(release: Resource, _: Settings) -> Iterator[Problem]:
@@ -111,8 +108,9 @@ RULES: Final = (
         severity=Severity.LOW,
         source=f"{_KUBERNETES}/overview/working-with-objects/namespaces/",
         group=_GROUP,
-        types=_NAMESPACED,
+        types=(KUBERNETES,),
         check=_default_namespace,
+        exempts="roles and their bindings, which let others read what Kubernetes has there",
     ),
     ResourceRule(
         name="kube-no-public-load-balancer",
@@ -123,6 +121,7 @@ RULES: Final = (
         group=_GROUP,
         types=(_SERVICE,),
         check=_public_load_balancer,
+        exempts="load balancers of other makers, by their class",
     ),
     ResourceRule(
         name="helm-version",

@@ -14,10 +14,10 @@ from pulumi_policy import Severity
 
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.kueue_api import Problem
-from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
-from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.pods import containers, metadata, pod_specs
+from kueue_fleet_policies.resource import KUBERNETES, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
-from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, number, strings, truth
+from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, number, truth
 
 DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the host to install their driver"
 """Why the installer of GPU drivers is left alone by rules about the host."""
@@ -39,17 +39,31 @@ _SYSCTLS: Final = frozenset(
     }
 )  # fmt: skip
 """Sysctls that the baseline standard lets a pod set."""
+_UNCONFINED: Final = {
+    "seccompProfile": "lets every system call through",
+    "appArmorProfile": "lifts what AppArmor forbids a container by default",
+}
+"""Profiles of a security context, and what is lost without one."""
+_APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
+"""Beginning of the annotation of a pod that was there before `appArmorProfile`, and that Kubernetes still reads."""
 
 
 def _installs_driver(workload: Resource) -> str | None:
-    if workload.kind != "DaemonSet":
-        return None
-    for _, spec in pod_specs(workload):
-        selected = ACCELERATOR in entries(spec.get("nodeSelector"))
-        required = at(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
-        if selected or ACCELERATOR in strings(required):
-            return DRIVER_INSTALLER
-    return None
+    pods = [spec for _, spec in pod_specs(workload)] if workload.kind == "DaemonSet" else []
+    return DRIVER_INSTALLER if pods and all(map(_only_beside_gpus, pods)) else None
+
+
+def _only_beside_gpus(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod runs on nodes with accelerators only: every alternative of its affinity asks for them."""
+    if ACCELERATOR in entries(spec.get("nodeSelector")):
+        return True
+    required = at(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
+    terms = [items(at(term, "matchExpressions")) for term in items(at(required, "nodeSelectorTerms"))]
+    return bool(terms) and all(any(_asks_for_accelerator(one) for one in term) for term in terms)
+
+
+def _asks_for_accelerator(expression: Any) -> bool:
+    return at(expression, "key") == ACCELERATOR and at(expression, "operator") in ("In", "Exists")
 
 
 def _watches_node(workload: Resource) -> str | None:
@@ -66,8 +80,10 @@ def _contexts(workload: Resource) -> Iterator[tuple[str, Any]]:
 
 def _service_account(workload: Resource, _: Settings) -> Iterator[Problem]:
     for path, spec in pod_specs(workload):
-        account, mounted = spec.get("serviceAccountName"), truth(spec.get("automountServiceAccountToken"))
-        if account is not UNKNOWN and account in (None, "", "default") and mounted in (None, True):
+        accounts = (spec.get("serviceAccountName"), spec.get("serviceAccount"))
+        named = any(account is UNKNOWN or account not in (None, "", "default") for account in accounts)
+        mounted = truth(spec.get("automountServiceAccountToken"))
+        if not named and mounted in (None, True) and not workload.is_patch:
             yield Problem(
                 f"{path}.serviceAccountName",
                 "is the namespace's default, whose token every pod there has",
@@ -102,13 +118,18 @@ def _host_paths(workload: Resource, _: Settings) -> Iterator[Problem]:
         for index, volume in enumerate(items(spec.get("volumes"))):
             if at(volume, "hostPath") in (None, UNKNOWN) or _only_read(workload, path, spec, at(volume, "name")):
                 continue
-            where = at(volume, "hostPath.path")
-            shown = where if isinstance(where, str) else "a path"
             yield Problem(
                 f"{path}.volumes[{index}].hostPath",
-                f"is {shown} of the node",
+                _of_the_node(volume),
                 "mount it read-only" if workload.kind == "DaemonSet" else "use emptyDir, or a PersistentVolumeClaim",
             )
+    if workload.kind == "PersistentVolume" and workload.get("spec.hostPath") not in (None, UNKNOWN):
+        yield Problem("spec.hostPath", _of_the_node(workload.get("spec")), "use csi, or local for disks of the node")
+
+
+def _of_the_node(volume: Any) -> str:
+    where = at(volume, "hostPath.path")
+    return f"is {where if isinstance(where, str) else 'a path'} of the node"
 
 
 def _only_read(workload: Resource, path: str, spec: Mapping[str, Any], volume: Any) -> bool:
@@ -157,15 +178,20 @@ def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
     for path, context in _contexts(workload):
         if at(context, "procMount") == "Unmasked":
             yield Problem(f"{path}.procMount", "is Unmasked, which shows the kernel's own files", "remove it")
-        for kind in ("seccompProfile", "appArmorProfile"):
+        for kind, lost in _UNCONFINED.items():
             if at(context, f"{kind}.type") == "Unconfined":
-                yield Problem(f"{path}.{kind}.type", "is Unconfined, which lets every system call through", "remove it")
+                yield Problem(f"{path}.{kind}.type", f"is Unconfined, which {lost}", "remove it")
         for index, sysctl in enumerate(items(at(context, "sysctls"))):
             name = at(sysctl, "name")
             if isinstance(name, str) and name not in _SYSCTLS:
                 yield Problem(
                     f"{path}.sysctls[{index}].name", f"is {name}, which affects the node's other pods", "remove it"
                 )
+    for path, described in metadata(workload):
+        for key, value in entries(described.get("annotations")).items():
+            if key.startswith(_APP_ARMOR) and value == "unconfined":
+                lost = _UNCONFINED["appArmorProfile"]
+                yield Problem(f"{path}.annotations[{key}]", f"is unconfined, which {lost}", "remove it")
 
 
 def _image(workload: Resource, _: Settings) -> Iterator[Problem]:
@@ -218,7 +244,7 @@ def _known(value: Any) -> Mapping[str, Any]:
 _KUBERNETES: Final = "https://kubernetes.io/docs/concepts"
 _STANDARDS: Final = f"{_KUBERNETES}/security/pod-security-standards/"
 _FOR_DRIVERS: Final = f"a DaemonSet that selects nodes by {ACCELERATOR}: {DRIVER_INSTALLER}"
-_rule: Final = partial(ResourceRule, group="Pods", types=WORKLOAD_TYPES)
+_rule: Final = partial(ResourceRule, group="Pods", types=(KUBERNETES,))
 
 RULES: Final = (
     _rule(

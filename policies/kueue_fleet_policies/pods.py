@@ -6,45 +6,36 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.values import at, items
+from kueue_fleet_policies.values import items, objects_in
 
-_APPS: Final = "kubernetes:apps/v1:"
-_BATCH: Final = "kubernetes:batch/v1:"
-WORKLOAD_TYPES: Final = (
-    f"{_APPS}Deployment",
-    f"{_APPS}DaemonSet",
-    f"{_APPS}StatefulSet",
-    f"{_APPS}ReplicaSet",
-    f"{_BATCH}Job",
-    f"{_BATCH}CronJob",
-    "kubernetes:core/v1:Pod",
-    "kubernetes:jobset.x-k8s.io/v1alpha2:JobSet",
-)
-"""Pulumi types of objects with pods."""
+_CONTAINERS: Final = ("initContainers", "containers", "ephemeralContainers")
+_SHARED: Final = ("hostIPC", "hostNetwork", "hostPID")
 
 
 def pod_specs(resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Path and content of every known pod description."""
-    match resource.kind:
-        case "Pod":
-            paths = [("spec", resource.get("spec"))]
-        case "CronJob":
-            paths = [("spec.jobTemplate.spec.template.spec", resource.get("spec.jobTemplate.spec.template.spec"))]
-        case "JobSet":
-            paths = [
-                (f"spec.replicatedJobs[{index}].template.spec.template.spec", at(job, "template.spec.template.spec"))
-                for index, job in enumerate(items(resource.get("spec.replicatedJobs")))
-            ]
-        case _:
-            paths = [("spec.template.spec", resource.get("spec.template.spec"))]
-    for path, spec in paths:
-        if isinstance(spec, Mapping):
-            yield path, spec
+    """Path and content of every known pod description, wherever in the object it is: operators add kinds of their own.
+
+    A chart or a file of manifests has no kind; its objects are resources themselves.
+    """
+    if not resource.lacks("kind"):
+        yield from ((path, found) for path, found in objects_in(resource.props) if _describes_pods(found))
+
+
+def _describes_pods(found: Mapping[str, Any]) -> bool:
+    """Whether an object has what only a pod has; in a schema of pods, these names stand for objects."""
+    lists = [found.get(key) for key in (*_CONTAINERS, "volumes")]
+    listed = any(isinstance(one, list) and any(isinstance(item, Mapping) for item in one) for one in lists)
+    return listed or any(isinstance(found.get(key), bool) for key in _SHARED)
 
 
 def containers(path: str, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Path and content of every known container of a pod, those that run first or are added later included."""
-    for key in ("initContainers", "containers", "ephemeralContainers"):
+    for key in _CONTAINERS:
         for index, container in enumerate(items(spec.get(key))):
             if isinstance(container, Mapping):
                 yield f"{path}.{key}[{index}]", container
+
+
+def metadata(resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Path and content of the known metadata of an object, and of the pods and other objects that it describes."""
+    yield from ((path, found) for path, found in objects_in(resource.props) if path.rpartition(".")[2] == "metadata")

@@ -18,8 +18,15 @@ KUBERNETES_PROVIDER = "pulumi:providers:kubernetes"
 """Pulumi type of a Kubernetes provider."""
 STACK = "pulumi:pulumi:Stack"
 """Pulumi type of the stack itself."""
+KUBERNETES = "kubernetes:"
+"""Beginning of the Pulumi types of Kubernetes objects."""
 HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
 """Pulumi type of a Helm release."""
+
+
+def patched_type(type_: str) -> str:
+    """The type of what a resource of Pulumi's `...Patch` types changes; other types as they are."""
+    return type_.removesuffix("Patch") if type_.startswith(KUBERNETES) else type_
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,12 @@ class Resource:
     def lacks(self, path: str) -> bool:
         """Whether there is certainly nothing at the path: no value, an empty text, or an empty object."""
         value = self.get(path)
-        return value is not UNKNOWN and value in (None, "", {}, [])
+        return not self.is_patch and value is not UNKNOWN and value in (None, "", {}, [])
+
+    @property
+    def is_patch(self) -> bool:
+        """Whether it changes an object that something else made, and says nothing of the rest of it."""
+        return patched_type(self.type) != self.type
 
     @property
     def autopilot(self) -> bool:
@@ -74,5 +86,5 @@ class Resource:
 
     @property
     def kind(self) -> str:
-        """Last part of the type: of a Kubernetes object, its kind."""
-        return self.type.rsplit(":", 1)[-1]
+        """Last part of the type: of a Kubernetes object, or of what a patch changes, its kind."""
+        return patched_type(self.type).rsplit(":", 1)[-1]

@@ -10,52 +10,73 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
-import yaml
 from pulumi_policy import Severity
 from pulumi_policy.secret import Secret
 
+from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kueue_api import Problem
-from kueue_fleet_policies.pods import WORKLOAD_TYPES, containers, pod_specs
-from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES_PROVIDER, NODE_POOL, Resource
+from kueue_fleet_policies.pods import containers, metadata, pod_specs
+from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import REMEDIATE, ResourceRule, Settings
-from kueue_fleet_policies.values import at, entries, items
+from kueue_fleet_policies.values import at, entries, items, objects_in
 
 CONFIG_MAP: Final = "kubernetes:core/v1:ConfigMap"
 """Pulumi type of a ConfigMap."""
 SECRET: Final = "kubernetes:core/v1:Secret"  # noqa: S105  (a type token)
 """Pulumi type of a Secret."""
 
-_WORDS: Final = r"password|passwd|passphrase|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?"
-_NAMES_A_SECRET: Final = re.compile(
-    rf"((^|[_.-])(?i:{_WORDS}|secret|pass)|(?<=[a-z0-9])(?=[A-Z])(?i:{_WORDS}|secret))$"
-)
-_NAMES_ONE_IN_METADATA: Final = re.compile(rf"(^|[_.-])({_WORDS})$", re.IGNORECASE)
-"""Annotations that end in `secret` name a Secret, or hold its checksum."""
+_WORDS: Final = r"[a-z]*passw(?:or)?d|passphrase|(?:auth)?token|(?:api|access|private)[_-]?key|credentials?"
+
+
+def _ends_in(words: str) -> re.Pattern[str]:
+    """Matches names that end in one of these words, `old` or a number after it."""
+    begins = r"(?:^|[_.-]|(?<=[a-z0-9])(?=[A-Z]))"
+    return re.compile(rf"{begins}(?P<word>(?i:{words}))(?:[_.-]?\d+|[_.-](?i:old|new|previous))?$")
+
+
+_NAMES_A_SECRET: Final = _ends_in(rf"{_WORDS}|secret[_-]?key|secret|pass|pwd")
+_NAMES_ONE_IN_TEXT: Final = _ends_in(_WORDS)
+"""In annotations and files, what ends in `secret` names a Secret."""
 _LOOKS_SECRET: Final = re.compile(
     r"-----BEGIN (RSA |EC |OPENSSH |ENCRYPTED )?PRIVATE KEY-----"
     r"|\bgh[pousr]_[A-Za-z0-9]{36}"
+    r"|\bgithub_pat_[A-Za-z0-9_]{22}"
+    r"|\bglpat-[A-Za-z0-9_-]{20}"
+    r"|\bhf_[A-Za-z0-9]{30}"
+    r"|\bsk-[A-Za-z0-9_-]*[A-Za-z0-9]{20}"
     r"|\bAKIA[0-9A-Z]{16}\b"
     r"|\bAIza[0-9A-Za-z_-]{35}\b"
     r"|\bxox[abprs]-[0-9A-Za-z-]{10,}"
     r"|\bya29\.[0-9A-Za-z_-]{20,}"
     r"|\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"
+    r"|://[^\s/:@]*:[^\s/@$<{%*][^\s/@]*@"
 )
 _REFERENCE: Final = re.compile(
-    r"^(/|\$\(|\$\{|projects/|https?://[^@]*$|sm://|true$|false$|\d{1,3}$|\s*$)", re.IGNORECASE
+    r"(/|\$|\{\{|projects/|[a-z][a-z0-9+.-]*://[^@]*$|<[^<>]*>$|(?-i:\[[A-Z_]+\])$"
+    r"|(true|false|yes|no|none|null|empty)$|\d{1,3}$|\s*$)",
+    re.IGNORECASE,
 )
+"""How values look that are not secrets: paths, references, tokens of language models, switches, small numbers."""
 _WORDS_OF_A_NAME: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[0-9]+")
-_CLIENTS: Final = frozenset(
-    {
-        "access", "api", "auth", "bearer", "bot", "client", "deploy", "github", "gitlab", "hf", "hub", "id",
-        "join", "npm", "oauth", "pat", "private", "pypi", "refresh", "registry", "secret", "service", "session",
-        "slack", "user", "vault", "wandb", "web", "webhook",
-    }
-)  # fmt: skip
-"""What stands before `token` in the name of a credential; language models have tokens too, such as EOS_TOKEN."""
-_MACHINE_MADE: Final = re.compile(r"^(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_./+=:-]{12,}$")
-"""How a token looks that a machine made: letters and digits."""
+_ORDINARY: Final = {
+    "token": frozenset(
+        {
+            "added", "begin", "bos", "class", "cls", "context", "decoder", "default", "end", "eos", "eot", "first",
+            "image", "input", "last", "mask", "max", "min", "new", "next", "num", "output", "pad", "per", "placeholder",
+            "prompt", "sep", "special", "start", "stop", "text", "think", "tool", "unk", "video", "vision",
+        }
+    ),
+    "secret": frozenset({"cert", "pull", "tls"}),
+    "pass": frozenset({"backward", "forward", "multi", "num", "single"}),
+}  # fmt: skip
+"""What stands before a word that then means something else: of language models, names of Secrets, passes over data."""
+_MACHINE_MADE: Final = re.compile(r"[A-Za-z0-9_./+=:-]*?(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{8}")
+"""How a token looks that a machine made: letters and digits mixed."""
+_RAY_ENVIRONMENT: Final = "spec.runtimeEnvYAML"
+"""Environment of a RayJob, as a text of YAML."""
 _CREDENTIALS: Final = ("token", "password", "client-key-data")
 _MOVE_IT: Final = "put it in a Secret, or in Secret Manager, and remove it here; then replace it, since it was exposed"
 
@@ -66,18 +87,36 @@ def is_secret(name: str, value: Any, names: re.Pattern[str] = _NAMES_A_SECRET) -
         return False
     if _LOOKS_SECRET.search(value):
         return True
-    if names.search(name) is None or _REFERENCE.match(value) is not None:
+    found = names.search(name)
+    if found is None or _REFERENCE.match(value):
         return False
-    *before, last = [word.lower() for word in _WORDS_OF_A_NAME.findall(name)] or [""]
-    of_a_client = not before or before[-1] in _CLIENTS
-    return last != "token" or of_a_client or _MACHINE_MADE.match(value) is not None
+    word = found["word"].lower()
+    before = _WORDS_OF_A_NAME.findall(name[: found.start("word")])[-1:]
+    if not before or before[0].lower() not in _ORDINARY.get(word, ()):
+        return True
+    return word == "token" and _MACHINE_MADE.match(value) is not None
 
 
 def _in_config_map(config_map: Resource, _: Settings) -> Iterator[Problem]:
     for section in ("data", "binaryData"):
         for key, value in entries(config_map.get(section)).items():
-            if is_secret(key, _decoded(value) if section == "binaryData" else value):
-                yield Problem(f"{section}[{key}]", "is a secret, and ConfigMaps are not protected", _MOVE_IT)
+            text = _decoded(value) if section == "binaryData" else value
+            if is_secret(key, text) or _holds_secret(text):
+                yield Problem(f"{section}[{key}]", "is or holds a secret, and ConfigMaps are not protected", _MOVE_IT)
+
+
+def _holds_secret(text: Any) -> bool:
+    """Whether a text of YAML or JSON sets something that is called as a secret is."""
+    return isinstance(text, str) and any(
+        is_secret(_called(found, key), value, _NAMES_ONE_IN_TEXT)
+        for _, found in objects_in(_parsed(text))
+        for key, value in found.items()
+    )
+
+
+def _called(found: Mapping[str, Any], key: str) -> str:
+    """What an entry is called: by its key, or, if that is `value`, by the `name` beside it, as in a container's env."""
+    return str(found.get("name", key) if key == "value" else key)
 
 
 def _decoded(value: Any) -> Any:
@@ -97,14 +136,28 @@ def _in_environment(workload: Resource, _: Settings) -> Iterator[Problem]:
                         f"{where}.env[{index}].value", f"of {name} is a secret, in clear in the object", _MOVE_IT
                     )
             for key in ("command", "args"):
-                for index, text in enumerate(items(container.get(key))):
-                    if isinstance(text, str) and (_LOOKS_SECRET.search(text) or _is_secret_flag(text)):
-                        yield Problem(f"{where}.{key}[{index}]", "holds a secret, in clear in the object", _MOVE_IT)
+                given = _given(container.get(key))
+                for index in sorted({index for index, name, value in given if is_secret(name, value)}):
+                    yield Problem(f"{where}.{key}[{index}]", "holds a secret, in clear in the object", _MOVE_IT)
+    if _holds_secret(workload.get(_RAY_ENVIRONMENT)):
+        yield Problem(_RAY_ENVIRONMENT, "holds a secret, in clear in the object", _MOVE_IT)
 
 
-def _is_secret_flag(text: str) -> bool:
-    name, given, value = text.partition("=")
-    return bool(given) and name.startswith("-") and is_secret(name.lstrip("-"), value)
+def _given(arguments: Any) -> Iterator[tuple[int, str, str]]:
+    """Index, name and value of what a command line sets, by `--name=value`, `--name value` or `NAME=value`.
+
+    Each argument is there as a whole too, without a name. Code may assign too, so a name in lower case without dashes
+    counts only where the assignment is the whole argument, as in `--set auth.password=value`.
+    """
+    texts = [text if isinstance(text, str) else "" for text in (arguments if isinstance(arguments, list) else [])]
+    yield from ((index, "", text) for index, text in enumerate(texts))
+    words = [(index, word) for index, text in enumerate(texts) for word in text.split() or [""]]
+    for (index, word), (place, following) in pairwise([*words, (0, "")]):
+        name, assigned, value = word.partition("=")
+        if assigned and (name.startswith("-") or name.isupper() or word == texts[index]):
+            yield index, name.lstrip("-"), value.strip("\"'")
+        elif word.startswith("-") and not following.startswith("-"):
+            yield place, word.lstrip("-"), following.strip("\"'")
 
 
 def _in_metadata(resource: Resource, _: Settings) -> Iterator[Problem]:
@@ -115,14 +168,15 @@ def _in_metadata(resource: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _in_annotations(resource: Resource, _: Settings) -> Iterator[Problem]:
-    for path in ("metadata.annotations", "metadata.labels"):
-        for key, value in entries(resource.get(path)).items():
-            if is_secret(key.rsplit("/", 1)[-1], value, _NAMES_ONE_IN_METADATA):
-                yield Problem(f"{path}[{key}]", "is a secret, in clear in the object", _MOVE_IT)
+    for where, described in metadata(resource):
+        for path in ("annotations", "labels"):
+            for key, value in entries(described.get(path)).items():
+                if not key.startswith("checksum/") and is_secret(key.rsplit("/", 1)[-1], value, _NAMES_ONE_IN_TEXT):
+                    yield Problem(f"{where}.{path}[{key}]", "is a secret, in clear in the object", _MOVE_IT)
 
 
 def _static_credentials(provider: Resource, _: Settings) -> Iterator[Problem]:
-    for index, user in enumerate(items(_kubeconfig(provider.get("kubeconfig")).get("users"))):
+    for index, user in enumerate(items(at(_parsed(provider.get("kubeconfig")), "users"))):
         for key in _CREDENTIALS:
             if at(user, f"user.{key}"):
                 yield Problem(
@@ -132,13 +186,14 @@ def _static_credentials(provider: Resource, _: Settings) -> Iterator[Problem]:
                 )
 
 
-def _kubeconfig(value: Any) -> Mapping[str, Any]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value) if value.lstrip().startswith("{") else yaml.safe_load(value)
-        except (ValueError, yaml.YAMLError):
-            return {}
-    return value if isinstance(value, Mapping) else {}
+def _parsed(text: Any) -> Any:
+    """What a text of JSON or YAML says; other values as they are, and None for other texts."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return json.loads(text) if text.lstrip().startswith("{") else load_yaml(text, "")
+    except (ValueError, RecursionError):
+        return None
 
 
 def _encrypt_secret(props: dict[str, Any]) -> None:
@@ -155,7 +210,7 @@ def _encrypt_values(props: dict[str, Any]) -> None:
 
 def _with_secrets(name: str, value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _with_secrets(key, item) for key, item in value.items()}
+        return {key: _with_secrets(_called(value, key), item) for key, item in value.items()}
     if isinstance(value, list):
         return [_with_secrets(name, item) for item in value]
     return Secret(value) if is_secret(name, value) else value
@@ -185,7 +240,7 @@ RULES: Final = (
         severity=Severity.CRITICAL,
         source=_SECRETS,
         group=_GROUP,
-        types=WORKLOAD_TYPES,
+        types=(KUBERNETES,),
         check=_in_environment,
     ),
     ResourceRule(
@@ -203,7 +258,7 @@ RULES: Final = (
         severity=Severity.CRITICAL,
         source=_SECRETS,
         group=_GROUP,
-        types=("kubernetes:",),
+        types=(KUBERNETES,),
         check=_in_annotations,
     ),
     ResourceRule(

@@ -140,10 +140,12 @@ def holds_unknown(value: Any) -> bool:
     return isinstance(value, list) and any(holds_unknown(item) for item in value)
 
 
-def strings(value: Any) -> Iterator[str]:
-    """Every known text in `value`."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            yield from strings(item)
+def objects_in(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Path and content of every known object in `value`, from the outside in."""
+    if isinstance(value, Mapping):
+        yield path, value
+        for key, item in value.items():
+            yield from objects_in(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from objects_in(item, f"{path}[{index}]")

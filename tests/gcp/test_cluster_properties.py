@@ -1,4 +1,4 @@
-"""What clusters are asked to be: settings of the CIS GKE Benchmark 1.4, and what the file adds."""
+"""What clusters are asked to be: settings of the CIS GKE Benchmark 1.9, and what the file adds."""
 
 from __future__ import annotations
 

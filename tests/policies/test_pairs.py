@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.policies.declared import Declared, cluster, container_change, kube, workload
+from tests.policies.declared import Declared, cluster, container_change, kube, queue, release, workload
 from tests.policies.judged import gcp, says, stack_says
 
 from kueue_fleet.gke.labels import ACCELERATOR
@@ -14,15 +15,29 @@ from kueue_fleet.gke.labels import ACCELERATOR
 RBAC = "rbac.authorization.k8s.io/v1"
 HALVES = ["0.0.0.0/1", "128.0.0.0/1"]
 HOST = {"name": "host", "hostPath": {"path": "/"}}
-INTERNAL = {"networking.gke.io/load-balancer-type": "Internal"}
+LB_TYPE = "networking.gke.io/load-balancer-type"
+LB_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+INTERNAL = {LB_TYPE: "Internal"}
 OF_A_TOKEN = {"kubernetes.io/service-account.name": "job"}
 EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+SELECTS_ALL: list[dict[str, Any]] = [
+    {},
+    {"matchLabels": {}},
+    {"matchLabels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+    {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
+]
+"""Selectors that match cluster-admin too."""
+SECRETS = {"resources": ["secrets"], "verbs": ["get", "list", "watch"]}
 PART_OF = "app.kubernetes.io/part-of"
 
 
 def role(*rules: Mapping[str, Any], kind: str = "ClusterRole", name: str = "x", **metadata: Any) -> Declared:
     given = [{"apiGroups": [""], **rule} for rule in rules]
     return kube(f"{RBAC}:{kind}", name, {"rules": given, "metadata": metadata}, by="p")
+
+
+def aggregated(selector: Mapping[str, Any]) -> Declared:
+    return kube(f"{RBAC}:ClusterRole", "x", {"aggregationRule": {"clusterRoleSelectors": [selector]}}, by="p")
 
 
 def binding(*subjects: str, kind: str = "ClusterRoleBinding") -> Declared:
@@ -47,19 +62,52 @@ def mounted(kind: str, *, read_only: bool) -> Declared:
     return workload("x", change, by="p", kind=kind)
 
 
+def affine(*terms: tuple[str, str, list[str]]) -> Declared:
+    """A privileged DaemonSet that one of these terms of key, operator and values sends to its nodes."""
+    listed = [{"matchExpressions": [{"key": key, "operator": how, "values": values}]} for key, how, values in terms]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
+    privileged = [{"name": "c", "securityContext": {"privileged": True}}]
+    return of_pod("DaemonSet", containers=privileged, affinity={"nodeAffinity": required})
+
+
+def annotated(**annotations: str) -> Declared:
+    """A workload whose pods have these annotations of AppArmor and example.com."""
+    keys = {"app_armor": "container.apparmor.security.beta.kubernetes.io/main", "token": "example.com/token"}
+    given = {keys[key]: value for key, value in annotations.items()}
+    return workload("x", {"template.metadata": {"annotations": given}}, by="p")
+
+
+def volume(**spec: Any) -> Declared:
+    return kube("core/v1:PersistentVolume", "x", {"spec": spec}, by="p")
+
+
+def patch(kind: str, **props: Any) -> Declared:
+    return kube(f"{kind}Patch", "x", props, by="p")
+
+
+def borrowing(kind: str) -> Declared:
+    declared = queue("x", {"l4": 1}, by="p")
+    declared.props["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = 1
+    return replace(declared, type=declared.type.replace("ClusterQueue", kind))
+
+
 def service(annotations: Mapping[str, str] | None = None, **spec: Any) -> Declared:
     metadata = {"annotations": dict(annotations)} if annotations else {}
     return kube("core/v1:Service", "x", {"metadata": metadata, "spec": {"type": "LoadBalancer", **spec}}, by="p")
 
 
-def secret(**annotations: str) -> Declared:
+def secret(type_: str = "kubernetes.io/service-account-token", **annotations: str) -> Declared:
     ours = {f"kueue-fleet.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    given = {"metadata": {"annotations": OF_A_TOKEN | ours}, "type": "kubernetes.io/service-account-token"}
+    given = {"metadata": {"annotations": OF_A_TOKEN | ours}, "type": type_}
     return kube("core/v1:Secret", "x", given, by="p")
 
 
 def environment(**variables: str) -> Declared:
     return workload("x", container_change(env=[{"name": k, "value": v} for k, v in variables.items()]), by="p")
+
+
+def arguments(*given: str) -> Declared:
+    return workload("x", container_change(args=list(given)), by="p")
 
 
 def config_map(**data: str) -> Declared:
@@ -71,15 +119,22 @@ def namespace(name: str = "x", **pod_security: str) -> Declared:
     return kube("core/v1:Namespace", name, {"metadata": {"labels": labels}}, by="p")
 
 
-def firewall(*sources: str) -> Declared:
-    return gcp("compute/firewall:Firewall", sourceRanges=list(sources), allows=[{"protocol": "all"}])
+def firewall(*sources: str, **allowed: Any) -> Declared:
+    return gcp("compute/firewall:Firewall", sourceRanges=list(sources), allows=[{"protocol": "all", **allowed}])
 
 
-def authorized(*ranges: str) -> Declared:
-    blocks = {"cidrBlocks": [{"cidrBlock": one} for one in ranges]}
+def authorized(*ranges: str, **given: bool) -> Declared:
+    blocks = {"cidrBlocks": [{"cidrBlock": one} for one in ranges], **given}
     return cluster("x", {"controlPlaneEndpointsConfig": None, "masterAuthorizedNetworksConfig": blocks})
 
 
+ELSEWHERE: list[list[tuple[str, str, list[str]]]] = [
+    [(ACCELERATOR, "DoesNotExist", [])],
+    [(ACCELERATOR, "NotIn", ["nvidia-l4"])],
+    [(ACCELERATOR, "Exists", []), ("kubernetes.io/os", "In", ["linux"])],
+    [("team", "NotIn", [ACCELERATOR])],
+]
+"""Terms that nodes without GPUs meet too."""
 PAIRS: list[tuple[str, Declared, Declared]] = [
     ("kube-no-host-path", of_pod(volumes=[HOST]), of_pod(volumes=[{"name": "host", "emptyDir": {}}])),
     ("kube-no-host-path", mounted("Deployment", read_only=True), mounted("DaemonSet", read_only=True)),
@@ -89,6 +144,43 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         of_pod("DaemonSet", volumes=[HOST], containers=[{"name": "c", "volumeMounts": [{"name": "host"}]}]),
         of_pod("DaemonSet", volumes=[HOST], nodeSelector={ACCELERATOR: "nvidia-l4"}),
     ),
+    ("kube-no-host-path", volume(hostPath={"path": "/"}), volume(local={"path": "/mnt/disks/ssd0"})),
+    *(
+        ("kube-not-privileged", affine(*terms), affine((ACCELERATOR, "Exists", []), (ACCELERATOR, "In", ["nvidia-l4"])))
+        for terms in ELSEWHERE
+    ),
+    (
+        "kube-workload-service-account",
+        of_pod(serviceAccountName=None),
+        of_pod(serviceAccountName=None, serviceAccount="job"),
+    ),
+    (
+        "kube-workload-service-account",
+        of_pod(serviceAccountName="default"),
+        patch("apps/v1:Deployment", spec={"template": {"spec": {"containers": [{"name": "main", "image": "job:2"}]}}}),
+    ),
+    ("kube-kernel-protection", annotated(app_armor="unconfined"), annotated(app_armor="runtime/default")),
+    ("secret-not-in-annotations", annotated(token="hunter2-swordfish"), annotated(app_armor="runtime/default")),
+    (
+        "kube-no-default-namespace",
+        kube("ray.io/v1:RayJob", "x", {}, by="p", namespace="default"),
+        kube(f"{RBAC}:RoleBinding", "x", {}, by="p", namespace="default"),
+    ),
+    # What a patch does not say stays as it is.
+    ("kube-no-masters", patch(f"{RBAC}:ClusterRoleBinding", subjects=[{"name": "system:masters"}]), binding("a")),
+    ("kube-no-wildcard-roles", patch(f"{RBAC}:ClusterRole", rules=[EVERYTHING]), patch(f"{RBAC}:ClusterRole")),
+    (
+        "kube-namespace-pod-security",
+        patch("core/v1:Namespace", metadata={"labels": {"pod-security.kubernetes.io/enforce": "privileged"}}),
+        patch("core/v1:Namespace", metadata={"labels": {"team": "vision"}}),
+    ),
+    (
+        "kube-no-public-load-balancer",
+        patch("core/v1:Service", spec={"type": "LoadBalancer"}),
+        patch("core/v1:Service", spec={"ports": []}),
+    ),
+    ("secret-not-in-config-map", patch("core/v1:ConfigMap", data={"api-key": "a"}), patch("core/v1:ConfigMap")),
+    ("kueue-limits-need-cohort", borrowing("ClusterQueue"), borrowing("ClusterQueuePatch")),
     (
         "kube-no-added-capabilities",
         context(capabilities={"add": ["NET_BIND_SERVICE", "SYS_ADMIN"]}),
@@ -169,9 +261,62 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         role({"resources": ["pods/exec"], "verbs": ["create"]}),
         role({"resources": ["pods", "pods/log"], "verbs": ["create", "get"]}),
     ),
-    # Argo CD
-    ("kube-no-wildcard-roles", role(EVERYTHING, name="controller"), role(EVERYTHING, name="argocd-server")),
-    ("kube-no-wildcard-roles", role(EVERYTHING, labels={PART_OF: "x"}), role(EVERYTHING, labels={PART_OF: "argocd"})),
+    *(
+        (rule, role(given, name=name, labels={PART_OF: part_of}), role(given, name=argo, labels={PART_OF: "argocd"}))
+        for rule, given, argo in (
+            ("kube-no-wildcard-roles", EVERYTHING, "argocd-application-controller"),
+            ("kube-no-wildcard-roles", EVERYTHING, "blue-argocd-server"),
+            ("kube-secret-access", SECRETS, "argocd-applicationset-controller"),
+            ("kube-secret-access", SECRETS, "argocd-notifications-controller"),
+            ("kube-no-indirect-access", {"resources": ["pods/exec"], "verbs": ["create"]}, "argocd-server"),
+        )
+        for name, part_of in ((argo, "tenant"), ("argocd-tenant", "argocd"))
+    ),
+    *(
+        (
+            "kube-no-wildcard-roles",
+            aggregated(selector),
+            aggregated({"matchLabels": {"example.com/aggregate-to-team": "true"}}),
+        )
+        for selector in SELECTS_ALL
+    ),
+    (
+        "kube-no-wildcard-roles",
+        role({"nonResourceURLs": ["*"], "verbs": ["get"]}),
+        role({"nonResourceURLs": ["/metrics"], "verbs": ["get"]}),
+    ),
+    *(
+        (
+            "kube-no-escalation",
+            role({"resources": [resource], "verbs": [verb], "resourceNames": [own, theirs]}),
+            role({"resources": [resource], "verbs": [verb], "resourceNames": [own]}),
+        )
+        for resource, verb, own, theirs in (
+            ("groups", "impersonate", "platform@example.com", "system:masters"),
+            ("users", "impersonate", "system:serviceaccount:team-a:job", "system:kube-controller-manager"),
+            ("clusterroles", "bind", "view", "cluster-admin"),
+        )
+    ),
+    (
+        "kube-secret-access",
+        role(SECRETS | {"resourceNames": [""]}),
+        role(SECRETS | {"resourceNames": ["", "ca"]}),
+    ),
+    ("kube-secret-access", role(SECRETS), role(SECRETS | {"apiGroups": ["example.com"]})),
+    *(
+        (
+            "kube-no-indirect-access",
+            role({"resources": [f"*/{name}"], "verbs": ["create"]}),
+            role({"resources": [f"*/{name}"], "verbs": ["create"], "apiGroups": ["example.com"]}),
+        )
+        for name in ("exec", "token", "proxy")
+    ),
+    (
+        "kube-no-indirect-access",
+        role({"resources": ["*/exec"], "verbs": ["get"]}),
+        role({"resources": ["*/scale"], "verbs": ["get"]}),
+    ),
+    ("kube-no-public-bindings", binding("system:serviceaccounts"), binding("system:serviceaccounts:team-a")),
     ("kube-no-masters", binding("system:masters"), binding("platform@example.com")),
     ("kube-no-masters", binding("a", "system:masters", kind="RoleBinding"), binding("system:nodes")),
     ("kube-namespace-pod-security", namespace(), namespace(enforce="baseline")),
@@ -179,6 +324,8 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
     ("kube-namespace-pod-security", namespace(enforce="privileged"), namespace(enforce="restricted")),
     ("kube-no-token-secrets", secret(), kube("core/v1:Secret", "x", {"type": "Opaque"}, by="p")),
     ("kube-no-token-secrets", secret(rotation="1"), secret(rotate_by="2027-01-01")),
+    ("kube-no-token-secrets", secret(rotate_by=""), secret(rotate_by="kueue-fleet-controller")),
+    ("kube-no-token-secrets", secret(rotate_by="never"), secret(rotate_by="2027-01-01")),
     ("kube-no-public-load-balancer", service(), service(INTERNAL)),
     (
         "kube-no-public-load-balancer",
@@ -191,11 +338,60 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         service(loadBalancerSourceRanges=["192.0.2.0/24"]),
     ),
     ("kube-no-public-load-balancer", service(), service(type="ClusterIP")),
+    ("kube-no-public-load-balancer", service({LB_TYPE: "INTERNAL"}), service({LB_TYPE: "internal"})),
+    (
+        "kube-no-public-load-balancer",
+        service({LB_TYPE: "External", "cloud.google.com/load-balancer-type": "Internal"}),
+        service({LB_TYPE: "Internal", "cloud.google.com/load-balancer-type": "External"}),
+    ),
+    *(
+        (
+            "kube-no-public-load-balancer",
+            service(INTERNAL, loadBalancerClass="networking.gke.io/l4-regional-external"),
+            service(loadBalancerClass=class_),
+        )
+        for class_ in ("networking.gke.io/l4-regional-internal-legacy", "tailscale")
+    ),
+    (
+        "kube-no-public-load-balancer",
+        service(loadBalancerSourceRanges=[" 0.0.0.0/0"]),
+        service(loadBalancerSourceRanges=[" 192.0.2.0/24"]),
+    ),
+    (
+        "kube-no-public-load-balancer",
+        service({LB_RANGES: " "}),
+        service({LB_RANGES: "192.0.2.0/24, 198.51.100.0/24"}),
+    ),
+    (
+        "kube-no-public-load-balancer",
+        service({LB_RANGES: "192.0.2.0/24"}, loadBalancerSourceRanges=["0.0.0.0/0"]),
+        service({LB_RANGES: "0.0.0.0/0"}, loadBalancerSourceRanges=["192.0.2.0/24"]),
+    ),
     ("firewall-not-open", firewall(*HALVES), firewall("10.0.0.0/8", "172.16.0.0/12")),
     ("firewall-not-open", firewall("0.0.0.0/2", "64.0.0.0/2"), firewall("35.191.0.0/16", "130.211.0.0/22")),
     ("firewall-not-open", firewall("2000::/3"), firewall("2600:1901::/32")),
+    ("firewall-not-open", firewall("0.0.0.0/0", ports=[]), firewall("192.0.2.0/24", ports=[])),
+    *(
+        (
+            "firewall-not-open",
+            gcp(f"compute/{name[0].lower()}{name[1:]}:{name}", action="allow", **opened),
+            gcp(f"compute/{name[0].lower()}{name[1:]}:{name}", action="deny", **opened),
+        )
+        for name in ("FirewallPolicyRule", "NetworkFirewallPolicyRule", "RegionNetworkFirewallPolicyRule")
+        for opened in [{"match": {"srcIpRanges": ["0.0.0.0/0"], "layer4Configs": [{"ipProtocol": "all"}]}}]
+    ),
     ("gke-authorized-networks", authorized(*HALVES), authorized("192.0.2.0/24", "198.51.100.0/24")),
     ("gke-authorized-networks", authorized("::/1", "8000::/1"), authorized("2001:db8::/32")),
+    (
+        "gke-authorized-networks",
+        authorized(*(f"{first}.0.0.0/7" for first in range(0, 256, 4))),
+        authorized("10.0.0.0/8", "12.0.0.0/8", "17.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"),
+    ),
+    (
+        "gke-authorized-networks",
+        authorized("192.0.2.0/24", gcpPublicCidrsAccessEnabled=True),
+        authorized("192.0.2.0/24", gcpPublicCidrsAccessEnabled=False),
+    ),
     (
         "secret-not-in-environment",
         environment(HF_TOKEN="hunter2-swordfish"),
@@ -206,6 +402,31 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         config_map(access_token="a-word"),
         config_map(eos_token="</s>", pad_token="<pad>", max_token="4096"),
     ),
+    *(
+        ("secret-not-in-config-map", config_map(file=bad), config_map(file=good))
+        for bad, good in (
+            ("db:\n  password: hunter2-swordfish\n", "db:\n  passwordFile: hunter2-swordfish\n"),
+            ('{"env": [{"name": "HF_TOKEN", "value": "a-word"}]}', '{"eos_token": "</s>", "sep_token": "[SEP]"}'),
+            ("users:\n- user:\n    token: a-word\n", "token: ${TOKEN}\nsecret: name-of-a-secret\n"),
+            ("access_token: a-word", "access_token = a-word"),
+        )
+    ),
+    *(
+        ("secret-not-in-environment", arguments(*bad), arguments(*good))
+        for bad, good in (
+            (["--password", "hunter2"], ["--password", "--verbose", "hunter2"]),
+            (["--hf-token", "a-word"], ["--eos-token=</s>", "--pad-token", "<pad>", "--max-new-token", "4096"]),
+            (["--set", "auth.password=hunter2"], ["--set", "auth.passwordFile=hunter2"]),
+            (["sh", "-c", "DB_PASSWORD=hunter2 run"], ["sh", "-c", "DB_PASSWORD=$(cat /password) run"]),
+            (["python", "-c", "TOKEN='hunter2'"], ["python", "-c", "login(user, token=token)"]),
+            (["run", "postgres://app:hunter2@db/x"], ["run", "postgres://app@db/x", "https://proxy:3128"]),
+        )
+    ),
+    (
+        "secret-not-in-environment",
+        kube("ray.io/v1:RayJob", "x", {"spec": {"runtimeEnvYAML": "env_vars:\n  HF_TOKEN: a-word\n"}}, by="p"),
+        kube("ray.io/v1:RayJob", "x", {"spec": {"runtimeEnvYAML": "env_vars:\n  EOS_TOKEN: a-word\n"}}, by="p"),
+    ),
 ]
 
 
@@ -213,6 +434,61 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
 def test_a_violation_and_the_nearest_that_is_allowed(rule: str, bad: Declared, good: Declared) -> None:
     assert says(rule, bad) != []
     assert says(rule, good) == []
+
+
+POD = {"serviceAccountName": "job", "containers": [{"name": "main", "image": "job:1"}]}
+PRIVILEGED = {"containers": [{"name": "main", "image": "job:1", "securityContext": {"privileged": True}}]}
+WITH_PODS: list[tuple[str, str]] = [
+    ("core/v1:Pod", "spec"),
+    ("core/v1:PodTemplate", "template.spec"),
+    ("core/v1:ReplicationController", "spec.template.spec"),
+    ("apps/v1:DeploymentPatch", "spec.template.spec"),
+    ("apps/v1:DaemonSetPatch", "spec.template.spec"),
+    ("batch/v1:CronJob", "spec.jobTemplate.spec.template.spec"),
+    ("jobset.x-k8s.io/v1:JobSet", "spec.replicatedJobs[].template.spec.template.spec"),
+    ("ray.io/v1:RayJob", "spec.rayClusterSpec.workerGroupSpecs[].template.spec"),
+    ("ray.io/v1:RayCluster", "spec.headGroupSpec.template.spec"),
+    ("ray.io/v1:RayService", "spec.rayClusterConfig.headGroupSpec.template.spec"),
+    ("kubeflow.org/v1:PyTorchJob", "spec.pytorchReplicaSpecs.Master.template.spec"),
+    ("kubeflow.org/v2beta1:MPIJob", "spec.mpiReplicaSpecs.Launcher.template.spec"),
+    (
+        "trainer.kubeflow.org/v1alpha1:TrainingRuntime",
+        "spec.template.spec.replicatedJobs[].template.spec.template.spec",
+    ),
+    ("leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "spec.leaderWorkerTemplate.workerTemplate.spec"),
+    ("workload.codeflare.dev/v1beta2:AppWrapper", "spec.components[].template.spec"),
+]
+
+
+def holding(kind: str, path: str, held: Any) -> Declared:
+    """An object with `held` at a path; `[]` is a list of one."""
+    for key in reversed(path.split(".")):
+        held = {key.removesuffix("[]"): [held] if key.endswith("[]") else held}
+    return kube(kind, "x", held, by="p")
+
+
+@pytest.mark.parametrize(("kind", "path"), WITH_PODS, ids=[kind for kind, _ in WITH_PODS])
+def test_pods_are_judged_wherever_they_are_described(kind: str, path: str) -> None:
+    host = {"volumes": [HOST], "containers": [{"volumeMounts": [{"name": "host", "mountPath": "/host"}]}]}
+    for rule, spec in (
+        ("kube-not-privileged", PRIVILEGED),
+        ("kube-no-host-path", host),
+        ("kube-no-host-namespaces", {"hostIPC": True}),
+        ("secret-not-in-environment", {"containers": [{"env": [{"name": "HF_TOKEN", "value": "a-word"}]}]}),
+    ):
+        [found] = says(rule, holding(kind, path, POD | spec))
+        assert found.startswith(path.replace("[]", "[0]"))
+        assert says(rule, holding(kind, path, POD)) == []
+    assert says("kube-workload-service-account", holding(kind, path, POD)) == []
+
+
+def test_what_only_has_the_names_of_a_pod_is_none() -> None:
+    schema = {"properties": {"containers": {"type": "array", "items": {}}, "hostPID": {"type": "boolean"}}}
+    definition = holding("apiextensions.k8s.io/v1:CustomResourceDefinition", "spec.versions[].schema", schema)
+    chart = release("x", {"values": {"containers": [{"name": "main"}], "hostPID": True}}, by="p")
+    for rule in ("kube-workload-service-account", "kube-no-host-namespaces"):
+        assert says(rule, definition) == []
+        assert says(rule, chart) == []
 
 
 def test_settings_allow_more() -> None:
@@ -226,19 +502,24 @@ DNS = "controlPlaneEndpointsConfig.dnsEndpointConfig"
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "with_secret", "fine"),
+    ("endpoint", "secrets", "fine"),
     [
-        ({"allowExternalTraffic": True}, False, True),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, False, False),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, True, True),
-        ({"allowExternalTraffic": False, "enableK8sTokensViaDns": True}, False, True),
-        ({"allowExternalTraffic": True, "enableK8sCertsViaDns": True}, True, False),
-        ({"allowExternalTraffic": False, "enableK8sCertsViaDns": True}, False, True),
+        ({"allowExternalTraffic": True}, [], True),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [], False),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by="2027-01-01")], True),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by="never")], False),
+        (
+            {"allowExternalTraffic": True, "enableK8sTokensViaDns": True},
+            [secret("Opaque", rotate_by="2027-01-01")],
+            False,
+        ),
+        ({"allowExternalTraffic": False, "enableK8sTokensViaDns": True}, [], True),
+        ({"allowExternalTraffic": True, "enableK8sCertsViaDns": True}, [secret(rotate_by="2027-01-01")], False),
+        ({"allowExternalTraffic": False, "enableK8sCertsViaDns": True}, [], True),
     ],
 )
 def test_only_the_worker_of_a_manager_takes_tokens_from_the_internet(
-    endpoint: dict[str, Any], with_secret: bool, fine: bool
+    endpoint: dict[str, Any], secrets: list[Declared], fine: bool
 ) -> None:
-    token = (secret(rotate_by="2027-01-01"),) if with_secret else ()
-    found = stack_says("gke-dns-endpoint-credentials", *token, owner=cluster("c", {DNS: endpoint}))
+    found = stack_says("gke-dns-endpoint-credentials", *secrets, owner=cluster("c", {DNS: endpoint}))
     assert (found == []) is fine

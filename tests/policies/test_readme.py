@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 from pulumi_policy import EnforcementLevel
 from tests.policies.recorded import findings, recorded
 
+from kueue_fleet.fleet_file.reference import reference_markdown
 from kueue_fleet_policies import RULES
 from kueue_fleet_policies.table import END, with_table
 
@@ -26,6 +28,17 @@ def test_the_table_of_rules_is_that_of_the_rules() -> None:
 def test_a_text_without_the_marks_is_refused() -> None:
     with pytest.raises(ValueError, match="are not there"):
         with_table(f"no table here {END}")
+
+
+def test_the_fleet_file_names_the_same_numbers_of_the_benchmark() -> None:
+    cis = {rule.name: rule.cis for rule in RULES}
+    assert dict(re.findall(r"^\| `(\w+)` .*\(CIS GKE ([\d.]+)\)", reference_markdown(), re.MULTILINE)) == {
+        "databaseEncryptionKey": cis["gke-secrets-cmek"],
+        "diskEncryptionKey": cis["gke-boot-disk-cmek"],
+        "nodeServiceAccount": cis["gke-node-service-account"],
+        "rbacSecurityGroup": cis["gke-groups-rbac"],
+        "binaryAuthorization": cis["gke-binary-authorization"],
+    }
 
 
 @pytest.mark.parametrize("source", ["production.json", "README.md"])

@@ -11,6 +11,7 @@ from pulumi_policy import EnforcementLevel
 from pulumi_policy.deserialize import SPECIAL_SECRET_SIG, SPECIAL_SIG_KEY
 from pulumi_policy.policy import _PolicyAnalyzerServicer
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
+from pulumi_policy.secret import Secret
 from tests.policies.declared import Seed, as_input, kube
 from tests.policies.seeds import SEEDS, TOKEN
 
@@ -37,6 +38,22 @@ REPAIRED = [seed for seed in SEEDS if RULE[seed.rule].remediable]
         ("clientToken", "abcdef"),
         ("myAuthToken", "abcdef"),
         ("default-token", "a1b2c3d4e5f6"),
+        ("PGPASSWORD", "correct-horse"),
+        ("MYSQL_PWD", "correct-horse"),
+        ("SECRET_KEY", "correct-horse"),
+        ("MINIO_SECRET_KEY", "correct-horse"),
+        ("DB_PASSWORD_OLD", "correct-horse"),
+        ("MY_PASSWORD_1", "correct-horse"),
+        ("PASSWORD2", "correct-horse"),
+        ("DATADOG_TOKEN", "correct-horse"),
+        ("ADMIN_TOKEN", "correct-horse"),
+        ("NGROK_AUTHTOKEN", "correct-horse"),
+        ("DATABASE_URL", "postgres://app:correct-horse@db:5432/x"),
+        ("REDIS", "redis://:correct-horse@redis"),
+        ("note", "hf_" + "aBcDeF" * 6),
+        ("note", "glpat-" + "aBcD1" * 4),
+        ("note", "github_pat_" + "aBcD1" * 5),
+        ("note", "sk-proj-" + "aBcD1" * 5),
         ("EOS_TOKEN", TOKEN),
         ("note", TOKEN),
         ("note", "-----BEGIN PRIVATE KEY-----\nMIIE"),
@@ -73,6 +90,18 @@ def test_a_secret_is_known_by_its_name_or_by_its_looks(name: str, value: str) ->
         ("MAX_NEW_TOKEN", "4096"),
         ("max-token", "131072"),
         ("image.token", "[IMG]"),
+        ("IMAGE_TOKEN", "reserved_special_token_0"),
+        ("USER_TOKEN", "<|user|>"),
+        ("web_token", "<web>"),
+        ("service_token", "[SVC]"),
+        ("OPENAI_API_KEY", "EMPTY"),
+        ("ALLOW_EMPTY_PASSWORD", "yes"),
+        ("IMAGE_PULL_SECRET", "regcred"),
+        ("TLS_SECRET", "webhook-tls-1a2b3c4d"),
+        ("FORWARD_PASS", "fused"),
+        ("DATABASE_URL", "postgres://app:${DB_PASSWORD}@db"),
+        ("DATABASE_URL", "postgres://app@db:5432/x"),
+        ("image", "registry.example.com/sk-learn-training-pipeline-nightly"),
         ("default-token", "see-vault"),
     ],
 )
@@ -81,13 +110,42 @@ def test_what_only_sounds_like_one_is_none(name: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "annotations", [{"checksum/secret": "4f2a9c"}, {"example.com/tls-secret": "tls"}, {"example.com/tokenizer": "x"}]
+    "annotations",
+    [{"checksum/credentials": "4f2a9c"}, {"example.com/tls-secret": "tls"}, {"example.com/tokenizer": "x"}],
 )
 def test_annotations_may_name_a_secret(annotations: dict[str, str]) -> None:
     rule = RULE["secret-not-in-annotations"]
     assert isinstance(rule, ResourceRule)
     declared = kube("apps/v1:Deployment", "x", {"metadata": {"annotations": annotations}}, by="p")
     assert rule.problems(Resource.of(as_input(declared))) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"auth": {"password": "hunter2"}}, {"auth": {"password": Secret("hunter2")}}),
+        (
+            {"extraEnv": [{"name": "DB_PASSWORD", "value": "hunter2"}, {"name": "LEVEL", "value": "debug"}]},
+            {"extraEnv": [{"name": "DB_PASSWORD", "value": Secret("hunter2")}, {"name": "LEVEL", "value": "debug"}]},
+        ),
+    ],
+)
+def test_values_of_a_chart_are_encrypted_where_their_name_says_so(values: Any, expected: Any) -> None:
+    rule = RULE["secret-chart-values-encrypted"]
+    assert isinstance(rule, ResourceRule)
+    assert rule.remedy is not None
+    props = {"values": values}
+    rule.remedy(props)
+    assert shown(props["values"]) == shown(expected)
+
+
+def shown(value: Any) -> Any:
+    """`value`, with secrets that compare."""
+    if isinstance(value, dict):
+        return {key: shown(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [shown(item) for item in value]
+    return ("secret", value.value) if isinstance(value, Secret) else value
 
 
 def remediated(seed: Seed, props: dict[str, Any]) -> dict[str, Any] | None:

@@ -156,14 +156,14 @@ class ClusterEntry(RuledModel):
     database_encryption_key: KmsKey | None = None
     """Key of Cloud KMS for Secrets in etcd (CIS GKE 5.3.1)."""
     disk_encryption_key: KmsKey | None = None
-    """Key of Cloud KMS for boot disks (CIS GKE 5.9.1)."""
+    """Key of Cloud KMS for boot disks (CIS GKE 5.9.2)."""
     node_service_account: GoogleServiceAccountAddress | None = None
     """Address of the nodes' Google service account, with its roles; default: the fleet makes one (CIS GKE 5.2.1)."""
     rbac_security_group: Text | None = None
-    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.3). To switch it off, write "" and
+    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). To switch it off, write "" and
     apply that: a cluster from which the field is only removed keeps its group."""
     binary_authorization: Flag = False
-    """Whether images need the attestations of the project's policy (CIS GKE 5.10.5); default false."""
+    """Whether images need the attestations of the project's policy (CIS GKE 5.10.4); default false."""
     fleet_membership: Flag = True
     """Whether the cluster is a member of the project's GKE fleet; default true."""
     cost_allocation: Flag = True
