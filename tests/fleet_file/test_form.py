@@ -69,6 +69,13 @@ def test_a_field_in_another_spelling_is_read_and_a_guess_is_not() -> None:
         _ = second.queueing_strategy
 
 
+def test_a_misspelt_field_beside_the_one_that_it_overrides_leaves_both_unread() -> None:
+    """As where an entry begins with the fields of another: `<<: *manager`, and its own `rol: worker`."""
+    fleet = read(changed(fleet_data(), {"clusters/1/role": "manager", "clusters/1/rol": "worker"}))
+    with pytest.raises(NotReadError):
+        _ = fleet.clusters[1].role
+
+
 def test_a_configuration_of_kueue_is_read_as_a_whole_or_not_at_all() -> None:
     fleet = read(changed(fleet_data(), {"kueue": {"configuration": {"integrations": {"frameworks": "batch/job"}}}}))
     assert fleet.kueue.version
