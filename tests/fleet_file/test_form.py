@@ -110,6 +110,14 @@ def test_a_typing_error_in_a_mode_makes_no_false_errors() -> None:
     assert found[1].startswith("teams[team-a].localQueues[")
 
 
+@pytest.mark.parametrize("field", ["zone", "zones"])
+def test_what_a_pool_has_on_one_cluster_is_not_known_where_it_could_not_be_read(field: str) -> None:
+    """The pool's own zone is not that of its reservation."""
+    moved = {"reservations/0/zone": "us-central1-b", "nodePools/0/perCluster/batch": {field: "us-central1-b"}}
+    [found] = problems(changed(pools_data(), moved))
+    assert found.startswith(f"nodePools[reserved].perCluster[batch].{field}: ")
+
+
 def test_limits_of_a_pool_get_the_nearest_field() -> None:
     data = changed(pools_data(), {"nodePools/0/nodeCount": REMOVED, "nodePools/0/autoscaling": {"min": 0, "max": 4}})
     name = data["nodePools"][0]["name"]
