@@ -118,6 +118,12 @@ def test_what_a_pool_has_on_one_cluster_is_not_known_where_it_could_not_be_read(
     assert found.startswith(f"nodePools[reserved].perCluster[batch].{field}: ")
 
 
+def test_a_typing_error_in_a_region_makes_no_false_errors() -> None:
+    data = changed(pools_data(), {"clusters/0/region": "us-centrall1", "teams/0/allowedRegions": ["us-central1"]})
+    [found] = problems(data)
+    assert found.startswith("clusters[batch].region: us-centrall1 is not a known region; did you mean us-central1?")
+
+
 def test_limits_of_a_pool_get_the_nearest_field() -> None:
     data = changed(pools_data(), {"nodePools/0/nodeCount": REMOVED, "nodePools/0/autoscaling": {"min": 0, "max": 4}})
     name = data["nodePools"][0]["name"]

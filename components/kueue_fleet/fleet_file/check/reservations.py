@@ -23,10 +23,11 @@ from kueue_fleet.fleet_file.model.capacity import (
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.fleet_file.model.zone_rules import offered_problems, region_of, zone_problems
+from kueue_fleet.fleet_file.model.zone_rules import offered_problems, zone_problems
 from kueue_fleet.gke.machine_rules import check_gpus
 from kueue_fleet.gke.machines import TPU_MACHINES, machine_names, machine_type
 from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
+from kueue_fleet.gke.zones import region_of
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
 from kueue_fleet.kueue_api.timestamp import timestamp_text

@@ -7,13 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_fleet.gke.zones import is_unknown_zone, zones_of, zones_offering
+from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, region_of, zones_of, zones_offering
 from kueue_fleet.kueue_api.problem import Problem, listed_twice, warning
-
-
-def region_of(zone: str) -> str:
-    """The region that a zone's name begins with."""
-    return zone.rpartition("-")[0]
 
 
 def zone_problems(path: str, zone: str) -> Iterator[Problem]:
@@ -26,7 +21,7 @@ def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Pr
     """Zones of a cluster that are in its region and exist, each once."""
     for index, zone in enumerate(zones):
         here = f"{path}[{index}]"
-        if region_of(zone) != region:
+        if is_elsewhere(zone, region):
             wrong = f"is {zone}, which is not in {region}, the cluster's region"
             yield Problem(here, wrong, f"name zones of {region}, or change region")
         elif zone in zones[:index]:
