@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Final
+
+from kueue_fleet.kueue_api.problem import Problem, warning
 
 LISTED: Final = 8
 """How many names a message lists at most; a longer list is not read."""
@@ -35,6 +37,14 @@ def instead(written: str, known: Iterable[str], what: str) -> str:
         return f"there are no {what} yet: add one"
     listed = ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
     return f"use one of the {what}: {listed}"
+
+
+def misspelt(path: str, written: str, known: Iterable[str], wrong: str) -> Iterator[Problem]:
+    """The warning about a name that is not known but near one that is; other names are possible, and say nothing."""
+    names = list(known)
+    near = None if written in names else nearest(written, names)
+    if near is not None:
+        yield warning(path, f"{written} {wrong}", f"did you mean {near}?")
 
 
 def plain(name: str) -> str:
