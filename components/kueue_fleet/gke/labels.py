@@ -97,3 +97,10 @@ TOLERATED_BY_GKE: Final = frozenset({GPU_RESOURCE, TPU_RESOURCE, QUEUED, ARCHITE
 def accelerator_of(labels: Mapping[str, Any]) -> Any:
     """The kind of GPU or TPU that node labels say; None where they say none."""
     return labels.get(ACCELERATOR, labels.get(TPU_ACCELERATOR))
+
+
+def accelerator_resource(labels: Mapping[str, Any]) -> str | None:
+    """The resource that pods request to get the GPUs or TPUs of nodes with these labels; None where they have none."""
+    if ACCELERATOR in labels:
+        return GPU_RESOURCE
+    return TPU_RESOURCE if TPU_ACCELERATOR in labels else None

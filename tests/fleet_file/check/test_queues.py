@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, manager_quotas, problems, quota
+from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, group, manager_quotas, problems, quota
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown cluster": (
@@ -212,6 +212,37 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusterQueues/1/resourceGroups": []},
         ["warning: clusterQueues[language].resourceGroups: empty, so no job can ever be admitted; add quotas"],
     ),
+    "GPU misspelt": (
+        {
+            "clusterQueues/1/resourceGroups": [
+                {
+                    "coveredResources": ["nvidia.com/gpus", "cpu", "memory", "ephemeral-storage"],
+                    "flavors": [
+                        {
+                            "name": "l4",
+                            "resources": [
+                                quota("nvidia.com/gpus", 8),
+                                quota("cpu", 64),
+                                quota("memory", "256Gi"),
+                                quota("ephemeral-storage", "400Gi"),
+                            ],
+                        }
+                    ],
+                }
+            ]
+        },
+        [
+            "warning: clusterQueues[language].resourceGroups: no quota for nvidia.com/gpu, which nodes of flavor l4 "
+            "have, and a job that requests it is never admitted; write nvidia.com/gpu for nvidia.com/gpus"
+        ],
+    ),
+    "other devices": (
+        {"clusterQueues/1/resourceGroups": [group(("a.b/c", "cpu", "memory", "ephemeral-storage"))]},
+        [
+            "warning: clusterQueues[language].resourceGroups: no quota for nvidia.com/gpu, which nodes of flavor l4 "
+            "have, and a job that requests it is never admitted; cover nvidia.com/gpu too"
+        ],
+    ),
     "GPU only": (
         {
             "clusterQueues/1/resourceGroups": [
@@ -258,14 +289,16 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             }
         ],
     },
-    "no GPU": {
-        "clusterQueues/1/resourceGroups": [
-            {"coveredResources": ["cpu"], "flavors": [{"name": "l4", "resources": [quota("cpu", 8)]}]}
-        ]
+    "no GPU": {"clusterQueues/1/resourceGroups": [group()]},
+    "GPU under another name": {
+        "kueue/configuration": {"resources": {"deviceClassMappings": [{"name": "a/gpu", "deviceClassNames": ["gpu"]}]}},
+        "clusterQueues/1/resourceGroups": [group(("a/gpu", "cpu", "memory", "ephemeral-storage"))],
     },
     "no ephemeral storage on Standard": {
         "clusters/1/mode": "Standard",
+        "clusters/1/existing": True,
         "clusters/2/mode": "Standard",
+        "clusters/2/existing": True,
         "clusters/0/mode": "Standard",
         "clusterQueues/1/resourceGroups": [
             {

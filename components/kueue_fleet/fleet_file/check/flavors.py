@@ -11,7 +11,7 @@ from typing import Final
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, FlavorEntry, ProvisioningRequestCheck, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER
@@ -134,13 +134,8 @@ def _managed_resources(
 
     Source: kueue@v0.19.2 pkg/controller/admissionchecks/provisioning/controller.go (requiredPodSets).
     """
-    covered = {
-        resource
-        for queue in scope.fleet.cluster_queues
-        if check.name in queue.check_names
-        for group in queue.resource_groups
-        for resource in group.covered_resources
-    }
+    users = [queue for queue in scope.fleet.cluster_queues if check.name in queue.check_names]
+    covered = [resource for queue in users for group in queue.resource_groups for resource in group.covered_resources]
     for index, resource in enumerate(request.managed_resources):
         at = f"{scope.path(check)}.provisioningRequest.managedResources[{index}]"
-        yield from suggest.misspelt(at, resource, covered, "is not a resource of a queue that uses the check")
+        yield from suggest.misspelt(at, resource, (*ACCELERATOR_RESOURCES, *covered), "is not a resource of a queue that uses the check")
