@@ -73,6 +73,25 @@ REGION: Final = "topology.kubernetes.io/region"
 ZONE: Final = "topology.kubernetes.io/zone"
 """Node label with the zone."""
 
+NODE_LABELS: Final = (
+    NODE_POOL,
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    TPU_ACCELERATOR,
+    TPU_TOPOLOGY,
+    DRIVER_VERSION,
+    SPOT,
+    PROVISIONING,
+    FLEX_START,
+    MACHINE_FAMILY,
+    BOOT_DISK,
+    INSTANCE_TYPE,
+    ARCHITECTURE,
+    REGION,
+    ZONE,
+)
+"""Labels that pods select nodes by; GKE has others."""
+
 
 class NodeTaint(NamedTuple):
     """A taint, in the words of Kubernetes."""

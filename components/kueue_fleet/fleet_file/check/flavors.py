@@ -9,7 +9,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, FlavorEntry, ProvisioningRequestCheck, TopologyEntry
+from kueue_fleet.fleet_file.model.entries import (
+    AdmissionCheckEntry,
+    FlavorEntry,
+    ProvisioningRequestCheck,
+    TopologyEntry,
+)
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
@@ -138,4 +143,6 @@ def _managed_resources(
     covered = [resource for queue in users for group in queue.resource_groups for resource in group.covered_resources]
     for index, resource in enumerate(request.managed_resources):
         at = f"{scope.path(check)}.provisioningRequest.managedResources[{index}]"
-        yield from suggest.misspelt(at, resource, (*ACCELERATOR_RESOURCES, *covered), "is not a resource of a queue that uses the check")
+        yield from suggest.misspelt(
+            at, resource, (*ACCELERATOR_RESOURCES, *covered), "is not a resource of a queue that uses the check"
+        )
