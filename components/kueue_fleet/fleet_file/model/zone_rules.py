@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, region_of, zones_of, zones_offering
+from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, region_of, regions_offering, zones_of, zones_offering
+from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, listed_twice, warning
 
 
@@ -31,7 +32,7 @@ def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Pr
 
 
 def offered_problems(path: str, machine_type: str, zones: Sequence[str], region: str) -> Iterator[Problem]:
-    """A machine type that some of the zones are not known to offer, or the whole region."""
+    """A machine type that some of the zones are not known to offer, but others of the region are."""
     offered = zones_offering(machine_type, region)
     if offered is None or not zones_of(region):
         return
@@ -41,4 +42,14 @@ def offered_problems(path: str, machine_type: str, zones: Sequence[str], region:
             path,
             f"{machine_type} is not known to be offered in {', '.join(missing)}",
             f"use {', '.join(offered)}, or make sure that it is",
+        )
+
+
+def offered_nowhere(path: str, machine_type: str, region: str) -> Iterator[Problem]:
+    """A machine type that no zone of the region is known to offer."""
+    if zones_of(region) and zones_offering(machine_type, region) == ():
+        yield warning(
+            path,
+            f"{machine_type} is not known to be offered in {region}",
+            f"use one of {', '.join(regions_offering(machine_type)[: suggest.LISTED])}, or make sure that it is",
         )
