@@ -114,9 +114,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "quota": (
-        {"teams/0/resourceQuota": {"pods": -1}},
+        {"teams/0/resourceQuota": {"pods": -1, "pod": 5, "requests.hugepages-2Mi": "1Gi", "limits.cpu": 4}},
         [
             "teams[team-a].resourceQuota[pods]: -1 is negative; write 0 or more",
+            "teams[team-a].resourceQuota[pod]: pod is not a resource that Kubernetes limits; did you mean pods?",
         ],
     ),
     "region unknown": (

@@ -160,7 +160,9 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
     fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
     name = _name_of(scope, resolved)
     calendar = isinstance(resolved.capacity, Calendar)
-    made: dict[str, _Made] = {item.name: item for item in (fleet.future_reservations if calendar else fleet.reservations)}
+    made: dict[str, _Made] = {
+        item.name: item for item in (fleet.future_reservations if calendar else fleet.reservations)
+    }
     others = {item.name for item in (fleet.reservations if calendar else fleet.future_reservations)}
     section = "futureReservations" if calendar else "reservations"
     entry = made.get(name)
