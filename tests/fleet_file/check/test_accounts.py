@@ -166,6 +166,11 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
     assert problems(changed(pools_data(), changes)) == expected
 
 
+def test_groups_where_several_clusters_look_up_none() -> None:
+    [found] = problems(changed(fleet_data(), {"teams/0/members": ["group:a@b.c"]}))
+    assert "but manager, worker-a, worker-b look up no groups" in found
+
+
 def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
 

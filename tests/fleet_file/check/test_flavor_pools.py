@@ -78,8 +78,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 'flavors[on-demand].nodeLabels[team]: no node pool of batch has the label team="a" beside the '
-                "others; reserved does not have it; write nodePool: reserved instead of nodeLabels, or add the label "
-                "to a pool"
+                "others; on-demand does not have it; write nodePool: on-demand instead of nodeLabels, or add the "
+                "label to a pool"
             ),
         ],
     ),
@@ -92,8 +92,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: no node pool of batch has the "
-                'label cloud.google.com/gke-accelerator="nvidia-tesla-t4" beside the others; reserved has '
-                '"nvidia-l4"; write nodePool: reserved instead of nodeLabels, or add the label to a pool'
+                'label cloud.google.com/gke-accelerator="nvidia-tesla-t4" beside the others; on-demand has '
+                '"nvidia-l4"; write nodePool: on-demand instead of nodeLabels, or add the label to a pool'
             ),
         ],
     ),

@@ -170,7 +170,14 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
             # Something else may make pools where this file has none at all.
             "error" if scope.fleet.node_pools else "warning",
         )
-    nearest = max(here, key=lambda pool: sum(pool.labels.get(k) == v for k, v in flavor.node_labels.items()))
+    nearest = max(
+        here,
+        key=lambda pool: (
+            sum(pool.labels.get(k) == v for k, v in flavor.node_labels.items()),
+            pool.name == flavor.name,
+            len(flavor.node_labels.keys() & pool.labels.keys()),
+        ),
+    )
     key, value = next(
         ((k, v) for k, v in flavor.node_labels.items() if nearest.labels.get(k) != v),
         next(iter(flavor.node_labels.items())),

@@ -178,7 +178,7 @@ def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     if groups and without:
         yield warning(
             f"{scope.path(team)}.members",
-            f"{groups[0]} is a group, but {', '.join(without)} looks up no groups",
+            f"{groups[0]} is a group, but {', '.join(without)} look{'' if without[1:] else 's'} up no groups",
             "set clusters[...].rbacSecurityGroup, or name people with user:",
         )
 
