@@ -241,8 +241,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "memory in bytes": (
         {f"{FIRST_QUOTA[:-1]}2/nominalQuota": 300, f"{FIRST_QUOTA[:-1]}3/nominalQuota": "300m"},
         [
-            "warning: clusterQueues[vision].resourceGroups[0].flavors[l4].resources[memory].nominalQuota: 300 of memory "
-            "is counted in bytes; add a unit, such as Gi",
+            "warning: clusterQueues[vision].resourceGroups[0].flavors[l4].resources[memory].nominalQuota: 300 of "
+            "memory is counted in bytes; add a unit, such as Gi",
             "warning: clusterQueues[vision].resourceGroups[0].flavors[l4].resources[ephemeral-storage].nominalQuota: "
             "300m of ephemeral-storage is counted in bytes; add a unit, such as Gi",
         ],

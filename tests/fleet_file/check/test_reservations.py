@@ -50,7 +50,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "warning: nodePools[reserved].capacity.type: reserved, but december is a future reservation of this file; "
             "write calendar",
-            "warning: nodePools[calendar].capacity.type: calendar, but l4 is a reservation of this file; write reserved",
+            "warning: nodePools[calendar].capacity.type: calendar, but l4 is a reservation of this file; write "
+            "reserved",
         ],
     ),
     "too long for DWS Calendar": (

@@ -100,7 +100,9 @@ def _one_flavor(
             continue
         named = ", ".join(f"{pool.name} {pool.full_nodes}" for pool in pools)
         scarce = resource in ACCELERATOR_RESOURCES
-        more = "add nodes" if held or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
+        more = (
+            "add nodes" if held or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
+        )
         yield Problem(
             scope.path(flavor),
             f"queues may use {_text(resource, total)} {resource} of it on {cluster.name} "

@@ -122,8 +122,8 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
             "multiKueue.dispatcher",
             f"a pod set of more than {listed} fits the manager's quota and no worker's, and its job keeps that quota",
             (
-                f"set it to External, and multiKueue.external.name to {DISPATCHER_NAME}, so that the admissionController "
-                "rejects such jobs"
+                f"set it to External, and multiKueue.external.name to {DISPATCHER_NAME}, so that the "
+                "admissionController rejects such jobs"
                 if fleet.admission_controller
                 else "dispatch with the section admissionController, which rejects such jobs"
             )
