@@ -69,6 +69,13 @@ def test_a_field_in_another_spelling_is_read_and_a_guess_is_not() -> None:
         _ = second.queueing_strategy
 
 
+def test_a_misspelt_field_beside_the_one_that_it_overrides_leaves_both_unread() -> None:
+    """As where an entry begins with the fields of another: `<<: *manager`, and its own `rol: worker`."""
+    fleet = read(changed(fleet_data(), {"clusters/1/role": "manager", "clusters/1/rol": "worker"}))
+    with pytest.raises(NotReadError):
+        _ = fleet.clusters[1].role
+
+
 def test_a_configuration_of_kueue_is_read_as_a_whole_or_not_at_all() -> None:
     fleet = read(changed(fleet_data(), {"kueue": {"configuration": {"integrations": {"frameworks": "batch/job"}}}}))
     assert fleet.kueue.version
@@ -101,6 +108,20 @@ def test_a_typing_error_in_a_mode_makes_no_false_errors() -> None:
     )
     assert len(found) == 2
     assert found[1].startswith("teams[team-a].localQueues[")
+
+
+@pytest.mark.parametrize("field", ["zone", "zones"])
+def test_what_a_pool_has_on_one_cluster_is_not_known_where_it_could_not_be_read(field: str) -> None:
+    """The pool's own zone is not that of its reservation."""
+    moved = {"reservations/0/zone": "us-central1-b", "nodePools/0/perCluster/batch": {field: "us-central1-b"}}
+    [found] = problems(changed(pools_data(), moved))
+    assert found.startswith(f"nodePools[reserved].perCluster[batch].{field}: ")
+
+
+def test_a_typing_error_in_a_region_makes_no_false_errors() -> None:
+    data = changed(pools_data(), {"clusters/0/region": "us-centrall1", "teams/0/allowedRegions": ["us-central1"]})
+    [found] = problems(data)
+    assert found.startswith("clusters[batch].region: us-centrall1 is not a known region; did you mean us-central1?")
 
 
 def test_limits_of_a_pool_get_the_nearest_field() -> None:

@@ -347,6 +347,14 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
         "config:\n  kueue-fleet:fleets: {}\n",
         ["fleet.yaml:2: config: has no kueue-fleet:fleet, but kueue-fleet:fleets; rename it to kueue-fleet:fleet"],
     ),
+    "stack with a misspelt config": (
+        "encryptionsalt: v1\nconfg:\n  kueue-fleet:fleet: {}\n",
+        ["fleet.yaml:2: confg: holds kueue-fleet:fleet, but is not config; rename it to config"],
+    ),
+    "stack with the fleet outside its config": (
+        "kueue-fleet:fleet:\n  name: single\n",
+        ["fleet.yaml:1: kueue-fleet:fleet: is not in config; write it below config:"],
+    ),
     "stack with an empty config": (
         "config:\n",
         ["fleet.yaml:1: config: has no kueue-fleet:fleet; add kueue-fleet:fleet: and the fleet below it"],

@@ -37,6 +37,15 @@ base: &base
 derived:
   <<: *base
   replicas: 1
+clusters:
+  - &manager
+    name: manager
+    region: europe-west4
+  - <<: *manager
+    name: worker
+    region: us-east4
+  - <<: [*manager]
+    name: other
 """
 
 
@@ -62,6 +71,11 @@ derived:
         ("nodePools[p].machineType", 22),
         ("derived.image", 24),
         ("derived.replicas", 27),
+        ("clusters[manager].region", 31),
+        ("clusters[worker]", 32),
+        ("clusters[worker].region", 34),
+        ("clusters[other].name", 36),
+        ("clusters[other].region", 31),
         ("multiKueue", 1),
         ("a]b.c[", 1),
     ],

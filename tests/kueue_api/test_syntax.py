@@ -64,6 +64,10 @@ BAD = {
         "a" * 31: "is not a valid project ID",
         "my-project-": "is not a valid project ID",
     },
+    syntax.project: {
+        "123": "is not a valid project number",
+        "short": "is not a valid project ID",
+    },
     syntax.gcp_label_key: {
         "": "is not a valid label key",
         "1a": "is not a valid label key",

@@ -14,9 +14,9 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.fleet_file.model.zone_rules import region_of
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices
+from kueue_fleet.gke.zones import region_of
 
 Class = Literal["cluster", "reserved", "calendar", "onDemand", "spot", "flexStart"]
 """What is paid for: a cluster's fee, or nodes by where they come from."""

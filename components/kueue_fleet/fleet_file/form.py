@@ -69,4 +69,4 @@ def _guessed(model: type[SpecModel], detail: ErrorDetails, data: Any) -> tuple[s
         return None
     *above, written = plain_location(detail["loc"], data)
     field = guessed(str(written), model_at(model, detail["loc"][:-1], data))
-    return (*above, field) if field is not None and field not in value_at(above, data) else None
+    return (*above, field) if field is not None else None

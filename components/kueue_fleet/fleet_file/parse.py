@@ -147,6 +147,11 @@ def fleet_part(document: YamlDocument) -> YamlDocument:
     if {"apiVersion", "kind"} <= set(data):
         wrong = f"holds a Kubernetes object, a {data['kind']}"
         raise _not_a_fleet(document, wrong, "write a fleet, which holds the fields of its spec")
+    if PULUMI_KEY in data:
+        raise _not_a_fleet(document, "is not in config", "write it below config:", PULUMI_KEY)
+    for key, value in data.items():
+        if isinstance(value, Mapping) and PULUMI_KEY in value and key != "config":
+            raise _not_a_fleet(document, f"holds {PULUMI_KEY}, but is not config", "rename it to config", str(key))
     if not _STACK_KEYS.intersection(data):
         if "jobs" in data and not {"name", "clusters"} & set(data):
             raise _not_a_fleet(document, "is a workload file", "give it with --workload, and a fleet here")

@@ -62,11 +62,10 @@ def _below(node: Any) -> _Below:
     parts: dict[str, tuple[int, Any]] = {}
     keys: dict[str, tuple[int, Any]] = {}
     if isinstance(node, yaml.MappingNode):
+        # Merged keys (`<<:`) come first in a node, before those that override them.
         for key, value in node.value:
-            name, found = str(key.value), (key.start_mark.line + 1, value)
-            parts.setdefault(name, found)
-            parts.setdefault(f"[{name}]", found)
-            keys.setdefault(plain(name), found)
+            name = str(key.value)
+            parts[name] = parts[f"[{name}]"] = keys[plain(name)] = (key.start_mark.line + 1, value)
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             found = (item.start_mark.line + 1, item)
@@ -79,4 +78,4 @@ def _name(item: Any) -> str | None:
     """What a path calls an item of a list: its name."""
     if not isinstance(item, yaml.MappingNode):
         return None
-    return next((str(value.value) for key, value in item.value if key.value == "name"), None)
+    return next((str(value.value) for key, value in reversed(item.value) if key.value == "name"), None)

@@ -73,6 +73,25 @@ REGION: Final = "topology.kubernetes.io/region"
 ZONE: Final = "topology.kubernetes.io/zone"
 """Node label with the zone."""
 
+NODE_LABELS: Final = (
+    NODE_POOL,
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    TPU_ACCELERATOR,
+    TPU_TOPOLOGY,
+    DRIVER_VERSION,
+    SPOT,
+    PROVISIONING,
+    FLEX_START,
+    MACHINE_FAMILY,
+    BOOT_DISK,
+    INSTANCE_TYPE,
+    ARCHITECTURE,
+    REGION,
+    ZONE,
+)
+"""Labels that pods select nodes by; GKE has others."""
+
 
 class NodeTaint(NamedTuple):
     """A taint, in the words of Kubernetes."""
@@ -97,3 +116,10 @@ TOLERATED_BY_GKE: Final = frozenset({GPU_RESOURCE, TPU_RESOURCE, QUEUED, ARCHITE
 def accelerator_of(labels: Mapping[str, Any]) -> Any:
     """The kind of GPU or TPU that node labels say; None where they say none."""
     return labels.get(ACCELERATOR, labels.get(TPU_ACCELERATOR))
+
+
+def accelerator_resource(labels: Mapping[str, Any]) -> str | None:
+    """The resource that pods request to get the GPUs or TPUs of nodes with these labels; None where they have none."""
+    if ACCELERATOR in labels:
+        return GPU_RESOURCE
+    return TPU_RESOURCE if TPU_ACCELERATOR in labels else None

@@ -26,7 +26,7 @@ from kueue_fleet.gke.machine_rules import (
 )
 from kueue_fleet.gke.machines import COMPACT_FLEX_START, TPU_MACHINES
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, PoolFacts, UnknownFactError, guarded
-from kueue_fleet.gke.zones import is_unknown_zone, zones_of
+from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, zones_of
 
 FLEX_START_MAX_SECONDS: Final = 604_800
 """Longest run of a flex-start node, seven days: also GKE's default.
@@ -241,7 +241,7 @@ def _managed(pool: PoolFacts) -> Iterator[Breach]:
 
 def _zones(pool: PoolFacts) -> Iterator[Breach]:
     for index, zone in enumerate(pool.zones):
-        if zone.rpartition("-")[0] != pool.region:
+        if is_elsewhere(zone, pool.region):
             yield Breach(
                 "zones", f"is {zone}, which is not in {pool.region}, the cluster's region", "name zones there", index
             )

@@ -49,6 +49,17 @@ def is_unknown_zone(zone: str) -> bool:
     return not letter.startswith("ai") and zone not in (zones_of(region) or (zone,))
 
 
+def region_of(zone: str) -> str:
+    """The region that a zone's name begins with."""
+    return zone.rpartition("-")[0]
+
+
+def is_elsewhere(zone: str, region: str) -> bool:
+    """Whether a zone is in another region; not said of a region that is not known and may be meant for the zone's."""
+    own = region_of(zone)
+    return own != region and (not zones_of(own) or bool(zones_of(region)))
+
+
 def default_zones(region: str) -> tuple[str, ...]:
     """The zones that nodes of a regional cluster are asked for in where none are named: the region's first three.
 

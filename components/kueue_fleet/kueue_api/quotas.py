@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
 from kueue_fleet.kueue_api.base import DnsSubdomain, LabelKey, RuledModel, SpecModel
-from kueue_fleet.kueue_api.problem import Problem, item_labels, rule
+from kueue_fleet.kueue_api.problem import Problem, item_labels, rule, warning
 from kueue_fleet.kueue_api.quantity import NOT_GIVEN, ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
+
+_MEBIBYTE: Final = Quantity("1Mi")
 
 
 class FairSharing(RuledModel):
@@ -209,6 +211,8 @@ def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem
         yield Problem(at, f"{amount} is negative", "write 0 or a positive amount")
     elif amount is not None:
         yield from whole_problems(quota.name, amount, at)
+        if quota.name in ("memory", "ephemeral-storage") and ZERO < amount < _MEBIBYTE:
+            yield warning(at, f"{amount} of {quota.name} is counted in bytes", "add a unit, such as Gi")
 
 
 @rule

@@ -183,7 +183,9 @@ def project_id(text: str) -> str | None:
 
 def project(text: str) -> str | None:
     """Number or id of a project."""
-    return None if _PROJECT_NUMBER.fullmatch(text) else project_id(text)
+    if _PROJECT_NUMBER.fullmatch(text):
+        return None
+    return "is not a valid project number; write 6 to 19 digits" if text.isdigit() else project_id(text)
 
 
 NO_PROJECT = "has no project in it; write name@project.iam.gserviceaccount.com"

@@ -114,16 +114,16 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "quota": (
-        {"teams/0/resourceQuota": {"pods": -1}},
+        {"teams/0/resourceQuota": {"pods": -1, "pod": 5, "requests.hugepages-2Mi": "1Gi", "limits.cpu": 4}},
         [
             "teams[team-a].resourceQuota[pods]: -1 is negative; write 0 or more",
+            "teams[team-a].resourceQuota[pod]: pod is not a resource that Kubernetes limits; did you mean pods?",
         ],
     ),
     "region unknown": (
         {"teams/0/allowedRegions": ["us-centrall1"]},
         [
             ("teams[team-a].allowedRegions[0]: us-centrall1 is not a known region; did you mean us-central1?"),
-            ("teams[team-a].allowedRegions: no cluster that runs jobs is in us-centrall1; did you mean us-central1?"),
         ],
     ),
     "region without cluster": (
@@ -164,6 +164,11 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
     assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_groups_where_several_clusters_look_up_none() -> None:
+    [found] = problems(changed(fleet_data(), {"teams/0/members": ["group:a@b.c"]}))
+    assert "but manager, worker-a, worker-b look up no groups" in found
 
 
 def test_nothing_to_say() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.fleet_file.builders import REMOVED, changed, fleet_data, problems
+from tests.fleet_file.pool_builders import limits
 
 
 def many(workers: int) -> list[dict[str, Any]]:
@@ -15,6 +16,11 @@ def many(workers: int) -> list[dict[str, Any]]:
         {"name": "manager", "role": "manager", "region": "us-east4"},
         *({"name": f"worker-{name}", "role": "worker", "region": "us-east4"} for name in others),
     ]
+
+
+def standard(*zones: str) -> dict[str, Any]:
+    """worker-a is a Standard cluster that makes its own nodes."""
+    return {"clusters/1/mode": "Standard", "clusters/1/zones": [*zones], "clusters/1/nodeAutoProvisioning": limits()}
 
 
 FIRST_20 = [cluster["name"] for cluster in many(20)[1:]]
@@ -210,7 +216,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["clusters[worker-a].zones: us-east4-a given, but mode is Autopilot; remove zones or set mode to Standard"],
     ),
     "zone of another region": (
-        {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east1-b"]},
+        standard("us-east1-b"),
         [
             (
                 "clusters[worker-a].zones[0]: is us-east1-b, which is not in us-east4, the cluster's region; "
@@ -219,7 +225,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "zone that its region does not have": (
-        {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east4-z", "us-east4-ai1a"]},
+        standard("us-east4-z", "us-east4-ai1a"),
         [
             (
                 "clusters[worker-a].zones[0]: is us-east4-z, which does not exist; use one of us-east4-a, us-east4-b, "
@@ -228,7 +234,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         ],
     ),
     "zone twice": (
-        {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east4-a", "us-east4-a"]},
+        standard("us-east4-a", "us-east4-a"),
         ["clusters[worker-a].zones[1]: us-east4-a is listed twice; list each zone once"],
     ),
 }
@@ -238,7 +244,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "workers in another order": {"multiKueue/workers": ["worker-b", "worker-a"]},
     "incremental": {"multiKueue/dispatcher": "Incremental", "multiKueue/incremental": {"stepSize": 1}},
     "external": {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/dispatcher"}},
-    "zones of a Standard cluster": {"clusters/1/mode": "Standard", "clusters/1/zones": ["us-east4-a", "us-east4-b"]},
+    "zones of a Standard cluster": standard("us-east4-a", "us-east4-b"),
     "garbage collection off": {
         "multiKueue/gcInterval": "0s",
         "multiKueue/workerLostTimeout": "0s",

@@ -102,6 +102,13 @@ FLEETS: dict[str, tuple[dict[str, Any], list[str]]] = {
             "deployed; add the section admissionController"
         ],
     ),
+    "almost the fleet's own": (
+        {**WITH, "multiKueue/external": {"name": "kueue-fleet.dev/dispatchr"}},
+        [
+            "warning: multiKueue.external.name: kueue-fleet.dev/dispatchr is not the fleet's own controller; did you "
+            "mean kueue-fleet.dev/dispatcher?"
+        ],
+    ),
     "another dispatcher": (
         {AT: {**IMAGE, "dispatch": {"step": 2}}},
         [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import REMOVED, changed, fleet_data, problems
+from tests.fleet_file.builders import REMOVED, changed, fleet_data, problems, standalone_data
 from tests.fleet_file.pool_builders import ACCELERATOR, FLAVORS, SPOT_LABEL, ZONES, hand, limits, nap, pools_data
 
 
@@ -78,8 +78,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 'flavors[on-demand].nodeLabels[team]: no node pool of batch has the label team="a" beside the '
-                "others; reserved does not have it; write nodePool: reserved instead of nodeLabels, or add the label "
-                "to a pool"
+                "others; on-demand does not have it; write nodePool: on-demand instead of nodeLabels, or add the "
+                "label to a pool"
             ),
         ],
     ),
@@ -92,8 +92,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: no node pool of batch has the "
-                'label cloud.google.com/gke-accelerator="nvidia-tesla-t4" beside the others; reserved has '
-                '"nvidia-l4"; write nodePool: reserved instead of nodeLabels, or add the label to a pool'
+                'label cloud.google.com/gke-accelerator="nvidia-tesla-t4" beside the others; on-demand has '
+                '"nvidia-l4"; write nodePool: on-demand instead of nodeLabels, or add the label to a pool'
             ),
         ],
     ),
@@ -222,6 +222,44 @@ def test_a_pool_by_name_on_an_autopilot_cluster_leads_nowhere() -> None:
         "which makes and names its node pools itself, so pods of this flavor never start there; select nodes by "
         "another label, such as cloud.google.com/gke-accelerator, or leave worker-b out of the flavor's clusters"
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "said"),
+    [
+        (SPOT_LABEL, "true", None),
+        ("cloud.google.com/compute-class", "Balanced", None),
+        ("cloud.google.com/reservation-name", "mine", None),
+        ("topology.kubernetes.io/zone", "europe-west4-ai1a", None),
+        (
+            "cloud.google.com/gke-accelarator",
+            "nvidia-l4",
+            "cloud.google.com/gke-accelarator is a label that GKE gives no node; did you mean "
+            "cloud.google.com/gke-accelerator?",
+        ),
+        (SPOT_LABEL, "yes", '"yes" is a value that GKE gives no node; write "true"'),
+        (
+            "topology.kubernetes.io/zone",
+            "us-east4-a",
+            "us-east4-a is not in europe-west4, where cluster worker-b is; name a zone there, or leave worker-b out of "
+            "the flavor's clusters",
+        ),
+    ],
+)
+def test_labels_that_autopilot_has_no_nodes_for(label: str, value: str, said: str | None) -> None:
+    changes = {"flavors/1/nodeLabels": {label: value}}
+    found = [text for text in problems(changed(fleet_data(), changes)) if "nodeLabels" in text]
+    at = f"flavors[t4].nodeLabels[{label}]: "
+    assert [text.removeprefix("warning: ").removeprefix(at) for text in found] == ([said] if said else [])
+
+
+def test_a_new_standard_cluster_without_pools_has_no_nodes_for_jobs() -> None:
+    changes = {"clusters/0/mode": "Standard"}
+    assert problems(changed(standalone_data(), changes)) == [
+        "warning: flavors[l4]: only has no node pools, and makes none by itself; add a node pool, or "
+        "nodeAutoProvisioning to the cluster"
+    ]
+    assert problems(changed(standalone_data(), changes | {"clusters/0/existing": True})) == []
 
 
 def test_a_flavor_by_hand_does_not_wait_for_a_calendar_reservation() -> None:

@@ -105,6 +105,18 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "misspelt resource and parameter": (
+        {
+            "admissionChecks/0/provisioningRequest/managedResources": ["nvidia/gpu", "google.com/tpu", "cpu"],
+            "admissionChecks/0/provisioningRequest/parameters": {"maxRunDurationSecond": "60", "other": "x"},
+        },
+        [
+            "warning: admissionChecks[dws].provisioningRequest.managedResources[0]: nvidia/gpu is not a resource of a "
+            "queue that uses the check; did you mean nvidia.com/gpu?",
+            "warning: admissionChecks[dws].provisioningRequest.parameters[maxRunDurationSecond]: maxRunDurationSecond "
+            "is not a parameter that DWS reads; did you mean maxRunDurationSeconds?",
+        ],
+    ),
     "retry base above max": (
         {"admissionChecks/0/provisioningRequest/retryStrategy": {"backoffBaseSeconds": 600, "backoffMaxSeconds": 60}},
         [

@@ -45,6 +45,12 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "a region without a cluster, not one of Google's": (
+        {"network": {"ranges": {"us-centrl1": "10.128.0.0/20", "us-east5": "10.202.0.0/20"}}},
+        [
+            "warning: network.ranges[us-centrl1]: us-centrl1 is a region without a cluster; did you mean us-central1?",
+        ],
+    ),
     "a network that exists, and one that does not": (
         {
             "network": {

@@ -131,7 +131,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "warning: nodePools[on-demand].machineType: a2-ultragpu-1g is not known to be offered in "
-                "europe-west3, where cluster batch is; use one of asia-southeast1, europe-west4, us-central1, "
+                "europe-west3; use one of asia-southeast1, europe-west4, us-central1, "
                 "us-east4, us-east5, or make sure that it is"
             ),
         ],

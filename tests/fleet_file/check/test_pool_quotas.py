@@ -103,6 +103,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "GPUs of machines that have none": (
+        {"nodePools/1/machineType": "e2-standard-16"},
+        [
+            "flavors[on-demand]: queues may use 4 nvidia.com/gpu of it on batch (gpu 4), but its nodes hold 0 (nodes: "
+            "on-demand 24); lower nominalQuota to 0 in all, or use machines that have nvidia.com/gpu, or attach them "
+            "to N1 machines",
+        ],
+    ),
     "shared nodes": (
         {
             "flavors/+": {
@@ -147,6 +155,12 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
     assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_quota_of_two_flavors_of_one_name_is_compared_with_neither() -> None:
+    """Pool spot holds the quota, pool reserved does not."""
+    twice = {"flavors/1": {"name": "spot", "nodePool": "reserved"}, FLAVORS: [flavor_quota("spot", 60)]}
+    assert not [text for text in problems(changed(pools_data(), twice)) if "queues may use" in text]
 
 
 def test_nothing_to_say() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import changed, problems
+from tests.fleet_file.builders import changed, fleet_data, problems
 from tests.fleet_file.pool_builders import FLAVORS, NAMES, flavor_quota, pools_data
 
 from company_fleet import company_data
@@ -70,6 +70,15 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
 def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
     assert problems(changed(pools_data(), changes)) == expected
+
+
+def test_dws_has_no_spot_vms_on_autopilot() -> None:
+    spot = changed(fleet_data(), {"flavors/1/nodeLabels": {"cloud.google.com/gke-spot": "true"}})
+    assert problems(spot)[-1] == (
+        "warning: clusterQueues[vision].admissionChecksStrategy.admissionChecks[dws]: asks DWS for nodes of flavor t4, "
+        "which are Spot VMs, but DWS nodes are not; limit the check to other flavors with onFlavors, or remove the "
+        "flavor's label cloud.google.com/gke-spot"
+    )
 
 
 def test_nothing_to_say() -> None:

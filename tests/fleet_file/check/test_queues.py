@@ -5,7 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, manager_quotas, problems, quota
+from tests.fleet_file.builders import (
+    COVERED,
+    FIRST_QUOTA,
+    REMOVED,
+    Data,
+    changed,
+    flavor_quotas,
+    fleet_data,
+    group,
+    manager_quotas,
+    problems,
+    quota,
+)
+
+
+def devices(name: str) -> Data:
+    """A resource group of flavor l4 with devices of that name in the place of GPUs."""
+    made = {"coveredResources": COVERED, "flavors": [flavor_quotas("l4", 8)]}
+    return changed(made, {"coveredResources/0": name, "flavors/0/resources/0/name": name})
+
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown cluster": (
@@ -212,6 +231,29 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusterQueues/1/resourceGroups": []},
         ["warning: clusterQueues[language].resourceGroups: empty, so no job can ever be admitted; add quotas"],
     ),
+    "GPU misspelt": (
+        {"clusterQueues/1/resourceGroups": [devices("nvidia.com/gpus")]},
+        [
+            "warning: clusterQueues[language].resourceGroups: no quota for nvidia.com/gpu, which nodes of flavor l4 "
+            "have, and a job that requests it is never admitted; write nvidia.com/gpu for nvidia.com/gpus"
+        ],
+    ),
+    "memory in bytes": (
+        {f"{FIRST_QUOTA[:-1]}2/nominalQuota": 300, f"{FIRST_QUOTA[:-1]}3/nominalQuota": "300m"},
+        [
+            "warning: clusterQueues[vision].resourceGroups[0].flavors[l4].resources[memory].nominalQuota: 300 of "
+            "memory is counted in bytes; add a unit, such as Gi",
+            "warning: clusterQueues[vision].resourceGroups[0].flavors[l4].resources[ephemeral-storage].nominalQuota: "
+            "300m of ephemeral-storage is counted in bytes; add a unit, such as Gi",
+        ],
+    ),
+    "other devices": (
+        {"clusterQueues/1/resourceGroups": [devices("a.b/c")]},
+        [
+            "warning: clusterQueues[language].resourceGroups: no quota for nvidia.com/gpu, which nodes of flavor l4 "
+            "have, and a job that requests it is never admitted; cover nvidia.com/gpu too"
+        ],
+    ),
     "GPU only": (
         {
             "clusterQueues/1/resourceGroups": [
@@ -258,14 +300,16 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             }
         ],
     },
-    "no GPU": {
-        "clusterQueues/1/resourceGroups": [
-            {"coveredResources": ["cpu"], "flavors": [{"name": "l4", "resources": [quota("cpu", 8)]}]}
-        ]
+    "no GPU": {"clusterQueues/1/resourceGroups": [group()]},
+    "GPU under another name": {
+        "kueue/configuration": {"resources": {"deviceClassMappings": [{"name": "a/gpu", "deviceClassNames": ["gpu"]}]}},
+        "clusterQueues/1/resourceGroups": [devices("a/gpu")],
     },
     "no ephemeral storage on Standard": {
         "clusters/1/mode": "Standard",
+        "clusters/1/existing": True,
         "clusters/2/mode": "Standard",
+        "clusters/2/existing": True,
         "clusters/0/mode": "Standard",
         "clusterQueues/1/resourceGroups": [
             {

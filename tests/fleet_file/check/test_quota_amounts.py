@@ -185,6 +185,15 @@ def test_larger_than_any_worker(changes: dict[str, Any], expected: str) -> None:
     ]
 
 
+def test_larger_than_any_worker_where_the_controller_does_not_dispatch() -> None:
+    data = changed(fleet_data(), {"admissionController": {"image": "example.com/controller:1"}})
+    [found] = [text for text in all_problems(data) if "multiKueue.dispatcher" in text]
+    assert found.endswith(
+        "set it to External, and multiKueue.external.name to kueue-fleet.dev/dispatcher, so that the "
+        "admissionController rejects such jobs, or find them with kueue-fleet status"
+    )
+
+
 LARGEST: dict[str, dict[str, Any]] = {
     "our own dispatcher": {
         "multiKueue/dispatcher": "External",

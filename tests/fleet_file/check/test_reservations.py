@@ -32,10 +32,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "nodePools[calendar].zones: future reservation december is in us-central1-d, not in "
-                "us-central1-b; write [us-central1-d]"
-            ),
-            (
                 "reservations[r-a].zone: is us-central1-z, which does not exist; use one of us-central1-a, "
                 "us-central1-b, us-central1-c, us-central1-f"
             ),
@@ -47,6 +43,37 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "futureReservations[december].zone: is us-central1-d, which does not exist; use one of "
                 "us-central1-a, us-central1-b, us-central1-c, us-central1-f"
             ),
+        ],
+    ),
+    "a reservation of the other kind": (
+        {p(0, "capacity/reservation"): "december", p(0, "nodeCount"): 2, p(5, "capacity/reservation"): "l4"},
+        [
+            "warning: nodePools[reserved].capacity.type: reserved, but december is a future reservation of this file; "
+            "write calendar",
+            "warning: nodePools[calendar].capacity.type: calendar, but l4 is a reservation of this file; write "
+            "reserved",
+        ],
+    ),
+    "too long for DWS Calendar": (
+        {"futureReservations/0/duration": "3360h", p(5, "capacity/duration"): "3360h"},
+        [
+            "warning: futureReservations[december].duration: 3360h, but DWS Calendar reserves for 1 to 90 days; write "
+            "24h to 2160h, or make sure that Google grants it",
+        ],
+    ),
+    "machines that the region is not known to offer": (
+        {
+            "reservations/+": {
+                "name": "r-b",
+                "zone": "asia-northeast1-a",
+                "machineType": "a2-ultragpu-8g",
+                "count": 1,
+                "sharedWith": ["123456789012"],
+            }
+        },
+        [
+            "warning: reservations[r-b].zone: a2-ultragpu-8g is not known to be offered in asia-northeast1; use one of "
+            "asia-southeast1, europe-west4, us-central1, us-east4, us-east5, or make sure that it is",
         ],
     ),
     "machines that the zone is not known to offer": (
@@ -162,7 +189,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "warning: nodePools[reserved].capacity.reservation: l-4 is not in reservations of this file; did you "
-                "mean l4? Or make sure that it exists"
+                "mean l4?"
             ),
             (
                 "warning: reservations[l4]: no pool uses this reservation, which costs what its machines cost; name "

@@ -52,8 +52,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "counted in whole units; write 0 or 1"
             ),
             (
-                "teams[team-vision].limitRange.default[pods]: pods is not a resource of containers; use one of cpu, "
-                "memory, ephemeral-storage, or a name with a domain"
+                "teams[team-vision].limitRange.default[pods]: pods is not a resource of containers; use one of the "
+                "resources: cpu, memory, ephemeral-storage"
             ),
         ],
     ),

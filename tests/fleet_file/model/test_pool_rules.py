@@ -269,7 +269,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
             (
                 "flavors[on-demand]: queues may use 4 nvidia.com/gpu of it on batch (gpu 4), but its nodes hold 0 "
-                "(nodes: on-demand 24); lower nominalQuota to 0 in all, or add nodes"
+                "(nodes: on-demand 24); lower nominalQuota to 0 in all, or use machines that have nvidia.com/gpu, or "
+                "attach them to N1 machines"
             ),
         ],
     ),
@@ -333,7 +334,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "nodePools[on-demand].localSsdCount: is 1, but e2-standard-8 takes none; remove it",
             (
                 "flavors[on-demand]: queues may use 4 nvidia.com/gpu of it on batch (gpu 4), but its nodes hold 0 "
-                "(nodes: on-demand 24); lower nominalQuota to 0 in all, or add nodes"
+                "(nodes: on-demand 24); lower nominalQuota to 0 in all, or use machines that have nvidia.com/gpu, or "
+                "attach them to N1 machines"
             ),
         ],
     ),

@@ -41,6 +41,9 @@ def check_dispatch(scope: Scope) -> Iterator[Problem]:
 @rule
 def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
     settings = scope.fleet.multi_kueue
+    if settings is not None:
+        name, wrong = settings.dispatcher_name, "is not the fleet's own controller"
+        yield from suggest.misspelt("multiKueue.external.name", name, [DISPATCHER_NAME], wrong, likeness=0.9)
     ours = settings is not None and settings.dispatcher_name == DISPATCHER_NAME
     if section is not None and settings is None:
         yield from _alone(scope, section)

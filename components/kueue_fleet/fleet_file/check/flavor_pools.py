@@ -19,14 +19,18 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
+    FLEX_START,
+    NODE_LABELS,
     NODE_POOL,
+    SPOT,
     SYSTEM_LABEL,
     TOLERATED_BY_GKE,
     TPU_ACCELERATOR,
+    ZONE,
     accelerator_of,
 )
 from kueue_fleet.gke.machines import gpus, tpus
-from kueue_fleet.gke.zones import regions_with, zones_of
+from kueue_fleet.gke.zones import is_elsewhere, regions_with, zones_of
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
@@ -86,9 +90,9 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         return
     if not pools and cluster.runs_jobs:
         yield from _offered(path, flavor, cluster)
-        yield from _pool_of_autopilot(path, flavor, cluster)
-    # Pools of clusters whose nodes no part of this file describes are somebody else's.
-    described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None
+        yield from _labels_of_autopilot(path, flavor, cluster)
+    # Pools of an existing cluster whose nodes no part of this file describes are somebody else's.
+    described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None or not cluster.existing
     if cluster.mode == "Autopilot" or not cluster.runs_jobs or not described:
         return
     if pools:
@@ -107,19 +111,28 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
 
 
 @rule
-def _pool_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
-    """Autopilot makes node pools under names of its own.
+def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """Autopilot makes nodes with labels that GKE knows, in the cluster's region, in node pools that it names itself.
 
-    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-overview
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/autopilot-overview,
+    https://cloud.google.com/kubernetes-engine/docs/how-to/autopilot-spot-pods
     """
-    if cluster.mode == "Autopilot" and NODE_POOL in flavor.node_labels:
-        yield Problem(
-            f"{path}.nodeLabels[{NODE_POOL}]",
-            f"{flavor.node_labels[NODE_POOL]} is given, but {cluster.name} is an Autopilot cluster, which makes and "
-            "names its node pools itself, so pods of this flavor never start there",
-            f"select nodes by another label, such as {ACCELERATOR}, or leave {cluster.name} out of the flavor's "
-            "clusters",
-        )
+    for key, value in flavor.node_labels.items() if cluster.mode == "Autopilot" else ():
+        at = f"{path}.nodeLabels[{key}]"
+        leave = f"leave {cluster.name} out of the flavor's clusters"
+        yield from suggest.misspelt(at, key, NODE_LABELS, "is a label that GKE gives no node", likeness=0.95)
+        if key == NODE_POOL:
+            yield Problem(
+                at,
+                f"{value} is given, but {cluster.name} is an Autopilot cluster, which makes and names its node pools "
+                "itself, so pods of this flavor never start there",
+                f"select nodes by another label, such as {ACCELERATOR}, or {leave}",
+            )
+        elif key in (SPOT, FLEX_START) and value != "true":
+            yield warning(at, f'"{value}" is a value that GKE gives no node', 'write "true"')
+        elif key == ZONE and is_elsewhere(value, cluster.region):
+            wrong = f"{value} is not in {cluster.region}, where cluster {cluster.name} is"
+            yield Problem(at, wrong, f"name a zone there, or {leave}")
 
 
 @rule
@@ -154,8 +167,17 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
             scope.path(flavor),
             f"{cluster.name} has no node pools, and makes none by itself",
             "add a node pool, or nodeAutoProvisioning to the cluster",
+            # Something else may make pools where this file has none at all.
+            "error" if scope.fleet.node_pools else "warning",
         )
-    nearest = max(here, key=lambda pool: sum(pool.labels.get(k) == v for k, v in flavor.node_labels.items()))
+    nearest = max(
+        here,
+        key=lambda pool: (
+            sum(pool.labels.get(k) == v for k, v in flavor.node_labels.items()),
+            pool.name == flavor.name,
+            len(flavor.node_labels.keys() & pool.labels.keys()),
+        ),
+    )
     key, value = next(
         ((k, v) for k, v in flavor.node_labels.items() if nearest.labels.get(k) != v),
         next(iter(flavor.node_labels.items())),

@@ -9,9 +9,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, FlavorEntry, TopologyEntry
+from kueue_fleet.fleet_file.model.entries import (
+    AdmissionCheckEntry,
+    FlavorEntry,
+    ProvisioningRequestCheck,
+    TopologyEntry,
+)
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER
@@ -107,21 +112,37 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
         return
     at = f"{scope.path(check)}.provisioningRequest"
     name = request.provisioning_class_name
-    near = None if name in CLASSES else suggest.nearest(name, CLASSES)
-    if near is not None:
-        yield warning(
-            f"{at}.provisioningClassName",
-            f"{name} is not a class that GKE or the cluster autoscaler answers",
-            f"did you mean {near}?",
+    no_class = "is not a class that GKE or the cluster autoscaler answers"
+    yield from suggest.misspelt(f"{at}.provisioningClassName", name, CLASSES, no_class)
+    yield from _managed_resources(scope, check, request)
+    if name != QUEUED_PROVISIONING_CLASS:
+        return
+    parameters = request.parameters or {}
+    for parameter in parameters:
+        yield from suggest.misspelt(
+            f"{at}.parameters[{parameter}]", parameter, [MAX_RUN_PARAMETER], "is not a parameter that DWS reads"
         )
-    seconds = (request.parameters or {}).get(MAX_RUN_PARAMETER)
-    if (
-        name == QUEUED_PROVISIONING_CLASS
-        and seconds is not None
-        and not 0 < (request.max_run_seconds or 0) <= FLEX_START_MAX_SECONDS
-    ):
+    seconds = parameters.get(MAX_RUN_PARAMETER)
+    if seconds is not None and not 0 < (request.max_run_seconds or 0) <= FLEX_START_MAX_SECONDS:
         yield Problem(
             f"{at}.parameters[{MAX_RUN_PARAMETER}]",
             f'"{seconds}" is not a run time that DWS grants',
             f'write whole seconds between "1" and "{FLEX_START_MAX_SECONDS}", which is seven days',
+        )
+
+
+@rule
+def _managed_resources(
+    scope: Scope, check: AdmissionCheckEntry, request: ProvisioningRequestCheck
+) -> Iterator[Problem]:
+    """Pods that request none of these resources are admitted without a ProvisioningRequest.
+
+    Source: kueue@v0.19.2 pkg/controller/admissionchecks/provisioning/controller.go (requiredPodSets).
+    """
+    users = [queue for queue in scope.fleet.cluster_queues if check.name in queue.check_names]
+    covered = [resource for queue in users for group in queue.resource_groups for resource in group.covered_resources]
+    for index, resource in enumerate(request.managed_resources):
+        at = f"{scope.path(check)}.provisioningRequest.managedResources[{index}]"
+        yield from suggest.misspelt(
+            at, resource, (*ACCELERATOR_RESOURCES, *covered), "is not a resource of a queue that uses the check"
         )

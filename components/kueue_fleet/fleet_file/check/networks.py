@@ -13,6 +13,7 @@ from itertools import combinations
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
+from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
@@ -39,6 +40,9 @@ def check_network(scope: Scope) -> Iterator[Problem]:
                 used[f"network.{field}[{region}]"] = text
             elif field != "ranges":
                 yield warning(f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster")
+            else:
+                known = {**REGION_RANGES, **regions}
+                yield from suggest.misspelt(f"network.ranges[{region}]", region, known, "is a region without a cluster")
     for region in network.service_ranges:
         yield from _for_one_cluster(f"network.serviceRanges[{region}]", region, regions)
     for (first, one), (second, other) in combinations(used.items(), 2):

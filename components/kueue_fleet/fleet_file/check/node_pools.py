@@ -18,10 +18,9 @@ from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.pool_rules import pool_problems_on
 from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
-from kueue_fleet.fleet_file.model.zone_rules import offered_problems
+from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems
 from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
 from kueue_fleet.gke.machines import machine_names, machine_type
-from kueue_fleet.gke.zones import regions_offering, zones_of, zones_offering
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule, warning
 
@@ -182,12 +181,7 @@ def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
     attached = resolved.accelerator if resolved.machine is not None and resolved.machine.attached else None
     what, field = (attached, "accelerator.type") if attached else (pool.machine_type, "machineType")
     yield from offered_problems(at, what, resolved.zones, resolved.region)
-    if zones_of(resolved.region) and zones_offering(what, resolved.region) == ():
-        yield warning(
-            f"{scope.path(pool)}.{field}",
-            f"{what} is not known to be offered in {resolved.region}, where cluster {resolved.cluster} is",
-            f"use one of {', '.join(regions_offering(what)[: suggest.LISTED])}, or make sure that it is",
-        )
+    yield from offered_nowhere(f"{scope.path(pool)}.{field}", what, resolved.region)
 
 
 @rule

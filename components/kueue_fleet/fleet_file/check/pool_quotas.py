@@ -9,6 +9,7 @@ Source: https://kueue.sigs.k8s.io/docs/concepts/cluster_queue/ (quota is a numbe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -39,7 +40,8 @@ def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.mode != "Standard" or not cluster.runs_jobs:
         return
     promised = promises_on(scope, cluster.name)
-    flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised]
+    names = Counter(flavor.name for flavor in scope.fleet.flavors)
+    flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised and names[flavor.name] == 1]
     yield from _each_flavor(scope, cluster, flavors, promised)
     yield from _whole_slices(scope, cluster, flavors, promised)
     yield from _shared_pools(scope, cluster, flavors, promised)
@@ -97,12 +99,16 @@ def _one_flavor(
         if held is None or total <= held:
             continue
         named = ", ".join(f"{pool.name} {pool.full_nodes}" for pool in pools)
+        scarce = resource in ACCELERATOR_RESOURCES
+        more = (
+            "add nodes" if held or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
+        )
         yield Problem(
             scope.path(flavor),
             f"queues may use {_text(resource, total)} {resource} of it on {cluster.name} "
             f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
-            f"lower nominalQuota to {_text(resource, held)} in all, or add nodes",
-            "error" if resource in ACCELERATOR_RESOURCES else "warning",
+            f"lower nominalQuota to {_text(resource, held)} in all, or {more}",
+            "error" if scarce else "warning",
         )
 
 

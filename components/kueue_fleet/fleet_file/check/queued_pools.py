@@ -8,7 +8,8 @@ the worker's Job when its workload is admitted there (reconcileGroup, 6b), and o
 workload's quota back. A copy that is preempted between the two, while its ProvisioningRequest waits, is Evicted and
 holds its quota until the manager takes it away.
 
-Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest, kueue@v0.19.2
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest,
+https://cloud.google.com/kubernetes-engine/docs/concepts/dws, kueue@v0.19.2
 pkg/controller/admissionchecks/multikueue/workload.go and pkg/controller/jobframework/reconciler.go.
 """
 
@@ -20,7 +21,7 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SPOT
 from kueue_fleet.kueue_api.cohort_tree import root_of
 from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
@@ -42,7 +43,7 @@ def _each_cluster(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 @rule
 def _queue(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
     fleet = scope.fleet
-    if cluster not in fleet.cluster_names or fleet.cluster(cluster).mode != "Standard":
+    if cluster not in fleet.cluster_names:
         return
     for name in dict.fromkeys(queue.flavor_names):
         flavor = fleet.flavor(name)
@@ -72,6 +73,12 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
             f"asks DWS for nodes of flavor {flavor.name}, but no pool behind it on {cluster} has queued provisioning",
             "limit the check to other flavors with onFlavors, or set the pool's capacity to "
             "{type: flexStart, queuedProvisioning: true}",
+        )
+    if checks and not pools and SPOT in flavor.node_labels:
+        yield warning(
+            f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",
+            f"asks DWS for nodes of flavor {flavor.name}, which are Spot VMs, but DWS nodes are not",
+            f"limit the check to other flavors with onFlavors, or remove the flavor's label {SPOT}",
         )
     yield from _too_long(scope, checks, queued)
 

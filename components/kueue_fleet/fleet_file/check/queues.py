@@ -12,10 +12,11 @@ from typing import Final
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetResourceQuota
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry, FleetResourceQuota
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
-from kueue_fleet.kueue_api import AdmissionCheckStrategyRule
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, accelerator_resource
+from kueue_fleet.kueue_api import AdmissionCheckStrategyRule, suggest
 from kueue_fleet.kueue_api.problem import Problem, item_labels, rule, warning
 from kueue_fleet.kueue_api.quotas import LimitRules, check_quota
 
@@ -33,6 +34,7 @@ def check_queues(scope: Scope) -> Iterator[Problem]:
         yield from _places(scope, queue)
         yield from _per_cluster(scope, queue, LimitRules(queue, "cohortName"))
         yield from _coverage(scope, queue)
+        yield from _accelerators(scope, queue)
     for cohort in scope.entries("cohorts"):
         yield from _per_cluster(scope, cohort, LimitRules(cohort, "parentName"))
 
@@ -243,11 +245,11 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if not covered:
         yield warning(path, "empty, so no job can ever be admitted", "add quotas")
         return
-    if not any("/" in name for name in covered) or _ignores_undeclared(scope.fleet):
+    if not any("/" in name for name in covered):
         return
     autopilot = any(scope.fleet.cluster(name).mode == "Autopilot" for name in scope.fleet.queue_clusters(queue))
     wanted = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
-    missing = [name for name in wanted if name not in covered and not _excluded(scope.fleet, name)]
+    missing = [name for name in wanted if name not in covered and _is_counted(scope.fleet, name)]
     if missing:
         yield warning(
             path,
@@ -257,13 +259,37 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
 
 
-def _ignores_undeclared(fleet: FleetSpec) -> bool:
-    resources = fleet.kueue.configuration.resources
-    return resources is not None and resources.quota_check_strategy == "IgnoreUndeclared"
+@rule
+def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """A queue that covers devices covers the GPUs and TPUs of its flavors' nodes."""
+    fleet = scope.fleet
+    covered = [name for group in queue.resource_groups for name in group.covered_resources]
+    if not any("/" in name for name in covered):
+        return
+    flavors = [flavor for flavor in fleet.flavors if flavor.name in queue.flavor_names]
+    there: dict[str | None, FlavorEntry] = {}
+    for flavor in flavors:
+        for cluster in fleet.queue_clusters(queue):
+            nodes = [pool.labels for pool in fleet.flavor_nodes(flavor, cluster)] or [flavor.node_labels]
+            there = dict.fromkeys(map(accelerator_resource, nodes), flavor) | there
+    for resource, flavor in there.items():
+        if resource is not None and resource not in covered and _is_counted(fleet, resource):
+            near = suggest.nearest(resource, covered)
+            yield warning(
+                f"{scope.path(queue)}.resourceGroups",
+                f"no quota for {resource}, which nodes of flavor {flavor.name} have, and a job that requests it is "
+                "never admitted",
+                f"write {resource} for {near}" if near else f"cover {resource} too",
+            )
 
 
-def _excluded(fleet: FleetSpec, resource: str) -> bool:
+def _is_counted(fleet: FleetSpec, resource: str) -> bool:
+    """Whether a job needs quota for a resource that it requests, under the resource's own name."""
     resources = fleet.kueue.configuration.resources
-    return any(
-        resource.startswith(prefix) for prefix in (resources.exclude_resource_prefixes or () if resources else ())
+    if resources is None:
+        return True
+    renamed = any(each.input == resource for each in resources.transformations or ()) or (
+        resource in ACCELERATOR_RESOURCES and resources.device_class_mappings
     )
+    excluded = resource.startswith(resources.exclude_resource_prefixes or ())
+    return not renamed and not excluded and resources.quota_check_strategy != "IgnoreUndeclared"

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, groups_on, quotas_on
@@ -120,8 +121,13 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
         yield warning(
             "multiKueue.dispatcher",
             f"a pod set of more than {listed} fits the manager's quota and no worker's, and its job keeps that quota",
-            "dispatch with the section admissionController, which rejects such jobs, or find them with kueue-fleet "
-            "status",
+            (
+                f"set it to External, and multiKueue.external.name to {DISPATCHER_NAME}, so that the "
+                "admissionController rejects such jobs"
+                if fleet.admission_controller
+                else "dispatch with the section admissionController, which rejects such jobs"
+            )
+            + ", or find them with kueue-fleet status",
         )
 
 

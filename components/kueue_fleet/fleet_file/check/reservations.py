@@ -23,10 +23,11 @@ from kueue_fleet.fleet_file.model.capacity import (
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.fleet_file.model.zone_rules import offered_problems, region_of, zone_problems
+from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems, zone_problems
 from kueue_fleet.gke.machine_rules import check_gpus
 from kueue_fleet.gke.machines import TPU_MACHINES, machine_names, machine_type
 from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
+from kueue_fleet.gke.zones import is_unknown_zone, region_of
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
 from kueue_fleet.kueue_api.timestamp import timestamp_text
@@ -127,9 +128,10 @@ def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
     """The zone exists, and offers the machines and the GPUs attached to them."""
     path = f"{scope.path(made)}.zone"
     yield from zone_problems(path, made.zone)
-    yield from offered_problems(path, made.machine_type, [made.zone], region_of(made.zone))
-    if isinstance(made, ReservationEntry) and made.accelerator is not None:
-        yield from offered_problems(path, made.accelerator.type, [made.zone], region_of(made.zone))
+    attached = made.accelerator.type if isinstance(made, ReservationEntry) and made.accelerator is not None else None
+    for what in filter(None, (made.machine_type, attached)):
+        yield from offered_problems(path, what, [made.zone], region_of(made.zone))
+        yield from offered_nowhere(path, what, region_of(made.zone))
 
 
 @rule
@@ -158,21 +160,23 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
     fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
     name = _name_of(scope, resolved)
     calendar = isinstance(resolved.capacity, Calendar)
-    made: list[_Made] = [*fleet.future_reservations] if calendar else [*fleet.reservations]
-    entry = next((item for item in made if item.name == name), None)
+    made: dict[str, _Made] = {
+        item.name: item for item in (fleet.future_reservations if calendar else fleet.reservations)
+    }
+    others = {item.name for item in (fleet.reservations if calendar else fleet.future_reservations)}
     section = "futureReservations" if calendar else "reservations"
+    entry = made.get(name)
+    if entry is None and name in others:
+        wrong = f"{resolved.capacity.type}, but {name} is a {'' if calendar else 'future '}reservation of this file"
+        yield warning(f"{at}.capacity.type", wrong, f"write {'reserved' if calendar else 'calendar'}")
+        return
     if entry is None:
-        near = suggest.nearest(name, [item.name for item in made]) if name else None
-        if near is not None:
-            yield warning(
-                f"{at}.capacity.reservation",
-                f"{name} is not in {section} of this file",
-                f"did you mean {near}? Or make sure that it exists",
-            )
+        not_made = f"is not in {section} of this file"
+        yield from suggest.misspelt(f"{at}.capacity.reservation", name, made, not_made)
         return
     label = f"{'future ' if calendar else ''}reservation {name}"
     elsewhere = [zone for zone in resolved.zones if zone != entry.zone]
-    if elsewhere or not resolved.zones:
+    if (elsewhere or not resolved.zones) and not is_unknown_zone(entry.zone):
         yield Problem(
             f"{at}.zones",
             f"{label} is in {entry.zone}, not in {', '.join(elsewhere)}"

@@ -178,7 +178,7 @@ def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     if groups and without:
         yield warning(
             f"{scope.path(team)}.members",
-            f"{groups[0]} is a group, but {', '.join(without)} looks up no groups",
+            f"{groups[0]} is a group, but {', '.join(without)} look{'' if without[1:] else 's'} up no groups",
             "set clusters[...].rbacSecurityGroup, or name people with user:",
         )
 
@@ -191,11 +191,14 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         return
     regions = {cluster.name: cluster.region for cluster in fleet.clusters}
     here = dict.fromkeys(regions[name] for name in fleet.job_clusters)
+    known = scope.known_regions
     for index, region in enumerate(team.allowed_regions):
-        if region not in scope.known_regions:
+        if region not in known:
             yield Problem(
                 f"{path}[{index}]", f"{region} is not a known region", suggest.instead(region, here, "regions")
             )
+    if not {*team.allowed_regions, *here}.issubset(known):
+        return
     if not set(team.allowed_regions) & set(here):
         yield Problem(
             path,

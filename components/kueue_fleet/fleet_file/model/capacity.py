@@ -15,7 +15,7 @@ from pydantic import Field
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
 from kueue_fleet.kueue_api.base import Count, Flag, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule
+from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule, warning
 from kueue_fleet.kueue_api.timestamp import Timestamp
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
@@ -158,10 +158,16 @@ class FutureReservationEntry(RuledModel):
         return self.start + timedelta(microseconds=self.duration.nanoseconds // 1000)
 
     def own_problems(self) -> Iterator[Problem]:
-        """Some time; projects once each."""
+        """Some time; projects once each.
+
+        Source: https://cloud.google.com/compute/docs/instances/create-future-reservations-calendar-mode
+        """
         yield from self.listed_once("shared_with", "project")
         if self.duration.nanoseconds <= 0:
             yield Problem("duration", f"{self.duration} is not longer than 0", "write how long, such as 336h")
+        elif not 24 * 3600 <= self.duration.seconds <= 90 * 24 * 3600:
+            wrong = f"{self.duration}, but DWS Calendar reserves for 1 to 90 days"
+            yield warning("duration", wrong, "write 24h to 2160h, or make sure that Google grants it")
 
 
 class CommitmentResource(RuledModel):

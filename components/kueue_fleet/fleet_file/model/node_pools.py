@@ -185,13 +185,15 @@ class NodePoolEntry(RuledModel):
         other = self.per_cluster.get(cluster)
         if other is None:
             return self
-        changes: dict[str, Any] = {name: getattr(other, name) for name in other.model_fields_set}
-        changes = {name: value for name, value in changes.items() if value is not None}
+        changes: dict[str, Any] = {name: value for name, value in other.__dict__.items() if value is not None}
         if "node_count" in changes and "autoscaling" not in changes:
             changes |= {"autoscaling": None, "initial_node_count": changes.get("initial_node_count")}
         elif "autoscaling" in changes and "node_count" not in changes:
             changes["node_count"] = None
-        return self.model_copy(update={**changes, "per_cluster": {}})
+        made = self.model_copy(update={**changes, "per_cluster": {}})
+        for unread in type(other).model_fields.keys() - other.__dict__.keys():
+            made.__dict__.pop(unread, None)
+        return made
 
     def own_problems(self) -> Iterator[Problem]:
         """The rules of GKE for one pool, here and as it is on each cluster where it is different."""

@@ -5,7 +5,7 @@ The objects are made by `objects.teams`; rules between teams are in `check.teams
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Annotated, Any, Final, Literal, cast
 
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, Region, TeamAccountAddress
-from kueue_fleet.kueue_api import LocalQueueSpec
+from kueue_fleet.kueue_api import LocalQueueSpec, suggest
 from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, Text
 from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems, warning
 from kueue_fleet.kueue_api.quantity import Quantity, QuantityMapField
@@ -24,6 +24,23 @@ DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWrite
 """What every job's account may do: write logs and metrics."""
 CONTAINER_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 """Resources of containers that have no domain in their name, without huge pages."""
+_LIMITED: Final = (
+    *(f"{of}{name}" for of in ("", "requests.", "limits.") for name in CONTAINER_RESOURCES),
+    "requests.storage",
+    "pods",
+    "resourcequotas",
+    "services",
+    "services.nodeports",
+    "services.loadbalancers",
+    "replicationcontrollers",
+    "secrets",
+    "configmaps",
+    "persistentvolumeclaims",
+)
+"""What a ResourceQuota limits without a domain in its name, without huge pages.
+
+Source: kubernetes@v1.36 pkg/apis/core/helper (standardQuotaResources).
+"""
 BASIC_ROLES: Final = frozenset({"roles/owner", "roles/editor", "roles/viewer"})
 """Roles over everything in a project."""
 
@@ -92,7 +109,7 @@ class TeamLimitRange(RuledModel):
         if not any(given.values()):
             yield Problem("", "has no amount", "set default, defaultRequest, max or min, or remove it")
         for field, amounts in given.items():
-            yield from _amounts(field, amounts)
+            yield from _amounts(field, amounts, CONTAINER_RESOURCES, "of containers")
         for (low, less), (high, more) in combinations(given.items(), 2):
             for name in less:
                 if name in more and less[name] > more[name]:
@@ -116,16 +133,16 @@ class TeamLimitRange(RuledModel):
 
 
 @rule
-def _amounts(field: str, amounts: Mapping[str, Quantity]) -> Iterator[Problem]:
+def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], what: str) -> Iterator[Problem]:
+    """Amounts that Kubernetes takes, of resources with a domain in their name, huge pages, and those that are known."""
     for name, amount in amounts.items():
         if amount < Quantity(0):
             yield Problem(f"{field}[{name}]", f"{amount} is negative", "write 0 or more")
         else:
             yield from whole_problems(name, amount, f"{field}[{name}]")
-        if "/" not in name and name not in CONTAINER_RESOURCES and not name.startswith("hugepages-"):
-            known = ", ".join(CONTAINER_RESOURCES)
-            wrong = f"{name} is not a resource of containers"
-            yield Problem(f"{field}[{name}]", wrong, f"use one of {known}, or a name with a domain")
+        if "/" not in name and name not in known and not name.removeprefix("requests.").startswith("hugepages-"):
+            fix = suggest.instead(name, known, "resources")
+            yield Problem(f"{field}[{name}]", f"{name} is not a resource {what}", fix)
 
 
 class TeamEntry(RuledModel):
@@ -185,7 +202,7 @@ class TeamEntry(RuledModel):
         yield from self.listed_once("allowed_regions", "region")
         yield from self.listed_once("priority_classes", "priority class")
         yield from self.listed_once("secrets", "Secret")
-        yield from self._limits()
+        yield from _amounts("resourceQuota", self.resource_quota, _LIMITED, "that Kubernetes limits")
 
     @rule
     def _accounts(self) -> Iterator[Problem]:
@@ -196,11 +213,3 @@ class TeamEntry(RuledModel):
         if self.existing_google_service_account is not None:
             address = self.existing_google_service_account
             yield from syntax_problems("existingGoogleServiceAccount", address, google_service_account)
-
-    @rule
-    def _limits(self) -> Iterator[Problem]:
-        for name, amount in self.resource_quota.items():
-            if amount < Quantity(0):
-                yield Problem(f"resourceQuota[{name}]", f"{amount} is negative", "write 0 or more")
-            else:
-                yield from whole_problems(name, amount, f"resourceQuota[{name}]")

@@ -7,13 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_fleet.gke.zones import is_unknown_zone, zones_of, zones_offering
+from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, region_of, regions_offering, zones_of, zones_offering
+from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, listed_twice, warning
-
-
-def region_of(zone: str) -> str:
-    """The region that a zone's name begins with."""
-    return zone.rpartition("-")[0]
 
 
 def zone_problems(path: str, zone: str) -> Iterator[Problem]:
@@ -26,7 +22,7 @@ def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Pr
     """Zones of a cluster that are in its region and exist, each once."""
     for index, zone in enumerate(zones):
         here = f"{path}[{index}]"
-        if region_of(zone) != region:
+        if is_elsewhere(zone, region):
             wrong = f"is {zone}, which is not in {region}, the cluster's region"
             yield Problem(here, wrong, f"name zones of {region}, or change region")
         elif zone in zones[:index]:
@@ -36,7 +32,7 @@ def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Pr
 
 
 def offered_problems(path: str, machine_type: str, zones: Sequence[str], region: str) -> Iterator[Problem]:
-    """A machine type that some of the zones are not known to offer, or the whole region."""
+    """A machine type that some of the zones are not known to offer, but others of the region are."""
     offered = zones_offering(machine_type, region)
     if offered is None or not zones_of(region):
         return
@@ -46,4 +42,14 @@ def offered_problems(path: str, machine_type: str, zones: Sequence[str], region:
             path,
             f"{machine_type} is not known to be offered in {', '.join(missing)}",
             f"use {', '.join(offered)}, or make sure that it is",
+        )
+
+
+def offered_nowhere(path: str, machine_type: str, region: str) -> Iterator[Problem]:
+    """A machine type that no zone of the region is known to offer."""
+    if zones_of(region) and zones_offering(machine_type, region) == ():
+        yield warning(
+            path,
+            f"{machine_type} is not known to be offered in {region}",
+            f"use one of {', '.join(regions_offering(machine_type)[: suggest.LISTED])}, or make sure that it is",
         )
