@@ -75,6 +75,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "teams/+": {"name": "speech", "localQueues": [{"name": "main", "clusterQueue": "vision"}]},
         },
         [
+            "consequences multiKueue.dispatcher: Kueue on the manager restarts",
             "settings workloadPriorityClasses[urgent]: removed: value 100",
             "settings teams[speech]: new: localQueues main (clusterQueue vision)",
             "settings multiKueue.dispatcher: AllAtOnce -> External",
