@@ -157,6 +157,18 @@ def test_nodes_go_with_the_zones_of_their_cluster() -> None:
     assert consequences(one, two) == []
 
 
+def test_a_new_highest_class_gives_teams_the_former_one() -> None:
+    classes = [{"name": name, "value": value} for name, value in (("low", 1), ("urgent", 10), ("critical", 100))]
+    team = {"name": "own", "localQueues": [{"name": "main", "clusterQueue": "vision"}], "priorityClasses": ["low"]}
+    data = changed(fleet_data(), {"workloadPriorityClasses": classes[:2], "teams/+": team})
+    more = changed(data, {"workloadPriorityClasses": classes})
+    default = "by default, all classes but the highest of each kind"
+    assert consequences(data, more) == [f"teams: jobs of team-vision and team-language may name urgent now: {default}"]
+    assert consequences(more, data) == [
+        f"teams: jobs of team-vision and team-language may no longer name urgent: {default}"
+    ]
+
+
 def test_without_the_fleets_dispatcher_nothing_keeps_regions_and_gives_quota_back() -> None:
     external = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
     data = fleet_data()

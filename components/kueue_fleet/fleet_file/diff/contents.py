@@ -16,6 +16,7 @@ from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
+from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec
 from kueue_fleet.kueue_api.job_kinds import KINDS
 
@@ -38,6 +39,29 @@ def contents_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference
     yield from _credentials(old, new)
     yield from _dispatcher(old, new)
     yield from _cohorts(old, new)
+    yield from _priorities(old, new)
+
+
+def _priorities(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """What jobs of teams that name no classes may name now, or no longer, of the classes that stay."""
+    before, after = _classes(old), _classes(new)
+    told: dict[str, list[str]] = {}
+    for team in new.teams:
+        if team.priority_classes is None and team.name in old.team_of.values():
+            was, becomes = (allowed_priority_classes(fleet, team) for fleet in (old, new))
+            for verb, names in (
+                ("may name {} now", [name for name in becomes if name in before and name not in was]),
+                ("may no longer name {}", [name for name in was if name in after and name not in becomes]),
+            ):
+                if names:
+                    told.setdefault(verb.format(listed(names)), []).append(team.name)
+    for change, teams in told.items():
+        text = f"jobs of {listed(teams)} {change}: by default, all classes but the highest of each kind"
+        yield consequence("teams", text)
+
+
+def _classes(fleet: FleetSpec) -> set[str]:
+    return {each.name for each in fleet.workload_priority_classes} | {each.name for each in fleet.priority_classes}
 
 
 def _dispatcher(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
