@@ -57,6 +57,13 @@ CONTROLLER = {
 }
 
 
+def test_without_kueues_configuration_the_controller_says_that_it_dispatches() -> None:
+    fleet = parse_fleet(changed(fleet_data(), CONTROLLER))
+    given = [replace(each, objects=render_cluster(fleet, each.name)) for each in existing_platform(fleet)]
+    identity = Identity(fleet.name, fleet.project, date(2999, 2, 1), date(2026, 11, 21), default_kueue=True)
+    assert parse_fleet(adopt_fleet(given, identity).data) == fleet
+
+
 def test_the_image_of_the_plugin_is_asked_for_where_no_deployment_has_it() -> None:
     credentials = {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}
     fleet = parse_fleet(changed(fleet_data(), {"multiKueue/credentials": credentials}))

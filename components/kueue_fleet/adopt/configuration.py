@@ -108,7 +108,8 @@ def adopt_configuration(
         )
     job_sets = _has_job_sets(platform, configurations)
     base = default_configuration(namespace or "kueue-system", observed=observed, job_sets=job_sets)
-    multi_kueue: Data = {}
+    dispatches = (platform.controller_settings or {}).get("dispatches")
+    multi_kueue = _take_section({"multiKueue": {"dispatcherName": DISPATCHER_NAME}}) if dispatches else {}
     every: dict[str, Data] = {cluster: {} for cluster in platform.objects}
     for cluster, configuration in configurations.items():
         plain = dict(configuration)
