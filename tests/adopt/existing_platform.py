@@ -15,6 +15,7 @@ from kueue_fleet.gcp.cluster_properties import CLOUD_PLATFORM_SCOPE
 from kueue_fleet.gcp.node_pool import node_pool_properties
 from kueue_fleet.gke.zones import default_zones
 from kueue_fleet.objects import render_cluster
+from kueue_fleet.objects.cluster_profiles import kueue_patches
 
 Object = dict[str, Any]
 NODES = "gpu-nodes@lab-project.iam.gserviceaccount.com"
@@ -33,7 +34,7 @@ def existing_cluster(fleet: FleetSpec, name: str, *, pools: bool = True) -> Adop
     if entry.mode == "Standard":
         declared = [resolve_pool(system_pool_entry(entry), entry), *(fleet.node_pools_on(name) if pools else ())]
         found = [printed_pool(pool) for pool in declared]
-    objects = [*render_cluster(fleet, name), configuration_map(fleet, name)]
+    objects = [*render_cluster(fleet, name), *kueue_objects(fleet, name)]
     return AdoptedCluster(name, entry.region, objects, found, entry.mode)
 
 
@@ -121,6 +122,16 @@ def printed_cluster(cluster: AdoptedCluster, project: str) -> Object:
 
 
 _READONLY_PORT = "insecureKubeletReadonlyPortEnabled"
+
+
+def kueue_objects(fleet: FleetSpec, cluster: str) -> list[Object]:
+    """What `import` reads of Kueue's installation on the cluster."""
+    patches = kueue_patches(fleet) if cluster == fleet.home else []
+    deployments: list[Object] = [each for each in patches if each["kind"] == "Deployment"]
+    for each in deployments:
+        each["metadata"]["labels"] = {"app.kubernetes.io/name": "kueue"}
+        each["spec"]["replicas"] = fleet.kueue.replicas
+    return [configuration_map(fleet, cluster), *deployments]
 
 
 def configuration_map(fleet: FleetSpec, cluster: str) -> Object:

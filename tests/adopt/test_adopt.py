@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.adopt.existing_platform import configuration_map
+from tests.adopt.existing_platform import kueue_objects
 from tests.fleet_file.builders import REMOVED, changed, fleet_data, manager_quotas, standalone_data
 
 import small_fleets
@@ -47,7 +47,7 @@ Objects = dict[str, list[dict[str, Any]]]
 def adopt(objects: Mapping[str, Sequence[Mapping[str, Any]]], fleet: FleetSpec) -> Adopted:
     clusters = [
         AdoptedCluster(
-            name, fleet.cluster(name).region, [*items, configuration_map(fleet, name)], (), fleet.cluster(name).mode
+            name, fleet.cluster(name).region, [*items, *kueue_objects(fleet, name)], (), fleet.cluster(name).mode
         )
         for name, items in objects.items()
     ]
@@ -88,7 +88,7 @@ def assert_round_trip(fleet: FleetSpec) -> Adopted:
         {"topologies": [{"name": "rack", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]},
         {"multiKueue/workers": ["worker-b", "worker-a"]},
         {"multiKueue/managerFlavorName": "anywhere"},
-        {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "gcp-auth-plugin"}},
+        {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}},
         {"localQueues": REMOVED},
     ],
 )
@@ -215,6 +215,14 @@ def test_what_the_file_would_change_is_named() -> None:
     assert [note.partition(" -> ")[0] for note in notes[1:]] == [
         "ClusterRole multikueue-manager on worker-a would be changed: rules[0].verbs get"
     ]
+
+
+def test_of_long_texts_the_line_that_would_be_changed_is_named() -> None:
+    objects, fleet = rendered({"admissionController": {"image": "example.com/controller:1.2"}})
+    settings = find(objects["manager"], "ConfigMap", "kueue-fleet-controller")
+    settings["data"] = {name: text + "x: 1\n" for name, text in settings["data"].items()}
+    [note] = [note for note in adopt(objects, fleet).notes if note.startswith("ConfigMap")]
+    assert "data.config.yaml x: 1 -> " in note
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -18,7 +19,7 @@ from kueue_fleet.adopt import Adopted, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import read_fleet
-from kueue_fleet.kueue_api.problem import errors_of
+from kueue_fleet.kueue_api.problem import SpecError, errors_of
 from kueue_fleet.objects import render_cluster
 
 
@@ -45,16 +46,39 @@ POOLS = [
 ]  # fmt: skip
 EXPECTED = re.compile(
     r"node pool system of|of Google Cloud only node pools are read|"
-    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota|"
-    r"set multiKueue\.credentials\.pluginImage"
+    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota"
 )
-"""What has to be named: what belongs to a cluster itself, to Kueue's pods, or is not in Kubernetes, and headroom in
+"""What has to be named: what belongs to a cluster itself, or is not in Kubernetes, and headroom in
 cohorts' quotas."""
 CONTROLLER = {
     "multiKueue/dispatcher": "External",
     "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
     "admissionController": {"image": "example.com/controller:1.2", "replicas": 2, "dispatch": {"step": 2}},
 }
+
+
+def test_without_kueues_configuration_the_controller_says_that_it_dispatches() -> None:
+    fleet = parse_fleet(changed(fleet_data(), CONTROLLER))
+    given = [replace(each, objects=render_cluster(fleet, each.name)) for each in existing_platform(fleet)]
+    identity = Identity(fleet.name, fleet.project, date(2999, 2, 1), date(2026, 11, 21), default_kueue=True)
+    assert parse_fleet(adopt_fleet(given, identity).data) == fleet
+
+
+def test_the_image_of_the_plugin_is_asked_for_where_no_deployment_has_it() -> None:
+    credentials = {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}
+    fleet = parse_fleet(changed(fleet_data(), {"multiKueue/credentials": credentials}))
+    assert adopt(fleet).data["multiKueue"]["credentials"] == credentials
+    given = [
+        replace(each, objects=[item for item in each.objects if item["kind"] != "Deployment"])
+        for each in existing_platform(fleet)
+    ]
+    identity = Identity(fleet.name, fleet.project, date(2999, 2, 1), date(2026, 11, 21))
+    with pytest.raises(SpecError) as refused:
+        adopt_fleet(given, identity)
+    assert [str(problem) for problem in refused.value.problems] == [
+        "multiKueue.credentials.pluginImage: is not known: no Deployment whose pods have gcp-auth-plugin is among the "
+        "objects; add the Deployment kueue-controller-manager of the manager to them"
+    ]
 
 
 @pytest.mark.parametrize(

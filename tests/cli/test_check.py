@@ -76,7 +76,6 @@ def test_jobs_are_checked_against_the_fleet(tmp_path: Path) -> None:
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 JOBS = [
-    ("stacks/Pulumi.dws-multikueue.yaml", "dws-multikueue/jobs.yaml"),  # These have generated names.
     ("stacks/Pulumi.dws-multikueue.yaml", "dws-multikueue/gpu-intensive-job.yaml"),
     ("stacks/Pulumi.batch-platform.yaml", "batch-platform/mnist.yaml"),
     ("stacks/Pulumi.batch-platform.yaml", "batch-platform/finetune.yaml"),
@@ -88,6 +87,15 @@ JOBS = [
 def test_the_jobs_of_examples_are_valid(fleet: str, jobs: str) -> None:
     done = call("check", EXAMPLES.parent / fleet, "--jobs", EXAMPLES / jobs)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_job_that_no_worker_can_hold_is_an_error() -> None:
+    done = call(
+        "check", EXAMPLES.parent / "stacks/Pulumi.dws-multikueue.yaml", "--jobs", EXAMPLES / "dws-multikueue/jobs.yaml"
+    )
+    assert done.returncode == 1
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert "items[12]: Job team-language/too-big-1: never starts: worker-asia-southeast1: ExceedsMaxQuota, " in line
 
 
 @pytest.mark.parametrize(

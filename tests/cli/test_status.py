@@ -60,6 +60,19 @@ def test_a_fleet_at_a_glance() -> None:
     assert "no answer:" in words
 
 
+def test_a_job_that_no_worker_can_hold_is_named_with_what_it_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = workload("big", QuotaReserved=RESERVED)
+    waiting["status"]["admission"] = {"podSetAssignments": [{"resourceUsage": {"nvidia.com/gpu": "24"}}]}
+    never = workload("big", QuotaReserved=(False, "ExceedsMaxQuota", "too big"))
+
+    def both(_: str, __: str, role: str, ___: Path | None, ____: bool) -> ClusterObjects:
+        return ClusterObjects(role, {"workloads": [waiting if role == "manager" else never]})
+
+    monkeypatch.setattr(live_fleet, "_read", both)
+    words = " ".join(run().stdout.split())
+    assert "ExceedsMaxQuota on every worker it was offered to; it keeps 24 nvidia.com/gpu on the manager until" in words
+
+
 def test_json_has_all_of_it() -> None:
     result = run("--output", "json")
     assert result.exit_code == 1

@@ -21,6 +21,7 @@ from pulumi_mocks import Recorded
 
 LIMITS = [{"resourceType": name, "maximum": 100_000} for name in ("cpu", "memory", "nvidia-l4", "nvidia-h100-80gb")]
 NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
+ZONES = ["asia-southeast1-b", "asia-southeast1-c"]
 EVERYWHERE = "manager, worker-a and worker-b"
 QUEUE_GOES = (
     "running jobs continue and keep their quota until they end; `pulumi up` waits ten minutes for that, and then fails"
@@ -116,6 +117,17 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "workers: for these minutes no job starts; running jobs continue, unless it takes longer than 15m"
         ],
     ),
+    "a queue leaves its cohort": (
+        {"clusterQueues/0/cohortName": REMOVED},
+        [
+            "clusterQueues[vision].cohortName: it borrows nothing from the other queues of research any more, and "
+            "lends them nothing"
+        ],
+    ),
+    "another dispatcher": (
+        {"multiKueue/dispatcher": "Incremental"},
+        ["multiKueue.dispatcher: Kueue on the manager restarts with another Configuration"],
+    ),
     "another fleet": (
         {"name": "other"},
         ["name: these are two fleets; applied over the first, the second makes everything again, in other"],
@@ -130,6 +142,41 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("change", "expected"), CASES.values(), ids=CASES)
 def test_consequences(change: dict[str, Any], expected: list[str]) -> None:
     assert of(change) == expected
+
+
+def test_nodes_go_with_the_zones_of_their_cluster() -> None:
+    one, two = (changed(company_data(), {"clusters/3/zones": zones}) for zones in (ZONES[:1], ZONES))
+    gone = f"its nodes in {ZONES[1]} are removed, with"
+    end = f"on worker-asia-southeast1 {gone} the jobs on them"
+    of_all = [text for text in consequences(two, one) if text.endswith(end)]
+    assert [text.partition(":")[0] for text in of_all] == [
+        f"nodePools[{name}]" for name in ("l4-flex", "l4-spot", "l4-on-demand", "h100-shared")
+    ]
+    system = f"clusters[worker-asia-southeast1].systemPool: on worker-asia-southeast1 {gone} Kueue on them"
+    assert system in consequences(two, one)
+    assert consequences(one, two) == []
+
+
+def test_a_new_highest_class_gives_teams_the_former_one() -> None:
+    classes = [{"name": name, "value": value} for name, value in (("low", 1), ("urgent", 10), ("critical", 100))]
+    team = {"name": "own", "localQueues": [{"name": "main", "clusterQueue": "vision"}], "priorityClasses": ["low"]}
+    data = changed(fleet_data(), {"workloadPriorityClasses": classes[:2], "teams/+": team})
+    more = changed(data, {"workloadPriorityClasses": classes})
+    default = "by default, all classes but the highest of each kind"
+    assert consequences(data, more) == [f"teams: jobs of team-vision and team-language may name urgent now: {default}"]
+    assert consequences(more, data) == [
+        f"teams: jobs of team-vision and team-language may no longer name urgent: {default}"
+    ]
+
+
+def test_without_the_fleets_dispatcher_nothing_keeps_regions_and_gives_quota_back() -> None:
+    external = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
+    data = fleet_data()
+    data |= {"multiKueue": data["multiKueue"] | external, "admissionController": {"image": "example.com/c:1"}}
+    assert of({"multiKueue/dispatcher": "AllAtOnce", "multiKueue/external": REMOVED}, data) == [
+        "multiKueue.dispatcher: Kueue on the manager restarts with another Configuration; jobs run in any region, "
+        "whatever allowedRegions or their own label says; one that no worker can hold keeps its quota on the manager"
+    ]
 
 
 def test_a_renamed_queue_says_what_becomes_of_its_jobs() -> None:

@@ -64,7 +64,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"teams/0/members": ["user:a@example.com"], "multiKueue/workers": ["worker-b", "worker-a"]},
         [
             "settings teams[team-vision].members: adds user:a@example.com",
-            "settings multiKueue.workers: new: worker-b and worker-a",
+            "settings multiKueue.workers: every worker -> worker-b and worker-a only",
         ],
     ),
     "sections, in words": (
@@ -75,6 +75,7 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "teams/+": {"name": "speech", "localQueues": [{"name": "main", "clusterQueue": "vision"}]},
         },
         [
+            "consequences multiKueue.dispatcher: Kueue on the manager restarts",
             "settings workloadPriorityClasses[urgent]: removed: value 100",
             "settings teams[speech]: new: localQueues main (clusterQueue vision)",
             "settings multiKueue.dispatcher: AllAtOnce -> External",
@@ -90,6 +91,26 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["settings clusterQueues[vision].resourceGroups[0].flavors: order: l4, t4 -> t4, l4"],
     ),
 }
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "change"),
+    [
+        ("teams/0/allowedRegions", ["us-east4"], "allowedRegions: any region -> us-east4 only"),
+        ("teams/0/priorityClasses", ["urgent"], "priorityClasses: all but the highest of each kind -> urgent only"),
+        ("teams/0/priorityClasses", [], "priorityClasses: all but the highest of each kind -> nothing"),
+        ("multiKueue/queues", ["vision"], "queues: every queue on a worker -> vision only"),
+        ("clusterQueues/0/clusters", ["worker-a"], "clusters: every cluster that runs jobs -> worker-a only"),
+    ],
+)
+def test_a_list_that_stands_for_everything_where_it_is_not_there(path: str, value: Any, change: str) -> None:
+    classes = [{"name": "urgent", "value": 9}, {"name": "normal", "value": 1}]
+    data = changed(fleet_data(), {"workloadPriorityClasses": classes})
+    old, new = parse_fleet(data), parse_fleet(changed(data, {path: value}))
+    assert [each.text for each in compare_fleets(old, new) if str(each).endswith(change)], compare_fleets(old, new)
+    field, _, words = change.partition(": ")
+    back = f"{field}: {' -> '.join(reversed(words.split(' -> ')))}"
+    assert [each.text for each in compare_fleets(new, old) if str(each).endswith(back)], compare_fleets(new, old)
 
 
 @pytest.mark.parametrize(("change", "expected"), CASES.values(), ids=CASES)

@@ -130,6 +130,21 @@ def test_a_stopped_queue_is_not_waited_for(policy: Any) -> None:
     assert recorded.inputs["metadata"] == {"name": "gpu"}
 
 
+@pytest.mark.parametrize(("stopped", "waits"), [({}, True), ({"stopPolicy": "Hold"}, False)])
+def test_whole_manifests_of_queues_are_waited_for_too(stopped: dict[str, str], waits: bool) -> None:
+    def manifest(kind: str, **spec: Any) -> dict[str, Any]:
+        metadata = {"name": "gpu", **({"namespace": "team-a"} if kind == "LocalQueue" else {})}
+        return {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata, "spec": spec | stopped}
+
+    def program() -> None:
+        queue = ClusterQueue("gpu", manifest("ClusterQueue", namespaceSelector={}))
+        LocalQueue("team-a", manifest("LocalQueue", clusterQueue="gpu"), cluster_queue=queue)
+
+    recording = pulumi_mocks.run(program)
+    for kind in ("ClusterQueue", "LocalQueue"):
+        assert ("annotations" in recording.one(kind, custom=True).inputs["metadata"]) is waits
+
+
 def test_a_flavor_has_no_condition_to_wait_for() -> None:
     assert run_flavor().one("ResourceFlavor", custom=True).inputs["metadata"] == {"name": "l4"}
 

@@ -8,7 +8,8 @@ import pytest
 from tests.fleet_file.builders import changed, fleet_data, problems, standalone_data
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.objects.team_policy import allowed_priority_classes, render_team_policy
+from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
+from kueue_fleet.objects.team_policy import render_team_policy
 
 CLASSES = {
     "priorityClasses": [

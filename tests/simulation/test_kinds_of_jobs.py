@@ -172,9 +172,8 @@ def test_requests_that_kueue_never_admits_are_a_problem() -> None:
     resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
     above = changed(job, "spec/pytorchReplicaSpecs/Master/template/spec/containers", [{"resources": resources}])
     (found,) = check_manifests(FLEET, [above])
-    assert found.startswith(f"{job.where}: workload ")
+    assert found.startswith(f"{job.where}: PyTorchJob research/pytorch-train: never starts: Misconfigured: ")
     assert 'containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits' in found
-    assert found.endswith("; correct the requests of its pods, Kueue never admits it")
 
 
 def test_the_first_priority_class_of_the_roles_counts() -> None:

@@ -116,6 +116,21 @@ def test_what_waits_has_the_reason_of_the_worker_that_is_nearest() -> None:
     assert (new.name, new.cluster, new.reason, new.message) == ("new", "w2", "WaitingForQuota", "2 more needed")
 
 
+def test_what_no_worker_can_ever_hold_keeps_quota_on_the_manager() -> None:
+    waiting = workload("new", QuotaReserved=RESERVED)
+    usage = [{"nvidia.com/gpu": "16", "cpu": "500m"}, {"nvidia.com/gpu": "8", "cpu": "1"}]
+    waiting["status"]["admission"] = {"podSetAssignments": [{"resourceUsage": each} for each in usage]}
+    never = workload("new", QuotaReserved=(False, "ExceedsMaxQuota", "too big"))
+    soon = workload("new", QuotaReserved=(False, "WaitingForQuota", "2 more needed"))
+    [found] = look({"workloads": [waiting]}, w1={"workloads": [never]}, w2={"workloads": [never]}).pending
+    assert (found.reason, found.message) == ("ExceedsMaxQuota", "too big")
+    assert found.keeps == "24 nvidia.com/gpu and 1500m cpu"
+    [found] = look({"workloads": [waiting]}, w1={"workloads": [never]}, w2={"workloads": [soon]}).pending
+    assert found.keeps == ""
+    [found] = look({"workloads": [never]}).pending
+    assert found.keeps == ""
+
+
 def test_a_copy_that_is_evicted_and_holds_its_quota_says_so() -> None:
     manager = {"workloads": [workload("a", QuotaReserved=RESERVED)]}
     stuck = workload("a", QuotaReserved=RESERVED, Evicted=(True, "Preempted", "Preempted to accommodate a workload"))

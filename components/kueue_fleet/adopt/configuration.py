@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kueue_fleet.adopt.live_objects import Data, Object
-from kueue_fleet.adopt.platform import Platform
+from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
@@ -21,7 +21,6 @@ from kueue_fleet.fleet_file.model.kueue_installation import (
     default_configuration,
     managed_jobs,
 )
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kueue_api.configuration import KueueConfiguration
 from kueue_fleet.kueue_api.manifests import TEAM_LABEL
 from kueue_fleet.kueue_api.names import REGIONS_LABEL
@@ -36,7 +35,6 @@ _CHART_CERTIFICATES: Final = {
     "webhookServiceName": "kueue-webhook-service",
     "webhookSecretName": "kueue-webhook-server-cert",
 }
-_CONTROLLERS: Final = ("kueue-controller-manager", CONTROLLER_NAME)
 _OR_DEFAULT: Final = ", or take the defaults of a fleet file (--default-kueue)"
 _OF_SECTION: Final = ("gcInterval", "origin", "workerLostTimeout")
 
@@ -110,7 +108,8 @@ def adopt_configuration(
         )
     job_sets = _has_job_sets(platform, configurations)
     base = default_configuration(namespace or "kueue-system", observed=observed, job_sets=job_sets)
-    multi_kueue: Data = {}
+    dispatches = (platform.controller_settings or {}).get("dispatches")
+    multi_kueue = _take_section({"multiKueue": {"dispatcherName": DISPATCHER_NAME}}) if dispatches else {}
     every: dict[str, Data] = {cluster: {} for cluster in platform.objects}
     for cluster, configuration in configurations.items():
         plain = dict(configuration)
@@ -142,11 +141,7 @@ def adopt_configuration(
 
 def _priority_class(platform: Platform) -> str | None:
     """The priority class of Kueue's and the fleet's own controller; None where their Deployments are not given."""
-    pods = [
-        ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
-        for _, item in platform.others("Deployment")
-        if item["metadata"]["name"] in _CONTROLLERS
-    ]
+    pods = (pod for _, _, pod in platform.controllers())
     return next((str(each["priorityClassName"]) for each in pods if "priorityClassName" in each), None)
 
 
@@ -154,10 +149,11 @@ def _replicas(platform: Platform, configurations: Mapping[str, Object]) -> int |
     """Pods of Kueue on each cluster; one where they elect no leader; None where their Deployments are not given."""
     if any((each.get("leaderElection") or {}).get("leaderElect") is False for each in configurations.values()):
         return 1
-    deployments = {
-        cluster: item for cluster, item in platform.others("Deployment") if item["metadata"]["name"] == _CONTROLLERS[0]
+    found = {
+        cluster: (item.get("spec") or {}).get("replicas", 1)
+        for cluster, item, _ in platform.controllers()
+        if item["metadata"]["name"] == KUEUE_DEPLOYMENT
     }
-    found = {cluster: (item.get("spec") or {}).get("replicas", 1) for cluster, item in deployments.items()}
     count: int | None = _one(platform, "replicas", found)
     return count
 

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Final
 
 from kueue_fleet.adopt.live_objects import Data
-from kueue_fleet.adopt.platform import Platform
+from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
 from kueue_fleet.adopt.queues import dispatched_queues
 from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
@@ -70,10 +70,7 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
     connections = platform.of_manager.of("MultiKueueCluster")
     sources = [spec.get("clusterSource") or {} for spec in connections.values()]
     if sources and all("clusterProfileRef" in source for source in sources):
-        platform.notes.append(
-            "set multiKueue.credentials.pluginImage to the image that Kueue's pods take their plugin from"
-        )
-        return {"type": "ClusterProfile", "pluginImage": PLUGIN}
+        return {"type": "ClusterProfile", "pluginImage": _plugin_image(platform)}
     token = {"type": "ServiceAccountToken", **_lifetime(platform)}
     known = _tokens(platform)
     if len(known) == 1:
@@ -85,6 +82,20 @@ def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
         return {**token, "rotation": serials.pop(), "rotateBy": rotate_by.isoformat()}
     platform.notes.append("new worker credentials are created; the present Secrets are no longer used")
     return {**token, "rotation": f"{today:%Y-%m}", "rotateBy": rotate_by.isoformat()}
+
+
+def _plugin_image(platform: Platform) -> str:
+    """The image that the manager's controllers take the plugin from; a problem where none of them is given."""
+    for cluster, _, pod in platform.controllers():
+        for container in pod.get("initContainers") or ():
+            if cluster == platform.manager and PLUGIN in str([container.get("command"), container.get("args")]):
+                return str(container.get("image"))
+    platform.problem(
+        "multiKueue.credentials.pluginImage",
+        f"is not known: no Deployment whose pods have {PLUGIN} is among the objects",
+        f"add the Deployment {KUEUE_DEPLOYMENT} of the manager to them",
+    )
+    return ""
 
 
 def _lifetime(platform: Platform) -> Data:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
@@ -13,6 +13,8 @@ from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kueue_api.problem import Problem, SpecError
 
+KUEUE_DEPLOYMENT: Final = "kueue-controller-manager"
+"""As Kueue's chart names it."""
 Specs = Mapping[str, Data]
 """cluster → spec of one and the same object there."""
 Mode = Literal["Autopilot", "Standard"]
@@ -121,6 +123,12 @@ class Platform:
             for item in found.others:
                 if item["kind"] == kind:
                     yield cluster, item
+
+    def controllers(self) -> Iterator[tuple[str, Object, Data]]:
+        """Deployments of Kueue and of the fleet's own controller, with their clusters and the specs of their pods."""
+        for cluster, item in self.others("Deployment"):
+            if item["metadata"]["name"] in (KUEUE_DEPLOYMENT, CONTROLLER_NAME):
+                yield cluster, item, ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
 
     def where(self, specs: Specs) -> Data:
         """`clusters` of an entry, where it is not the default."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from typing import Any, Final
 
 from kueue_fleet.adopt.configuration import is_configuration
@@ -82,14 +83,16 @@ def _grouped(found: Mapping[Key, list[str]]) -> Iterator[str]:
 def _changed(subject: str, changes: Sequence[Change]) -> list[str]:
     if not changes:
         return []
-    parts = [f"{path} {_short(was)} -> {_short(becomes)}" for path, was, becomes in changes[:_MOST_CHANGES]]
+    parts = [f"{path} {' -> '.join(_apart(was, becomes))}" for path, was, becomes in changes[:_MOST_CHANGES]]
     more = f" and {len(changes) - _MOST_CHANGES} more" if len(changes) > _MOST_CHANGES else ""
     return [f"{subject} would be changed: {', '.join(parts)}{more}"]
 
 
-def _short(value: Any) -> str:
-    text = in_words(value)
-    return text if len(text) <= _LONGEST and "\n" not in text else f"{text.splitlines()[0][:_LONGEST]}..."
+def _apart(was: Any, becomes: Any) -> Iterator[str]:
+    """Both in words; of texts of several lines, the first that differs."""
+    sides = [in_words(value).splitlines() for value in (was, becomes)]
+    for line in next((pair for pair in zip_longest(*sides, fillvalue="") if pair[0] != pair[1]), ()):
+        yield line.strip() if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
 
 
 def _changes(key: Key, given: Object, rendered: Object) -> list[Change]:

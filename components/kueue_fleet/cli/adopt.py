@@ -115,7 +115,8 @@ def import_(
           serviceaccounts resourcequotas limitranges roles rolebindings \\
           validatingadmissionpolicies; \\
           do kubectl get $kind -A -o yaml > batch/$kind.yaml; done
-      kubectl get configmaps -n kueue-system -o yaml > batch/kueue.yaml
+      kubectl get configmaps,deployments -n kueue-system -o yaml \\
+          > batch/kueue.yaml
       kueue-fleet import batch=batch/ --name batch --project my-project \\
           --region us-central1 --mode Autopilot -o fleet.yaml
       kueue-fleet import manager=m.yaml worker-us=us.yaml --name ml \\

@@ -49,7 +49,8 @@ def check(
         Path | None,
         typer.Option(
             "--jobs",
-            help="Jobs of any kind that Kueue manages, as kubectl takes them: check that each fleet can run them.",
+            help="Jobs of any kind that Kueue manages, as kubectl takes them: check that each fleet can run them, each "
+            "alone.",
         ),
     ] = None,
 ) -> None:

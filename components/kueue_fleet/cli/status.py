@@ -160,6 +160,8 @@ def _pending(found: FleetStatus) -> Table:
     )
     for each in found.pending[:_SHOWN]:
         where = f" on {each.cluster}" if each.cluster else ""
+        if each.keeps:
+            where = f" on every worker it was offered to; it keeps {each.keeps} on the manager until it is deleted"
         name = f"{each.namespace}/{each.name}"
         table.add(name, each.queue, span(each.waiting_seconds), [Styled(each.reason, "yellow"), where])
     return table

@@ -107,7 +107,7 @@ class ClusterQueue(ObjectComponent):
         later; a stopped queue is never waited for.
         """
         manifest = manifest_of(self.kind, spec, object_name or name, ClusterQueueSpec, cluster_queue_manifest)
-        self.expect_active = expect_active and manifest["spec"]["stopPolicy"] == "None"
+        self.expect_active = expect_active and manifest["spec"].get("stopPolicy", "None") == "None"
         self._declare(name, manifest, opts, expect_active=self.expect_active)
 
 
@@ -137,7 +137,7 @@ class LocalQueue(ObjectComponent):
             ValueError: a model without a namespace.
         """
         manifest = manifest_of(self.kind, spec, object_name or name, LocalQueueSpec, partial(_local_queue, namespace))
-        stopped = manifest["spec"]["stopPolicy"] != "None"
+        stopped = manifest["spec"].get("stopPolicy", "None") != "None"
         self._declare(
             name,
             manifest,

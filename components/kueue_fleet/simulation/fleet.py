@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
+from kueue_fleet.admission.model import Workload
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
-from kueue_fleet.admission.reading.manifests import JOBS
+from kueue_fleet.admission.reading.manifests import JOBS, inside, label_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import accelerator_hour
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
@@ -106,9 +108,7 @@ def fleet_run(
     problems = list(check_jobs(fleet, file, submitted, manifests, sources))
     if problems:
         raise SimulationError(problems)
-    # The core gives the workloads by kind.
-    kinds = (*JOBS, "Pod")
-    ordered = sorted(manifests, key=lambda document: kinds.index(document.data["kind"]))
+    ordered = _by_kind(manifests)
     home = fleet.home
     jobs = [*(entry.manifest(name) for entry, name, _, _ in submitted), *(document.data for document in ordered)]
     try:
@@ -122,25 +122,35 @@ def fleet_run(
         may_fail = pods_that_may_fail(entry.manifest(entry.name))
         run.expect(given, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=may_fail)
     for document, workload in zip(ordered, workloads[len(submitted) :], strict=True):
-        metadata = document.data["metadata"]
-        annotations = metadata.get("annotations") or {}
-        raw_labels = metadata.get("labels") or {}
-        labels = {str(key): str(value) for key, value in raw_labels.items() if value is not None}
-        at = file.steps.get(labels.get(STEP_LABEL, ""), 0.0)
-        for name, each in named_workloads(document.data, workload, workload.name):
-            if each.key in run.jobs:
-                # Jobs of two kinds may have the same name; their Workloads never have.
-                each = replace(each, name=f"{document.data['kind'].lower()}-{name}")
-            run.expect(
-                replace(each, created=at),
-                run_seconds_of(document),
-                name=name,
-                labels=labels,
-                run_limit=whole_number(annotations.get(RUN_DURATION_ANNOTATION)),
-                templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
-                may_fail=pods_that_may_fail(document.data),
-            )
+        step = str(inside(document.data, "metadata", "labels").get(STEP_LABEL, ""))
+        _expect(run, document, replace(workload, created=file.steps.get(step, 0.0)))
     return run
+
+
+def _by_kind(manifests: Sequence[Document]) -> list[Document]:
+    """In the order in which the core gives their workloads."""
+    kinds = (*JOBS, "Pod")
+    return sorted(manifests, key=lambda document: kinds.index(document.data["kind"]))
+
+
+def _expect(run: FleetRun, document: Document, workload: Workload) -> None:
+    """Let the workloads of a job that is given as a Kubernetes object arrive when `workload` is created."""
+    metadata = document.data["metadata"]
+    raw_labels = metadata.get("labels") or {}
+    labels = {str(key): str(value) for key, value in raw_labels.items() if value is not None}
+    for name, each in named_workloads(document.data, workload, workload.name):
+        if each.key in run.jobs:
+            # Jobs of two kinds may have the same name; their Workloads never have.
+            each = replace(each, name=f"{document.data['kind'].lower()}-{name}")
+        run.expect(
+            each,
+            run_seconds_of(document),
+            name=name,
+            labels=labels,
+            run_limit=whole_number((metadata.get("annotations") or {}).get(RUN_DURATION_ANNOTATION)),
+            templates=pod_set_templates(document.data) if len(workload.pod_sets) > 1 else (),
+            may_fail=pods_that_may_fail(document.data),
+        )
 
 
 def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_only: bool = False) -> list[str]:
@@ -155,20 +165,27 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     problems = [*check_kinds(fleet, named), *check_forms(named)]
     if problems or form_only:
         return problems
+    fleet = fleet_opened(fleet)
+    ordered = _by_kind(named)
     try:
-        workloads = parse_fleet_objects(fleet, fleet.home, [document.data for document in named])[fleet.home].workloads
-        never = [
-            f"workload {each.key}: {each.problem}; correct the requests of its pods, Kueue never admits it"
-            for each in workloads
-            if each.problem
-        ]
-        return [
-            *as_in_files(never, (), named, UNNAMED),
-            *check_provisioning_requests(fleet, named),
-            *check_tpu_jobs(fleet, named),
-        ]
+        parsed = parse_fleet_objects(fleet, fleet.home, [document.data for document in ordered])
     except SimulationError as refused:
         return list(as_in_files(refused.problems, (), named, UNNAMED))
+    return [*check_provisioning_requests(fleet, named), *check_tpu_jobs(fleet, named)] or [
+        f"{document.where}: {label_of(document.data)}: never starts: {why.replace('; ', ', ')}; "
+        "change what it asks for, or the quotas and nodes of its queue"
+        for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True)
+        if (why := _never_starts(fleet, parsed, document, workload))
+    ]
+
+
+def _never_starts(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> str:
+    """Why the job does not start where no other is; empty where it does."""
+    objects = {name: each.objects for name, each in parsed.items()}
+    run = FleetRun(fleet, WorkloadFile(), fleet.home, objects, Delays(), seed=0)
+    _expect(run, document, replace(workload, created=0.0))
+    drive(run.agenda, list(run.clusters.values()), 0.0, None)
+    return next((record.why_not_started for record in run.settle() if record.why_not_started), "")
 
 
 def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]]) -> Mapping[str, Parsed]:

@@ -28,6 +28,7 @@ from kueue_fleet.admission.events import (
 from kueue_fleet.admission.model import CheckState, Objects, Workload
 from kueue_fleet.admission.reasons import EvictionReason
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.simulation.admission_checks import Checks
 from kueue_fleet.simulation.agenda import Action, Agenda
@@ -66,7 +67,7 @@ class FleetRun:
         self._dispatch_checks = {
             check.name for check in objects[home].checks if check.controller == MULTIKUEUE_CONTROLLER
         }
-        own = fleet.multi_kueue is not None and fleet.multi_kueue.dispatcher == "External"
+        own = fleet.multi_kueue is not None and fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME
         self.dispatcher: Dispatcher = FleetDispatcher(fleet, self.clusters, objects) if own else KueueDispatcher(fleet)
         self._nodes = {name: Nodes(fleet, name, file) for name in objects}
         self._checks = Checks(fleet, file, seed, self.dispatcher)
@@ -361,7 +362,7 @@ class FleetRun:
         """Start the pods, if there are nodes for all."""
         why = self._nodes[where].place(job, now)
         if why:
-            job.record.message = why
+            job.record.message = job.record.runs[-1].no_nodes = why
             return False
         self._start(job, where, now)
         return True

@@ -67,6 +67,8 @@ class Run:
     ended_at: float | None = None
     end: str = ""
     reclaimed: list[float] = field(default_factory=list)
+    no_nodes: str = ""
+    """Why its pods did not have nodes, the last time that they were looked for."""
 
     @property
     def flavors(self) -> tuple[str, ...]:
@@ -128,6 +130,15 @@ class Record:
         return State.PENDING if self.reserved_at is None else State.QUOTA_RESERVED
 
     @property
+    def why_not_started(self) -> str:
+        """Why its pods have never had nodes; empty where they had, or where Kueue has not looked at it."""
+        if any(run.started_at is not None for run in self.runs):
+            return ""
+        if self.runs:
+            return self.runs[-1].no_nodes
+        return f"{self.reason}: {self.message}" if self.message and self.reserved_at is None else self.message
+
+    @property
     def flavors(self) -> dict[str, dict[str, str]]:
         """The flavor of each resource of each pod set, from the reservation."""
         return {} if self.admission is None else {ps.name: dict(ps.flavors) for ps in self.admission.pod_sets}
@@ -162,7 +173,9 @@ class Record:
                 self.admission = self.reserved_at = self.admitted_at = None
                 self.enter(Phase.QUOTA, at)
             case Inadmissible():
-                self.reason, self.message = str(decision.reason), decision.message
+                self.reason = str(decision.reason)
+                if not self.message.startswith(decision.message):  # Else its eviction has said the same and why.
+                    self.message = decision.message
             case Requeued() | Parked():
                 self.reason = decision.reason.value if decision.reason else QuotaReservedReason.PENDING_EVALUATION.value
                 self.message = decision.message

@@ -1,4 +1,4 @@
-"""How many GPUs, or chips of TPUs, listed objects of Kueue ask for and hold."""
+"""How many GPUs, or chips of TPUs, listed objects of Kueue ask for, and what they hold."""
 
 from __future__ import annotations
 
@@ -12,6 +12,15 @@ from kueue_fleet.status.conditions import Manifest
 def accelerators_held(workload: Manifest, resource: str) -> int:
     """How many GPUs or TPU chips it has quota for."""
     return sum(amount_of(each.get("resourceUsage"), resource) for each in assignments(workload))
+
+
+def quota_held(workload: Manifest) -> dict[str, Quantity]:
+    """What it has quota for, by resource."""
+    held: dict[str, Quantity] = {}
+    for each in assignments(workload):
+        for resource, amount in (each.get("resourceUsage") or {}).items():
+            held[resource] = held.get(resource, Quantity(0)) + Quantity(str(amount))
+    return held
 
 
 def accelerators_asked(workload: Manifest, resource: str) -> int:

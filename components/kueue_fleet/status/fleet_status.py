@@ -7,7 +7,9 @@ from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from kueue_fleet.fleet_file import Calendar, FleetSpec
+from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.spending import BudgetUse
+from kueue_fleet.status.accelerators import quota_held
 from kueue_fleet.status.conditions import Manifest, condition, dominant_reasons, is_true
 from kueue_fleet.status.model import (
     CalendarStatus,
@@ -145,6 +147,8 @@ def _pending(home: str, clusters: Mapping[str, ClusterObjects], now: datetime) -
         reasons = dominant_reasons(home, workload, copies.get(_key(workload), {}))
         # A worker that only waits for others' quota is nearer than one that can never take it.
         cluster, (reason, message) = min(reasons.items(), key=lambda each: (each[1][0] == "ExceedsMaxQuota", each[0]))
+        fits_nowhere = home not in reasons and all(why == "ExceedsMaxQuota" for why, _ in reasons.values())
+        held = quota_held(workload) if fits_nowhere else {}
         metadata = workload["metadata"]
         owner = next((owner["name"] for owner in metadata.get("ownerReferences") or ()), metadata["name"])
         yield PendingWorkload(
@@ -155,6 +159,7 @@ def _pending(home: str, clusters: Mapping[str, ClusterObjects], now: datetime) -
             reason=reason,
             message=message,
             waiting_seconds=_age(metadata["creationTimestamp"], now),
+            keeps=listed([f"{amount} {resource}" for resource, amount in held.items()]),
         )
 
 

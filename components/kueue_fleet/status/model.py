@@ -88,6 +88,8 @@ class PendingWorkload:
     """The dominant reason in Kueue's own tokens."""
     message: str
     waiting_seconds: float
+    keeps: str = ""
+    """What it has reserved on the manager, where no worker that it was offered to can ever hold it."""
 
 
 @dataclass(frozen=True, slots=True)

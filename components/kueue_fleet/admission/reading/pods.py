@@ -156,9 +156,20 @@ def pod_requests(fields: Fields) -> Requests:
 
 
 def container_requests(container: Fields) -> Requests:
-    """What a container, or a pod by itself, asks for."""
-    resources = container.child("resources")
-    return {**resources.quantities("limits"), **resources.quantities("requests")}
+    """What a container, or a pod by itself, asks for.
+
+    The API server takes extended resources only as whole numbers:
+    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#consuming-extended-resources.
+    """
+    asked: Requests = {}
+    for kind in ("limits", "requests"):
+        given = container.child("resources").child(kind)
+        found = container.child("resources").quantities(kind)
+        for name, quantity in found.items():
+            if "/" in name and "kubernetes.io/" not in name and quantity.value != quantity.decimal:
+                given.wrong(name, f"is {quantity}", "write a whole number, as it is a number of devices")
+        asked |= found
+    return asked
 
 
 def _add(total: Requests, more: Requests) -> None:

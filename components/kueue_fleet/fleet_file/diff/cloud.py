@@ -1,7 +1,8 @@
 """What a change does in Google Cloud: clusters, node pools and reservations that are deleted, or made again.
 
 Source of what cannot be changed in place: the resources of terraform-provider-google 8 (ForceNew), which pulumi-gcp
-carries.
+carries; of zones that go: the field `locations` in
+https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
 """
 
 from __future__ import annotations
@@ -238,6 +239,9 @@ def _fate_of_pool(before: ResolvedNodePool, after: ResolvedNodePool | None, *, p
         return
     if exchanged := _changed(_in_turn(before), _in_turn(after)):
         yield f"its nodes are exchanged one after another, and the jobs on them start again: {exchanged}"
+    zones = [zone for zone in before.node_locations if zone not in after.node_locations]
+    if zones and after.node_locations:
+        yield f"its nodes in {listed(zones)} are removed, with the jobs on them"
     if before.node_count is not None and after.node_count is not None and after.min_nodes < before.min_nodes:
         less = before.min_nodes - after.min_nodes
         yield f"{less} of its {before.min_nodes} nodes {'goes' if less == 1 else 'go'}, with the jobs on them"

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping
 from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
 from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
+from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec
 from kueue_fleet.kueue_api.job_kinds import KINDS
 
@@ -35,6 +37,55 @@ def contents_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference
     yield from _immutable(old, new)
     yield from _accounts(old, new)
     yield from _credentials(old, new)
+    yield from _dispatcher(old, new)
+    yield from _cohorts(old, new)
+    yield from _priorities(old, new)
+
+
+def _priorities(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """What jobs of teams that name no classes may name now, or no longer, of the classes that stay."""
+    before, after = _classes(old), _classes(new)
+    told: dict[str, list[str]] = {}
+    for team in new.teams:
+        if team.priority_classes is None and team.name in old.team_of.values():
+            was, becomes = (allowed_priority_classes(fleet, team) for fleet in (old, new))
+            for verb, names in (
+                ("may name {} now", [name for name in becomes if name in before and name not in was]),
+                ("may no longer name {}", [name for name in was if name in after and name not in becomes]),
+            ):
+                if names:
+                    told.setdefault(verb.format(listed(names)), []).append(team.name)
+    for change, teams in told.items():
+        text = f"jobs of {listed(teams)} {change}: by default, all classes but the highest of each kind"
+        yield consequence("teams", text)
+
+
+def _classes(fleet: FleetSpec) -> set[str]:
+    return {each.name for each in fleet.workload_priority_classes} | {each.name for each in fleet.priority_classes}
+
+
+def _dispatcher(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Another dispatcher; what only the fleet's own does is lost without it."""
+    if old.multi_kueue is None or new.multi_kueue is None:
+        return
+    before, after = old.multi_kueue.dispatcher_name, new.multi_kueue.dispatcher_name
+    if before != after:
+        text = "Kueue on the manager restarts with another Configuration"
+        if before == DISPATCHER_NAME:
+            text += (
+                "; jobs run in any region, whatever allowedRegions or their own label says; one that no worker can "
+                "hold keeps its quota on the manager"
+            )
+        yield consequence("multiKueue.dispatcher", text)
+
+
+def _cohorts(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Queues that stay, and leave their cohort."""
+    for queue in old.cluster_queues:
+        after = new.queue(queue.name)
+        if after is not None and queue.cohort_name is not None and after.cohort_name != queue.cohort_name:
+            text = f"it borrows nothing from the other queues of {queue.cohort_name} any more, and lends them nothing"
+            yield consequence(f"clusterQueues[{queue.name}].cohortName", text)
 
 
 def _credentials(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:

@@ -16,6 +16,16 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 # What a team may use, lend or borrow is printed as it ends up on each cluster.
 _QUOTA_FIELDS: Final = frozenset({"nominalQuota", "borrowingLimit", "lendingLimit", "perCluster"})
 _POOL_SIZES: Final = frozenset({"nodeCount", "totalMinNodeCount", "totalMaxNodeCount", "machineType", "type", "count"})
+_EVERYTHING: Final = {
+    "allowedRegions": "any region",
+    "clusters": "every cluster that runs jobs",
+    "managedResources": "every resource",
+    "onFlavors": "every flavor",
+    "priorityClasses": "all but the highest of each kind",
+    "queues": "every queue on a worker",
+    "workers": "every worker",
+}
+"""What lists of names in a section stand for where they are not there."""
 _MOST_FIELDS: Final = 8
 """Of a new or removed entry, so many fields are printed; the file has the rest."""
 
@@ -50,6 +60,11 @@ def _compare(old: _Value, new: _Value, path: str) -> Iterator[Difference]:
         for key in dict.fromkeys((*old.whole, *new.whole)):
             if not _is_told(path, str(key)):
                 yield from _compare(old.child(key), new.child(key), f"{path}.{key}" if path else str(key))
+        return
+    section, _, field = path.rpartition(".")
+    if section and field in _EVERYTHING and None in (old.short, new.short):
+        sides = (_EVERYTHING[field] if side.short is None else _only(side) for side in (old, new))
+        yield Difference("settings", path, " -> ".join(sides))
         return
     before, after = _named(old), _named(new)
     if before is not None and after is not None:
@@ -103,6 +118,10 @@ def _change(old: _Value, new: _Value) -> str:
         words = _words(old)
         return f"removed: {words}" if words else "removed"
     return f"{_words(old)} -> {_words(new)}"
+
+
+def _only(side: _Value) -> str:
+    return f"{_words(side)} only" if side.whole else _words(side)
 
 
 def _of_lists(old: list[Any], new: list[Any]) -> str:

@@ -1,0 +1,82 @@
+"""Jobs that a fleet can never run, each alone in it: `check --jobs`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.simulation.fleets import EUROPE, GPU, US, calendar_data, dispatched_data, fleet_data
+
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.fleet import check_manifests
+
+
+def found(data: dict[str, Any], pods: int = 1, namespace: str = "team-a", queue: str = "gpu", **pod: Any) -> list[str]:
+    """What is said of a Job whose pods request this, with dots for slashes, or have these fields."""
+    requests = {GPU: 1, "cpu": 10} | pod.pop("requests", {})
+    template = {"spec": {"containers": [{"name": "main", "resources": {"requests": requests}}], **pod}}
+    labels = {"kueue.x-k8s.io/queue-name": queue}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": namespace, "labels": labels},
+        "spec": {"parallelism": pods, "completions": pods, "template": template},
+    }
+    return check_manifests(parse_fleet(data), [Document("j.yaml:1", job)])
+
+
+NEVER = "j.yaml:1: Job team-a/j: never starts: "
+CHANGE = "; change what it asks for, or the quotas and nodes of its queue"
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ({"requests": {GPU: 5}}, "ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for "),
+        ({"pods": 3}, f"{EUROPE}: ExceedsMaxQuota, {US}: ExceedsMaxQuota"),
+        ({"requests": {"cpu": 40}}, "its pods do not all fit on node pool l4-spot (0 of 2 nodes in use)"),
+        ({"requests": {GPU: 2}}, "its pods do not all fit on node pool l4-spot (0 of 2 nodes in use)"),
+        (
+            {"nodeSelector": {"cloud.google.com/gke-nodepool": "l5"}},
+            f"{EUROPE}: NoMatchingFlavor, {US}: NoMatchingFlavor",
+        ),
+    ],
+)
+def test_what_no_cluster_can_hold_never_starts(job: dict[str, Any], why: str) -> None:
+    [text] = found(fleet_data(), **job)
+    assert text.startswith(f"{NEVER}{why}")
+    assert text.endswith(CHANGE)
+
+
+def test_what_fits_alone_starts() -> None:
+    assert found(fleet_data(), pods=2) == []
+
+
+def test_the_dispatcher_says_why_it_rejects_a_job() -> None:
+    [text] = found(dispatched_data(), pods=9)
+    assert text.startswith(f"{NEVER}Deactivated: The workload is deactivated due to AdmissionCheck in Rejected state: ")
+    assert f"{US} ExceedsMaxQuota, {EUROPE} ExceedsMaxQuota" in text
+    assert found(dispatched_data(), pods=8) == []
+
+
+def test_workers_of_another_dispatcher_are_all_tried() -> None:
+    data = fleet_data()
+    data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "example.com/dispatcher"}}
+    assert found(data) == []
+    assert found(data, pods=3) != []
+
+
+def test_calendar_pools_are_open_and_stopped_queues_say_nothing_against_a_job() -> None:
+    data = calendar_data(open_by_hand=False)
+    assert found(data, pods=8, namespace="default", queue="q", requests={GPU: 8}) == []
+    assert found(fleet_data(clusterQueues=[{**fleet_data()["clusterQueues"][0], "stopPolicy": "Hold"}])) == []
+
+
+@pytest.mark.parametrize("amount", ["1.5", "500m"])
+def test_devices_are_whole(amount: str) -> None:
+    path = "j.yaml:1: Job team-a/j.spec.template.spec.containers[0].resources.requests.nvidia.com/gpu"
+    [text] = found(fleet_data(), requests={GPU: amount})
+    assert text.startswith(f"{path}: is ")
+    assert text.endswith("m; write a whole number, as it is a number of devices")
+    assert found(fleet_data(), requests={GPU: "1000m", "cpu": "1.5"}) == []
