@@ -145,7 +145,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} -w {LOAD} --what-if foo", 2, "is not path=value; write it as"),
         (f"{FLEET} -w {LOAD} --what-if clusterQueues[dsw].stopPolicy=Hold", 1, "there is no dsw; write one of dws"),
         (f"{FLEET} -w {LOAD} --what-if jobs[detector].count=many", 1, "write a whole number"),
-        (f"{FLEET} -w {LOAD} --until -5", 2, "write 0 or more"),
+        (f"{FLEET} -w {LOAD} --until -5", 2, "write 0 to 1,000,000,000"),
         (f"{FLEET} -w {LOAD} --until 1h", 2, "valid number"),
         (f"{FLEET} -w {LOAD} --delay foo=1", 2, "names are decision, burst"),
         (f"{FLEET} -w {LOAD} --max-wait gpu=3", 2, "--max-wait gpu=3: no job comes to this ClusterQueue; use one of"),

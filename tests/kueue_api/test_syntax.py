@@ -107,3 +107,12 @@ def test_bad_with_what_to_do(check: syntax.Check, text: str, reason: str) -> Non
 )
 def test_whole_numbers(given: object, number: int | None) -> None:
     assert syntax.whole_number(given) == number
+
+
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [("0", 0), ("-007.50", -7.5), (".5", 0.5), ("1e3", 1000), ("9" * 5000, float("inf")), ("1e999", float("inf"))]
+    + [(text, None) for text in ("", ".", "e3", "²", "٣", "nan", "inf", "0x1", " 1", "1\n", "1_0", 5, None)],
+)
+def test_numbers(given: object, number: float | None) -> None:
+    assert syntax.number(given) == number

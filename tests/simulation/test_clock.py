@@ -82,6 +82,17 @@ def test_what_plans_itself_again_at_the_same_moment_is_stopped() -> None:
     assert agenda.happened < 2000
 
 
+def test_what_plans_itself_again_at_a_time_that_cannot_count_seconds_is_stopped() -> None:
+    agenda = Agenda()
+
+    def again(now: float) -> None:
+        agenda.plan(now + 1, again)
+
+    agenda.plan(1e17, again)
+    assert drive(agenda, [], 0.0, 1e18) == End(EndReason.NEVER_SETTLES, 1e17)
+    assert agenda.happened < 2000
+
+
 def test_what_plans_itself_again_a_little_later_each_time_is_stopped() -> None:
     agenda = Agenda()
 

@@ -108,16 +108,10 @@ def when(
 def _distribution(text: str | None) -> Distribution | None:
     from pydantic_core import PydanticCustomError
 
-    from kueue_fleet.simulation.distributions import parse_distribution
+    from kueue_fleet.simulation.distributions import read_distribution
 
-    if text is None:
-        return None
     try:
-        value: object = float(text)
-    except ValueError:
-        value = text if text.isascii() else None
-    try:
-        return parse_distribution(value)
+        return None if text is None else read_distribution(text)
     except PydanticCustomError as wrong:
         raise console.mistyped(f"--run-time {text!r}: {wrong.message()}") from None
 

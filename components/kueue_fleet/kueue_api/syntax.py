@@ -1,4 +1,4 @@
-"""The syntax of names, Kubernetes' and Google Cloud's, and of whole numbers that are texts.
+"""The syntax of names, Kubernetes' and Google Cloud's, and of numbers that are texts.
 
 A check returns None where the text is good, else the reason as a clause that follows the value ("is longer than 63
 characters"). Which name has to follow which syntax is said by the types of the models' fields.
@@ -18,6 +18,7 @@ Check = Callable[[str], "str | None"]
 """Says what is wrong with a text, or nothing."""
 
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -47,6 +48,14 @@ def whole_number(text: object) -> int | None:
     `int` alone refuses thousands of digits, and digits such as ² of which `str.isdigit` is true.
     """
     return int(text) if isinstance(text, str) and _WHOLE_NUMBER.fullmatch(text) else None
+
+
+def number(text: object) -> float | None:
+    """The number that a text is, infinite where it is too large; None for anything else.
+
+    `float` alone also takes `nan`, `1_0` and digits of other scripts.
+    """
+    return float(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
 
 
 def dns_label(text: str) -> str | None:

@@ -157,7 +157,7 @@ class _Pace:
     def left(self, now: float, steps: int) -> int:
         """How much more may happen within a second from the first time at which anything did, after these steps."""
         agenda = self._agenda
-        if now >= self._second + 1:
+        if now - self._second >= 1:
             self._second, self._steps_before_second = now, steps
         if agenda.progress_at != self._progress_at:
             self._progress_at, self._steps_before_progress = agenda.progress_at, steps

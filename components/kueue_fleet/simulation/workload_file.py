@@ -38,7 +38,7 @@ from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecM
 from kueue_fleet.kueue_api.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api.problem import Problem
 from kueue_fleet.kueue_api.timestamp import Timestamp
-from kueue_fleet.simulation.distributions import Seconds, constant, exponential
+from kueue_fleet.simulation.distributions import Second, Seconds, constant, exponential
 from kueue_fleet.simulation.models import read_model
 
 
@@ -136,9 +136,9 @@ class OutageEntry(SpecModel):
 
     cluster: Text
     """The worker."""
-    at: Annotated[Number, Field(ge=0)]
+    at: Second
     """Second at which the connection is lost."""
-    seconds: Annotated[Number, Field(gt=0)]
+    seconds: Annotated[Second, Field(gt=0)]
     """How long it is lost."""
 
 
@@ -149,9 +149,9 @@ class StockOutEntry(SpecModel):
     """Cluster of the nodes; default: any."""
     flavor: Text
     """Flavor of the nodes."""
-    at: Annotated[Number, Field(ge=0)] = 0
+    at: Second = 0
     """Second from which on there are none; default 0."""
-    seconds: Annotated[Number, Field(gt=0)]
+    seconds: Annotated[Second, Field(gt=0)]
     """For how long there are none."""
 
 
@@ -160,7 +160,7 @@ class WorkloadFile(SpecModel):
 
     jobs: tuple[JobEntry, ...] = ()
     """Jobs that are submitted."""
-    steps: dict[Text, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
+    steps: dict[Text, Second] = Field(default_factory=dict)
     """Second at which those of the given Kubernetes jobs are submitted whose label `kueue-fleet.dev/step` is this."""
     waits: tuple[WaitEntry, ...] = ()
     """How long admission checks take; the first that fits counts."""
