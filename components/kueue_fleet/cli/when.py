@@ -147,7 +147,7 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
 
     home = fleet.home
     try:
-        return home, list(Clusters("when", kubeconfig).ask(home, f"/apis/{KUEUE_API}/workloads")["items"])
+        return home, Clusters("when", kubeconfig).listed(home, f"/apis/{KUEUE_API}/workloads")
     except ApiError as failed:
         fix = FIXES.get(failed.status, "try again")
         raise console.CommandError(f"{home}: its Workloads cannot be read: {failed}; {fix}") from None

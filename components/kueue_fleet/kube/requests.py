@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kueue_fleet.kube.answers import ApiError, Json, refusal
+from kueue_fleet.kube.answers import ApiError, Json, read_object, refusal
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -24,7 +23,8 @@ def request(
     kind: str = "application/json",
     seconds: float = REQUEST_SECONDS,
 ) -> Json:
-    """What an API server answers. Raises ApiError if it refuses, or does not answer within `seconds`."""
+    """What an API server answers. Raises ApiError if it refuses, does not answer within `seconds`, or
+    something else than an API server does."""
     from urllib3.exceptions import HTTPError
 
     parts = client.param_serialize(
@@ -43,4 +43,4 @@ def request(
         raise ApiError(0, "", f"no answer: {type(reason).__name__}") from None
     if answer.status >= 400:
         raise refusal(answer.status, text)
-    return dict(json.loads(text)) if text else {}
+    return read_object(text)
