@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final
 
 import yaml
 
-from kueue_fleet.fleet_file.yaml_bounds import refuse_deep_text, refuse_expansion
+from kueue_fleet.fleet_file.yaml_bounds import has_aliases, refuse_deep_text, refuse_expansion
 from kueue_fleet.fleet_file.yaml_errors import explain
 from kueue_fleet.fleet_file.yaml_lines import Lines
 from kueue_fleet.kueue_api.problem import Problem, SpecError
@@ -154,10 +154,12 @@ def load_documents(text: str, source: str) -> list[YamlDocument]:
 
 def _documents(text: str, source: str) -> Iterator[YamlDocument]:
     loader: Any = YamlLoader(text)
+    expands = has_aliases(text)
     try:
         while loader.check_node():
             node = loader.get_node()
-            refuse_expansion(node, text, source)
+            if expands:
+                refuse_expansion(node, source)
             yield YamlDocument(loader.construct_document(node), source, node)
     finally:
         loader.dispose()
