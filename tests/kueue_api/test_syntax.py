@@ -18,6 +18,7 @@ GOOD = {
     syntax.project_id: ["my-project", "abcdef", "a" * 30, "example.com:my-project"],
     syntax.gcp_label_key: ["a", "team_1-x", "a" * 63],
     syntax.gcp_label_value: ["", "A".lower(), "1-_", "a" * 63],
+    syntax.member: ["user:a@example.com", "serviceAccount:" + "a" * 242 + "@example.com"],
     syntax.version: ["0.19.2", "1.0.0-rc.1", "10.20.30+build"],
     syntax.kind: ["Foo", "foo-bar", "F"],
     syntax.admission_check_name: ["a", "A b", "c" * 316],
@@ -75,6 +76,7 @@ BAD = {
         "a b": "is not a valid label value",
         "a" * 64: "is not a valid label value",
     },
+    syntax.member: {"bob": "is not a member", "user:a@" + "." * 100_000 + "@": "is not a member"},
     syntax.version: {
         "v0.19.2": "begins with a v; write 0.19.2",
         "0.19": "is not a valid version",

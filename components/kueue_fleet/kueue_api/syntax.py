@@ -36,6 +36,7 @@ _SERVICE_ACCOUNT = re.compile(
 _NO_PROJECT = re.compile(r"[^@]+@\.?iam\.gserviceaccount\.com")
 _IMAGE_REPOSITORY = re.compile(r"[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
 _MEMBER = re.compile(r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+")
+_LONGEST_MEMBER = len("serviceAccount:") + 254
 _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
 _GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
@@ -226,7 +227,7 @@ def image_repository(text: str) -> str | None:
 
 def member(text: str) -> str | None:
     """Somebody: `group:`, `user:` or `serviceAccount:` and an address, as in IAM."""
-    if _MEMBER.fullmatch(text):
+    if len(text) <= _LONGEST_MEMBER and _MEMBER.fullmatch(text):
         return None
     return "is not a member; write group:, user: or serviceAccount: and an address"
 
