@@ -18,6 +18,7 @@ GOOD = {
     syntax.project_id: ["my-project", "abcdef", "a" * 30, "example.com:my-project"],
     syntax.gcp_label_key: ["a", "team_1-x", "a" * 63],
     syntax.gcp_label_value: ["", "A".lower(), "1-_", "a" * 63],
+    syntax.chart: ["oci://registry.k8s.io/kueue/charts/kueue", "kuberay/kuberay-operator", "./charts/kueue", "a"],
     syntax.member: ["user:a@example.com", "serviceAccount:" + "a" * 242 + "@example.com"],
     syntax.version: ["0.19.2", "1.0.0-rc.1", "10.20.30+build"],
     syntax.kind: ["Foo", "foo-bar", "F"],
@@ -75,6 +76,12 @@ BAD = {
         "A": "is not a valid label value",
         "a b": "is not a valid label value",
         "a" * 64: "is not a valid label value",
+    },
+    syntax.chart: {
+        "": "is not the reference of a Helm chart",
+        "a b": "is not the reference",
+        "x\napiVersion: v1": "is not the reference",
+        "x\x1b[31m": "is not the reference",
     },
     syntax.member: {"bob": "is not a member", "user:a@" + "." * 100_000 + "@": "is not a member"},
     syntax.version: {

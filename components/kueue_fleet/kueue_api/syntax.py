@@ -225,6 +225,13 @@ def image_repository(text: str) -> str | None:
     return None if _IMAGE_REPOSITORY.fullmatch(text) else "is not REGISTRY/PATH of an image"
 
 
+def chart(text: str) -> str | None:
+    """Reference of a Helm chart, or the address of a repository of charts: it is a word of a command line."""
+    if text and text.isprintable() and " " not in text:
+        return None
+    return "is not the reference of a Helm chart; write oci:// and its address, its name, or a path without blanks"
+
+
 def member(text: str) -> str | None:
     """Somebody: `group:`, `user:` or `serviceAccount:` and an address, as in IAM."""
     if len(text) <= _LONGEST_MEMBER and _MEMBER.fullmatch(text):
