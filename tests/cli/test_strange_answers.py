@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,3 +42,44 @@ def test_something_else_than_an_api_server_answers(
         ended = command(arguments.format(stack=STACK))
     assert ended.code == 1
     assert "the answer is not" in ended.out + ended.err or "its Secret has no kubeconfig" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("server", "user", "says"),
+    [
+        ("http://127.0.0.1:1", "{token: x}", "no answer: Failed to establish a new connection: Connection refused; "),
+        ("", "{token: x}", "no answer: No host specified; check that you reach the cluster"),
+        ("http://a", "{auth-provider: {name: gcp}}", "Your default credentials were not found."),
+        (
+            "http://a",
+            "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: /nowhere/x}}",
+            "the credentials plugin of context c failed: [Errno 2] No such file or directory: '/nowhere/x'; sign in",
+        ),
+        (
+            "http://a",
+            "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, "
+            r"command: sh, args: [-c, 'printf \\033[31mno >&2; exit 3']}}",
+            r"failed: exec: process returned 3. \x1b[31mno; sign in again",
+        ),
+    ],
+)
+def test_no_way_to_a_cluster_is_one_line(
+    server: str, user: str, says: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    file = tmp_path / "kubeconfig"
+    file.write_text(
+        f"clusters: [{{name: c, cluster: {{{server and f'server: {server!r}'}}}}}]\n"
+        f"contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\n"
+        f"users: [{{name: u, user: {user}}}]\ncurrent-context: c\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", "from kueue_fleet.cli import main; main()", "describe", "j", "--kubeconfig", file],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1

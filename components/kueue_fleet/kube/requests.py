@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 REQUEST_SECONDS: Final = 30
 """Longest that a request takes, unless its caller says otherwise."""
+
+_PYTHON: Final = re.compile(r"^\w+\(host=[^)]*\): |\[(Errno|SSL)[^]]*\] | \(_ssl\.c:\d+\)")
+"""What only people who program in Python understand of an error of urllib3."""
 
 
 def request(
@@ -39,8 +43,8 @@ def request(
         answer = client.call_api(*parts, _request_timeout=seconds)
         text = answer.read()  # type: ignore[no-untyped-call]
     except HTTPError as failed:
-        reason = getattr(failed, "reason", failed)
-        raise ApiError(0, "", f"no answer: {type(reason).__name__}") from None
+        reason = _PYTHON.sub("", str(getattr(failed, "reason", failed))).rstrip(".")
+        raise ApiError(0, "", f"no answer: {reason}") from None
     if answer.status >= 400:
         raise refusal(answer.status, text)
     return read_object(text)
