@@ -149,6 +149,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} -w {LOAD} --until 1h", 2, "valid number"),
         (f"{FLEET} -w {LOAD} --delay foo=1", 2, "names are decision, burst"),
         (f"{FLEET} -w {LOAD} --max-wait gpu=3", 2, "--max-wait gpu=3: no job comes to this ClusterQueue; use one of"),
+        (f"{FLEET} -w {LOAD} --html -", 2, "--html -: a report goes into a file; name one"),
         (f"{FLEET} -w {LOAD} --html stacks", 1, "--html stacks: is a folder; name a file"),
         (f"{FLEET} -w stacks", 1, "stacks: is a folder; give a workload file"),
         (f"{FLEET} -w examples/jobs/job.yaml", 1, "holds a Kubernetes object, a Job, and not the fields "),

@@ -89,18 +89,42 @@ def _instead(file: Path, wanted: str) -> str:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write FILE, and the folder that it is in.
+    """Write FILE, and the folder that it is in. A file that was there is replaced when the new one is whole.
 
     Raises:
         CommandError: it cannot be written.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        if is_there(file) and not file.is_file():
+            # A device or a pipe stays what it is: replaced by root, /dev/null would be a file for every program.
+            file.write_text(text, encoding="utf-8")
+        else:
+            _replace(file.resolve(), text)
     except FileExistsError:
         raise console.CommandError(f"{file}: {file.parent} is not a folder; name another file") from None
     except OSError as wrong:
         raise console.CommandError(f"{file}: cannot be written: {wrong.strerror}; name another file") from None
+
+
+def _replace(file: Path, text: str) -> None:
+    from tempfile import NamedTemporaryFile  # What it needs takes longer to import than `--help` has.
+
+    mode = file.stat().st_mode if file.exists() else 0o666 & ~_umask()
+    with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as made:
+        temporary = Path(made.name)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.chmod(mode)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
