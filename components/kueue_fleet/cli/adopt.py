@@ -128,6 +128,8 @@ def import_(
           --description batch=batch.yaml --pulumi-import import.json \\
           -o Pulumi.batch.yaml
     """
+    if str(output) == "-":
+        output = None
     for file in (output, pulumi_import):
         if file is not None and is_there(file) and not force:
             raise console.CommandError(f"{file}: already exists; give another name, or --force to replace it")
