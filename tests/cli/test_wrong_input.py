@@ -324,3 +324,28 @@ def test_it_is_said_what_to_do(
     assert says in message
     assert found == code
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: 1", "jobs: [{name: a}]"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        f"simulate {FLEET} -w -",
+        f"simulate - -w {LOAD}",
+        "simulate --objects -",
+        "simulate --kueue-generator -",
+        f"simulate {FLEET} -w - --what-if jobs[a].count=2",
+        f"diff {FLEET} {FLEET} -w -",
+        f"cost {FLEET} --prices -",
+        f"check {FLEET} --jobs -",
+        "explain default/a --objects -",
+        f"explain team-a/a --stack {FLEET} -w - --second 5",
+        "import a=- --name a --project my-project --region us-central1 --mode Autopilot",
+    ],
+)
+def test_standard_input_is_called_so(arguments: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = CliRunner().invoke(app, arguments.split(), input=text)
+    said = str(done.exception)
+    assert done.exit_code == 1
+    assert said.removeprefix("the input has 2 errors:\n  ").startswith("<stdin>")

@@ -302,7 +302,7 @@ def _pools_of(description: Mapping[str, Any] | None, file: str | None) -> list[M
 
 def _gcloud_documents(file: Path) -> list[YamlDocument]:
     try:
-        return load_documents(read_text(file, "what gcloud prints"), str(file))
+        return load_documents(read_text(file, "what gcloud prints"), console.source_name(file))
     except SpecError as refused:
         raise console.wrong_input(file, refused.problems) from None
 

@@ -34,6 +34,8 @@ Kubeconfig = Annotated[
 
 def check_readable(kubeconfig: Path | None) -> None:
     """Raises CommandError for files that the client would read for minutes, or end with a traceback for."""
+    if str(kubeconfig) == "-":
+        raise console.mistyped("--kubeconfig -: the client reads it from a file; give one")
     given = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)
     for file in (Path(each).expanduser() for each in given if each):
         wanted = "a kubeconfig with a context for each cluster"

@@ -37,18 +37,13 @@ def is_there(path: Path | str) -> bool:
     return os.path.exists(path)
 
 
-def source_name(file: Path) -> str:
-    """What messages call FILE."""
-    return "<stdin>" if str(file) == "-" else str(file)
-
-
 def read_text(file: Path, wanted: str = _FLEET) -> str:
     """The text of FILE, or of standard input for `-`; `wanted` says what should be in it.
 
     Raises:
         CommandError: there is no such file, it cannot be read, or it is not UTF-8 text.
     """
-    name = source_name(file)
+    name = console.source_name(file)
     try:
         return _read_stdin() if str(file) == "-" else file.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -68,7 +63,7 @@ def read_yaml(file: Path, wanted: str) -> Any:
     from kueue_fleet.kueue_api.problem import SpecError
 
     try:
-        return load_yaml(read_text(file, wanted), str(file))
+        return load_yaml(read_text(file, wanted), console.source_name(file))
     except SpecError as refused:
         raise console.wrong_input(file, refused.problems) from None
 
@@ -176,11 +171,13 @@ def read_objects(path: Path) -> list[Document]:
     problems: list[str] = []
     for file in files:
         try:
-            found += read_documents(read_text(file), source_name(file))
+            found += read_documents(read_text(file), console.source_name(file))
         except SimulationError as refused:
             problems += refused.problems
     if problems:
         raise SimulationError(problems)
     if not found:
-        raise console.CommandError(f"{source_name(path)}: holds no objects; write Kueue's objects and jobs into it")
+        raise console.CommandError(
+            f"{console.source_name(path)}: holds no objects; write Kueue's objects and jobs into it"
+        )
     return found
