@@ -37,6 +37,7 @@ from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.kueue_api.timestamp import Timestamp
 from kueue_fleet.simulation.distributions import Second, Seconds, constant, exponential
 from kueue_fleet.simulation.models import read_model
@@ -63,8 +64,8 @@ class JobEntry(RuledModel):
     """A WorkloadPriorityClass."""
     pods: Annotated[Count, Field(ge=1)] = 1
     """Pods of each job, all at once; default 1."""
-    requests: dict[Text, Text | int | float] = Field(default_factory=dict)
-    """What each pod asks for, by resource, as Kubernetes writes amounts."""
+    requests: dict[Text, Quantity] = Field(default_factory=dict)
+    """What each pod asks for, by resource."""
     node_selector: dict[Text, Text] = Field(default_factory=dict)
     """Labels of nodes that the pods ask for."""
     labels: dict[Text, Text] = Field(default_factory=dict)
@@ -92,7 +93,8 @@ class JobEntry(RuledModel):
         labels = {**self.labels, QUEUE_LABEL: self.queue}
         if self.priority_class is not None:
             labels["kueue.x-k8s.io/priority-class"] = self.priority_class
-        container = {"name": "main", "image": "none", "resources": {"requests": dict(self.requests)}}
+        requests = {name: str(amount) for name, amount in self.requests.items()}
+        container = {"name": "main", "image": "none", "resources": {"requests": requests}}
         metadata: dict[str, Any] = {"name": name, "namespace": self.namespace, "labels": labels}
         if self.max_run_seconds is not None:
             metadata["annotations"] = {RUN_DURATION_ANNOTATION: str(self.max_run_seconds)}
