@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.cli.in_process import Command
 from typer.testing import CliRunner
 
-from kueue_fleet.cli import COMMANDS, app
+from kueue_fleet.cli import COMMANDS, app, input_files
 from kueue_fleet.cli.console import CommandError
 
 ROOT = Path(__file__).parents[2]
@@ -349,3 +350,35 @@ def test_standard_input_is_called_so(arguments: str, text: str, monkeypatch: pyt
     said = str(done.exception)
     assert done.exit_code == 1
     assert said.removeprefix("the input has 2 errors:\n  ").startswith("<stdin>")
+
+
+def test_a_wrong_choice_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = Command(monkeypatch, capsys)("check f -o xml")
+    wrong = "check: Invalid value for '--output' / '-o': 'xml' is not one of 'text', 'json', 'github', 'sarif'"
+    assert f"{wrong}; see " in ended.err
+
+
+def test_a_byte_order_mark_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "objects.json"
+    file.write_bytes(b'\xef\xbb\xbf{"kind": "List", "items": []}')
+    command = Command(monkeypatch, capsys)
+    assert command(f"simulate --objects {file}").err.startswith(f"error: {file}: holds no objects; ")
+    assert command("simulate --objects -", file.read_bytes()).err.startswith("error: <stdin>: holds no objects; ")
+
+
+def test_endless_input_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(input_files, "_MOST_CHARACTERS", 100_000)
+    command = Command(monkeypatch, capsys)
+    said = "has more than 100,000 characters; give a Pulumi.<env>.yaml or a fleet YAML"
+    assert said in command("check /dev/zero").err
+    assert said in command("check -", b"a" * 100_001).err
+
+
+def test_a_link_to_nothing_in_a_folder_of_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.yaml").symlink_to("gone")
+    ended = Command(monkeypatch, capsys)(f"simulate --objects {tmp_path}")
+    assert ended.err == f"error: {tmp_path / 'a.yaml'}: no such file; give one with Kubernetes objects\n"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
@@ -29,6 +29,8 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="`json` pri
 """The option of commands that print a document for programs."""
 _MOST_FILES: Final = 100_000
 """Files and folders below a folder of objects."""
+_MOST_CHARACTERS: Final = 2**30
+"""Of a file: more than the largest dump has, and fewer than fill the memory."""
 _FLEET: Final = "a Pulumi.<env>.yaml or a fleet YAML"
 
 
@@ -38,14 +40,15 @@ def is_there(path: Path | str) -> bool:
 
 
 def read_text(file: Path, wanted: str = _FLEET) -> str:
-    """The text of FILE, or of standard input for `-`; `wanted` says what should be in it.
+    """The text of FILE, or of standard input for `-`, without a byte order mark; `wanted` says what should be in it.
 
     Raises:
-        CommandError: there is no such file, it cannot be read, or it is not UTF-8 text.
+        CommandError: there is no such file, it cannot be read, has no end, or is not UTF-8 text.
     """
     name = console.source_name(file)
     try:
-        return _read_stdin() if str(file) == "-" else file.read_text(encoding="utf-8")
+        with nullcontext(_stdin()) if str(file) == "-" else file.open(encoding="utf-8-sig") as stream:
+            text = stream.read(_MOST_CHARACTERS + 1)
     except FileNotFoundError:
         raise console.CommandError(f"{name}: no such file; {_instead(file, wanted)}") from None
     except IsADirectoryError:
@@ -55,6 +58,9 @@ def read_text(file: Path, wanted: str = _FLEET) -> str:
     except OSError as wrong:
         fix = "check its permissions" if isinstance(wrong, PermissionError) else f"give {wanted}"
         raise console.CommandError(f"{name}: cannot be read: {wrong.strerror}; {fix}") from None
+    if len(text) > _MOST_CHARACTERS:
+        raise console.CommandError(f"{name}: has more than {_MOST_CHARACTERS:,} characters; give {wanted}")
+    return text
 
 
 def read_yaml(file: Path, wanted: str) -> Any:
@@ -68,11 +74,11 @@ def read_yaml(file: Path, wanted: str) -> Any:
         raise console.wrong_input(file, refused.problems) from None
 
 
-def _read_stdin() -> str:
+def _stdin() -> TextIO:
     if sys.stdin is None:
         raise console.CommandError("<stdin>: is closed; give a file, or pipe one in")
-    sys.stdin.reconfigure(encoding="utf-8", errors="strict")  # type: ignore[union-attr]  # A test's may be another.
-    return sys.stdin.read()
+    sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")  # type: ignore[union-attr]  # A test's may be another.
+    return sys.stdin
 
 
 def _instead(file: Path, wanted: str) -> str:
@@ -171,7 +177,7 @@ def read_objects(path: Path) -> list[Document]:
     problems: list[str] = []
     for file in files:
         try:
-            found += read_documents(read_text(file), console.source_name(file))
+            found += read_documents(read_text(file, "one with Kubernetes objects"), console.source_name(file))
         except SimulationError as refused:
             problems += refused.problems
     if problems:
