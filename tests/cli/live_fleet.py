@@ -24,6 +24,8 @@ class Fleet:
     def __init__(self, names: Sequence[str]) -> None:
         self.tables: dict[str, dict[str, Any]] = {name: {} for name in names}
         self.refused: dict[str, int] = {}
+        self.strange: bytes | None = None
+        """What every request is answered with instead."""
         self.deleted: list[tuple[str, str, Object]] = []
         self.selectors: list[str] = []
 
@@ -53,7 +55,8 @@ def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> 
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             status, document = made.answer(self.command, self.path, json.loads(self.rfile.read(length) or "{}"))
-            text = json.dumps(document).encode()
+            text = json.dumps(document).encode() if made.strange is None else made.strange
+            status = status if made.strange is None else 200
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()

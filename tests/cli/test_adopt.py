@@ -80,8 +80,9 @@ def test_a_platform_becomes_a_fleet_file_that_renders_the_same(dumps: dict[str, 
     assert after.worker_names == before.worker_names
 
 
-def test_without_a_file_it_is_printed_and_notes_stay_off_stdout(dumps: dict[str, Path]) -> None:
-    result = run(*given(dumps))
+@pytest.mark.parametrize("output", [[], ["-o", "-"]])
+def test_without_a_file_it_is_printed_and_notes_stay_off_stdout(output: list[str], dumps: dict[str, Path]) -> None:
+    result = run(*given(dumps), *output)
     assert yaml.safe_load(result.stdout)["name"] == "dws-multikueue"
     assert "of Google Cloud only node pools are read" in result.stderr.replace("\n", " ")
 

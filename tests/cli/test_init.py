@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner, Result
 
 from job_files import jobs_in
 from kueue_fleet.cli import app, console
+from kueue_fleet.cli.input_files import write_text
 from kueue_fleet.fleet_file import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
 
 
@@ -196,3 +198,28 @@ def test_files_are_not_replaced_unasked(tmp_path: Path) -> None:
     jobs.write_text("mine")
     assert run("dev", "--yes", "--project", "my-project", "-C", str(tmp_path)).exit_code == 0
     assert jobs.read_text() == "mine"
+
+
+def test_a_file_stays_as_it_was_where_the_disk_is_full(tmp_path: Path) -> None:
+    file = tmp_path / "Pulumi.prod.yaml"
+    file.write_text("mine")
+    file.chmod(0o640)
+    write_text(file, "new")
+    assert (file.read_text(), file.stat().st_mode & 0o777) == ("new", 0o640)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+    try:
+        with pytest.raises(console.CommandError, match="cannot be written: File too large; name another file"):
+            write_text(file, "more" * 100)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert file.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("file")
+    write_text(link, "new")
+    assert link.is_symlink()
+    assert (tmp_path / "file").read_text() == "new"

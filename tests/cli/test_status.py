@@ -49,6 +49,7 @@ def test_a_fleet_at_a_glance() -> None:
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert "manager-europe-west4 manager 2 0 0 ready" in lines
     assert "worker-europe-west4 worker 0 1 0 connected" in lines
+    assert any(line.startswith("worker-asia-southeast1 worker - - - no answer") for line in lines)
     assert "dws worker-europe-west4 t4 nvidia.com/gpu 5 (+1) / 4" in lines
     assert any(
         line.startswith("team-a/a gpu") and "PendingEvaluation on manager-europe-west4" in line for line in lines
@@ -80,6 +81,20 @@ def test_json_has_all_of_it() -> None:
     assert document["fleet"] == "dws-multikueue"
     assert [cluster["reachable"] for cluster in document["clusters"]] == [True, True, True, False]
     assert {each["name"] for each in document["pending"]} == {"a", "b"}
+    unknown = document["clusters"][-1]
+    assert (unknown["pending"], unknown["reserved"], unknown["admitted"]) == (None, None, None)
+
+
+def test_what_is_not_known_of_teams_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_: str, __: str, role: str, ___: Path | None, ____: bool) -> ClusterObjects:
+        return ClusterObjects(role, unreachable="no answer")
+
+    monkeypatch.setattr(live_fleet, "_read", refused)
+    lines = [" ".join(line.split()) for line in run().stdout.splitlines()]
+    assert "team-vision - - - - -" in lines
+    (team, *_) = json.loads(run("--output", "json").stdout)["teams"]
+    unknown = ("jobs", "gpus", "borrowed", "waitingJobs", "waitingGpus")
+    assert [team[each] for each in unknown] == [None] * len(unknown)
 
 
 def test_slips_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_one_that_never_starts(dump: Path) -> None:
         ("--job worker-us-east4-0 --objects {dump}", "--job worker-us-east4-0: is Admitted; kueue-fleet describe"),
         ("--job of-b -f job.yaml", "give one of: --job NAME that waits, -f FILE that is not submitted"),
         ("--job of-b --objects {dump} --run-time soon", "--run-time 'soon': is not a number of seconds; write"),
-        ("--job of-b --objects {dump} --run-time -1", "--run-time '-1': is negative or not finite; write 0 seconds"),
+        ("--job of-b --objects {dump} --run-time -1", "--run-time '-1': is negative, or more than 1,000,000,000"),
         ("-f {dump}/w.yaml", "w.yaml: holds 14 objects; give one job"),
         ("-f - --objects -", "when: `-` is given twice; only one can be read from stdin"),
     ],

@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.cli.in_process import Command
 from typer.testing import CliRunner
 
-from kueue_fleet.cli import COMMANDS, app
+from kueue_fleet.cli import COMMANDS, app, input_files
 from kueue_fleet.cli.console import CommandError
 
 ROOT = Path(__file__).parents[2]
@@ -145,10 +146,11 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} -w {LOAD} --what-if foo", 2, "is not path=value; write it as"),
         (f"{FLEET} -w {LOAD} --what-if clusterQueues[dsw].stopPolicy=Hold", 1, "there is no dsw; write one of dws"),
         (f"{FLEET} -w {LOAD} --what-if jobs[detector].count=many", 1, "write a whole number"),
-        (f"{FLEET} -w {LOAD} --until -5", 2, "write 0 or more"),
+        (f"{FLEET} -w {LOAD} --until -5", 2, "write 0 to 1,000,000,000"),
         (f"{FLEET} -w {LOAD} --until 1h", 2, "valid number"),
         (f"{FLEET} -w {LOAD} --delay foo=1", 2, "names are decision, burst"),
         (f"{FLEET} -w {LOAD} --max-wait gpu=3", 2, "--max-wait gpu=3: no job comes to this ClusterQueue; use one of"),
+        (f"{FLEET} -w {LOAD} --html -", 2, "--html -: a report goes into a file; name one"),
         (f"{FLEET} -w {LOAD} --html stacks", 1, "--html stacks: is a folder; name a file"),
         (f"{FLEET} -w stacks", 1, "stacks: is a folder; give a workload file"),
         (f"{FLEET} -w examples/jobs/job.yaml", 1, "holds a Kubernetes object, a Job, and not the fields "),
@@ -323,3 +325,60 @@ def test_it_is_said_what_to_do(
     assert says in message
     assert found == code
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: 1", "jobs: [{name: a}]"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        f"simulate {FLEET} -w -",
+        f"simulate - -w {LOAD}",
+        "simulate --objects -",
+        "simulate --kueue-generator -",
+        f"simulate {FLEET} -w - --what-if jobs[a].count=2",
+        f"diff {FLEET} {FLEET} -w -",
+        f"cost {FLEET} --prices -",
+        f"check {FLEET} --jobs -",
+        "explain default/a --objects -",
+        f"explain team-a/a --stack {FLEET} -w - --second 5",
+        "import a=- --name a --project my-project --region us-central1 --mode Autopilot",
+    ],
+)
+def test_standard_input_is_called_so(arguments: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    done = CliRunner().invoke(app, arguments.split(), input=text)
+    said = str(done.exception)
+    assert done.exit_code == 1
+    assert said.removeprefix("the input has 2 errors:\n  ").startswith("<stdin>")
+
+
+def test_a_wrong_choice_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = Command(monkeypatch, capsys)("check f -o xml")
+    wrong = "check: Invalid value for '--output' / '-o': 'xml' is not one of 'text', 'json', 'github', 'sarif'"
+    assert f"{wrong}; see " in ended.err
+
+
+def test_a_byte_order_mark_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "objects.json"
+    file.write_bytes(b'\xef\xbb\xbf{"kind": "List", "items": []}')
+    command = Command(monkeypatch, capsys)
+    assert command(f"simulate --objects {file}").err.startswith(f"error: {file}: holds no objects; ")
+    assert command("simulate --objects -", file.read_bytes()).err.startswith("error: <stdin>: holds no objects; ")
+
+
+def test_endless_input_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(input_files, "_MOST_CHARACTERS", 100_000)
+    command = Command(monkeypatch, capsys)
+    said = "has more than 100,000 characters; give a Pulumi.<env>.yaml or a fleet YAML"
+    assert said in command("check /dev/zero").err
+    assert said in command("check -", b"a" * 100_001).err
+
+
+def test_a_link_to_nothing_in_a_folder_of_objects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.yaml").symlink_to("gone")
+    ended = Command(monkeypatch, capsys)(f"simulate --objects {tmp_path}")
+    assert ended.err == f"error: {tmp_path / 'a.yaml'}: no such file; give one with Kubernetes objects\n"

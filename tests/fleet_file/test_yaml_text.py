@@ -85,7 +85,15 @@ def test_an_alias_of_what_it_is_in_is_refused(text: str) -> None:
         load_documents(text, "f.yaml")
 
 
-def test_a_number_of_too_many_digits() -> None:
-    with pytest.raises(SpecError, match=r"f.yaml:2: .*a number has 5000 digits") as refused:
-        load_documents("a: 1\nb: " + "9" * 5000, "f.yaml")
+@pytest.mark.parametrize("text", ["- &a{} x\n", "---\na: &a{} x\n"])
+def test_many_anchors_are_read_in_time(text: str) -> None:
+    started = time.process_time()
+    load_documents("".join(text.format(number) for number in range(10_000)), "f.yaml")
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("number", ["9" * 4000, "0x" + "f" * 3998, "0o" + "7" * 3998, "-" + "9" * 3999])
+def test_a_number_of_too_many_digits(number: str) -> None:
+    with pytest.raises(SpecError, match=r"f.yaml:2: .*a number has 4000 digits") as refused:
+        load_documents(f"a: 1\nb: {number}", "f.yaml")
     assert len(str(refused.value)) < 300

@@ -78,7 +78,7 @@ def test_own_prices_replace_those_of_the_library() -> None:
 
 
 def test_a_table_of_a_spreadsheet() -> None:
-    prices, problems = parse_prices(f"\ufeff{HEADER}nvidia-l4,us-east4,0.4,,\n".replace("\n", "\r\n"), "ours.csv")
+    prices, problems = parse_prices(f"{HEADER}nvidia-l4,us-east4,0.4,,\n".replace("\n", "\r\n"), "ours.csv")
     assert (list(problems), prices.price("nvidia-l4", "us-east4", "onDemand")) == ([], 0.4)
 
 

@@ -64,6 +64,8 @@ REFUSED = {
     "0.1n": "is finer than 1n, the smallest quantity",
     "1e-10": "is finer than 1n, the smallest quantity",
     "9223372036854775808": "is beyond the largest quantity, 2^63-1",
+    "9" * 5000: "is 5000 characters long; write at most 400",
+    "9" * 100_000 + "d": "is 100001 characters long; write at most 400",
     "8Ei": "is beyond the largest quantity, 2^63-1",
 }
 

@@ -18,6 +18,8 @@ GOOD = {
     syntax.project_id: ["my-project", "abcdef", "a" * 30, "example.com:my-project"],
     syntax.gcp_label_key: ["a", "team_1-x", "a" * 63],
     syntax.gcp_label_value: ["", "A".lower(), "1-_", "a" * 63],
+    syntax.chart: ["oci://registry.k8s.io/kueue/charts/kueue", "kuberay/kuberay-operator", "./charts/kueue", "a"],
+    syntax.member: ["user:a@example.com", "serviceAccount:" + "a" * 242 + "@example.com"],
     syntax.version: ["0.19.2", "1.0.0-rc.1", "10.20.30+build"],
     syntax.kind: ["Foo", "foo-bar", "F"],
     syntax.admission_check_name: ["a", "A b", "c" * 316],
@@ -79,6 +81,13 @@ BAD = {
         "a b": "is not a valid label value",
         "a" * 64: "is not a valid label value",
     },
+    syntax.chart: {
+        "": "is not the reference of a Helm chart",
+        "a b": "is not the reference",
+        "x\napiVersion: v1": "is not the reference",
+        "x\x1b[31m": "is not the reference",
+    },
+    syntax.member: {"bob": "is not a member", "user:a@" + "." * 100_000 + "@": "is not a member"},
     syntax.version: {
         "v0.19.2": "begins with a v; write 0.19.2",
         "0.19": "is not a valid version",
@@ -111,3 +120,12 @@ def test_bad_with_what_to_do(check: syntax.Check, text: str, reason: str) -> Non
 )
 def test_whole_numbers(given: object, number: int | None) -> None:
     assert syntax.whole_number(given) == number
+
+
+@pytest.mark.parametrize(
+    ("given", "number"),
+    [("0", 0), ("-007.50", -7.5), (".5", 0.5), ("1e3", 1000), ("9" * 5000, float("inf")), ("1e999", float("inf"))]
+    + [(text, None) for text in ("", ".", "e3", "²", "٣", "nan", "inf", "0x1", " 1", "1\n", "1_0", 5, None)],
+)
+def test_numbers(given: object, number: float | None) -> None:
+    assert syntax.number(given) == number

@@ -8,6 +8,7 @@ can ever hold, workers that cannot be reached, and delays from none to long.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,13 +38,13 @@ class RandomFleet:
     until: float | None
 
 
-def random_fleet(seed: int, index: int) -> RandomFleet:
-    """The fleet of this number."""
+def random_fleet(seed: int, index: int, large: Sequence[object] = ()) -> RandomFleet:
+    """The fleet of this number; each time may also be one of the `large` ones."""
     rng = random.Random(f"{seed} {index}")
     data = _fleet(rng)
     return RandomFleet(
         parse_fleet(data),
-        _jobs(rng, data),
+        _jobs(rng, data, list(large)),
         parse_delays([text for text in _DELAYS if rng.random() < 0.3], Delays()),
         rng.choice([None, None, 3600.0, SECONDS]),
     )
@@ -136,7 +137,7 @@ def _add_checks(rng: random.Random, data: Json) -> None:
             queue["admissionChecksStrategy"] = {"admissionChecks": chosen}
 
 
-def _jobs(rng: random.Random, data: Json) -> WorkloadFile:
+def _jobs(rng: random.Random, data: Json, large: list[object]) -> WorkloadFile:
     queues = [queue["name"] for queue in data["clusterQueues"]]
     jobs = []
     for number in range(rng.randint(2, 8)):
@@ -145,20 +146,23 @@ def _jobs(rng: random.Random, data: Json) -> WorkloadFile:
             "namespace": rng.choice(["team-a", "team-a", "team-eu"]),
             "queue": rng.choice(queues),
             "count": rng.choice([1, 1, 2, 5]),
-            "interval": rng.choice([0, 60, "exponential(300)"]),
-            "start": rng.choice([0, 0, "uniform(0, 3000)", 10 * number]),
+            "interval": rng.choice([0, 60, "exponential(300)", *large]),
+            "start": rng.choice([0, 0, "uniform(0, 3000)", 10 * number, *large]),
             "priorityClass": rng.choice(["p0", "p10", "p20"]),
             "pods": rng.choice([1, 1, 2, 4]),
             "requests": {GPU: rng.choice([0, 1, 1, 1, 9]), "cpu": rng.choice([1, 1, 1, 10, 40])},
         }
         if rng.random() < 0.8:
-            entry["runSeconds"] = rng.choice([0, 60, "exponential(900)", 20_000])
+            entry["runSeconds"] = rng.choice([0, 60, "exponential(900)", 20_000, *large])
         jobs.append(entry)
     more: Json = {}
     if rng.random() < 0.7:
-        more["waits"] = [{"seconds": rng.choice([0, 30, "exponential(600)", "exponential(20000)"])}]
+        more["waits"] = [{"seconds": rng.choice([0, 30, "exponential(600)", "exponential(20000)", *large])}]
     if rng.random() < 0.4:
-        more["reclaims"] = [{"flavor": "l4-spot", "perHour": rng.choice([0.2, 3, 60]), "back": rng.choice([0, 600])}]
+        back = rng.choice([0, 600, *large])
+        more["reclaims"] = [{"flavor": "l4-spot", "perHour": rng.choice([0.2, 3, 60]), "back": back}]
     if rng.random() < 0.3:
         more["outages"] = [{"cluster": data["clusters"][1]["name"], "at": rng.choice([5, 600]), "seconds": 1500}]
+    if large and rng.random() < 0.3:
+        more["stockOuts"] = [{"flavor": "l4-spot", "at": 600, "seconds": 1e9}]
     return workload_file(jobs, **more)

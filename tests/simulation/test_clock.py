@@ -8,6 +8,7 @@ import pytest
 from tests.simulation.fleets import US, dispatched_data, fleet_data, job, workload_file
 
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation import clock
 from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.clock import REPEATS_SECONDS, End, EndReason, drive
 from kueue_fleet.simulation.delays import Delays
@@ -57,6 +58,24 @@ def test_run_of_which_only_the_same_happens_again_ends(
     assert REPEATS_SECONDS <= end.at <= 30 * DAY
 
 
+@pytest.mark.parametrize(
+    ("seconds", "rest"),
+    [
+        (365 * DAY, {"reclaims": [{"flavor": "l4-spot", "perHour": 20}]}),
+        (1e9, {"reclaims": [{"flavor": "l4-spot", "perHour": 3600}]}),
+        (1e9, {"outages": [{"cluster": US, "at": 1e9, "seconds": 1e9}]}),
+    ],
+)
+def test_run_of_which_the_same_happens_too_often_ends(
+    seconds: float, rest: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clock, "_MOST_REPEATS_BY_JOB", 1000)
+    data, jobs = occupied()
+    end = run(data, [*jobs, job("for-ever", start=3, runSeconds=seconds)], **rest).end
+    assert end.reason is EndReason.REPEATS
+    assert end.at < 60 * DAY
+
+
 def test_run_goes_on_to_what_is_still_to_come() -> None:
     data, jobs = occupied()
     found = run(data, [*jobs, job("late", start=3 * DAY)], outages=[{"cluster": US, "at": 4 * DAY, "seconds": 60}])
@@ -79,6 +98,17 @@ def test_what_plans_itself_again_at_the_same_moment_is_stopped() -> None:
 
     agenda.plan(5.0, again)
     assert drive(agenda, [], 0.0, 100.0) == End(EndReason.NEVER_SETTLES, 5.0)
+    assert agenda.happened < 2000
+
+
+def test_what_plans_itself_again_at_a_time_that_cannot_count_seconds_is_stopped() -> None:
+    agenda = Agenda()
+
+    def again(now: float) -> None:
+        agenda.plan(now + 1, again)
+
+    agenda.plan(1e17, again)
+    assert drive(agenda, [], 0.0, 1e18) == End(EndReason.NEVER_SETTLES, 1e17)
     assert agenda.happened < 2000
 
 

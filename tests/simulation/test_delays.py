@@ -34,6 +34,7 @@ def test_delays_are_read_by_name() -> None:
 
 def test_every_mistake_is_named() -> None:
     texts = ["relase=1", "release", "stop=-1", "burst=1.5", "decision=exponential(1)", "write=nan", "start=soon"]
+    texts += [f"workers={'9' * 5000}", "cycle=1_0", "stop=٣", "start=1e10"]
     with pytest.raises(SimulationError) as refused:
         parse_delays(texts, Delays())
     assert len(refused.value.problems) == len(texts)

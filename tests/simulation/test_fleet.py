@@ -145,7 +145,7 @@ def test_no_region_is_ever_overbooked() -> None:
         ([job("a" * 64)], [], f'jobs[{"a" * 64}].name: "{"a" * 64}" is 64 characters long; use at most 63'),
         ([job("a" * 61, count=10)], [], f"jobs[{'a' * 61}].name: the last of 10 jobs would be called {'a' * 61}-10, "),
         ([job("a", priorityClass="gone")], [], "jobs[a].priorityClass: there is no WorkloadPriorityClass gone"),
-        ([job("a", count=5, requests={"cpu": "two"})], [], "jobs[a].requests.cpu: 'two' is not a valid quantity"),
+        ([job("a", count=5, requests={"cpu": "two"})], [], 'jobs[a].requests[cpu]: "two" is not a valid quantity'),
         ([job("a")], [{"cluster": "gone", "seconds": 1}], "waits[0].cluster: the fleet has no cluster gone"),
         ([job("a"), job("a")], [], "jobs[a].name: team-vision/a is listed twice"),
         ([], [], "jobs: there are none"),

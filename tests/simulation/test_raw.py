@@ -170,10 +170,12 @@ def test_everything_wrong_is_said_at_once() -> None:
     bad = job("neg", 0, "-5")
     word = job("word", 0, "soon")
     quantity = job("q", 0, "1", cpu="two")
-    text = problems_of(*cluster(), bad, word, quantity)
+    large = job("large", 0, "1e20")
+    text = problems_of(*cluster(), bad, word, quantity, large)
     assert "test.yaml:4: Job default/neg.metadata.annotations[kueue-fleet.dev/run-seconds]: '-5' is not" in text
     assert "test.yaml:5: Job default/word" in text
     assert "test.yaml:6: Job default/q" in text
+    assert "test.yaml:7: Job default/large.metadata.annotations[kueue-fleet.dev/run-seconds]: '1e20' is not" in text
 
 
 def test_references_to_nothing() -> None:
@@ -217,7 +219,11 @@ def test_unknown_field_is_refused() -> None:
             "x.yaml",
             "x.yaml:1: is a fleet, not a Kubernetes object; give a file with jobs",
         ),
-        ('{"kind": "Job", "spec": ' + "9" * 5000 + "}", "x.json", "x.json: has a number that cannot be read"),
+        (
+            '{"kind": "Job", "spec": ' + "9" * 5000 + "}",
+            "x.json",
+            "x.json: has a number of thousands of digits",
+        ),
         ("kind: " + "[" * 1_000_000, "x.yaml", "x.yaml:1: "),
     ],
 )

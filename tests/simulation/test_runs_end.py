@@ -16,9 +16,11 @@ from tests.differential.steps import submitted
 from tests.simulation.random_fleets import random_fleet
 
 from kueue_fleet.admission.engine import Engine
+from kueue_fleet.simulation import clock
 from kueue_fleet.simulation.clock import EndReason, drive
 from kueue_fleet.simulation.contention import TURNS
 from kueue_fleet.simulation.delays import Delays, parse_delays
+from kueue_fleet.simulation.distributions import MOST_SECONDS
 from kueue_fleet.simulation.fleet import fleet_run
 from kueue_fleet.simulation.records import Record, State
 from kueue_fleet.simulation.result import Result
@@ -56,6 +58,21 @@ def test_run_of_a_random_fleet_ends() -> None:
         if end.reason is EndReason.NOTHING_MORE:
             waiting = {record.key for record in result.records if record.state is not State.FINISHED}
             assert waiting <= {key for cluster in clusters for key in cluster.engine.workloads}, name
+
+
+def test_run_of_a_random_fleet_with_times_without_bounds_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    print(f"SEED={SEED} FLEETS={COUNT}")
+    monkeypatch.setattr(clock, "_MOST_REPEATS_BY_JOB", 100)
+    for index in range(COUNT // 2):
+        made = random_fleet(SEED, index, ["exponential(1e9)", MOST_SECONDS])
+        run = fleet_run(made.fleet, made.file, made.delays, seed=index)
+        clusters = list(run.clusters.values())
+        end = drive(run.agenda, clusters, 0.0, made.until)
+        Result.of(run.settle(), end, clusters, until=made.until)
+        steps = run.agenda.happened + sum(cluster.engine.cycles for cluster in clusters)
+        # A job arrives, is admitted for the first time and finishes once each.
+        most = 100_000 if made.until else (1000 + 100 * len(run.jobs)) * (3 * len(run.jobs) + 2)
+        assert steps <= most, f"fleet {index} of seed {SEED}: {steps} steps up to second {end.at:.0f}"
 
 
 @pytest.mark.parametrize("setting", ["fair", "fair-final", "fair-initial"])

@@ -59,6 +59,6 @@ def test_what_a_queue_of_several_teams_borrows_is_of_no_team() -> None:
     assert [each.borrowed for each in team_use(fleet(teams=shared), clusters())] == [None, None]
 
 
-def test_a_manager_that_cannot_be_read_has_no_use() -> None:
+def test_the_use_of_a_manager_that_cannot_be_read_is_not_known() -> None:
     found = {"manager": ClusterObjects("manager", unreachable="no answer")}
-    assert [each.gpus for each in team_use(fleet(teams=OWN), found)] == [0, 0]
+    assert [each.gpus for each in team_use(fleet(teams=OWN), found)] == [None, None]

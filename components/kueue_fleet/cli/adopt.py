@@ -129,6 +129,8 @@ def import_(
           --description batch=batch.yaml --pulumi-import import.json \\
           -o Pulumi.batch.yaml
     """
+    if str(output) == "-":
+        output = None
     for file in (output, pulumi_import):
         if file is not None and is_there(file) and not force:
             raise console.CommandError(f"{file}: already exists; give another name, or --force to replace it")
@@ -301,7 +303,7 @@ def _pools_of(description: Mapping[str, Any] | None, file: str | None) -> list[M
 
 def _gcloud_documents(file: Path) -> list[YamlDocument]:
     try:
-        return load_documents(read_text(file, "what gcloud prints"), str(file))
+        return load_documents(read_text(file, "what gcloud prints"), console.source_name(file))
     except SpecError as refused:
         raise console.wrong_input(file, refused.problems) from None
 

@@ -14,7 +14,7 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import AsPublished, read_fleet
-from kueue_fleet.cli.input_files import read_objects, source_name, well_formed
+from kueue_fleet.cli.input_files import read_objects, well_formed
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.kueue_api import Problem, errors_of
 from kueue_fleet.kueue_api.known_messages import code_of, known_messages, with_code
@@ -69,7 +69,7 @@ def check(
       kueue-fleet check --as-published \\
           examples/batch-platform/with-defects.yaml
     """
-    results = {source_name(file): _read(file, as_published=as_published) for file in files}
+    results = {console.source_name(file): _read(file, as_published=as_published) for file in files}
     if jobs is not None:
         results = _with_jobs(results, jobs)
     problems = [problem for reading in results.values() for problem in reading.problems]
@@ -92,8 +92,8 @@ def _read(file: Path, *, as_published: bool) -> Reading:
         return read_fleet(file, as_published=as_published)
     except console.CommandError as failure:
         # One file that cannot be read hides no problem of the others.
-        wrong, _, fix = str(failure).removeprefix(f"{source_name(file)}: ").partition("; ")
-        return Reading(None, (Problem("", wrong, fix, source=source_name(file)),))
+        wrong, _, fix = str(failure).removeprefix(f"{console.source_name(file)}: ").partition("; ")
+        return Reading(None, (Problem("", wrong, fix, source=console.source_name(file)),))
 
 
 def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]:

@@ -166,5 +166,6 @@ def run() -> int:
         context = getattr(mistyped, "ctx", None)
         command = str(context.command_path if context else app.info.name)
         name = command.partition(" ")[2]
-        console.error(f"{name}{': ' if name else ''}{mistyped.format_message()}; see {command} --help")
+        what = mistyped.format_message().replace("Value error, ", "").rstrip(".")
+        console.error(f"{name}{': ' if name else ''}{what}; see {command} --help")
         return mistyped.exit_code

@@ -56,12 +56,18 @@ def mistyped(message: str, problems: Iterable[object] = ()) -> CommandError:
     return CommandError(message, 2, problems)
 
 
+def source_name(file: object) -> str:
+    """What messages call FILE."""
+    return "<stdin>" if str(file) == "-" else str(file)
+
+
 def wrong_input(source: object, problems: Sequence[object]) -> CommandError:
     """The failure that SOURCE, a file or folder, has these problems: the only one, or the first of them in a list."""
+    name = source_name(source)
     if len(problems) == 1:
         only = str(problems[0])
-        return CommandError(only if str(source) in only else f"{source}: {only}")
-    return CommandError(f"{source} has {count(len(problems), 'error')}:", problems=first_of(problems))
+        return CommandError(only if name in only else f"{name}: {only}")
+    return CommandError(f"{name} has {count(len(problems), 'error')}:", problems=first_of(problems))
 
 
 def first_of(problems: Sequence[object]) -> list[object]:

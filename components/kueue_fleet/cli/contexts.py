@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from collections.abc import Mapping
+from functools import cache
+from logging.handlers import BufferingHandler
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,6 +34,8 @@ Kubeconfig = Annotated[
 
 def check_readable(kubeconfig: Path | None) -> None:
     """Raises CommandError for files that the client would read for minutes, or end with a traceback for."""
+    if str(kubeconfig) == "-":
+        raise console.mistyped("--kubeconfig -: the client reads it from a file; give one")
     given = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)
     for file in (Path(each).expanduser() for each in given if each):
         wanted = "a kubeconfig with a context for each cluster"
@@ -42,20 +49,29 @@ def check_readable(kubeconfig: Path | None) -> None:
 def connect(command: str, cluster: str, kubeconfig: Path | None) -> ApiClient:
     """The official client of a cluster, for a command; None: the kubeconfig that kubectl uses.
 
-    Raises CommandError if there is no context of its name, or no client.
+    Raises CommandError if there is no context of its name, no credentials, or no client.
     """
-    from yaml import YAMLError
-
     config = _client_config(command)
     name = kubeconfig or "kubeconfig"
+    # The client only logs that a plugin gave no credentials, and goes on without.
+    logged = BufferingHandler(100)
+    logging.getLogger().addHandler(logged)
     try:
         made: ApiClient = config.new_client_from_config(str(kubeconfig) if kubeconfig else None, context=cluster)
-    except (config.ConfigException, OSError, ValueError, YAMLError) as wrong:
-        words = " ".join(str(wrong).removeprefix("Invalid kube-config file. ").split()).rstrip(".")
-        raise console.CommandError(f"{name}: {words}; give a kubeconfig with a context {cluster}") from None
     except (LookupError, TypeError, AttributeError):
         # The client takes for granted that a kubeconfig has the form of one.
         raise console.CommandError(f"{name}: is not a kubeconfig; give one with a context {cluster}") from None
+    except Exception as wrong:
+        # Whatever the client uses to read a kubeconfig and its credentials has errors of its own.
+        words = _sentence(wrong).removeprefix("Invalid kube-config file. ")
+        raise console.CommandError(f"{name}: {words}; give a kubeconfig with a context {cluster}") from None
+    finally:
+        logging.getLogger().removeHandler(logged)
+    failed = next((record.getMessage() for record in logged.buffer if record.thread == get_ident()), None)
+    if failed is not None:
+        raise console.CommandError(
+            f"{name}: the credentials plugin of context {cluster} failed: {_sentence(failed)}; sign in again"
+        )
     return made
 
 
@@ -75,7 +91,15 @@ def context_of(command: str, kubeconfig: Path | None, name: str | None) -> tuple
     )
 
 
+def _sentence(words: object) -> str:
+    return " ".join(str(words).split()).rstrip(".")
+
+
+@cache
 def _client_config(command: str) -> Any:
+    # The client and urllib3 tell people who program what they try; commands say what went wrong.
+    logging.getLogger().addHandler(logging.NullHandler())
+    warnings.simplefilter("ignore")
     try:
         from kubernetes import config
     except ImportError:

@@ -111,9 +111,16 @@ def _simulate(
     from kueue_fleet.simulation.workload_file import read_workload_file
 
     with well_formed(workload):
-        file = read_workload_file(read_text(workload, "a workload file"), str(workload))
+        file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
         before, after = (
-            prepare_fleet(fleet, file, Delays(), until=until, seed=seed, sources=Sources(str(name), str(workload)))
+            prepare_fleet(
+                fleet,
+                file,
+                Delays(),
+                until=until,
+                seed=seed,
+                sources=Sources(console.source_name(name), console.source_name(workload)),
+            )
             for name, fleet in zip(names, fleets, strict=True)
         )
     return before.run(), after.run()

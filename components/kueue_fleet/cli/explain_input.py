@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there, read_objects, read_text, source_name, well_formed
+from kueue_fleet.cli.input_files import is_there, read_objects, read_text, well_formed
 from kueue_fleet.kueue_api.cohort_tree import cycles
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Dump:
         named = None if is_there(text) else _NAMED.fullmatch(text)
         self.name = named[1] if named else ""
         self._path = Path(named[3]) if named else Path(text)
-        self.source = str(self._path)
+        self.source = console.source_name(self._path)
         self._now, self._fair_sharing = now, fair_sharing
         self._read()
 
@@ -203,7 +203,9 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     simulate_ends.tell([result])
     return Moment(
         second,
-        _as_clusters(engines, f"{source_name(path)} at second {second:g}", raw.origin + second, result.records, {}),
+        _as_clusters(
+            engines, f"{console.source_name(path)} at second {second:g}", raw.origin + second, result.records, {}
+        ),
         result,
     )
 
@@ -222,8 +224,10 @@ def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mom
 
     fleet = load_fleet(stack)
     with well_formed(workload):
-        file = read_workload_file(read_text(workload, "a workload file"), str(workload))
-        run = fleet_run(fleet, file, Delays(), seed=seed, sources=Sources(str(stack), str(workload)))
+        file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
+        run = fleet_run(
+            fleet, file, Delays(), seed=seed, sources=Sources(console.source_name(stack), console.source_name(workload))
+        )
     end = drive(run.agenda, list(run.clusters.values()), 0.0, second)
     result = Result(tuple(run.settle()), 0.0, second, seed, end=end)
     simulate_ends.tell([result])

@@ -10,7 +10,7 @@ import typer
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.console import CommandError, first_of
-from kueue_fleet.cli.input_files import read_text, source_name
+from kueue_fleet.cli.input_files import read_text
 from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
 from kueue_fleet.gke.prices import COLUMNS, Prices, list_prices, parse_prices
 from kueue_fleet.kueue_api import errors_of
@@ -44,7 +44,7 @@ def read_fleet(
     """
     if text is None:
         text = read_text(file)
-    return read_fleet_text(text, source_name(file), at or today(), as_published=as_published)
+    return read_fleet_text(text, console.source_name(file), at or today(), as_published=as_published)
 
 
 def load_fleet(
@@ -58,7 +58,7 @@ def load_fleet(
     reading = read_fleet(file, as_published=as_published, text=text, at=at)
     if reading.fleet is None:
         raise CommandError(
-            f"{source_name(file)} does not describe a fleet:",
+            f"{console.source_name(file)} does not describe a fleet:",
             problems=first_of([with_code(str(each)) for each in errors_of(reading.problems)]),
         )
     return reading.fleet
@@ -83,7 +83,7 @@ def load_prices(file: Path | None) -> Prices:
     """
     if file is None:
         return list_prices()
-    own, problems = parse_prices(read_text(file, "a CSV file of prices"), str(file))
+    own, problems = parse_prices(read_text(file, "a CSV file of prices"), console.source_name(file))
     if problems:
         raise console.wrong_input(file, problems)
     return list_prices().under(own)

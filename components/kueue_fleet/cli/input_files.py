@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TextIO
 
 import typer
 
@@ -29,6 +29,8 @@ OutputOption = Annotated[Output, typer.Option("--output", "-o", help="`json` pri
 """The option of commands that print a document for programs."""
 _MOST_FILES: Final = 100_000
 """Files and folders below a folder of objects."""
+_MOST_CHARACTERS: Final = 2**30
+"""Of a file: more than the largest dump has, and fewer than fill the memory."""
 _FLEET: Final = "a Pulumi.<env>.yaml or a fleet YAML"
 
 
@@ -37,20 +39,16 @@ def is_there(path: Path | str) -> bool:
     return os.path.exists(path)
 
 
-def source_name(file: Path) -> str:
-    """What messages call FILE."""
-    return "<stdin>" if str(file) == "-" else str(file)
-
-
 def read_text(file: Path, wanted: str = _FLEET) -> str:
-    """The text of FILE, or of standard input for `-`; `wanted` says what should be in it.
+    """The text of FILE, or of standard input for `-`, without a byte order mark; `wanted` says what should be in it.
 
     Raises:
-        CommandError: there is no such file, it cannot be read, or it is not UTF-8 text.
+        CommandError: there is no such file, it cannot be read, has no end, or is not UTF-8 text.
     """
-    name = source_name(file)
+    name = console.source_name(file)
     try:
-        return _read_stdin() if str(file) == "-" else file.read_text(encoding="utf-8")
+        with nullcontext(_stdin()) if str(file) == "-" else file.open(encoding="utf-8-sig") as stream:
+            text = stream.read(_MOST_CHARACTERS + 1)
     except FileNotFoundError:
         raise console.CommandError(f"{name}: no such file; {_instead(file, wanted)}") from None
     except IsADirectoryError:
@@ -60,6 +58,9 @@ def read_text(file: Path, wanted: str = _FLEET) -> str:
     except OSError as wrong:
         fix = "check its permissions" if isinstance(wrong, PermissionError) else f"give {wanted}"
         raise console.CommandError(f"{name}: cannot be read: {wrong.strerror}; {fix}") from None
+    if len(text) > _MOST_CHARACTERS:
+        raise console.CommandError(f"{name}: has more than {_MOST_CHARACTERS:,} characters; give {wanted}")
+    return text
 
 
 def read_yaml(file: Path, wanted: str) -> Any:
@@ -68,16 +69,16 @@ def read_yaml(file: Path, wanted: str) -> Any:
     from kueue_fleet.kueue_api.problem import SpecError
 
     try:
-        return load_yaml(read_text(file, wanted), str(file))
+        return load_yaml(read_text(file, wanted), console.source_name(file))
     except SpecError as refused:
         raise console.wrong_input(file, refused.problems) from None
 
 
-def _read_stdin() -> str:
+def _stdin() -> TextIO:
     if sys.stdin is None:
         raise console.CommandError("<stdin>: is closed; give a file, or pipe one in")
-    sys.stdin.reconfigure(encoding="utf-8", errors="strict")  # type: ignore[union-attr]  # A test's may be another.
-    return sys.stdin.read()
+    sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")  # type: ignore[union-attr]  # A test's may be another.
+    return sys.stdin
 
 
 def _instead(file: Path, wanted: str) -> str:
@@ -89,18 +90,42 @@ def _instead(file: Path, wanted: str) -> str:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write FILE, and the folder that it is in.
+    """Write FILE, and the folder that it is in. A file that was there is replaced when the new one is whole.
 
     Raises:
         CommandError: it cannot be written.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        if is_there(file) and not file.is_file():
+            # A device or a pipe stays what it is: replaced by root, /dev/null would be a file for every program.
+            file.write_text(text, encoding="utf-8")
+        else:
+            _replace(file.resolve(), text)
     except FileExistsError:
         raise console.CommandError(f"{file}: {file.parent} is not a folder; name another file") from None
     except OSError as wrong:
         raise console.CommandError(f"{file}: cannot be written: {wrong.strerror}; name another file") from None
+
+
+def _replace(file: Path, text: str) -> None:
+    from tempfile import NamedTemporaryFile  # What it needs takes longer to import than `--help` has.
+
+    mode = file.stat().st_mode if file.exists() else 0o666 & ~_umask()
+    with NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, delete=False) as made:
+        temporary = Path(made.name)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.chmod(mode)
+        temporary.replace(file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
@@ -152,11 +177,13 @@ def read_objects(path: Path) -> list[Document]:
     problems: list[str] = []
     for file in files:
         try:
-            found += read_documents(read_text(file), source_name(file))
+            found += read_documents(read_text(file, "one with Kubernetes objects"), console.source_name(file))
         except SimulationError as refused:
             problems += refused.problems
     if problems:
         raise SimulationError(problems)
     if not found:
-        raise console.CommandError(f"{source_name(path)}: holds no objects; write Kueue's objects and jobs into it")
+        raise console.CommandError(
+            f"{console.source_name(path)}: holds no objects; write Kueue's objects and jobs into it"
+        )
     return found

@@ -18,7 +18,7 @@ from kueue_fleet.cli.input_files import Output
 from kueue_fleet.cli.interrupts import interruptible
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, TPU_ACCELERATOR
-from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.answers import ApiError, list_of
 from kueue_fleet.kube.requests import request
 from kueue_fleet.kueue_api.names import KUEUE_API
 
@@ -118,7 +118,7 @@ def _read(command: str, cluster: str, role: str, kubeconfig: Path | None, nodes:
     from kueue_fleet.status import ClusterObjects
 
     def listed(path: str, params: Mapping[str, str] | None = None) -> Any:
-        return request(client, "GET", path, params=params, seconds=_TIMEOUT_SECONDS)["items"]
+        return list_of(request(client, "GET", path, params=params, seconds=_TIMEOUT_SECONDS))
 
     found: dict[str, Any] = {}
     for plural, api_version in _KINDS.items():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kueue_fleet.cli import console
 from kueue_fleet.cli.contexts import check_readable, connect, context_of
-from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.answers import ApiError, Json, list_of
 from kueue_fleet.kube.requests import request
 from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.names import KUEUE_API, ORIGIN_LABEL
@@ -66,6 +66,10 @@ class Clusters:
         """What is at `path`. Raises ApiError; CommandError if there is no such context."""
         return request(self._client(cluster), "GET", path, params=params)
 
+    def listed(self, cluster: str, path: str, params: Mapping[str, str] | None = None) -> list[Json]:
+        """The objects in the list at `path`. Raises as `ask` does."""
+        return list_of(self.ask(cluster, path, params))
+
     def delete(self, cluster: str, path: str, uid: str) -> None:
         """Delete what is at `path` if it still is the object `uid`, and what it owns. Raises ApiError."""
         body = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}
@@ -107,8 +111,8 @@ class LiveJob:
         if not self.where:
             return []
         path = f"/api/v1/namespaces/{self.namespace}/pods"
-        found = self.clusters.ask(self.where, path, {"labelSelector": PODS_SELECTOR})
-        return [dict(pod) for pod in pods_of(self.workload, found["items"])]
+        found = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR})
+        return [dict(pod) for pod in pods_of(self.workload, found)]
 
     def delete(self) -> None:
         """Delete the job, or each pod of a group of pods; a Workload without any is deleted itself. Raises ApiError."""
@@ -169,7 +173,7 @@ class LiveJob:
             *_ALSO_EXPLAINED.items(),
         ):
             # What a list has does not say its kind.
-            yield from ({"kind": kind, **item} for item in self.clusters.ask(cluster, path)["items"])
+            yield from ({"kind": kind, **item} for item in self.clusters.listed(cluster, path))
 
 
 def find_job(command: str, text: str, context: str | None, namespace: str | None, kubeconfig: Path | None) -> LiveJob:
@@ -180,7 +184,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     space = wanted.namespace or usual
     path = f"/apis/{KUEUE_API}/namespaces/{space}/workloads"
     try:
-        workloads = clusters.ask(home, path)["items"]
+        workloads = clusters.listed(home, path)
     except ApiError as failed:
         fix = FIXES.get(failed.status, "try again")
         raise console.CommandError(f"{home}: the Workloads of {space} cannot be read: {failed}; {fix}") from None

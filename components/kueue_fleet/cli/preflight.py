@@ -10,7 +10,6 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.input_files import source_name
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.kueue_api import Problem
 
@@ -75,7 +74,7 @@ def preflight(
     if output is PreflightOutput.json:
         console.json_document(_document(fleet.project, found))
     elif output is PreflightOutput.github:
-        for problem in _problems(found, source_name(file)):
+        for problem in _problems(found, console.source_name(file)):
             console.line(annotation(problem))
     else:
         console.show(_table(found))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -125,14 +124,15 @@ def simulate(
             "what to simulate is missing, or given twice; "
             "give one of: STACK with --workload FILE or --jobs PATH, --objects PATH, --kueue-generator FILE"
         )
-    if until is not None and not 0 <= until < math.inf:
-        raise console.mistyped(f"--until {until:g}: is not a number of seconds; write 0 or more")
     if as_published and stack is None:
         raise console.mistyped("--as-published: is for fleets; give STACK, or leave it out")
     if fair_sharing and stack is not None:
         raise console.mistyped("--fair-sharing: a stack says so itself, in kueue.configuration")
     from kueue_fleet.cli import simulate_budgets, simulate_ends
+    from kueue_fleet.simulation.distributions import MOST_SECONDS
 
+    if until is not None and not 0 <= until <= MOST_SECONDS:
+        raise console.mistyped(f"--until {until:g}: is not a number of seconds; write 0 to {MOST_SECONDS:,}")
     options, changes = _parse(
         delay,
         what_if,

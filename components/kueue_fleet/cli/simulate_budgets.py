@@ -10,6 +10,7 @@ from typing import Final
 from kueue_fleet.cli import console
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.simulation.clock import EndReason
+from kueue_fleet.simulation.distributions import as_seconds
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
 
@@ -58,11 +59,8 @@ class Finding:
 def parse_budget(text: str) -> Budget:
     """`QUEUE=SECONDS`. Raises CommandError."""
     queue, _, number = text.rpartition("=")
-    try:
-        seconds = float(number)
-    except ValueError:
-        seconds = math.nan
-    if not queue or not 0 <= seconds < math.inf:
+    seconds = as_seconds(number)
+    if not queue or seconds is None:
         fix = "write a ClusterQueue and a number, such as gpu=600"
         raise console.mistyped(f"--max-wait {text}: is not QUEUE=SECONDS; {fix}")
     return Budget(queue, seconds)

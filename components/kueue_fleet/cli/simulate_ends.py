@@ -21,10 +21,7 @@ def tell(results: Sequence[Result]) -> None:
     for result in results:
         at = f"second {result.end.at - result.origin:,.0f}"
         if result.end.reason is EndReason.REPEATS:
-            console.warning(
-                f"ended at {at}: the same jobs start over again and again, and nothing else happens; "
-                "give --until to choose the end"
-            )
+            console.warning(f"ended at {at}: the same jobs start over again and again; give --until to choose the end")
         elif result.end.reason is EndReason.INTERRUPTED:
             console.warning(f"interrupted at {at} of the simulation; what is shown covers the time until then")
             raise typer.Exit(INTERRUPTED)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
+from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet, today
 from kueue_fleet.cli.input_files import read_objects, read_text
 from kueue_fleet.fleet_file import parse_fleet
@@ -57,7 +58,7 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
 
     text = read_text(stack)
     fleet = load_fleet(stack, as_published=options.as_published, text=text)
-    source = str(workload or "")
+    source = console.source_name(workload) if workload is not None else ""
     jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
     if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
         raise SimulationError(
@@ -68,7 +69,7 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
     def prepare(changes: Sequence[Change]) -> Prepared:
         of_jobs = [change for change in changes if change.root in JOB_FIELDS]
         of_fleet = [change for change in changes if change not in of_jobs]
-        sources = Sources(_changed(str(stack), of_fleet), _changed(source, of_jobs))
+        sources = Sources(_changed(console.source_name(stack), of_fleet), _changed(source, of_jobs))
         file = as_model(apply_changes(jobs, of_jobs), sources.jobs, WorkloadFile)
         other = (
             fleet
@@ -76,7 +77,7 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
             else load_fleet(stack, as_published=options.as_published, text=text, at=file.begin)
         )
         if of_fleet:
-            data = fleet_part(load_document(text, str(stack))).data
+            data = fleet_part(load_document(text, console.source_name(stack))).data
             try:
                 other = parse_fleet(apply_changes(data, of_fleet), as_published=options.as_published)
             except SpecError as refused:
@@ -100,10 +101,10 @@ def of_generator(path: Path, options: Options) -> Prepare:
     """What a generator.yaml of Kueue's performance harness creates."""
     from kueue_fleet.simulation.generator import generate, prepare_generated
 
-    data = read_data(read_text(path, "a generator.yaml of Kueue's performance harness"), str(path))
+    data = read_data(read_text(path, "a generator.yaml of Kueue's performance harness"), console.source_name(path))
 
     def prepare(changes: Sequence[Change]) -> Prepared:
-        name = _changed(str(path), changes)
+        name = _changed(console.source_name(path), changes)
         generated = generate(apply_changes(data, changes), name, fair_sharing=options.fair_sharing)
         return prepare_generated(generated, options.delays, until=options.until, seed=options.seed)
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import tempfile
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
 
 def check_report_file(file: Path) -> None:
     """Raise CommandError if no report can be written to FILE."""
+    if str(file) == "-":
+        raise console.mistyped("--html -: a report goes into a file; name one")
     if is_there(file) and file.is_dir():
         raise console.CommandError(f"--html {file}: is a folder; name a file")
     if not is_there(file.parent):
@@ -37,27 +37,8 @@ def about_run(fleet: str, file: Path, jobs: str, seed: int) -> dict[str, str]:
 
 
 def write_report(file: Path, title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]]) -> None:
-    """Write the report of results, each with a name. A file that was there is replaced when the new one is whole.
-
-    Raises:
-        CommandError: it cannot be written.
-    """
-    text = report_page(title, about, results)
-    if is_there(file) and not file.is_file():
-        # A device or a pipe stays what it is: replaced by root, /dev/null would be a file for every program.
-        write_text(file, text)
-        return
-    temporary = ""
-    try:
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=file.parent, suffix=".html", delete=False) as made:
-            temporary = made.name
-            made.write(text)
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(file)
-    except OSError as wrong:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-        raise console.CommandError(f"--html {file}: cannot be written: {wrong.strerror}; name another file") from None
+    """Write the report of results, each with a name. Raises CommandError if it cannot be written."""
+    write_text(file, report_page(title, about, results))
 
 
 def report_page(title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]]) -> str:
@@ -77,9 +58,3 @@ def report_page(title: str, about: Mapping[str, str], results: Sequence[tuple[st
     }
     page = files.joinpath("report.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], page)
-
-
-def _umask() -> int:
-    present = os.umask(0)
-    os.umask(present)
-    return present

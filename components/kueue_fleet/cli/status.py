@@ -104,7 +104,7 @@ def _clusters(found: FleetStatus) -> Table:
             state = Styled(cluster.message or "not connected", "red")
         elif cluster.connected:
             state = Styled("connected", "green")
-        counts = map(str, (cluster.pending, cluster.reserved, cluster.admitted))
+        counts = map(_shown, (cluster.pending, cluster.reserved, cluster.admitted))
         table.add(cluster.name, cluster.role, *counts, state)
     return table
 
@@ -142,9 +142,13 @@ def teams_table(teams: Sequence[TeamUse]) -> Table:
         Column("GPUs they ask for", right=True),
     )
     for each in teams:
-        borrowed = "-" if each.borrowed is None else str(each.borrowed)
-        table.add(each.team, str(each.jobs), str(each.gpus), borrowed, str(each.waiting_jobs), str(each.waiting_gpus))
+        numbers = (each.jobs, each.gpus, each.borrowed, each.waiting_jobs, each.waiting_gpus)
+        table.add(each.team, *map(_shown, numbers))
     return table
+
+
+def _shown(number: int | None) -> str:
+    return "-" if number is None else str(number)
 
 
 def budget_line(each: BudgetUse) -> RenderableType:

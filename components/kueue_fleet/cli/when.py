@@ -12,7 +12,7 @@ import typer
 from kueue_fleet.admission.reading.manifests import inside, is_object, key_of
 from kueue_fleet.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig
-from kueue_fleet.cli.input_files import Output, OutputOption, read_objects, read_text, source_name, well_formed
+from kueue_fleet.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
 from kueue_fleet.cli.live_jobs import FIXES, Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.status.job import JobName, jobs_called, owner_of
@@ -93,7 +93,7 @@ def when(
     with well_formed():
         times = WorkloadFile()
         if workload is not None:
-            times = read_workload_file(read_text(workload, "a workload file"), str(workload))
+            times = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
         wanted = _submitted(manifest) if manifest is not None else None
         source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
         target = wanted or (_waiting(name, source, workloads) if name is not None else "")
@@ -108,16 +108,10 @@ def when(
 def _distribution(text: str | None) -> Distribution | None:
     from pydantic_core import PydanticCustomError
 
-    from kueue_fleet.simulation.distributions import parse_distribution
+    from kueue_fleet.simulation.distributions import read_distribution
 
-    if text is None:
-        return None
     try:
-        value: object = float(text)
-    except ValueError:
-        value = text if text.isascii() else None
-    try:
-        return parse_distribution(value)
+        return None if text is None else read_distribution(text)
     except PydanticCustomError as wrong:
         raise console.mistyped(f"--run-time {text!r}: {wrong.message()}") from None
 
@@ -144,7 +138,7 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
             wrong.append(f"{each.where}: metadata.ownerReferences: is not a list of owners; print the Workload again")
     if wrong:
         raise SimulationError(wrong)
-    return source_name(objects), [dict(each.data) for each in found]
+    return console.source_name(objects), [dict(each.data) for each in found]
 
 
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:
@@ -153,7 +147,7 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
 
     home = fleet.home
     try:
-        return home, list(Clusters("when", kubeconfig).ask(home, f"/apis/{KUEUE_API}/workloads")["items"])
+        return home, Clusters("when", kubeconfig).listed(home, f"/apis/{KUEUE_API}/workloads")
     except ApiError as failed:
         fix = FIXES.get(failed.status, "try again")
         raise console.CommandError(f"{home}: its Workloads cannot be read: {failed}; {fix}") from None

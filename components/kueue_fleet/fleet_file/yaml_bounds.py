@@ -21,7 +21,8 @@ _FEW_LEVELS: Final = MOST_LEVELS // 4
 """Levels of each kind that cannot make too many together."""
 _IN_A_ROW: Final = re.compile(rf"(?:[-?][ \t]+){{{_FEW_LEVELS}}}")
 _BRACKET: Final = re.compile(r"[][{}]")
-_ANCHOR: Final = re.compile(r"(?:^|[\s\[\]{},:?-])&([^\s\[\]{},]+)")
+_ANCHOR: Final = re.compile(r"&([\w-]+)")
+_ALIAS: Final = re.compile(r"\*([\w-]+)")
 
 
 def refuse_deep_text(text: str, source: str, loader: Any) -> None:
@@ -62,10 +63,13 @@ def _may_be_deep(text: str) -> bool:
     return False
 
 
-def refuse_expansion(node: Any, text: str, source: str) -> None:
+def has_aliases(text: str) -> bool:
+    """Whether a name that may be an anchor may be an alias too: what `refuse_expansion` refuses has one."""
+    return not set(_ANCHOR.findall(text)).isdisjoint(_ALIAS.findall(text))
+
+
+def refuse_expansion(node: Any, source: str) -> None:
     """Refuse a document whose aliases repeat too much, nest too deep, or lead to themselves. Raises SpecError."""
-    if not any(f"*{name}" in text for name in _ANCHOR.findall(text)):
-        return
     sizes: dict[int, int] = {}
     depths: dict[int, int] = {}
     open_nodes: set[int] = set()

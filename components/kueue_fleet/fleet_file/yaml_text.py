@@ -14,11 +14,13 @@ from typing import Any, ClassVar, Final
 
 import yaml
 
-from kueue_fleet.fleet_file.yaml_bounds import refuse_deep_text, refuse_expansion
+from kueue_fleet.fleet_file.yaml_bounds import has_aliases, refuse_deep_text, refuse_expansion
 from kueue_fleet.fleet_file.yaml_errors import explain
 from kueue_fleet.fleet_file.yaml_lines import Lines
 from kueue_fleet.kueue_api.problem import Problem, SpecError
 
+_MOST_DIGITS: Final = 1000
+"""Digits of a whole number. Python refuses to read 4,301, and to print what 3,600 of base 16 are."""
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -70,10 +72,9 @@ for _name, _pattern, _first in _RESOLVERS:
 
 def _integer(loader: Any, node: Any) -> int:
     text = loader.construct_scalar(node)
-    try:
-        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
-    except ValueError:
-        raise yaml.MarkedYAMLError(problem=f"a number has {len(text)} digits", problem_mark=node.start_mark) from None
+    if len(text) > _MOST_DIGITS:
+        raise yaml.MarkedYAMLError(problem=f"a number has {len(text)} digits", problem_mark=node.start_mark)
+    return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
 
 
 YamlLoader.add_constructor("tag:yaml.org,2002:int", _integer)
@@ -153,10 +154,12 @@ def load_documents(text: str, source: str) -> list[YamlDocument]:
 
 def _documents(text: str, source: str) -> Iterator[YamlDocument]:
     loader: Any = YamlLoader(text)
+    expands = has_aliases(text)
     try:
         while loader.check_node():
             node = loader.get_node()
-            refuse_expansion(node, text, source)
+            if expands:
+                refuse_expansion(node, source)
             yield YamlDocument(loader.construct_document(node), source, node)
     finally:
         loader.dispose()

@@ -101,7 +101,6 @@ def parse_prices(text: str, name: str) -> tuple[Prices, Sequence[str]]:
 
     A comment `# Prices of DATE` gives its date; without one it has that of its `name`.
     """
-    text = text.removeprefix("\ufeff")  # Spreadsheets begin a file with it.
     dated = re.search(r"^# Prices of (\S.*?)\s*$", text, re.MULTILINE)
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip() and line[0] != "#"]
     rows: dict[tuple[str, str], dict[str, float]] = {}

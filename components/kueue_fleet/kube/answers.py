@@ -59,13 +59,37 @@ def version_number(version: object) -> int:
     return int(version) if isinstance(version, str) and version.isascii() and version.isdigit() else 0
 
 
+def read_object(text: bytes) -> Json:
+    """What an API server sent. Raises ApiError for anything but an object, such as the page of a proxy."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ApiError(0, "", "the answer is not an object in JSON, as API servers send it")
+    return found
+
+
+def list_of(answer: JsonView) -> list[Json]:
+    """The objects of a list. Raises ApiError where the answer is none."""
+    items = answer.get("items")
+    if not isinstance(items, list) or not all(map(_is_object, items)):
+        raise ApiError(0, "", "the answer is not a list of objects, as API servers send it")
+    return items
+
+
+def _is_object(item: object) -> bool:
+    metadata = item.get("metadata") if isinstance(item, dict) else None
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
 def refusal(status: int, text: bytes, after: str | None = None) -> ApiError:
     """The error that an answer stands for; `after` is its header Retry-After."""
     seconds = float(after) if after is not None and after.isascii() and after.isdigit() else None
     try:
-        body = json.loads(text)
+        body = read_object(text)
         return ApiError(status, str(body.get("reason", "")), str(body.get("message", "")), seconds)
-    except (ValueError, AttributeError):
+    except ApiError:
         return ApiError(status, "", text[:500].decode(errors="replace").strip(), seconds)
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import random
 import socket
 import time
@@ -21,7 +20,7 @@ from kubernetes.aio.client import ApiClient, Configuration
 from kubernetes.aio.client.rest import RESTClientObject
 
 from kueue_fleet.kube.access import Access, AccessError, get_access
-from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, refusal, watch_events
+from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, read_object, refusal, watch_events
 from kueue_fleet.kube.api import Identity, Opened, ask_identity, nothing
 from kueue_fleet.kube.permissions import RequestListener, ignore, permission
 from kueue_fleet.kube.throttle import Throttle
@@ -213,8 +212,8 @@ class KubeApi:
         timeout = aiohttp.ClientTimeout(total=REQUEST_SECONDS)
         response = await self._request(method, path, params or {}, body, kind, timeout)
         try:
-            return cast("Json", json.loads(await response.read()))
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+            return read_object(await response.read())
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiError(0, "", f"answer to {method} {path} lost: {type(error).__name__}") from None
         finally:
             response.release()

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from kueue_fleet.kube.answers import ApiError, Json, refusal
+from kueue_fleet.kube.answers import ApiError, Json, read_object, refusal
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 REQUEST_SECONDS: Final = 30
 """Longest that a request takes, unless its caller says otherwise."""
+
+_PYTHON: Final = re.compile(r"^\w+\(host=[^)]*\): |\[(Errno|SSL)[^]]*\] | \(_ssl\.c:\d+\)")
+"""What only people who program in Python understand of an error of urllib3."""
 
 
 def request(
@@ -24,7 +27,8 @@ def request(
     kind: str = "application/json",
     seconds: float = REQUEST_SECONDS,
 ) -> Json:
-    """What an API server answers. Raises ApiError if it refuses, or does not answer within `seconds`."""
+    """What an API server answers. Raises ApiError if it refuses, does not answer within `seconds`, or
+    something else than an API server does."""
     from urllib3.exceptions import HTTPError
 
     parts = client.param_serialize(
@@ -39,8 +43,8 @@ def request(
         answer = client.call_api(*parts, _request_timeout=seconds)
         text = answer.read()  # type: ignore[no-untyped-call]
     except HTTPError as failed:
-        reason = getattr(failed, "reason", failed)
-        raise ApiError(0, "", f"no answer: {type(reason).__name__}") from None
+        reason = _PYTHON.sub("", str(getattr(failed, "reason", failed))).rstrip(".")
+        raise ApiError(0, "", f"no answer: {reason}") from None
     if answer.status >= 400:
         raise refusal(answer.status, text)
-    return dict(json.loads(text)) if text else {}
+    return read_object(text)

@@ -50,7 +50,7 @@ class TokenApi(Protocol):
 
 
 class TokenError(Exception):
-    """A Secret that holds no kubeconfig with a token; the message has nothing of its contents."""
+    """No token: in a Secret's kubeconfig, or in what was to make one; the message has nothing of its contents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +122,17 @@ async def _request(worker: TokenApi, place: WorkerToken, lifetime: float) -> str
             "spec": {"expirationSeconds": int(lifetime)},
         },
     )
-    return str(answer["status"]["token"])
+    try:
+        return str(answer["status"]["token"])
+    except (KeyError, TypeError):
+        raise TokenError("the API server gave no token") from None
 
 
 def _kubeconfig(secret: Json) -> dict[str, Any]:
     try:
         return cast("dict[str, Any]", yaml.safe_load(base64.b64decode(secret["data"][KUBECONFIG_KEY])))
     except (KeyError, TypeError, ValueError, binascii.Error, yaml.YAMLError):
-        raise TokenError(f"Secret {secret['metadata']['name']} has no kubeconfig") from None
+        raise TokenError("its Secret has no kubeconfig") from None
 
 
 def _user(kubeconfig: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 _UNIT: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _PART: Final = re.compile(r"([0-9]+)(?:\.([0-9]*))?(ns|us|µs|ms|s|m|h)")
 _WHOLE: Final = re.compile(r"([+-]?)((?:[0-9]+(?:\.[0-9]*)?(?:ns|us|µs|ms|s|m|h))+)")
+_LONGEST: Final = 100
+"""Characters of a duration."""
 _DAYS: Final = re.compile(r"([0-9]{1,6})(d|w)")
 _HOURS: Final = {"d": 24, "w": 7 * 24}
 JSON_PATTERN: Final = r"^[+-]?(0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$"
@@ -76,6 +78,8 @@ class Duration:
 
 
 def _parse(text: str) -> int:
+    if len(text) > _LONGEST:
+        raise ValueError(f"is {len(text)} characters long; write at most {_LONGEST}")
     if text.lstrip("+-") == "0":
         return 0
     match = _WHOLE.fullmatch(text)

@@ -24,6 +24,8 @@ Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 _NANO: Final = 10**9
 _MAX: Final = (2**63 - 1) * _NANO
 _PATTERN: Final = re.compile(r"([+-]?)([0-9]+\.?[0-9]*|\.[0-9]+)(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?")
+_LONGEST: Final = 400
+"""Characters of an amount: as many as the decimal digits of any float have."""
 _DECIMAL: Final = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _DECIMAL_SUFFIX: Final = {exponent: suffix for suffix, exponent in _DECIMAL.items()}
 _BINARY: Final = {"Ki": 1, "Mi": 2, "Gi": 3, "Ti": 4, "Pi": 5, "Ei": 6}
@@ -172,6 +174,8 @@ class Quantity:
 
 @lru_cache(4096)
 def _parse(text: str) -> tuple[int, Format]:
+    if len(text) > _LONGEST:
+        raise ValueError(f"is {len(text)} characters long; write at most {_LONGEST}")
     match = _PATTERN.fullmatch(text)
     if match is None:
         raise ValueError(_explain(text))

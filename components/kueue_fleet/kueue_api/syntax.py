@@ -1,4 +1,4 @@
-"""The syntax of names, Kubernetes' and Google Cloud's, and of whole numbers that are texts.
+"""The syntax of names, Kubernetes' and Google Cloud's, and of numbers that are texts.
 
 A check returns None where the text is good, else the reason as a clause that follows the value ("is longer than 63
 characters"). Which name has to follow which syntax is said by the types of the models' fields.
@@ -18,6 +18,7 @@ Check = Callable[[str], "str | None"]
 """Says what is wrong with a text, or nothing."""
 
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -35,6 +36,7 @@ _SERVICE_ACCOUNT = re.compile(
 _NO_PROJECT = re.compile(r"[^@]+@\.?iam\.gserviceaccount\.com")
 _IMAGE_REPOSITORY = re.compile(r"[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
 _MEMBER = re.compile(r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+")
+_LONGEST_MEMBER = len("serviceAccount:") + 254
 _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
 _GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
@@ -47,6 +49,14 @@ def whole_number(text: object) -> int | None:
     `int` alone refuses thousands of digits, and digits such as ² of which `str.isdigit` is true.
     """
     return int(text) if isinstance(text, str) and _WHOLE_NUMBER.fullmatch(text) else None
+
+
+def number(text: object) -> float | None:
+    """The number that a text is, infinite where it is too large; None for anything else.
+
+    `float` alone also takes `nan`, `1_0` and digits of other scripts.
+    """
+    return float(text) if isinstance(text, str) and _NUMBER.fullmatch(text) else None
 
 
 def dns_label(text: str) -> str | None:
@@ -217,9 +227,16 @@ def image_repository(text: str) -> str | None:
     return None if _IMAGE_REPOSITORY.fullmatch(text) else "is not REGISTRY/PATH of an image"
 
 
+def chart(text: str) -> str | None:
+    """Reference of a Helm chart, or the address of a repository of charts: it is a word of a command line."""
+    if text and text.isprintable() and " " not in text:
+        return None
+    return "is not the reference of a Helm chart; write oci:// and its address, its name, or a path without blanks"
+
+
 def member(text: str) -> str | None:
     """Somebody: `group:`, `user:` or `serviceAccount:` and an address, as in IAM."""
-    if _MEMBER.fullmatch(text):
+    if len(text) <= _LONGEST_MEMBER and _MEMBER.fullmatch(text):
         return None
     return "is not a member; write group:, user: or serviceAccount: and an address"
 

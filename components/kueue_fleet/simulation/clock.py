@@ -2,7 +2,8 @@
 
 A simulation continues until the second that was requested, or until nothing more happens. Some fleets never come to
 rest: a job that no worker can hold is offered and given up again and again, a job on Spot nodes may lose them more
-often than it can finish. Without a requested end, a run like this ends when only the same has happened for a long time.
+often than it can finish. Without a requested end, a run like this ends when only the same has happened for a long time,
+or too often.
 With delays of zero even two decisions that undo each other would leave no time for anything else, so no more can happen
 in a second than a number that the input gives.
 """
@@ -23,6 +24,7 @@ from kueue_fleet.simulation.cluster import SimulatedCluster
 REPEATS_SECONDS: Final = 86_400.0
 """Without a requested end, a simulation continues this long, and twice the longest run or wait, after progress."""
 
+_MOST_REPEATS_BY_JOB: Final = 10_000
 _QUIET_WAKES: Final = 1000
 _MOST_A_SECOND: Final = 1000
 _MOST_A_SECOND_BY_JOB: Final = 20
@@ -157,10 +159,11 @@ class _Pace:
     def left(self, now: float, steps: int) -> int:
         """How much more may happen within a second from the first time at which anything did, after these steps."""
         agenda = self._agenda
-        if now >= self._second + 1:
+        if now - self._second >= 1:
             self._second, self._steps_before_second = now, steps
         if agenda.progress_at != self._progress_at:
             self._progress_at, self._steps_before_progress = agenda.progress_at, steps
-        elif now - agenda.progress_at > REPEATS_SECONDS + 2 * agenda.longest:
-            self.repeats = steps - self._steps_before_progress > _QUIET_WAKES
+        is_late = now - agenda.progress_at > REPEATS_SECONDS + 2 * agenda.longest
+        most = _QUIET_WAKES + (0 if is_late else _MOST_REPEATS_BY_JOB * agenda.jobs)
+        self.repeats = steps - self._steps_before_progress > most
         return self._steps_before_second + self._most - steps

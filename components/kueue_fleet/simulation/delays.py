@@ -8,7 +8,8 @@ from typing import Final
 
 from pydantic_core import PydanticCustomError
 
-from kueue_fleet.simulation.distributions import Changing, Distribution, constant, parse_distribution
+from kueue_fleet.kueue_api.syntax import whole_number
+from kueue_fleet.simulation.distributions import Changing, Distribution, constant, read_distribution
 from kueue_fleet.simulation.errors import SimulationError
 
 _NOTHING: Final = constant(0.0)
@@ -60,14 +61,11 @@ def parse_delays(texts: list[str], given: Delays) -> Delays:
 
 def _parse(name: str, text: str) -> float | int | Distribution:
     if name in _NUMBERS:
-        if not text.isascii() or not text.isdigit():
+        count = whole_number(text)
+        if count is None:
             raise PydanticCustomError("syntax", "is not a number of {what}; write 0 or more", {"what": _NUMBERS[name]})
-        return int(text)
-    try:
-        value: object = float(text)
-    except ValueError:
-        value = text
-    found = parse_distribution(value)
+        return count
+    found = read_distribution(text)
     if name != "decision":
         return found
     if found.kind != "constant":

@@ -8,9 +8,14 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from pydantic import PlainValidator
+from pydantic import Field, PlainValidator
 from pydantic_core import PydanticCustomError
 
+from kueue_fleet.kueue_api.base import Number
+from kueue_fleet.kueue_api.syntax import number
+
+MOST_SECONDS: Final = 10**9
+"""The most seconds that anything may take, 31 years. A clock adds them up, and still has to count single seconds."""
 _CALL: Final = re.compile(r"\s*(exponential|uniform)\s*\(([^()]*)\)\s*")
 _ARGUMENTS: Final = {"exponential": 1, "uniform": 2}
 
@@ -63,15 +68,14 @@ def exponential(mean: float) -> Distribution:
 def parse_distribution(value: object) -> Distribution:
     """A distribution from a number or text. Raises PydanticCustomError for anything else, and for negative numbers."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return constant(*_checked(value, (float(value),)))
+        return constant(*_checked(value, (value,)))
     match = _CALL.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise _wrong(value, "is not a number of seconds; write a number, exponential(mean) or uniform(least, most)")
     kind, parts = match[1], match[2].split(",")
-    try:
-        numbers = tuple(float(part) for part in parts)
-    except ValueError:
-        raise _wrong(value, "has an argument that is not a number; write numbers") from None
+    numbers = tuple(found for part in parts if (found := number(part.strip())) is not None)
+    if len(numbers) != len(parts):
+        raise _wrong(value, "has an argument that is not a number; write numbers")
     if len(numbers) != _ARGUMENTS[kind]:
         raise _wrong(value, "has the wrong number of arguments; write exponential(mean) or uniform(least, most)")
     if kind == "uniform" and numbers[0] > numbers[1]:
@@ -79,10 +83,25 @@ def parse_distribution(value: object) -> Distribution:
     return Distribution(kind, _checked(value, numbers))
 
 
+def read_distribution(text: str) -> Distribution:
+    """The same from text alone, as options have it."""
+    found = number(text)
+    return parse_distribution(text if found is None else found)
+
+
+def as_seconds(value: object) -> float | None:
+    """The seconds that a number is, or a text with one; None for anything else, and for what no clock counts."""
+    found = number(value) if isinstance(value, str) else value
+    if not isinstance(found, (int, float)) or isinstance(found, bool) or not 0 <= found <= MOST_SECONDS:
+        return None
+    return float(found)
+
+
 def _checked(value: object, numbers: tuple[float, ...]) -> tuple[float, ...]:
-    if not all(math.isfinite(number) and number >= 0 for number in numbers):
-        raise _wrong(value, "is negative or not finite; write 0 seconds or more")
-    return numbers
+    seconds = tuple(found for number in numbers if (found := as_seconds(number)) is not None)
+    if len(seconds) != len(numbers):
+        raise _wrong(value, f"is negative, or more than {MOST_SECONDS:,} seconds; write a number in between")
+    return seconds
 
 
 def _wrong(value: object, reason: str) -> PydanticCustomError:
@@ -91,3 +110,5 @@ def _wrong(value: object, reason: str) -> PydanticCustomError:
 
 Seconds = Annotated[Distribution, PlainValidator(parse_distribution)]
 """A field that holds a distribution."""
+Second = Annotated[Number, Field(ge=0, le=MOST_SECONDS)]
+"""A field that holds a number of seconds."""

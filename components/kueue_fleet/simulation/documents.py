@@ -91,8 +91,8 @@ def _load(text: str, source: str) -> list[tuple[str, Any]]:
             raise SimulationError(
                 [f"{source}:{error.lineno}: is not readable as JSON: {error.msg}; correct it"]
             ) from None
-        except ValueError as error:
-            raise SimulationError([f"{source}: has a number that cannot be read ({error}); correct it"]) from None
+        except ValueError:
+            raise SimulationError([f"{source}: has a number of thousands of digits; write a shorter one"]) from None
         except RecursionError:
             raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
     if len(text) > _LARGE and (large := load_large(text)) is not None:

@@ -21,7 +21,7 @@ from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.clock import drive
 from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import Distribution, constant
+from kueue_fleet.simulation.distributions import Distribution, as_seconds, constant
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import parse_fleet_objects
@@ -269,9 +269,5 @@ def _said(workload: Manifest) -> Iterator[float]:
     pod_sets = inside(workload, "spec").get("podSets")
     for pod_set in pod_sets if isinstance(pod_sets, list) else ():
         text = inside(pod_set, "template", "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
-        try:
-            seconds = float(str(text))
-        except ValueError:
-            continue
-        if math.isfinite(seconds) and seconds >= 0:
+        if (seconds := as_seconds(text)) is not None:
             yield seconds

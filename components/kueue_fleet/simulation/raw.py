@@ -8,7 +8,6 @@ cycles of cohorts.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -37,6 +36,7 @@ from kueue_fleet.kueue_api.cohort_tree import cycles
 from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.distributions import MOST_SECONDS, as_seconds
 from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.job_documents import one_for_each_job
@@ -190,10 +190,10 @@ def _run_seconds(item: _Item, problems: list[str]) -> float | None:
         text = inside(place.data, "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
         if text is None:
             continue
-        seconds = _number(text)
+        seconds = as_seconds(text)
         if seconds is None:
             where = f"{item.where}: {place.path}.metadata.annotations[{RUN_SECONDS_ANNOTATION}]"
-            problems.append(f"{where}: {text!r} is not a number of seconds; write 0 or more, in quotes")
+            problems.append(f"{where}: {text!r} is not a number of seconds; write 0 to {MOST_SECONDS:,}, in quotes")
             continue
         if place is job:
             return seconds
@@ -218,14 +218,6 @@ def run_seconds_of(document: Document) -> float | None:
     if problems:
         raise SimulationError(problems)
     return seconds
-
-
-def _number(text: object) -> float | None:
-    try:
-        seconds = float(text) if isinstance(text, (str, int, float)) and not isinstance(text, bool) else math.nan
-    except ValueError:
-        return None
-    return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
 def _finished_at(item: _Item) -> float | None:

@@ -37,8 +37,9 @@ from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api.problem import Problem
+from kueue_fleet.kueue_api.quantity import Quantity
 from kueue_fleet.kueue_api.timestamp import Timestamp
-from kueue_fleet.simulation.distributions import Seconds, constant, exponential
+from kueue_fleet.simulation.distributions import Second, Seconds, constant, exponential
 from kueue_fleet.simulation.models import read_model
 
 
@@ -63,8 +64,8 @@ class JobEntry(RuledModel):
     """A WorkloadPriorityClass."""
     pods: Annotated[Count, Field(ge=1)] = 1
     """Pods of each job, all at once; default 1."""
-    requests: dict[Text, Text | int | float] = Field(default_factory=dict)
-    """What each pod asks for, by resource, as Kubernetes writes amounts."""
+    requests: dict[Text, Quantity] = Field(default_factory=dict)
+    """What each pod asks for, by resource."""
     node_selector: dict[Text, Text] = Field(default_factory=dict)
     """Labels of nodes that the pods ask for."""
     labels: dict[Text, Text] = Field(default_factory=dict)
@@ -92,7 +93,8 @@ class JobEntry(RuledModel):
         labels = {**self.labels, QUEUE_LABEL: self.queue}
         if self.priority_class is not None:
             labels["kueue.x-k8s.io/priority-class"] = self.priority_class
-        container = {"name": "main", "image": "none", "resources": {"requests": dict(self.requests)}}
+        requests = {name: str(amount) for name, amount in self.requests.items()}
+        container = {"name": "main", "image": "none", "resources": {"requests": requests}}
         metadata: dict[str, Any] = {"name": name, "namespace": self.namespace, "labels": labels}
         if self.max_run_seconds is not None:
             metadata["annotations"] = {RUN_DURATION_ANNOTATION: str(self.max_run_seconds)}
@@ -136,9 +138,9 @@ class OutageEntry(SpecModel):
 
     cluster: Text
     """The worker."""
-    at: Annotated[Number, Field(ge=0)]
+    at: Second
     """Second at which the connection is lost."""
-    seconds: Annotated[Number, Field(gt=0)]
+    seconds: Annotated[Second, Field(gt=0)]
     """How long it is lost."""
 
 
@@ -149,9 +151,9 @@ class StockOutEntry(SpecModel):
     """Cluster of the nodes; default: any."""
     flavor: Text
     """Flavor of the nodes."""
-    at: Annotated[Number, Field(ge=0)] = 0
+    at: Second = 0
     """Second from which on there are none; default 0."""
-    seconds: Annotated[Number, Field(gt=0)]
+    seconds: Annotated[Second, Field(gt=0)]
     """For how long there are none."""
 
 
@@ -160,7 +162,7 @@ class WorkloadFile(SpecModel):
 
     jobs: tuple[JobEntry, ...] = ()
     """Jobs that are submitted."""
-    steps: dict[Text, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
+    steps: dict[Text, Second] = Field(default_factory=dict)
     """Second at which those of the given Kubernetes jobs are submitted whose label `kueue-fleet.dev/step` is this."""
     waits: tuple[WaitEntry, ...] = ()
     """How long admission checks take; the first that fits counts."""

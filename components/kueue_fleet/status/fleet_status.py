@@ -87,15 +87,16 @@ def _cluster(name: str, found: ClusterObjects, connection: tuple[bool, str] | No
     workloads = [each for each in found.of("workloads") if not is_true(each, "Finished")]
     admitted = sum(is_true(each, "Admitted") for each in workloads)
     reserved = sum(is_true(each, "QuotaReserved") for each in workloads) - admitted
+    known = found.knows("workloads")
     return ClusterStatus(
         name=name,
         role=found.role,
         reachable=not found.unreachable,
         message=found.unreachable or (connection[1] if connection else ""),
         connected=connection[0] if connection else None,
-        pending=len(workloads) - admitted - reserved,
-        reserved=reserved,
-        admitted=admitted,
+        pending=len(workloads) - admitted - reserved if known else None,
+        reserved=reserved if known else None,
+        admitted=admitted if known else None,
     )
 
 

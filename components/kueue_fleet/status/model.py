@@ -25,6 +25,10 @@ class ClusterObjects:
     unreachable: str = ""
     """Why it could not be read; empty: it could."""
 
+    def knows(self, plural: str) -> bool:
+        """Whether it listed the objects of a kind."""
+        return plural in self.objects
+
     def of(self, plural: str) -> Sequence[Manifest]:
         """The objects of a kind."""
         return self.objects.get(plural, ())
@@ -41,11 +45,11 @@ class ClusterStatus:
     """What is wrong with it; empty: nothing."""
     connected: bool | None
     """For a worker: whether the manager says so. None: not known."""
-    pending: int
-    """Workloads without quota."""
-    reserved: int
+    pending: int | None
+    """Workloads without quota. None, here and in the next two: its Workloads could not be read."""
+    reserved: int | None
     """Workloads with quota that wait for their checks."""
-    admitted: int
+    admitted: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,17 +125,17 @@ class CalendarStatus:
 
 @dataclass(frozen=True, slots=True)
 class TeamUse:
-    """What a team has of the fleet."""
+    """What a team has of the fleet; None: what says so could not be read."""
 
     team: str
-    jobs: int
+    jobs: int | None
     """Workloads with quota."""
-    gpus: int
+    gpus: int | None
     """GPUs for which these have quota."""
     borrowed: int | None
-    """GPUs that its ClusterQueues borrow; None: other teams use each of them, too."""
-    waiting_jobs: int
-    waiting_gpus: int
+    """GPUs that its ClusterQueues borrow; None also if other teams use each of them, too."""
+    waiting_jobs: int | None
+    waiting_gpus: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from kueue_fleet.status.model import ClusterObjects, TeamUse
 def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterator[TeamUse]:
     """The use of each team of the fleet, from the Workloads of the cluster that jobs are submitted to."""
     home = next((found for found in clusters.values() if found.role != "worker"), ClusterObjects(""))
+    known = home.knows("workloads")
+    queues_known = all(found.knows("clusterqueues") for found in clusters.values() if found.role != "manager")
     users: dict[str, set[str]] = {}
     for team in fleet.teams:
         for queue in team.local_queues:
@@ -31,13 +33,13 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
         queues = [name for name, teams in users.items() if teams == {team.name}]
         yield TeamUse(
             team=team.name,
-            jobs=len(held),
-            gpus=sum(accelerators_held(each, GPU_RESOURCE) for each in held),
+            jobs=len(held) if known else None,
+            gpus=sum(accelerators_held(each, GPU_RESOURCE) for each in held) if known else None,
             borrowed=sum(sum(reserved(queue, GPU_RESOURCE, "borrowed").values()) for queue in _queues(queues, clusters))
-            if queues
+            if queues and queues_known
             else None,
-            waiting_jobs=len(waiting),
-            waiting_gpus=sum(accelerators_asked(each, GPU_RESOURCE) for each in waiting),
+            waiting_jobs=len(waiting) if known else None,
+            waiting_gpus=sum(accelerators_asked(each, GPU_RESOURCE) for each in waiting) if known else None,
         )
 
 

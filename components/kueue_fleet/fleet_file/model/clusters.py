@@ -37,7 +37,7 @@ INCREMENTAL: Final = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 
 Version = Annotated[Text, syntax_of(syntax.version)]
 """A version of a chart."""
-Chart = Annotated[Text, Field(min_length=1)]
+Chart = Annotated[Text, syntax_of(syntax.chart)]
 """Reference of a Helm chart: oci://, a repository's or a path."""
 ImageRepository = Annotated[Text, syntax_of(syntax.image_repository)]
 """Repository of a container image, without tag or digest."""

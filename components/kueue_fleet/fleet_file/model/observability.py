@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_fleet.fleet_file.model.clusters import Chart
 from kueue_fleet.kueue_api.base import DnsLabel, Flag, RuledModel, SpecModel, Text
 from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.kueue_api.problem import Problem
@@ -21,7 +22,7 @@ class Grafana(SpecModel):
 
     enabled: Flag = False
     """Default false: managed Prometheus needs no pods of ours."""
-    chart: Text = "oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack"
+    chart: Chart = "oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack"
     """Reference of the Helm chart; a mirror or a path works too."""
     version: Text | None = None
     """Version of the chart; default: the newest when it is first installed."""

@@ -22,7 +22,7 @@ class Operator(SpecModel):
     """Version of the chart and of the operator."""
     chart: Chart
     """Reference of the Helm chart, or its name in `repository`; a mirror or a path works too."""
-    repository: Text | None = None
+    repository: Chart | None = None
     """URL of the chart repository where `chart` is a name in it."""
     image: ImageRepository
     """Repository of the image, without a tag, which is `v` and the version."""
@@ -41,7 +41,7 @@ class KubeRay(Operator):
     """Version of the chart and of the operator."""
     chart: Chart = "kuberay-operator"
     """Reference of the Helm chart, or its name in `repository`; a mirror or a path works too."""
-    repository: Text | None = "https://ray-project.github.io/kuberay-helm"
+    repository: Chart | None = "https://ray-project.github.io/kuberay-helm"
     """URL of the chart repository; write null where `chart` is a whole reference."""
     image: ImageRepository = "quay.io/kuberay/operator"
     """Repository of the image, without a tag, which is `v` and the version."""

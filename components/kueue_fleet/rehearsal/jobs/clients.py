@@ -8,7 +8,7 @@ from typing import Any
 
 from kubernetes import config
 
-from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json
+from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, list_of
 from kueue_fleet.kube.requests import request
 from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS, job_name
 from kueue_fleet.rehearsal.paths import RehearsalError
@@ -63,7 +63,7 @@ class ClusterClients:
             RehearsalError: the API server does not answer, or not with a list.
         """
         try:
-            return list(request(self._clients[cluster], "GET", f"{_api(group, version)}/{plural}")["items"])
+            return list_of(request(self._clients[cluster], "GET", f"{_api(group, version)}/{plural}"))
         except ApiError as error:
             raise _failure(cluster, f"{cluster}: its {plural} cannot be listed", error) from None
 
