@@ -165,6 +165,7 @@ class TestQuestions:
     def test_answers_that_end(self, tmp_path: Path) -> None:
         result = run("-C", str(tmp_path), stdin="lab\n")
         assert str(result.exception) == "the answers end before the last question; nothing is written"
+        assert result.output.endswith("\n")
         assert not list(tmp_path.iterdir())
 
 

@@ -154,6 +154,7 @@ def _ask(answer: str, starter: Starter, taken: Callable[[Starter], str | None]) 
         try:
             text = typer.prompt(_QUESTIONS[answer], default=shown or None)
         except typer.Abort:
+            console.line()  # The question is there without an end.
             raise console.CommandError("the answers end before the last question; nothing is written") from None
         try:
             answered = replace(starter, **{answer: _PARSED.get(answer, str.strip)(text)})
