@@ -92,6 +92,8 @@ def test_a_table_without_a_date_has_that_of_its_name() -> None:
         ("", "line 1: the header is not `of,regions,onDemand,spot,flexStart`; write that line"),
         ("name,price\na,1\n", "line 1: the header is not `of,regions,onDemand,spot,flexStart`; write that line"),
         (f"{HEADER}a,r,free,,\n", "line 2: onDemand: free is not a price; write a number such as 0.56, or nothing"),
+        (f"{HEADER}a,r,1e308,,\n", "line 2: onDemand: 1e308 is not a price; write a number such as 0.56, or nothing"),
+        (f"{HEADER}a,r,1_0,,\n", "line 2: onDemand: 1_0 is not a price; write a number such as 0.56, or nothing"),
         (f"{HEADER}a,r,,-1,\n", "line 2: spot: -1 is not a price; write a number such as 0.56, or nothing"),
         (f"{HEADER}a,r,,,nan\n", "line 2: flexStart: nan is not a price; write a number such as 0.56, or nothing"),
         (f"{HEADER}\n# twice\na,r s,1,,\na,s,2,,\n", "line 5: a in s is there twice; remove one of the lines"),

@@ -117,6 +117,8 @@ def test_jobs_wait_while_no_worker_can_be_reached() -> None:
         ({"outages": [{"cluster": "manager", "at": 1, "seconds": 1}]}, "outages[0].cluster: the fleet has no cluster"),
         ({"reclaims": [{"flavor": "l4-spot", "perHour": -1}]}, "reclaims[0].perHour"),
         ({"outages": [{"cluster": US, "at": float("nan"), "seconds": 1}]}, "outages[0].at"),
+        ({"outages": [{"cluster": US, "at": "1_0", "seconds": 1}]}, 'outages[0].at: "1_0" is given where a number'),
+        ({"outages": [{"cluster": US, "at": 1e10, "seconds": 1}]}, "outages[0].at: 10000000000.0 is too large"),
         ({"begin": "2026-12-01T00:00:00"}, "does not say its time zone"),
     ],
 )

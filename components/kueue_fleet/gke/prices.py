@@ -6,7 +6,6 @@ A price that is in no table is not known: it is None, never 0.
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pkgutil import get_data
 from typing import Final, Literal
 
 from kueue_fleet.gke.machines import LOCAL_SSD_GB, MachineType
+from kueue_fleet.kueue_api import syntax
 
 HOURS_PER_MONTH: Final = 730
 """As Google computes a month."""
@@ -24,6 +24,8 @@ LOCAL_SSD: Final = "local-ssd"
 """What local SSDs are called in the table."""
 COLUMNS: Final = ("of", "regions", "onDemand", "spot", "flexStart")
 """The columns of a table."""
+_MOST: Final = 1_000_000
+"""USD that nothing costs in an hour."""
 
 Model = Literal["onDemand", "spot", "flexStart"]
 """How a machine is paid."""
@@ -131,8 +133,5 @@ def parse_prices(text: str, name: str) -> tuple[Prices, Sequence[str]]:
 
 
 def _number(cell: str) -> float | None:
-    try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if number >= 0 and math.isfinite(number) else None
+    price = syntax.number(cell)
+    return price if price is not None and 0 <= price <= _MOST else None

@@ -135,8 +135,8 @@ Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
 """A whole number of 32 bits that is not negative."""
 Flag = Annotated[bool, Strict()]
 """true or false; `yes`, `on`, 1 and "true" are refused."""
-Number = Annotated[float, Field(allow_inf_nan=False)]
-"""A finite number."""
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+"""A finite number; text is refused."""
 
 DnsLabel = Annotated[str, Strict(), syntax_of(syntax.dns_label)]
 """A DNS label of RFC 1123: lower-case letters, digits and hyphens, at most 63."""
