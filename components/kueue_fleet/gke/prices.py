@@ -14,7 +14,6 @@ from pkgutil import get_data
 from typing import Final, Literal
 
 from kueue_fleet.gke.machines import LOCAL_SSD_GB, MachineType
-from kueue_fleet.kueue_api import syntax
 
 HOURS_PER_MONTH: Final = 730
 """As Google computes a month."""
@@ -24,8 +23,8 @@ LOCAL_SSD: Final = "local-ssd"
 """What local SSDs are called in the table."""
 COLUMNS: Final = ("of", "regions", "onDemand", "spot", "flexStart")
 """The columns of a table."""
-_MOST: Final = 1_000_000
-"""USD that nothing costs in an hour."""
+_PRICE: Final = re.compile(r"[0-9]{1,6}(\.[0-9]*)?|\.[0-9]+")
+"""USD an hour, below a million."""
 
 Model = Literal["onDemand", "spot", "flexStart"]
 """How a machine is paid."""
@@ -133,5 +132,4 @@ def parse_prices(text: str, name: str) -> tuple[Prices, Sequence[str]]:
 
 
 def _number(cell: str) -> float | None:
-    price = syntax.number(cell)
-    return price if price is not None and 0 <= price <= _MOST else None
+    return float(cell) if _PRICE.fullmatch(cell) else None
