@@ -111,6 +111,15 @@ def test_it_does_not_wait_for_what_only_waits_for_others(clock: Clock) -> None:
     assert views[1].reasons == ("solo: WaitingForQuota: ; no running workload will release quota",)
 
 
+def test_a_job_that_kueue_has_not_come_to_is_waited_for(clock: Clock) -> None:
+    """`a` has ended; on a busy machine the Workload of `b` comes later than all else is quiet."""
+    ended = workload("a", "Finished", reason="Succeeded")
+    late = workload("b", "Finished", reason="Succeeded")
+    views, seconds = follow(clock, lambda: [ended, late] if clock.seconds > 150 else [ended])
+    assert 50 < seconds < 52
+    assert [view.state for view in views] == [JobState.FINISHED, JobState.FINISHED]
+
+
 def test_something_has_to_be_quiet_for_that(clock: Clock) -> None:
     _, seconds = follow(
         clock,

@@ -18,6 +18,7 @@ from kueue_fleet.rehearsal.jobs.views import (
     JobView,
     Placement,
     admitted_placements,
+    all_have_workloads,
     in_vain,
     only_wait_for_each_other,
     view_jobs,
@@ -112,7 +113,9 @@ def follow_jobs(
         views = view_jobs(jobs, home, workloads, placements, now, beyond)
         if seen != (seen := [replace(view, waited_seconds=0.0) for view in views]):
             changed = time.monotonic()
-        if time.monotonic() - changed > QUIET_SECONDS and only_wait_for_each_other(workloads, home, beyond):
+        # Kueue may not have come to a job that has no Workload yet.
+        quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(jobs, workloads[home])
+        if quiet and only_wait_for_each_other(workloads, home, beyond):
             views = [in_vain(view) for view in views]
         yield views
         if all(view.settled for view in views) or time.monotonic() > deadline:

@@ -115,6 +115,12 @@ def only_wait_for_each_other(
     return True
 
 
+def all_have_workloads(jobs: Iterable[Manifest], workloads: Iterable[Manifest]) -> bool:
+    """Whether each of JOBS owns one of WORKLOADS."""
+    owners = {owner["uid"] for each in workloads for owner in each["metadata"].get("ownerReferences", ())}
+    return all(job["metadata"]["uid"] in owners for job in jobs)
+
+
 def in_vain(view: JobView) -> JobView:
     """The view of a job that waits for others which `only_wait_for_each_other`."""
     if view.settled:
