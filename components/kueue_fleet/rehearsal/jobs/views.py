@@ -87,10 +87,7 @@ def view_jobs(
     `home` is the cluster they were submitted to, `workloads` every cluster's Workloads now, and `placements` what
     `admitted_placements` said so far, by the Workload's namespace and name.
     """
-    by_owner: dict[str, list[Manifest]] = {}
-    for each in workloads[home]:
-        for owner in each["metadata"].get("ownerReferences", ()):
-            by_owner.setdefault(owner["uid"], []).append(each)
+    by_owner = _by_owner(workloads[home])
     views = []
     for job in jobs:
         # A LeaderWorkerSet has a Workload for each of its groups: what it waits for is shown.
@@ -117,8 +114,16 @@ def only_wait_for_each_other(
 
 def all_have_workloads(jobs: Iterable[Manifest], workloads: Iterable[Manifest]) -> bool:
     """Whether each of JOBS owns one of WORKLOADS."""
-    owners = {owner["uid"] for each in workloads for owner in each["metadata"].get("ownerReferences", ())}
-    return all(job["metadata"]["uid"] in owners for job in jobs)
+    return _by_owner(workloads).keys() >= {job["metadata"]["uid"] for job in jobs}
+
+
+def _by_owner(workloads: Iterable[Manifest]) -> dict[str, list[Manifest]]:
+    """The Workloads of each job, by its uid."""
+    found: dict[str, list[Manifest]] = {}
+    for each in workloads:
+        for owner in each["metadata"].get("ownerReferences", ()):
+            found.setdefault(owner["uid"], []).append(each)
+    return found
 
 
 def in_vain(view: JobView) -> JobView:
