@@ -24,9 +24,8 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 TEAM = "research"
 PODS = f"/api/v1/namespaces/{TEAM}/pods"
-SECONDS = 300.0
-"""How long jobs may take on a machine that does other work too. Kueue looks for the CRDs of operators ever more seldom,
-every two minutes at last. Source: kueue@v0.19.2 pkg/controller/jobframework/setup.go."""
+SECONDS = 120.0
+"""How long jobs may take on a machine that does other work too."""
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,6 @@ from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from one_cluster import OneCluster, pods_run, wait_until
 
-CRDS = "apiextensions.k8s.io/customresourcedefinitions/"
-"""Charts have some that are not in the manifest."""
-
 
 def main(helm: str, *arguments: str) -> None:
     """Does what helm does with these arguments, of which the first is `install`; exits as it does where it fails."""
@@ -51,12 +48,13 @@ def main(helm: str, *arguments: str) -> None:
             sys.exit(code)
 
     def keep(made: Iterable[str]) -> list[str]:
-        """Something else may be made at the same time."""
+        """Something else may be made at the same time: CRDs of another chart that are not established yet."""
         place = ["--namespace", namespace, "--kubeconfig", kubeconfig]
-        manifest = subprocess.check_output([helm, "get", "manifest", arguments[1], *place], text=True)
-        names = {each["metadata"]["name"] for each in yaml.safe_load_all(manifest) if each}
-        names |= {namespace, f"sh.helm.release.v1.{arguments[1]}.v1"}
-        return [key for key in made if key.startswith(CRDS) or key.rpartition("/")[2] in names]
+        names = {namespace, f"sh.helm.release.v1.{arguments[1]}.v1"}
+        for shown in (["get", "manifest", arguments[1], *place], ["show", "crds", arguments[2]]):
+            objects = yaml.load_all(subprocess.check_output([helm, *shown], text=True), yaml.CSafeLoader)
+            names |= {each["metadata"]["name"] for each in objects if each}
+        return [key for key in made if key.rpartition("/")[2] in names]
 
     installed(paths, cluster.name, engines, chart, decides, install, keep)
     wait_until(lambda: pods_run(cluster, namespace), float(options["--timeout"].removesuffix("s")))
