@@ -27,6 +27,7 @@ FLEET: dict[str, Any] = {
     "name": "guest",
     "project": "their-project",
     "deletionProtection": False,
+    "kueue": {"replicas": 1},
     "clusters": [
         {
             "name": NAME,

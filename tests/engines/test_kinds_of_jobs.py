@@ -85,6 +85,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
     """The examples' fleet. Its team has the account, the Secret and the classes of that of another example."""
     document = yaml.safe_load((EXAMPLES / "kinds-of-jobs/fleet.yaml").read_text())
     other = yaml.safe_load((EXAMPLES / "jobs/fleet.yaml").read_text())
+    document["kueue"]["replicas"] = 1
     [team] = document["teams"]
     document["workloadPriorityClasses"] = other["workloadPriorityClasses"]
     document["teams"] = [{**other["teams"][0], "name": TEAM, "localQueues": team["localQueues"]}]

@@ -181,7 +181,7 @@ def test_the_next_patch_version_of_kueue_updates_the_releases_alone(
     version = next_patch(chart)
     document = yaml.safe_load(prod.stack_file.read_text())
     document["config"][CHARTS_KEY] = {"kueue": str(chart)}
-    document["config"]["kueue-fleet:fleet"]["kueue"] = {"version": version}
+    document["config"]["kueue-fleet:fleet"]["kueue"]["version"] = version
     prod.stack_file.write_text(yaml.safe_dump(document, sort_keys=False))
     prod.up()
     assert replaced(prod) == set()

@@ -37,6 +37,7 @@ def fleet(cluster: str = CLUSTER, gpus: int = 4) -> dict[str, Any]:
         "project": "my-gcp-project",
         "deletionProtection": False,
         "jobSet": {"enabled": False},
+        "kueue": {"replicas": 1},
         "clusters": [{"name": cluster, "role": "standalone", "region": "us-east4"}],
         "flavors": [{"name": "l4", "nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}],
         "clusterQueues": [
