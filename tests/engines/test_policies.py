@@ -26,6 +26,7 @@ from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
 from kueue_fleet.rehearsal.standins.executables import install_standins
 from kueue_fleet_policies import RULES
+from one_worker import with_one_worker
 from tests.engines.memory_provider import MemoryProvider, World, plain, serve
 from tests.policies.declared import Seed
 from tests.policies.seeds import SEEDS
@@ -240,10 +241,13 @@ def own_pack(folder: Path) -> Path:
 
 @pytest.mark.parametrize("stack", STACKS, ids=lambda path: path.stem.removeprefix("Pulumi."))
 def test_nothing_mandatory_falls_on_an_environment(environment: dict[str, str], tmp_path: Path, stack: Path) -> None:
-    """In a preview and on the exported state; dev and staging, prod in small: tests/policies/test_environments.py."""
+    """With one worker each, in a preview and on the exported state; the whole: tests/policies/test_environments.py."""
     name = stack.stem.removeprefix("Pulumi.")
     project = Project(tmp_path / name, environment, ROOT / "stacks", name)
-    (project.folder / stack.name).write_text(stack.read_text())
+    settings = yaml.safe_load(stack.read_text())
+    if "multiKueue" in (fleet := settings["config"]["kueue-fleet:fleet"]):
+        with_one_worker(fleet)
+    (project.folder / stack.name).write_text(yaml.safe_dump(settings))
     project.created()
     assert_passes(*project.judged("preview"))
     project.up()

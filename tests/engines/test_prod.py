@@ -25,6 +25,7 @@ from kueue_fleet.rehearsal.jobs.views import JobState
 from kueue_fleet.rehearsal.pulumi_cli import PulumiError
 from kueue_fleet.rehearsal.standins.google_tokens import make_token
 from one_cluster import condition, wait_until
+from one_worker import with_one_worker
 
 MANAGER = "manager-europe-west4"
 WORKER = "worker-europe-west4"
@@ -39,19 +40,6 @@ def prod(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]
         fleet.change(with_one_worker)
         fleet.up()
         yield fleet
-
-
-def with_one_worker(fleet: dict[str, Any]) -> None:
-    region = WORKER.removeprefix("worker-")
-    fleet["clusters"] = [cluster for cluster in fleet["clusters"] if cluster["name"] in (MANAGER, WORKER)]
-    fleet["reservations"] = [entry for entry in fleet["reservations"] if entry["zone"].startswith(region)]
-    for thing in [*fleet["nodePools"], *fleet["clusterQueues"]]:
-        thing.pop("perCluster", None)
-        if "clusters" in thing:
-            thing["clusters"] = [WORKER]
-    fleet["multiKueue"]["workers"] = [WORKER]
-    prices = fleet["admissionController"]["prices"]
-    fleet["admissionController"]["prices"] = {region: prices[region]}
 
 
 def steps(prod: FleetInRehearsal) -> set[tuple[str, str, str]]:
