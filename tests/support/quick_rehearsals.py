@@ -13,11 +13,7 @@ import pytest
 from forked_python import forked_python
 from kueue_fleet.rehearsal.engines import EngineCache, find_engines
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, engines_dir
-from kueue_fleet.rehearsal.pulumi_cli import pulumi_environment
-
-ONE_CHECKPOINT = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
-"""Pulumi writes its state once, at the end; writing all of it at every step takes most of Pulumi's CPU."""
-
+from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, pulumi_environment
 
 def quick_environment(*arguments: Any) -> dict[str, str]:
     """A stand-in of `pulumi_environment`."""

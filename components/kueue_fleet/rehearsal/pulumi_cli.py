@@ -47,6 +47,9 @@ _CANCEL_SECONDS = 10.0
 _END_SECONDS = 3.0
 _LOCK_SECONDS = 20.0
 _KEYS: Final = ("secretsprovider", "encryptionsalt", "encryptedkey")
+ONE_CHECKPOINT: Final = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
+"""Environment of a pulumi that writes its state once, at the end: writing all of it after every step takes most of its
+CPU. Source: pulumi v3.250 pkg/backend/snapshot.go, sdk/go/common/env/env.go."""
 
 
 class PulumiError(RehearsalError):

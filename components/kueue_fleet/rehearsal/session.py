@@ -45,7 +45,7 @@ from kueue_fleet.rehearsal.processes.supervisor_client import (
     SupervisorGoneError,
     start_supervisor,
 )
-from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, end_pulumi, pulumi_environment
+from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject, end_pulumi, pulumi_environment
 from kueue_fleet.rehearsal.simulation_settings import SimulationSettings, parse_settings
 from kueue_fleet.rehearsal.standins.executables import Part, find_real_parts, install_standins, missing_parts
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
@@ -264,6 +264,8 @@ class Session:
                 SOCKET_VARIABLE: str(self.paths.socket),
                 STATE_VARIABLE: str(self.paths.root),
                 HELM_VARIABLE: str(self.engines.binary("helm")),
+                # What is not kept yet goes when this command fails, and its state with it.
+                **({} if self.kept else ONE_CHECKPOINT),
             },
         )
         project.use(pulumi, environment)
