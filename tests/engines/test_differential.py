@@ -12,7 +12,7 @@ from tests.differential.generate import scenario
 from tests.differential.lab import kueue
 from tests.differential.settings import SETTINGS
 
-COUNT = 30
+COUNT = 15
 SEED = "DIFFERENTIAL_SEED"
 
 

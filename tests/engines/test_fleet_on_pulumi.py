@@ -19,7 +19,7 @@ from kueue_fleet.kueue import webhook_retry
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
-from quick_rehearsals import ONE_CHECKPOINT
+from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 from tests.engines.memory_provider import Operation, World, only_updates, serve
 

@@ -24,6 +24,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 from forked_python import forked_python
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT
 from kueue_fleet.rehearsal.standins.executables import install_standins
 from kueue_fleet_policies import RULES
 from one_worker import with_one_worker
@@ -150,8 +151,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
             "PULUMI_DEBUG_PROVIDERS": providers,
             "PULUMI_DEBUG_COMMANDS": "true",
             "PULUMI_SKIP_UPDATE_CHECK": "true",
-            "PULUMI_EXPERIMENTAL": "true",
-            "PULUMI_SKIP_CHECKPOINTS": "true",
+            **ONE_CHECKPOINT,
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PYTHONPATH": os.pathsep.join(str(path) for path in python_path),
         }

@@ -15,6 +15,7 @@ from kueue_fleet.rehearsal.engines import EngineCache, find_engines
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, engines_dir
 from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, pulumi_environment
 
+
 def quick_environment(*arguments: Any) -> dict[str, str]:
     """A stand-in of `pulumi_environment`."""
     return {**pulumi_environment(*arguments), **ONE_CHECKPOINT, HELM_VARIABLE: str(copied_helm())}
