@@ -19,8 +19,10 @@ import pytest
 from tests.rehearsal.fake_engines import FakeEngines
 
 from kueue_fleet.rehearsal import state_folder
+from kueue_fleet.rehearsal.engines import Engines, Program
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
+from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject
 from kueue_fleet.rehearsal.session import Session, rehearsals, take_down
 
 # A supervisor that goes on without its command is still running when the object that started it is collected.
@@ -132,6 +134,25 @@ def test_a_failure_of_the_run_that_was_to_be_kept_keeps_nothing(session: Session
         raise KeyboardInterrupt
     assert state_folder.supervisor(session.paths) is None
     assert not session.kept
+
+
+def test_pulumi_writes_its_state_after_every_step_of_what_is_kept_and_else_once(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("{name: mine, runtime: python}")
+    (tmp_path / "Pulumi.dev.yaml").write_text("{}")
+    monkeypatch.setattr(PulumiProject, "recover", lambda project: None)
+    monkeypatch.setattr(PulumiProject, "select", lambda project: None)
+    programs = {name: Program(name, tmp_path / name, "1", "PATH") for name in ("pulumi", "helm")}
+    session._engines = Engines(programs, {f"{name}-chart": tmp_path for name in ("kueue", "jobset")})
+
+    def written_once() -> bool:
+        return session.pulumi()._environment.items() >= ONE_CHECKPOINT.items()
+
+    with session.exclusive(), session.running(keep=True):
+        assert written_once()
+    with session.exclusive(), session.running(keep=False):
+        assert not written_once()
 
 
 def test_a_kept_rehearsal_whose_processes_are_gone_is_resumed(session: Session) -> None:
