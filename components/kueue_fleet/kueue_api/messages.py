@@ -81,7 +81,7 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Prob
         wrong, fix = _wording(kind, location[-2], context, error["msg"])
         return [Problem(readable(model, location[:-2], data), f"the key {_shown(location[-2])} {wrong}", fix)]
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return [_wrong_tag(join_path(path, "type"), value, _tags_at(model, location, data))]
+        return [_wrong_tag(path, value, _tags_at(model, location, data))]
     if kind in ("too_long", "too_short"):
         most, least, count = context.get("max_length"), context.get("min_length"), len(value)
         fix = f"use at most {most}" if kind == "too_long" else f"list at least {least}"
@@ -96,12 +96,16 @@ def _tags_at(model: type[BaseModel], location: Location, data: Any) -> list[str]
 
 
 def _wrong_tag(path: str, value: Any, tags: list[str]) -> Problem:
-    """The problem of a `type` that says of no member of a union."""
-    given = value.get("type") if isinstance(value, Mapping) else None
+    """The problem of the union at `path` whose `type` says of no member of it."""
+    fields = value if isinstance(value, Mapping) else {}
+    given = fields.get("type")
     if given is None:
-        return Problem(path, "is missing", f"set it to one of {', '.join(tags)}")
+        meant = next((name for name in fields if suggest.nearest(str(name), ["type"])), None)
+        if meant is not None and "type" not in fields:
+            return Problem(join_path(path, str(meant)), "is not a known field", "did you mean type?")
+        return Problem(join_path(path, "type"), "is missing", f"set it to one of {', '.join(tags)}")
     wrong, fix = _not_one_of(given, ", ".join(tags))
-    return Problem(path, f"{_shown(given)} {wrong}", fix)
+    return Problem(join_path(path, "type"), f"{_shown(given)} {wrong}", fix)
 
 
 def unknown_field(path: str, name: str, model: Any) -> Problem:

@@ -194,6 +194,16 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "without a type": (
+        {"nodePools/1/capacity": {"tyep": "spot"}, "nodePools/2/capacity": {"type": None}},
+        [
+            "nodePools[on-demand].capacity.tyep: is not a known field; did you mean type?",
+            (
+                "nodePools[spot].capacity.type: is missing; set it to one of reserved, onDemand, spot, flexStart, "
+                "calendar"
+            ),
+        ],
+    ),
     "nor in lists": (
         {
             "clusters/0/nodeAutoProvisioning": {"resourceLimits": [{"resourceType": 5, "maximum": "x"}]},
