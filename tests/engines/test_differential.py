@@ -32,5 +32,5 @@ def test_a_fresh_batch(tmp_path: Path) -> None:
     assert not found.wrong, f"{SEED}={seed}: {len(found.wrong)} of {COUNT} differ\n\n" + "\n\n".join(banners)
     assert len(found.kept) == COUNT
     # On a busy machine a timeout comes before a cycle or after it: half of those with WaitForPodsReady are asked again.
-    most = COUNT * 2 // 3 if setting == "pods-ready" else COUNT // 3
+    most = COUNT * 2 // 3 if setting == "pods-ready" else COUNT // 5
     assert len(found.again) <= most, f"{SEED}={seed}: asked again: {', '.join(found.again)}"

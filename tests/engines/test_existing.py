@@ -13,14 +13,12 @@ import yaml
 from kubernetes import client, config
 from typer.testing import CliRunner
 
-from copied_helm import cluster_of
 from fleet_in_rehearsal import LISTS, FleetInRehearsal, copied
-from installed_chart import installed
 from kueue_fleet.adopt import AdoptedCluster
 from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.gcp.node_pool import node_pool_properties
-from one_cluster import pods_run, wait_until
+from one_cluster import wait_until
 from tests.adopt.existing_platform import NODES, described_cluster
 
 NAME = "theirs"
@@ -113,17 +111,19 @@ RUNNING: dict[str, Any] = {
 
 def theirs(lab: FleetInRehearsal, api: Any) -> None:
     """What the owner has: Kueue without a Helm release, queues, and a job that runs."""
-    paths, engines = lab.session.paths, lab.session.engines
-    install = ["install", "kueue", str(engines.asset("kueue-chart")), "--namespace", "kueue-system"]
-    install += ["--create-namespace", "--disable-openapi-validation", "--wait"]
-    place = ["--kubeconfig", str(paths.kubeconfig), "--kube-context", NAME]
-
-    def helm() -> None:
-        subprocess.run([str(engines.binary("helm")), *install, *place], check=True, capture_output=True)
-
-    installed(paths, NAME, engines, "kueue", install, helm)
-    cluster = cluster_of(yaml.safe_load(paths.kubeconfig.read_text()), engines, paths)
-    wait_until(lambda: pods_run(cluster, "kueue-system"))
+    engines, kubeconfig = lab.session.engines, str(lab.session.paths.kubeconfig)
+    helm = [
+        str(engines.binary("helm")),
+        "--kubeconfig",
+        kubeconfig,
+        "--kube-context",
+        NAME,
+        "--namespace",
+        "kueue-system",
+    ]
+    chart = str(engines.asset("kueue-chart"))
+    install = ("install", "kueue", chart, "--create-namespace", "--disable-openapi-validation", "--wait")
+    subprocess.run([*helm, *install], check=True, capture_output=True)
     core: Any = client.CoreV1Api(api)
     core.delete_collection_namespaced_secret("kueue-system", label_selector="owner=helm")
     core.create_namespace({"metadata": {"name": "vision", "labels": {"owner": "them"}}})
