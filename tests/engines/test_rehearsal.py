@@ -31,7 +31,7 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session, take_down
 from kueue_fleet.simulation.rows import JobRow
 from one_cluster import condition, wait_until
-from quick_rehearsals import copied_helm
+from quick_rehearsals import path_with_copied_helm
 from side_by_side import rehearsed_rows, simulated, table
 from tests.docs.console import blocks
 from tests.docs.rehearsal_output import lacks
@@ -76,8 +76,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
         shutil.copy(JOBS, jobs)
         report = fleet.session.project_dir / "report.html"
         options = f"--keep --html {report} --project {fleet.session.project_dir}"
-        path = f"{copied_helm().parent}{os.pathsep}{os.environ['PATH']}"
-        environment = {**os.environ, "PATH": path, "NO_COLOR": "1"}
+        environment = {**os.environ, "PATH": path_with_copied_helm(), "NO_COLOR": "1"}
         try:
             done = subprocess.run(
                 ["make", "rehearse", f"VENV={Path(sys.executable).parents[1]}", f"OPTIONS={options}"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,11 @@ def copied_helm() -> Path:
     )
     program.chmod(0o755)
     return program
+
+
+def path_with_copied_helm() -> str:
+    """A PATH for commands that find `copied_helm` as their helm."""
+    return f"{copied_helm().parent}{os.pathsep}{os.environ['PATH']}"
 
 
 def quick_rehearsals(patch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
 from one_cluster import wait_until
-from quick_rehearsals import copied_helm
+from quick_rehearsals import path_with_copied_helm
 
 ROOT = Path(__file__).parents[2]
 STACK = "tiny"
@@ -230,7 +230,7 @@ def project(folder: Path, state: Path, *, copied: bool = False) -> Iterator[Proj
     """A project whose rehearsals are taken down at the end; `copied`: see `copied_helm`."""
     made = Project(folder, state)
     if copied:
-        made.environ["PATH"] = f"{copied_helm().parent}{os.pathsep}{made.environ['PATH']}"
+        made.environ["PATH"] = path_with_copied_helm()
     made.write(fleet())
     try:
         yield made

@@ -5,7 +5,7 @@ Unknown fields name the nearest known one; fields that Kueue's v1beta1 had name 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 
 from kueue_fleet.kueue_api import suggest
 from kueue_fleet.kueue_api.problem import Problem, join_path
-from kueue_fleet.kueue_api.schema_path import Location, fields_of, is_model, model_at, readable, tags_of
+from kueue_fleet.kueue_api.schema_path import fields_of, is_model, model_at, readable, tags_of
 
 REPLACED: Final[Mapping[str, Mapping[str, str]]] = {
     "ClusterQueueSpec": {
@@ -81,7 +81,7 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Prob
         wrong, fix = _wording(kind, location[-2], context, error["msg"])
         return [Problem(readable(model, location[:-2], data), f"the key {_shown(location[-2])} {wrong}", fix)]
     if kind in ("union_tag_invalid", "union_tag_not_found"):
-        return [_wrong_tag(path, value, _tags_at(model, location, data))]
+        return [_wrong_tag(path, value, model_at(model, location, data))]
     if kind in ("too_long", "too_short"):
         most, least, count = context.get("max_length"), context.get("min_length"), len(value)
         fix = f"use at most {most}" if kind == "too_long" else f"list at least {least}"
@@ -90,22 +90,19 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Prob
     return [Problem(path, f"{_shown(value)} {wrong}", fix)]
 
 
-def _tags_at(model: type[BaseModel], location: Location, data: Any) -> list[str]:
-    """The values that `type` may have in the union at `location`."""
-    return [tag for member in model_at(model, location, data) for tag in tags_of(member)]
-
-
-def _wrong_tag(path: str, value: Any, tags: list[str]) -> Problem:
-    """The problem of the union at `path` whose `type` says of no member of it."""
+def _wrong_tag(path: str, value: Any, members: Sequence[type[BaseModel]]) -> Problem:
+    """The problem of a union of MEMBERS at `path` whose `type` says of none of them."""
     fields = value if isinstance(value, Mapping) else {}
+    if "type" not in fields:
+        for name in map(str, fields):
+            if guessed(name, members[0]) == "type":
+                return unknown_field(join_path(path, name), name, members[0])
+    at, tags = join_path(path, "type"), ", ".join(tag for member in members for tag in tags_of(member))
     given = fields.get("type")
     if given is None:
-        meant = next((name for name in fields if suggest.nearest(str(name), ["type"])), None)
-        if meant is not None and "type" not in fields:
-            return Problem(join_path(path, str(meant)), "is not a known field", "did you mean type?")
-        return Problem(join_path(path, "type"), "is missing", f"set it to one of {', '.join(tags)}")
-    wrong, fix = _not_one_of(given, ", ".join(tags))
-    return Problem(join_path(path, "type"), f"{_shown(given)} {wrong}", fix)
+        return Problem(at, "is missing", f"set it to one of {tags}")
+    wrong, fix = _not_one_of(given, tags)
+    return Problem(at, f"{_shown(given)} {wrong}", fix)
 
 
 def unknown_field(path: str, name: str, model: Any) -> Problem:
