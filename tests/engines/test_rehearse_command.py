@@ -28,7 +28,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 @pytest.fixture
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """Where it is not looked at how helm works."""
-    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), copied=True) as made:
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), quick=True) as made:
         yield made
 
 
@@ -119,7 +119,7 @@ def test_after_a_killed_command_the_next_one_works_and_tells_in_the_end_what_it_
 
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), copied=True) as made:
+    with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), quick=True) as made:
         done = made.run("--keep")
         assert done.code == 0, done.err
         yield made

@@ -16,8 +16,6 @@ from one_cluster import KUEUE, Json, Refused, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
-LOAD = 4
-"""Jobs of a round that are there before the fault: with the last one of the round before, more than GPUs."""
 RUN_SECONDS = 5
 """How long a job runs: longer than the Lease lasts."""
 RECOVERY_SECONDS = 90.0
@@ -41,6 +39,8 @@ class Fleet:
     witnesses: Witnesses
     forks: Replicas
     draw: random.Random
+    load: int
+    """Jobs of a round that are there before the fault: with the last one of the round before, more than GPUs."""
     bound: dict[str, str | None] = field(default_factory=dict)
     """Every job, and the only worker that it may be on; None: any."""
     restarted: set[str] = field(default_factory=set)
@@ -110,7 +110,7 @@ class Fleet:
         `restarts`: Kueue evicts jobs in this fault. `forgets`: jobs that are there before the fault go with it.
         """
         self.rounds += 1
-        names = [f"r{self.rounds}-{index}" for index in range(LOAD)]
+        names = [f"r{self.rounds}-{index}" for index in range(self.load)]
         probe = f"r{self.rounds}-probe"
         if restarts:
             # Whatever runs during the fault may be evicted, whichever round it is from.

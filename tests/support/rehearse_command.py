@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 import psutil
 import yaml
 
+from forked_python import forked_python
 from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
@@ -97,6 +98,20 @@ def readme_program() -> str:
     return str(program)
 
 
+COMMAND = "from kueue_fleet.cli import main; main()"
+FORKS = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+from kueue_fleet.rehearsal import pulumi_cli, session
+
+session.sys = SimpleNamespace(executable={python!r})
+pulumi_cli.sys = SimpleNamespace(prefix=str(Path({python!r}).parents[1]))
+"""
+"""Before COMMAND: what Pulumi starts is forked, see `forked_python`; not for a command that is killed meanwhile."""
+
+
 @dataclass(frozen=True)
 class Ended:
     """How a command has ended."""
@@ -109,9 +124,8 @@ class Ended:
 class Command:
     """A running command, alone in its process group as in a terminal's foreground."""
 
-    def __init__(self, arguments: list[str], folder: Path, environ: dict[str, str]) -> None:
+    def __init__(self, program: str, arguments: list[str], folder: Path, environ: dict[str, str]) -> None:
         self._out, self._err = folder / f"{time.monotonic_ns()}.out", folder / f"{time.monotonic_ns()}.err"
-        program = "from kueue_fleet.cli import main; main()"
         with self._out.open("wb") as out, self._err.open("wb") as err:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", program, "rehearse", *arguments],
@@ -149,8 +163,9 @@ class Command:
 class Project:
     """A Pulumi project with a fleet of one cluster, and a state folder."""
 
-    def __init__(self, folder: Path, state: Path) -> None:
+    def __init__(self, folder: Path, state: Path, *, quick: bool) -> None:
         self.folder, self.state = folder, state
+        self._to_the_end = f"{FORKS.format(python=str(forked_python()))}\n{COMMAND}" if quick else COMMAND
         (folder / "stacks").mkdir(parents=True)
         settings = yaml.safe_load((ROOT / "Pulumi.yaml").read_text()) | {"main": str(ROOT / "stacks")}
         (folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
@@ -175,10 +190,13 @@ class Project:
         return file
 
     def start(self, *arguments: str | Path, stack: str = STACK) -> Command:
-        return Command(["--stack", stack, *map(str, arguments)], self.folder, self.environ)
+        return self._begin(COMMAND, stack, arguments)
 
     def run(self, *arguments: str | Path, stack: str = STACK) -> Ended:
-        return self.start(*arguments, stack=stack).end()
+        return self._begin(self._to_the_end, stack, arguments).end()
+
+    def _begin(self, program: str, stack: str, arguments: Sequence[str | Path]) -> Command:
+        return Command(program, ["--stack", stack, *map(str, arguments)], self.folder, self.environ)
 
     def paths(self, stack: str = STACK) -> RehearsalPaths:
         return RehearsalPaths(self.state / "rehearsals" / stack)
@@ -226,10 +244,10 @@ class Project:
 
 
 @contextmanager
-def project(folder: Path, state: Path, *, copied: bool = False) -> Iterator[Project]:
-    """A project whose rehearsals are taken down at the end; `copied`: see `copied_helm`."""
-    made = Project(folder, state)
-    if copied:
+def project(folder: Path, state: Path, *, quick: bool = False) -> Iterator[Project]:
+    """A project whose rehearsals are taken down at the end; `quick`: see `quick_rehearsals`."""
+    made = Project(folder, state, quick=quick)
+    if quick:
         made.environ["PATH"] = path_with_copied_helm()
     made.write(fleet())
     try:

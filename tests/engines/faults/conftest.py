@@ -19,10 +19,12 @@ from controller_lab import controller_lab, fleet_data, python_path, route, wait_
 from faulty_fleet import REGIONS, Fleet
 from one_cluster import Json
 
+MANY = "KUEUE_FLEET_FAULT_ROUNDS" in os.environ
+"""It is `make faults`."""
 ROUNDS = int(os.environ.get("KUEUE_FLEET_FAULT_ROUNDS", "1"))
 """Of each fault, in each process of `make faults`."""
-GPUS = 2
-"""On each worker."""
+GPUS = 2 if MANY else 1
+"""On each worker. With half of them, and half of the jobs, a round takes a sixth less CPU."""
 _HERE = "engines/faults/"
 
 
@@ -42,8 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def seed() -> int:
     """Each process of `make faults` has its own."""
     process = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    many = "KUEUE_FLEET_FAULT_ROUNDS" in os.environ
-    return int(os.environ.get("KUEUE_FLEET_FAULT_SEED", "20261122")) + (1000 * process if many else 0)
+    return int(os.environ.get("KUEUE_FLEET_FAULT_SEED", "20261122")) + (1000 * process if MANY else 0)
 
 
 @pytest.fixture(scope="package")
@@ -60,7 +61,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
         for name, gate in gates.items():
             route(lab, name, gate.url)
         forks = Replicas(python_path())
-        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed))
+        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), 2 * GPUS)
         kubelet = threading.Thread(target=made.keep_running)
         kubelet.start()
         try:
