@@ -22,6 +22,7 @@ from pulumi import automation as auto
 from pulumi.runtime.proto import provider_pb2
 
 from forked_python import forked_python
+from kueue_fleet.rehearsal.pulumi_cli import make_pulumi_home
 from kueue_fleet.rehearsal.standins.executables import LANGUAGE_HOST, install_standins
 from tests.engines.memory_provider import MemoryProvider, World, only_updates, plain, serve
 
@@ -69,6 +70,7 @@ class PluginLab:
         commands.mkdir()
         (folder / "standins" / LANGUAGE_HOST.executable).rename(commands / LANGUAGE_HOST.executable)
         self._path = os.pathsep.join(str(part) for part in (commands, *(p.parent for p in programs)))
+        make_pulumi_home(folder / "home")
         for name in ("gcp", "kubernetes", "docker-build"):
             # The engine only looks whether they are installed; it talks to the ones in memory.
             plugin = folder / "home" / "plugins" / f"resource-{name}-v{version(f'pulumi-{name}')}"
@@ -87,6 +89,9 @@ class PluginLab:
             "PULUMI_DEBUG_PROVIDERS": self._providers,
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
+            # `tsc` looks at the types.
+            "PULUMI_NODEJS_TRANSPILE_ONLY": "true",
+            "npm_config_prefer_offline": "true",
         }
 
     def example(self, name: str) -> Path:

@@ -19,7 +19,7 @@ from kueue_fleet.kueue import webhook_retry
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT
+from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, make_pulumi_home
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 from tests.engines.memory_provider import Operation, World, only_updates, serve
 
@@ -56,7 +56,7 @@ class Engine:
             project_name="kueue-fleet",
             program=lambda: None,
             opts=auto.LocalWorkspaceOptions(
-                pulumi_home=str(self._folder / "home"),
+                pulumi_home=str(make_pulumi_home(self._folder / "home")),
                 work_dir=str(self._folder),
                 project_settings=auto.ProjectSettings(
                     name="kueue-fleet", runtime="python", backend=auto.ProjectBackend(url=f"file://{self._folder}")

@@ -29,6 +29,7 @@ from tests.engines.node import node_folder
 from tests.engines.plugin_lab import PLUGIN, STACK, PluginLab, plugin_lab
 
 PROGRAMS = ("pulumi", "pulumi-language-yaml", "pulumi-language-nodejs")
+TSC = ("npx", "tsc", "--incremental", "--tsBuildInfoFile", "checked")
 BATCH = "projects/my-gcp-project/locations/us-central1/clusters/batch"
 """The cluster of the examples."""
 
@@ -154,7 +155,7 @@ def test_the_typescript_example_makes_what_python_makes(lab: PluginLab) -> None:
     locked = (folder / "package-lock.json").read_text()
     lab.run("pulumi", "install", folder=folder)
     assert (folder / "package-lock.json").read_text() == locked, "the lock file is not that of package.json and the SDK"
-    lab.run("npx", "tsc", folder=folder)
+    lab.run(*TSC, folder=folder)
     lab.run("pulumi", "stack", "init", STACK, folder=folder)
     lab.run("pulumi", "config", "set", "--secret", "kubeconfig", "{}", folder=folder)
     planned = lab.run("pulumi", "preview", "--non-interactive", "--color=never", folder=folder)
@@ -168,4 +169,4 @@ def test_the_typescript_example_makes_what_python_makes(lab: PluginLab) -> None:
 
     program = folder / "index.ts"
     program.write_text(program.read_text().replace("nominalQuota: gpus", "nominalQouta: gpus"))
-    assert "'nominalQuota'" in lab.run("npx", "tsc", folder=folder, fails=True)
+    assert "'nominalQuota'" in lab.run(*TSC, folder=folder, fails=True)

@@ -24,7 +24,7 @@ from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 from forked_python import forked_python
 from kueue_fleet.rehearsal.engines import EngineCache, build_engines
 from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT
+from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, make_pulumi_home
 from kueue_fleet.rehearsal.standins.executables import install_standins
 from kueue_fleet_policies import RULES
 from one_worker import with_one_worker
@@ -146,7 +146,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
         yield {
             "PATH": f"{folder / 'bin'}{os.pathsep}{command.parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(folder),
-            "PULUMI_HOME": str(folder / "home"),
+            "PULUMI_HOME": str(make_pulumi_home(folder / "home")),
             "PULUMI_CONFIG_PASSPHRASE": "test",
             "PULUMI_DEBUG_PROVIDERS": providers,
             "PULUMI_DEBUG_COMMANDS": "true",

@@ -143,6 +143,7 @@ def test_no_credential_is_in_clear_in_the_state_or_in_any_log(lab: FleetInRehear
         secrets |= lab.tokens(worker)
     assert len(secrets) > len(WORKERS)
     state = list(paths.pulumi_backend.rglob("*.json"))
+    assert not list(paths.pulumi_home.rglob("logs/*"))
     logs = [*paths.root.glob("*.log"), *paths.root.glob("*.json")]
     assert state
     for file in [*state, *logs]:

@@ -23,6 +23,7 @@ from forked_python import forked_python
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
+from kueue_fleet.rehearsal.pulumi_cli import make_pulumi_home
 from kueue_fleet.rehearsal.standins.executables import PARTS, install_standins
 from kueue_fleet_offline.kube_api import ApiError, KubeApi, Manifest, NoMatchError
 from kueue_fleet_offline.kubeconfig import cluster_access
@@ -175,7 +176,7 @@ def _stack(trial: Trial, root: Path, *, new: bool) -> Stack:
         "PATH": path,
         "HOME": str(root),
         "TMPDIR": str(temporary),
-        "PULUMI_HOME": str(home),
+        "PULUMI_HOME": str(make_pulumi_home(home)),
         "PULUMI_CONFIG_PASSPHRASE": "trial",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_STACK": "dev",

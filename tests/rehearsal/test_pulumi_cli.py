@@ -14,7 +14,14 @@ import yaml
 
 from kueue_fleet.rehearsal import pulumi_cli
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
-from kueue_fleet.rehearsal.pulumi_cli import PulumiError, PulumiProject, PulumiRun, end_pulumi, pulumi_environment
+from kueue_fleet.rehearsal.pulumi_cli import (
+    PulumiError,
+    PulumiProject,
+    PulumiRun,
+    end_pulumi,
+    make_pulumi_home,
+    pulumi_environment,
+)
 from kueue_fleet.rehearsal.pulumi_events import Operation, PulumiEvent, summarize_diagnostics
 
 STACK_URN = "urn:pulumi:dev::kueue-fleet::pulumi:pulumi:Stack::kueue-fleet-dev"
@@ -133,6 +140,16 @@ def test_nothing_of_the_users_accounts_reaches_pulumi(paths: RehearsalPaths) -> 
     assert environment["PULUMI_BACKEND_URL"] == f"file://{paths.pulumi_backend}"
     assert environment["PATH"] == "/lab/bin:/usr/bin"
     assert environment["EXTRA"] == "1"
+
+
+def test_pulumi_has_no_folder_for_debug_logs_and_one_that_is_there_stays(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert make_pulumi_home(tmp_path / "new" / "home") == tmp_path / "new" / "home"
+    with pytest.raises(FileExistsError):
+        (tmp_path / "new" / "home" / "logs").mkdir(exist_ok=True)
+    (tmp_path / "logs").mkdir()
+    make_pulumi_home(tmp_path)
+    assert (tmp_path / "logs").is_dir()
 
 
 def test_the_passphrase_is_made_once_and_is_the_owners_alone(paths: RehearsalPaths) -> None:
