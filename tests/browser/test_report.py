@@ -169,6 +169,7 @@ def test_a_chart_says_its_amounts_by_pointer_by_keys_and_as_a_table(window: Wind
     panel.locator("svg").hover(position={"x": 150, "y": 50})
     assert not (panel.locator(".readout").text_content() or "").startswith("At 0 hours")
     panel.locator("summary").click()
+    panel.locator("th").first.wait_for()  # It is made when the browser tells that it is open, a moment later.
     headings = panel.locator("th").all_text_contents()
     assert headings == ["hours", "own quota in use", "quota", "free", "before"]
     assert 30 < panel.locator("tbody tr").count() <= 61
