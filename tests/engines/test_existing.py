@@ -111,19 +111,11 @@ RUNNING: dict[str, Any] = {
 
 def theirs(lab: FleetInRehearsal, api: Any) -> None:
     """What the owner has: Kueue without a Helm release, queues, and a job that runs."""
-    engines, kubeconfig = lab.session.engines, str(lab.session.paths.kubeconfig)
-    helm = [
-        str(engines.binary("helm")),
-        "--kubeconfig",
-        kubeconfig,
-        "--kube-context",
-        NAME,
-        "--namespace",
-        "kueue-system",
-    ]
-    chart = str(engines.asset("kueue-chart"))
-    install = ("install", "kueue", chart, "--create-namespace", "--disable-openapi-validation", "--wait")
-    subprocess.run([*helm, *install], check=True, capture_output=True)
+    engines = lab.session.engines
+    place = ["--kubeconfig", str(lab.session.paths.kubeconfig), "--kube-context", NAME, "--namespace", "kueue-system"]
+    install = ["install", "kueue", str(engines.asset("kueue-chart")), *place, "--create-namespace"]
+    install += ["--disable-openapi-validation", "--wait"]
+    subprocess.run([str(engines.binary("helm")), *install], check=True, capture_output=True)
     core: Any = client.CoreV1Api(api)
     core.delete_collection_namespaced_secret("kueue-system", label_selector="owner=helm")
     core.create_namespace({"metadata": {"name": "vision", "labels": {"owner": "them"}}})

@@ -40,7 +40,7 @@ class Fleet:
     forks: Replicas
     draw: random.Random
     load: int
-    """Jobs of a round that are there before the fault: with the last one of the round before, more than GPUs."""
+    """Jobs of a round before the fault: as many as GPUs, and with the last one of the round before more."""
     bound: dict[str, str | None] = field(default_factory=dict)
     """Every job, and the only worker that it may be on; None: any."""
     restarted: set[str] = field(default_factory=set)

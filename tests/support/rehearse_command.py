@@ -99,17 +99,12 @@ def readme_program() -> str:
 
 
 COMMAND = "from kueue_fleet.cli import main; main()"
-FORKS = """
-import sys
-from pathlib import Path
-from types import SimpleNamespace
 
-from kueue_fleet.rehearsal import pulumi_cli, session
 
-session.sys = SimpleNamespace(executable={python!r})
-pulumi_cli.sys = SimpleNamespace(prefix=str(Path({python!r}).parents[1]))
-"""
-"""Before COMMAND: what Pulumi starts is forked, see `forked_python`; not for a command that is killed meanwhile."""
+def forking_command() -> str:
+    """COMMAND in a Python whose programs are forked; not for one that is killed meanwhile: see `forked_python`."""
+    python = forked_python()
+    return f"import sys; sys.executable, sys.prefix = {str(python)!r}, {str(python.parents[1])!r}; {COMMAND}"
 
 
 @dataclass(frozen=True)
@@ -165,12 +160,14 @@ class Project:
 
     def __init__(self, folder: Path, state: Path, *, quick: bool) -> None:
         self.folder, self.state = folder, state
-        self._to_the_end = f"{FORKS.format(python=str(forked_python()))}\n{COMMAND}" if quick else COMMAND
+        self._run_to_the_end = forking_command() if quick else COMMAND
         (folder / "stacks").mkdir(parents=True)
         settings = yaml.safe_load((ROOT / "Pulumi.yaml").read_text()) | {"main": str(ROOT / "stacks")}
         (folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
         self.environ = {key: value for key, value in os.environ.items() if not key.startswith("KUEUE_FLEET_STATE")}
         self.environ |= {"KUEUE_FLEET_STATE_DIR": str(state), "KUBECONFIG": "/nonexistent"}
+        if quick:
+            self.environ["PATH"] = path_with_copied_helm()
 
     def write(self, fleet: dict[str, Any], stack: str = STACK, **more: str) -> None:
         config = {"gcp:project": "my-gcp-project", "kueue-fleet:fleet": fleet, **more}
@@ -193,7 +190,7 @@ class Project:
         return self._begin(COMMAND, stack, arguments)
 
     def run(self, *arguments: str | Path, stack: str = STACK) -> Ended:
-        return self._begin(self._to_the_end, stack, arguments).end()
+        return self._begin(self._run_to_the_end, stack, arguments).end()
 
     def _begin(self, program: str, stack: str, arguments: Sequence[str | Path]) -> Command:
         return Command(program, ["--stack", stack, *map(str, arguments)], self.folder, self.environ)
@@ -247,8 +244,6 @@ class Project:
 def project(folder: Path, state: Path, *, quick: bool = False) -> Iterator[Project]:
     """A project whose rehearsals are taken down at the end; `quick`: see `quick_rehearsals`."""
     made = Project(folder, state, quick=quick)
-    if quick:
-        made.environ["PATH"] = path_with_copied_helm()
     made.write(fleet())
     try:
         yield made

@@ -61,7 +61,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
         for name, gate in gates.items():
             route(lab, name, gate.url)
         forks = Replicas(python_path())
-        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), 2 * GPUS)
+        made = Fleet(lab, proxies, gates, Witnesses(lab.workers), forks, random.Random(seed), len(REGIONS) * GPUS)
         kubelet = threading.Thread(target=made.keep_running)
         kubelet.start()
         try:
