@@ -20,6 +20,7 @@ import aiohttp
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_fleet.rehearsal.node_agent.addresses import claim_address
+from kueue_fleet.rehearsal.node_agent.leases import leases_of, release_leases
 from kueue_fleet.rehearsal.node_agent.policy import NODE_LABEL, install_policy
 from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program
 from kueue_fleet.rehearsal.node_agent.ray_dashboard import RayDashboards
@@ -87,6 +88,7 @@ class NodeAgent:
                 try:
                     await self.prepare()
                     await self._until_done(self._register)
+                    await self._until_done(self._release_leases)
                     async with asyncio.TaskGroup() as group:
                         group.create_task(self._repeat(self._renew_lease, _LEASE_RENEW_SECONDS))
                         group.create_task(self._repeat(self._report_node, _NODE_STATUS_SECONDS))
@@ -193,6 +195,9 @@ class NodeAgent:
         await self._report_node()
         await self._renew_lease()
 
+    async def _release_leases(self) -> None:
+        await release_leases(self._api, NODE_NAME)
+
     async def _report_node(self) -> None:
         now = timestamp(time.time())
         status: Json = {
@@ -228,7 +233,7 @@ class NodeAgent:
         await self._api.patch(f"/api/v1/nodes/{NODE_NAME}/status", {"status": status}, STRATEGIC_MERGE_PATCH)
 
     async def _renew_lease(self) -> None:
-        collection = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+        collection = leases_of("kube-node-lease")
         now = datetime.fromtimestamp(time.time(), UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         spec: Json = {"holderIdentity": NODE_NAME, "leaseDurationSeconds": _LEASE_SECONDS, "renewTime": now}
         try:
