@@ -87,3 +87,17 @@ def test_json_and_a_cluster_that_cannot_be_read(file: str, monkeypatch: pytest.M
     assert [(each["nodes"], each["mostNodes"]) for each in document["flavors"]] == [(2, 2)]
     assert document["budgets"] == [{"team": "team-a", "of": "GPU hours", "used": 0.0, "limit": 1, "per": "month"}]
     assert "could not be read: no answer" in run(file).stdout
+
+
+def test_without_the_manager_nobody_is_said_to_have_used_nothing(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(command: str, cluster: str, role: str, config: Path | None, nodes: bool) -> ClusterObjects:
+        found = lists(command, cluster, role, config, nodes)
+        return ClusterObjects(role, unreachable="no answer") if cluster == "manager" else found
+
+    monkeypatch.setattr(live_fleet, "_read", refused)
+    document = json.loads(run(file, "-o", "json").stdout)
+    assert (document["weeks"], document["budgets"]) == ([], [])
+    printed = run(file).stdout
+    assert "this week" not in printed.lower()
+    assert "budget" not in printed
+    assert "manager: could not be read: no answer" in printed

@@ -85,7 +85,9 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> Top:
 def _rendered(found: Top) -> list[RenderableType]:
     parts: list[RenderableType] = [_queues(found), "", _flavors(found)]
     if found.teams:
-        parts += ["", teams_table(found.teams), "", _weeks(found)]
+        parts += ["", teams_table(found.teams)]
+    if found.weeks:
+        parts += ["", _weeks(found)]
         missing = dict.fromkeys(each for week in found.weeks for each in week.not_in_usd)
         parts += [f"not in USD: {each}" for each in missing]
         parts += ["", _history(found), *map(budget_line, found.budgets)]

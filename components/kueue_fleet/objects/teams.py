@@ -107,8 +107,7 @@ def limit_range_item(given: TeamLimitRange) -> dict[str, Any]:
 
 def _network(fleet: FleetSpec, team: TeamEntry, namespace: str) -> Manifest:
     """Pods are reached from the team's own namespaces, and from those that run no jobs, such as operators'."""
-    of_teams = {name for each in fleet.teams for name in each.namespace_names}
-    jobs = sorted({"default", *(queue.namespace for queue in fleet.local_queues)} - of_teams)
+    jobs = sorted({"default", *(queue.namespace for queue in fleet.local_queues)} - fleet.team_of.keys())
     own = {"matchLabels": {TEAM_LABEL: team.name}}
     system = {
         "matchExpressions": [

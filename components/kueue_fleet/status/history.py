@@ -25,9 +25,11 @@ Clusters = Mapping[str, ClusterObjects]
 
 
 def team_weeks(
-    fleet: FleetSpec, clusters: Clusters, held: Sequence[Held], prices: Prices, now: datetime
+    fleet: FleetSpec, clusters: Clusters, held: Sequence[Held] | None, prices: Prices, now: datetime
 ) -> Iterator[TeamWeek]:
     """What each team used in the week of `now`, and how long its jobs waited; `held` is from `held_by_teams`."""
+    if held is None:
+        return
     begin = period_start(now, "week").timestamp()
     used = spending(fleet, held, prices, begin, now.timestamp())
     waits: dict[str, list[float]] = {team.name: [] for team in fleet.teams}
@@ -54,8 +56,10 @@ def team_weeks(
         )
 
 
-def budgets(fleet: FleetSpec, held: Sequence[Held], prices: Prices, now: datetime) -> Iterator[BudgetUse]:
+def budgets(fleet: FleetSpec, held: Sequence[Held] | None, prices: Prices, now: datetime) -> Iterator[BudgetUse]:
     """How far the budgets of teams are used up in the week or month of `now`; `held` is from `held_by_teams`."""
+    if held is None:
+        return
     periods: dict[Period, Mapping[str, Spending]] = {}
     for team in fleet.teams:
         if team.budget is None:
@@ -84,8 +88,13 @@ def _of_teams(fleet: FleetSpec, clusters: Clusters) -> Iterator[tuple[str, Manif
             yield team, workload
 
 
-def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[Held]:
-    """What each Workload of a team held: at its last admission, and in earlier runs right before it."""
+def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[Held] | None:
+    """What each Workload of a team held: at its last admission, and in earlier runs right before it.
+
+    None: not known, since the cluster that jobs are submitted to could not be read.
+    """
+    if not clusters.get(fleet.home, ClusterObjects("")).knows("workloads"):
+        return None
     held = []
     queues = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
     copies = {
