@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from typing import Any
 
 import pytest
 
 import pulumi_mocks
-from kueue_fleet import Fleet
-from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity
+from drawn import some_of
+from kueue_fleet import Fleet, pulumi_import
+from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, description_problems, mode_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import read_fleet
+from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.pulumi_import import ImportPlan, take_over
 from small_fleets import WORKER, fleet, one_pool_data
 from tests.adopt.existing_platform import NODES, described_cluster
@@ -189,3 +194,50 @@ def test_nothing_is_imported_of_what_is_not_described() -> None:
     assert plan is not None
     assert plan.adoptions == ()
     assert adopted.data["clusters"][0]["existing"]
+
+
+Place = tuple[str | int, ...]
+
+
+def places(value: Any, place: Place = ()) -> Iterator[Place]:
+    """Every place below a value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*place, key)
+        yield from places(inner, (*place, key))
+
+
+def with_value(description: Any, place: Place, value: Any) -> Any:
+    """A copy with another value there."""
+    changed = copy.deepcopy(description)
+    inner = changed
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    return changed
+
+
+WRONG: tuple[Any, ...] = ("x", 5, None, ["x"], {"x": 1}, [{}])
+CHANGES = [
+    (place, value)
+    for place in places(described_cluster(standalone(), standalone().cluster_names[0]).description)
+    for value in WRONG
+]
+
+
+def test_a_description_of_another_form_is_refused_or_read_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    declare = pulumi_import._declared
+    spec = standalone()
+    [found] = (described_cluster(spec, name) for name in spec.cluster_names)
+    # What is declared is not of interest here, and takes longest.
+    declared = cache(lambda: declare(spec))
+    monkeypatch.setattr(pulumi_import, "_declared", lambda _: declared())
+    planned = 0
+    for place, value in some_of(some_of(CHANGES, "descriptions"), "of a quarter"):
+        description = with_value(found.description, place, value)
+        if description_problems(found.name, description):
+            continue
+        pools = list(description.get("nodePools") or ()) if mode_of(description) == "Standard" else []
+        with suppress(SpecError):
+            planned += take_over([replace(found, description=description, node_pools=pools)], IDENTITY)[1] is not None
+    assert planned > len(CHANGES) / 40

@@ -33,6 +33,9 @@ from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, parse_struct
 
 _ABSENT: Final = (False, 0, "", None)
 """Values that Google's API leaves out."""
+_SCALAR: Final = (str, bool, int, float)
+_FORMS: Final[Mapping[str, Any]] = {"block": dict, "map": dict, "list": list, "set": list}
+"""What a value is, by the kind of its property; of all others it is a scalar."""
 _SAID_ONCE: Final[Mapping[str, tuple[str, ...]]] = {
     # What the provider alone knows of a cluster, and what the description of a pool does not have.
     CLUSTER: ("deletionProtection", "initialNodeCount", "minMasterVersion", "project", "removeDefaultNodePool"),
@@ -139,14 +142,11 @@ def _description(resource: _Declared, clusters: Sequence[AdoptedCluster]) -> tup
 def _adoption(urn: str, path: str, resource: _Declared, state: Mapping[str, Any], project: str) -> Adoption:
     cluster, _, pool = path.partition("/")
     facts = load_facts().resources[resource.type]
+    state = _with_zeros(state, facts)
     if resource.type == CLUSTER:
         # The provider leaves labels that the program does not name alone.
         labels = state.get("resourceLabels") or {}
-        state = {
-            **state,
-            "resourceLabels": {key: labels[key] for key in resource.inputs["resourceLabels"] if key in labels},
-        }
-    state = _with_zeros(state, facts)
+        state["resourceLabels"] = {key: labels[key] for key in resource.inputs["resourceLabels"] if key in labels}
     inputs = _without_zeros(resource.inputs, state, facts)
     changes = planned_changes(resource.type, state, inputs, (*resource.ignored, *_SAID_ONCE[resource.type]))
     texts: dict[bool, list[str]] = {False: [], True: []}
@@ -158,16 +158,24 @@ def _adoption(urn: str, path: str, resource: _Declared, state: Mapping[str, Any]
 
 
 def _with_zeros(state: Mapping[str, Any], facts: Mapping[str, Fact]) -> dict[str, Any]:
-    """`state` with the false and zero that Google's API leaves out, in the blocks that it has."""
+    """`state` with the false and zero that Google's API leaves out, in the blocks that it has.
+
+    Without what has another form than the provider gives it, which cannot be compared.
+    """
     whole = dict(state)
     for name, fact in facts.items():
-        value = whole.get(name)
-        if value is None and fact.kind in ZERO:
-            whole[name] = ZERO[fact.kind]
-        elif fact.kind == "block" and isinstance(value, Mapping):
+        value: Any = whole.get(name)
+        if value is None:
+            if fact.kind in ZERO:
+                whole[name] = ZERO[fact.kind]
+        elif not isinstance(value, _FORMS.get(fact.kind, _SCALAR)):
+            del whole[name]
+        elif fact.kind == "block":
             whole[name] = _with_zeros(value, fact.children)
-        elif fact.of_blocks and isinstance(value, list):
-            whole[name] = [_with_zeros(each, fact.children) for each in value]
+        elif fact.of_blocks and fact.kind != "map":
+            whole[name] = [_with_zeros(each, fact.children) for each in value if isinstance(each, dict)]
+        elif isinstance(value, list):
+            whole[name] = [each for each in value if isinstance(each, _SCALAR)]
     return whole
 
 

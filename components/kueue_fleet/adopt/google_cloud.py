@@ -2,7 +2,7 @@
 
 The description is the output of `gcloud container clusters describe`, with node pools. Whether a property means the
 same under both names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name. Values are as GKE's API has
-them: what is false, zero or empty is not there.
+them: what is false, zero or empty is not there. So is what has another form than GKE gives it.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.
 """
@@ -68,6 +68,8 @@ def description_problems(cluster: str, description: object) -> list[Problem]:
         return [Problem(path, "is not described by a map with name, location and networkConfig", FIX)]
     if not isinstance(description.get("nodePools") or [], list):
         return [Problem(f"{path}.nodePools", "is not a list of node pools", FIX)]
+    if not isinstance(description["location"], str):
+        return [Problem(f"{path}.location", "is not a region or zone", FIX)]
     if description["name"] != cluster:
         return [
             Problem(path, f"is described as {description['name']}", "write the name of the cluster that it describes")
@@ -98,12 +100,12 @@ def cluster_fields(description: Object) -> Data:
         # The project's default account, which is an Editor.
         del fields["nodeServiceAccount"]
     if mode_of(description) == "Standard":
-        addons = description.get("addonsConfig") or {}
+        drivers = [name for name, addon in _DRIVERS.items() if _at(description, f"addonsConfig.{addon}.enabled")]
         fields |= {
             "zones": description.get("locations"),
             "imageStreaming": bool(_at(description, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig.enabled")),
-            "storageDrivers": [name for name, addon in _DRIVERS.items() if _at(addons, f"{addon}.enabled")],
-            "nodeAutoProvisioning": _auto_provisioning(description.get("autoscaling") or {}),
+            "storageDrivers": drivers,
+            "nodeAutoProvisioning": _auto_provisioning(_block(description, "autoscaling")),
         }
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -117,23 +119,23 @@ def _of_nodes(description: Object, name: str) -> Any:
 
 
 def _maintenance(description: Object) -> Data | None:
-    window = _at(description, "maintenancePolicy.window") or {}
-    times = _at(window, "recurringWindow.window")
+    window = _block(description, "maintenancePolicy.window")
+    times = _block(window, "recurringWindow.window")
     if not times:
         return None
     return {
-        "start": times["startTime"],
-        "end": times["endTime"],
-        "recurrence": window["recurringWindow"]["recurrence"],
+        "start": times.get("startTime"),
+        "end": times.get("endTime"),
+        "recurrence": _at(window, "recurringWindow.recurrence"),
         "exclusions": [
             {
                 "name": name,
-                "start": exclusion["startTime"],
-                **({"end": exclusion["endTime"]} if "endTime" in exclusion else {}),
+                "start": _at(exclusion, "startTime"),
+                **({"end": end} if (end := _at(exclusion, "endTime")) is not None else {}),
                 "scope": _at(exclusion, "maintenanceExclusionOptions.scope") or "NO_UPGRADES",
                 **_end_behavior(exclusion),
             }
-            for name, exclusion in (window.get("maintenanceExclusions") or {}).items()
+            for name, exclusion in _block(window, "maintenanceExclusions").items()
         ],
     }
 
@@ -148,8 +150,8 @@ def _auto_provisioning(scaling: Object) -> Data | None:
         return None
     return {
         "resourceLimits": [
-            {name: limit[name] if name == "resourceType" else int(limit[name]) for name in limit}
-            for limit in scaling.get("resourceLimits") or ()
+            {name: value if name == "resourceType" else _number(value) for name, value in limit.items()}
+            for limit in _blocks(scaling, "resourceLimits")
         ],
         "zones": scaling.get("autoprovisioningLocations"),
         "autoscalingProfile": scaling.get("autoscalingProfile", "BALANCED"),
@@ -172,7 +174,7 @@ def network_fields(descriptions: Mapping[str, Object], project: str) -> tuple[Da
     for cluster, description in descriptions.items():
         own, subnet = (str(_at(description, f"networkConfig.{name}")) for name in ("network", "subnetwork"))
         network = network or own
-        ranges = description.get("ipAllocationPolicy") or {}
+        ranges = _block(description, "ipAllocationPolicy")
         entry = {
             "name": subnet.rpartition("/")[2],
             "podRangeName": ranges.get("clusterSecondaryRangeName"),
@@ -197,8 +199,9 @@ def _access(descriptions: Iterable[Object]) -> Data:
     for description in descriptions:
         if _at(description, "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic"):
             return {}
-        for block in _at(description, "masterAuthorizedNetworksConfig.cidrBlocks") or ():
-            authorized.setdefault(block["cidrBlock"], block.get("displayName") or block["cidrBlock"])
+        for block in _blocks(description, "masterAuthorizedNetworksConfig.cidrBlocks"):
+            cidr = str(block.get("cidrBlock"))
+            authorized.setdefault(cidr, block.get("displayName") or cidr)
     networks = [{"name": name, "cidr": cidr} for cidr, name in authorized.items()]
     return {"controlPlaneAccess": "AuthorizedNetworks", "authorizedNetworks": networks}
 
@@ -206,15 +209,15 @@ def _access(descriptions: Iterable[Object]) -> Data:
 def cluster_state(description: Object) -> Data:
     """Properties of pulumi-gcp's Cluster, as far as the description has them."""
     state = _renamed(description, _MOVED)
-    window = state.get("maintenancePolicy", {})
+    window = _block(state, "maintenancePolicy")
     if "maintenanceExclusions" in window:
         window["maintenanceExclusions"] = [
             {
                 "exclusionName": name,
-                **{key: each[key] for key in ("startTime", "endTime") if key in each},
-                "exclusionOptions": each.get("maintenanceExclusionOptions", {}),
+                **{key: end for key in ("startTime", "endTime") if (end := _at(each, key)) is not None},
+                "exclusionOptions": _block(each, "maintenanceExclusionOptions"),
             }
-            for name, each in window["maintenanceExclusions"].items()
+            for name, each in _block(window, "maintenanceExclusions").items()
         ]
     if not _at(description, "masterAuthorizedNetworksConfig.enabled"):
         state.pop("masterAuthorizedNetworksConfig", None)
@@ -224,13 +227,14 @@ def cluster_state(description: Object) -> Data:
 def pool_state(pool: Object) -> Data:
     """Properties of pulumi-gcp's NodePool, as far as the description has them."""
     state = _renamed(pool, _POOL_MOVED)
-    config = state.get("nodeConfig", {})
+    config = _block(state, "nodeConfig")
     if "accelerators" in config:
         names = {"acceleratorType": "type", "acceleratorCount": "count"}
         config["guestAccelerators"] = [
-            {names.get(key, key): int(value) if key == "acceleratorCount" else value for key, value in each.items()}
-            for each in config.pop("accelerators")
+            {names.get(key, key): _number(value) if key == "acceleratorCount" else value for key, value in each.items()}
+            for each in _blocks(config, "accelerators")
         ]
+        del config["accelerators"]
     if not _at(pool, "autoscaling.enabled"):
         state.pop("autoscaling", None)
     return state
@@ -245,7 +249,9 @@ def _renamed(given: Object, moved: Mapping[str, str]) -> Data:
         *parents, last = target.split(".")
         block = state
         for parent in parents:
-            block = block.setdefault(parent, {})
+            inner = _block(block, parent)
+            block[parent] = inner
+            block = inner
         block[last] = _copied({last: value})[last]
     return state
 
@@ -258,6 +264,23 @@ def _copied(value: Any) -> Any:
             for key, each in value.items()
         }
     return [_copied(each) for each in value] if isinstance(value, Sequence) and not isinstance(value, str) else value
+
+
+def _number(text: object) -> object:
+    """GKE's API has large numbers as text."""
+    return int(text) if isinstance(text, str) and text.isdecimal() else text
+
+
+def _block(value: Any, path: str) -> Data:
+    """The map at a path; empty where there is none."""
+    found = _at(value, path)
+    return found if isinstance(found, dict) else {}
+
+
+def _blocks(value: Any, path: str) -> list[Data]:
+    """The maps in a list."""
+    found = _at(value, path)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def _at(value: Any, path: str) -> Any:
