@@ -47,7 +47,8 @@ def test_pods_run_no_longer_than_is_said(tmp_path: Path) -> None:
         {"kueue-fleet.dev/run-seconds": seconds} for seconds in ("5400", "10", "5400")
     ]
     file.write_text(file.read_text().replace("5400", "²"))
-    assert annotations(10) == {"kueue-fleet.dev/run-seconds": "²"}
+    with pytest.raises(CommandError, match="'²' is not a number of seconds; write 0 to 1,000,000,000, in quotes"):
+        annotations(10)
 
 
 def test_what_pulumi_waits_for_is_said_ever_more_seldom() -> None:

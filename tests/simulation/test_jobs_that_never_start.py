@@ -12,10 +12,20 @@ from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import check_manifests
 
 
-def found(data: dict[str, Any], pods: int = 1, namespace: str = "team-a", queue: str = "gpu", **pod: Any) -> list[str]:
+def found(
+    data: dict[str, Any],
+    pods: int = 1,
+    namespace: str = "team-a",
+    queue: str = "gpu",
+    annotations: object = None,
+    **pod: Any,
+) -> list[str]:
     """What is said of a Job whose pods request this, with dots for slashes, or have these fields."""
     requests = {GPU: 1, "cpu": 10} | pod.pop("requests", {})
-    template = {"spec": {"containers": [{"name": "main", "resources": {"requests": requests}}], **pod}}
+    template = {
+        "metadata": {"annotations": annotations},
+        "spec": {"containers": [{"name": "main", "resources": {"requests": requests}}], **pod},
+    }
     labels = {"kueue.x-k8s.io/queue-name": queue}
     job = {
         "apiVersion": "batch/v1",
@@ -80,3 +90,11 @@ def test_devices_are_whole(amount: str) -> None:
     assert text.startswith(f"{path}: is ")
     assert text.endswith("m; write a whole number, as it is a number of devices")
     assert found(fleet_data(), requests={GPU: "1000m", "cpu": "1.5"}) == []
+
+
+@pytest.mark.parametrize("seconds", ["x", "-1", "nan", {}, True, "9" * 400])
+def test_a_run_time_that_is_no_time_is_named(seconds: object) -> None:
+    [text] = found(fleet_data(), annotations={"kueue-fleet.dev/run-seconds": seconds})
+    where = "j.yaml:1: Job team-a/j.spec.template.metadata.annotations[kueue-fleet.dev/run-seconds]: "
+    assert text.startswith(where)
+    assert text.endswith(" is not a number of seconds; write 0 to 1,000,000,000, in quotes")
