@@ -48,13 +48,13 @@ def add(context: PreemptionContext, targets: list[Target], target: Target) -> No
 def _take_out(context: PreemptionContext, info: WorkloadInfo) -> None:
     remove_all(context.cache.queues[info.cluster_queue], info.usage)
     if context.topology:
-        context.cache.use_topology(info, -1)
+        context.cache.use_topology(info, -1, trial=True)
 
 
 def _put_back(context: PreemptionContext, info: WorkloadInfo) -> None:
     add_all(context.cache.queues[info.cluster_queue], info.usage)
     if context.topology:
-        context.cache.use_topology(info, 1)
+        context.cache.use_topology(info, 1, trial=True)
 
 
 def fits(context: PreemptionContext, *, borrowing: bool) -> bool:

@@ -224,16 +224,21 @@ class Cache:
         queue.generation += 1
         return True
 
-    def use_topology(self, info: WorkloadInfo, sign: int) -> None:
-        """Add (`sign` 1) or subtract (-1) what the workload uses of nodes."""
+    def use_topology(self, info: WorkloadInfo, sign: int, *, trial: bool = False) -> None:
+        """Add (`sign` 1) or subtract (-1) what the workload uses of nodes.
+
+        In a trial, nodes of flavors that its ClusterQueue does not have any more stay in use.
+        Source: kueue@v0.19.2 pkg/cache/scheduler/clusterqueue_snapshot.go (updateTASUsage).
+        """
         if not self.topologies:
             return
+        counted = self.queues[info.cluster_queue].tas_flavors if trial else self.topologies
         for requests in info.pod_sets:
             if requests.topology is None:
                 continue
             for flavor in set((requests.flavors or {}).values()):
                 state = self.topologies.get(flavor)
-                if state is not None:
+                if state is not None and flavor in counted:
                     state.use(requests.topology, requests.pod_set.node_requests, sign)
 
     @contextmanager
@@ -252,7 +257,7 @@ class Cache:
                 del queue.workloads[info.key]
             remove_all(queue, info.usage)
             if topology:
-                self.use_topology(info, -1)
+                self.use_topology(info, -1, trial=True)
         try:
             yield
         finally:
@@ -262,7 +267,7 @@ class Cache:
                     queue.workloads[info.key] = info
                 add_all(queue, info.usage)
                 if topology:
-                    self.use_topology(info, 1)
+                    self.use_topology(info, 1, trial=True)
 
     def namespace_matches(self, queue: str, namespace: str) -> bool:
         """Whether the namespace selector of the ClusterQueue matches the namespace."""
