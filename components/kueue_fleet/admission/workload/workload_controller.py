@@ -49,7 +49,8 @@ class WorkloadController:
         if missing is None:
             lifecycle.admit(info, self.queues.now)
             self.settle_usage(info)
-            self.queues.cache.queues[info.cluster_queue].generation += 1
+            if (queue := self.queues.cache.queues.get(info.cluster_queue)) is not None:
+                queue.generation += 1
             self.second_passes.pop(info.key, None)
             self.queues.decide(Admitted(self.queues.now, info.key, info.cluster_queue))
             self.set_timers(info)
