@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 import pulumi_mocks
+from data_places import places, with_value
 from drawn import some_of
 from kueue_fleet import Fleet, pulumi_import
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, description_problems, mode_of
@@ -194,27 +194,6 @@ def test_nothing_is_imported_of_what_is_not_described() -> None:
     assert plan is not None
     assert plan.adoptions == ()
     assert adopted.data["clusters"][0]["existing"]
-
-
-Place = tuple[str | int, ...]
-
-
-def places(value: Any, place: Place = ()) -> Iterator[Place]:
-    """Every place below a value."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, inner in items:
-        yield (*place, key)
-        yield from places(inner, (*place, key))
-
-
-def with_value(description: Any, place: Place, value: Any) -> Any:
-    """A copy with another value there."""
-    changed = copy.deepcopy(description)
-    inner = changed
-    for key in place[:-1]:
-        inner = inner[key]
-    inner[place[-1]] = value
-    return changed
 
 
 WRONG: tuple[Any, ...] = ("x", 5, None, ["x"], {"x": 1}, [{}])

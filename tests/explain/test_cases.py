@@ -11,7 +11,10 @@ import yaml
 from syrupy.assertion import SnapshotAssertion
 from typer.testing import CliRunner
 
+from data_places import places, without
+from drawn import some_of
 from kueue_fleet.cli import app
+from kueue_fleet.cli.console import CommandError
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 
@@ -41,6 +44,19 @@ def test_the_reason(case: Path, tmp_path: Path) -> None:
     [explanation] = answer["explanations"]
     assert explanation["reason"] == loaded["reason"]
     assert explanation["next_step"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_whatever_a_dump_lacks_there_is_an_answer_or_one_message(case: Path, tmp_path: Path) -> None:
+    loaded = yaml.safe_load(case.read_text())
+    dump = tmp_path / "dump.json"
+    answered = 0
+    for place in some_of(list(places(loaded["objects"])), case.stem):
+        dump.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": without(loaded["objects"], place)}))
+        result = CliRunner().invoke(app, ["explain", loaded["workload"], "--objects", str(dump)])
+        assert isinstance(result.exception, CommandError | None), place
+        answered += result.exception is None
+    assert answered
 
 
 # The causes that Kueue's own troubleshooting pages name, and that others test their assistants with

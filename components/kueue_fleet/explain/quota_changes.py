@@ -137,8 +137,8 @@ def _priority(trials: Trials, entry: Entry) -> None:
 def _fewer_pods(trials: Trials) -> None:
     """The most pods of its largest pod set with which it would fit."""
     info = trials.before.engine.workloads[trials.key]
-    largest = max(info.workload.pod_sets, key=lambda pod_set: pod_set.count)
-    if largest.count < 2:
+    largest = max(info.workload.pod_sets, key=lambda pod_set: pod_set.count, default=None)
+    if largest is None or largest.count < 2:
         return
 
     def fewer(workload: Workload, less: int) -> Workload:
