@@ -15,6 +15,7 @@ from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import dispatch_settings
+from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionController
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
@@ -26,6 +27,8 @@ COPY = {"kueue.x-k8s.io/multikueue-origin": ORIGIN}
 NOW = 1_800_000_000.0
 WORKLOADS = f"{KUEUE}/workloads"
 CHECKS = f"{KUEUE}/admissionchecks"
+CHECK = "kueue-fleet.dev/admission-check"
+"""The controller of checks that the fleet's own controller answers."""
 
 
 def when(seconds: float = 0.0) -> str:
@@ -204,3 +207,16 @@ class Fixture:
     def check(self, name: str, of: str = "train") -> Json:
         [found] = [one for one in self.status(of)["admissionChecks"] if one["name"] == name]
         return dict(found)
+
+
+def gated(dispatch: Json | None = None, **rules: Any) -> Fixture:
+    """With the check `fleet`, which has these rules."""
+    made = Fixture(checks=[{"name": "fleet", **rules}], dispatch=dispatch or {})
+    made.take_check("fleet", CHECK)
+    return made
+
+
+def dispatch_condition(fixture: Fixture) -> Json:
+    """What the controller says of the dispatch of `train`."""
+    [found] = [one for one in fixture.status()["conditions"] if one["type"] == DISPATCH_CONDITION]
+    return dict(found)

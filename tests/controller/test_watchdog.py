@@ -1,0 +1,124 @@
+"""What the controller does about capacity that does not come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.controller.build import (
+    NOW,
+    Fixture,
+    admitted_copy,
+    condition,
+    dispatch_condition,
+    waiting_copy,
+    when,
+    workload,
+)
+
+from kueue_fleet.dispatch import GivenUp
+from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
+
+
+def provisioning(at: float = 0.0) -> dict[str, Any]:
+    reference = {"kind": "Workload", "name": "train", "uid": "uid-train"}
+    metadata = {"name": "train-dws-1", "namespace": "ns", "ownerReferences": [reference]}
+    return {"metadata": metadata, "status": {"conditions": [condition("Accepted", at)]}}
+
+
+async def test_capacity_that_never_comes_is_given_up_and_tried_elsewhere_with_an_event() -> None:
+    prices = {"europe-west4": {"l4": 1.1}, "us-east4": {"l4": 1.0}}
+    fixture = Fixture(watchdog={"provisioningTimeout": "10m", "retries": 1}, prices=prices)
+    await fixture.look(workload())
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 240
+    assert await fixture.reconciler.reconcile("ns/train") == NOW + 300
+    fixture.clock.now += 359
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.nominated() == ["us", "eu"]
+    fixture.clock.now += 1
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.nominated() == ["eu"]
+    assert fixture.told[-1] == (
+        "ProvisioningTimeout",
+        "ProvisioningRequest train-dws-1 on us was accepted 600 s ago and is not provisioned; retry 1 of 1",
+        True,
+    )
+    assert "us: BeingWithdrawn" in dispatch_condition(fixture)["message"]
+
+
+async def test_capacity_that_is_late_is_waited_for_where_no_other_cluster_is_better() -> None:
+    prices = {"europe-west4": {"l4": 1.05}, "us-east4": {"l4": 1.0}}
+    fixture = Fixture(watchdog={"provisioningTimeout": "10m"}, prices=prices)
+    fixture.workers["eu"].take_workload("ns/other", admitted_copy("other", 8))
+    await fixture.look(workload())
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 900
+    assert await fixture.reconciler.reconcile("ns/train") == NOW + 1500
+    assert fixture.nominated() == ["us", "eu"]
+    fixture.workers["eu"].take_workload("ns/other", None)
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.nominated() == ["eu"]
+
+
+async def test_every_reservation_has_the_whole_budget() -> None:
+    fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 1})
+    fixture.connect("eu", active=False)
+    used = condition(GIVEN_UP_CONDITION, -60, message=f"us 1 times, last at {when(-60)}")
+    await fixture.look(workload(conditions=[condition("QuotaReserved"), used]))
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 60
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.nominated() == []
+    assert fixture.told[-1][1].endswith("retry 1 of 1")
+
+
+async def test_beyond_the_budget_it_stays() -> None:
+    fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 0})
+    await fixture.look(workload())
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 60
+    for _ in range(3):
+        fixture.clock.now += 1
+        await fixture.reconciler.reconcile("ns/train")
+        fixture.restart()
+    assert fixture.nominated() == ["us"]
+    words = (
+        f"ProvisioningRequest train-dws-1 on us was accepted at {when()} and is not provisioned after 10 s, "
+        "all 0 retries are used, and it stays"
+    )
+    assert fixture.told[1:] == [("RetriesUsed", words, True)]
+    [found] = [one for one in fixture.status()["conditions"] if one["type"] == GIVEN_UP_CONDITION]
+    assert (found["reason"], found["message"]) == ("RetriesUsed", words)
+
+
+async def test_what_stays_keeps_its_count() -> None:
+    fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 1})
+    fixture.connect("eu", active=False)
+    used = condition(GIVEN_UP_CONDITION, 10, message=f"us 1 times, last at {when(10)}")
+    await fixture.look(workload(conditions=[condition("QuotaReserved"), used]))
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 60
+    await fixture.reconciler.reconcile("ns/train")
+    record = fixture.manager.records["ns/train"]
+    assert record.retries_used
+    assert record.given_up == {"us": GivenUp(1, NOW + 10)}
+
+
+async def test_where_there_is_nothing_else_it_is_tried_there_again_once_the_copy_is_gone() -> None:
+    fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 2})
+    fixture.connect("eu", active=False)
+    await fixture.look(workload())
+    fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
+    fixture.clock.now += 60
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.nominated() == []
+    fixture.workers["us"].take_provisioning("ns/train-dws-1", None)
+    fixture.workers["us"].take_workload("ns/train", None)
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.nominated() == ["us"]
