@@ -11,7 +11,7 @@ from pulumi_policy import Severity
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL
 from kueue_fleet_policies.internet import internet_ranges
-from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES, Resource
+from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES, Resource, patched_type
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
 from kueue_fleet_policies.values import UNKNOWN, entries, holds_unknown, is_known, items
 
@@ -45,6 +45,21 @@ def _default_namespace(resource: Resource, _: Settings) -> Iterator[Problem]:
     path = "namespace" if resource.type == HELM_RELEASE else "metadata.namespace"
     if resource.get(path) == "default" and not resource.type.startswith(_RBAC):
         yield Problem(path, "is default, which no role and no quota sets apart", "use a namespace of its own")
+
+
+def _own_type(resource: Resource, _: Settings) -> Iterator[Problem]:
+    """Of what type an object is: pulumi-kubernetes makes what `apiVersion` and `kind` say, of whatever type it is.
+
+    Whatever has `items` is a list to Kubernetes' libraries. Sources: Create in pulumi-kubernetes
+    provider/pkg/provider/provider.go; IsList in apimachinery@v0.36.3 pkg/apis/meta/v1/unstructured/unstructured.go.
+    """
+    version, kind = resource.get("apiVersion"), resource.get("kind")
+    if isinstance(version, str) and isinstance(kind, str):
+        type_ = f"{KUBERNETES}{version if '/' in version else f'core/{version}'}:{kind}"
+        if type_ not in (resource.type, patched_type(resource.type)):
+            yield Problem("kind", f"is {kind} of {version}, in a {resource.type}", f"declare it as {type_}")
+    if isinstance(resource.get("items"), list):
+        yield Problem("items", "hold objects which are not judged one by one", "declare each as a resource of its own")
 
 
 def _public_load_balancer(service: Resource, _: Settings) -> Iterator[Problem]:
@@ -111,6 +126,15 @@ RULES: Final = (
         types=(KUBERNETES,),
         check=_default_namespace,
         exempts="roles and their bindings, which let others read what Kubernetes has there",
+    ),
+    ResourceRule(
+        name="kube-own-type",
+        asks="Objects must be resources of the type of their apiVersion and kind, each by itself.",
+        severity=Severity.HIGH,
+        source="https://www.pulumi.com/registry/packages/kubernetes/api-docs/apiextensions/customresource/",
+        group=_GROUP,
+        types=(KUBERNETES,),
+        check=_own_type,
     ),
     ResourceRule(
         name="kube-no-public-load-balancer",

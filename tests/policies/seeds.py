@@ -417,6 +417,7 @@ def _objects() -> Iterator[Seed]:
     yield _object(
         "kube-no-default-namespace", "default", "core/v1:ConfigMap", {"data": {"a": "b"}}, namespace="default"
     )
+    yield _object("kube-own-type", "declare each", "core/v1:ConfigMapList", {"items": [{"data": {"a": "b"}}]})
     yield _workload("kube-image-version", "can change", container_change(image="registry.k8s.io/pause:latest"))
     yield _workload("kube-image-registry", "not allowed", container_change(image="docker.io/library/python:3.13"))
     yield _workload(

@@ -85,6 +85,15 @@ def patch(kind: str, **props: Any) -> Declared:
     return kube(f"{kind}Patch", "x", props, by="p")
 
 
+def called(api_version: str, kind: str, type_: str) -> Declared:
+    """A resource of a Pulumi type whose object says to be of that version and kind."""
+    return kube(type_, "x", {"apiVersion": api_version, "kind": kind}, by="p")
+
+
+def listing(type_: str, **held: Any) -> Declared:
+    return kube(type_, "x", {"items": [held]} if held else {}, by="p")
+
+
 def borrowing(kind: str) -> Declared:
     declared = queue("x", {"l4": 1}, by="p")
     declared.props["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = 1
@@ -166,6 +175,22 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         kube("ray.io/v1:RayJob", "x", {}, by="p", namespace="default"),
         kube(f"{RBAC}:RoleBinding", "x", {}, by="p", namespace="default"),
     ),
+    *(
+        ("kube-own-type", called(*bad), called(*good))
+        for bad, good in (
+            (
+                (RBAC, "ClusterRoleBinding", "core/v1:ConfigMap"),
+                (RBAC, "ClusterRoleBinding", f"{RBAC}:ClusterRoleBinding"),
+            ),
+            (("v1", "Secret", "core/v1:ConfigMapPatch"), ("v1", "Secret", "core/v1:SecretPatch")),
+            (("v1", "Secret", "example.com/v1:Secret"), ("core/v1", "Secret", "core/v1:Secret")),
+        )
+    ),
+    *(
+        ("kube-own-type", listing(f"{kind}List", metadata={}), listing(kind))
+        for kind in ("core/v1:Secret", f"{RBAC}:ClusterRoleBinding", "ray.io/v1:RayJob")
+    ),
+    ("kube-own-type", listing("example.com/v1:Bundle", kind="Secret"), listing("example.com/v1:AllowList")),
     # What a patch does not say stays as it is.
     ("kube-no-masters", patch(f"{RBAC}:ClusterRoleBinding", subjects=[{"name": "system:masters"}]), binding("a")),
     ("kube-no-wildcard-roles", patch(f"{RBAC}:ClusterRole", rules=[EVERYTHING]), patch(f"{RBAC}:ClusterRole")),
