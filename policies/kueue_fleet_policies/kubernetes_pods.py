@@ -14,7 +14,7 @@ from pulumi_policy import Severity
 
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.kueue_api import Problem
-from kueue_fleet_policies.pods import containers, metadata, pod_specs
+from kueue_fleet_policies.pods import containers, metadata, pod_specs, security_contexts
 from kueue_fleet_policies.resource import KUBERNETES, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, number, truth
@@ -39,6 +39,14 @@ _SYSCTLS: Final = frozenset(
     }
 )  # fmt: skip
 """Sysctls that the baseline standard lets a pod set."""
+_SE_LINUX: Final = {
+    "type": ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"),
+    "user": ("",),
+    "role": ("",),
+}
+"""Options of SELinux, and what the baseline standard lets a pod set."""
+_HANDLERS: Final = ("livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop")
+"""Where a container says which requests the node sends."""
 _UNCONFINED: Final = {
     "seccompProfile": "lets every system call through",
     "appArmorProfile": "lifts what AppArmor forbids a container by default",
@@ -70,14 +78,6 @@ def _watches_node(workload: Resource) -> str | None:
     return NODE_AGENT if workload.kind == "DaemonSet" else None
 
 
-def _contexts(workload: Resource) -> Iterator[tuple[str, Any]]:
-    """Path and content of every security context, of pods and of containers."""
-    for path, spec in pod_specs(workload):
-        yield f"{path}.securityContext", spec.get("securityContext")
-        for where, container in containers(path, spec):
-            yield f"{where}.securityContext", container.get("securityContext")
-
-
 def _service_account(workload: Resource, _: Settings) -> Iterator[Problem]:
     for path, spec in pod_specs(workload):
         accounts = (spec.get("serviceAccountName"), spec.get("serviceAccount"))
@@ -92,7 +92,7 @@ def _service_account(workload: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _privileged(workload: Resource, _: Settings) -> Iterator[Problem]:
-    for path, context in _contexts(workload):
+    for path, context in security_contexts(workload):
         if truth(at(context, "privileged")) is True:
             yield Problem(f"{path}.privileged", "is true: the container is the node's root", "remove it")
         if truth(at(context, "windowsOptions.hostProcess")) is True:
@@ -106,11 +106,19 @@ def _host_namespaces(workload: Resource, _: Settings) -> Iterator[Problem]:
             if truth(spec.get(key)) is True:
                 yield Problem(f"{path}.{key}", "is true: the pod shares it with the node", "remove it")
         for where, container in () if agent else containers(path, spec):
-            for index, port in enumerate(items(container.get("ports"))):
-                if number(at(port, "hostPort")):
-                    yield Problem(
-                        f"{where}.ports[{index}].hostPort", "is a port of the node", "remove it, and use a Service"
-                    )
+            yield from _network_of_node(where, container)
+
+
+def _network_of_node(where: str, container: Mapping[str, Any]) -> Iterator[Problem]:
+    for index, port in enumerate(items(container.get("ports"))):
+        if number(at(port, "hostPort")):
+            yield Problem(f"{where}.ports[{index}].hostPort", "is a port of the node", "remove it, and use a Service")
+    for path in (f"{handler}.{action}.host" for handler in _HANDLERS for action in ("httpGet", "tcpSocket")):
+        host = at(container, path)
+        if isinstance(host, str) and host:
+            yield Problem(
+                f"{where}.{path}", f"is {host}, to which the node sends requests", "remove it: the default is the pod"
+            )
 
 
 def _host_paths(workload: Resource, _: Settings) -> Iterator[Problem]:
@@ -144,7 +152,7 @@ def _only_read(workload: Resource, path: str, spec: Mapping[str, Any], volume: A
 
 def _capabilities(workload: Resource, settings: Settings) -> Iterator[Problem]:
     allowed = {*_CAPABILITIES, *settings.names("capabilities")}
-    for path, context in _contexts(workload):
+    for path, context in security_contexts(workload):
         added = [str(one) for one in items(at(context, "capabilities.add")) if one not in allowed]
         if added:
             yield Problem(
@@ -155,19 +163,18 @@ def _capabilities(workload: Resource, settings: Settings) -> Iterator[Problem]:
 
 
 def _root(workload: Resource, _: Settings) -> Iterator[Problem]:
+    overridden = set()
     for path, spec in pod_specs(workload):
-        own = [(where, at(container, "securityContext.runAsUser")) for where, container in containers(path, spec)]
-        inherited = not own or any(user is None for _, user in own)
-        of_pod = [(path, at(spec, "securityContext.runAsUser"))] if inherited else []
-        for where, user in (*of_pod, *own):
-            if number(user) == 0:
-                yield Problem(
-                    f"{where}.securityContext.runAsUser", "is 0, which is root on the node too", "set a user above 0"
-                )
+        own = [at(container, "securityContext.runAsUser") for _, container in containers(path, spec)]
+        if own and None not in own:
+            overridden.add(f"{path}.securityContext")
+    for path, context in security_contexts(workload):
+        if number(at(context, "runAsUser")) == 0 and path not in overridden:
+            yield Problem(f"{path}.runAsUser", "is 0, which is root on the node too", "set a user above 0")
 
 
 def _privilege_escalation(workload: Resource, _: Settings) -> Iterator[Problem]:
-    for path, context in _contexts(workload):
+    for path, context in security_contexts(workload):
         if truth(at(context, "allowPrivilegeEscalation")) is True:
             yield Problem(
                 f"{path}.allowPrivilegeEscalation", "is true, so a program may become root by sudo", "set it to false"
@@ -175,12 +182,20 @@ def _privilege_escalation(workload: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
-    for path, context in _contexts(workload):
+    for path, context in security_contexts(workload):
         if at(context, "procMount") == "Unmasked":
             yield Problem(f"{path}.procMount", "is Unmasked, which shows the kernel's own files", "remove it")
         for kind, lost in _UNCONFINED.items():
             if at(context, f"{kind}.type") == "Unconfined":
                 yield Problem(f"{path}.{kind}.type", f"is Unconfined, which {lost}", "remove it")
+        for option, allowed in _SE_LINUX.items():
+            label = at(context, f"seLinuxOptions.{option}")
+            if isinstance(label, str) and label not in allowed:
+                yield Problem(
+                    f"{path}.seLinuxOptions.{option}",
+                    f"is {label}, which may lift what SELinux forbids a container",
+                    "remove it",
+                )
         for index, sysctl in enumerate(items(at(context, "sysctls"))):
             name = at(sysctl, "name")
             if isinstance(name, str) and name not in _SYSCTLS:
@@ -266,13 +281,13 @@ RULES: Final = (
     ),
     _rule(
         name="kube-no-host-namespaces",
-        asks="Pods must not share the node's processes, memory, network or ports.",
+        asks="Pods must not share the node's processes, memory, network or ports, nor have it send requests elsewhere.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,
         check=_host_namespaces,
         exemption=_installs_driver,
-        exempts=f"{_FOR_DRIVERS}; processes, network and ports for any other DaemonSet, such as node-exporter",
+        exempts=f"{_FOR_DRIVERS}; all but memory for any other DaemonSet, such as node-exporter",
     ),
     _rule(
         name="kube-no-host-path",
@@ -297,7 +312,7 @@ RULES: Final = (
     ),
     _rule(
         name="kube-kernel-protection",
-        asks="Pods must keep the kernel's protection: seccomp, AppArmor, masked /proc, safe sysctls.",
+        asks="Pods must keep the kernel's protection: seccomp, AppArmor, SELinux, masked /proc, safe sysctls.",
         cis="4.2.1",
         severity=Severity.HIGH,
         source=_STANDARDS,

@@ -36,6 +36,16 @@ def containers(path: str, spec: Mapping[str, Any]) -> Iterator[tuple[str, Mappin
                 yield f"{path}.{key}[{index}]", container
 
 
+def security_contexts(resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Path and content of every known security context, also of a pod of which a patch says nothing else."""
+    if not resource.lacks("kind"):
+        yield from _called("securityContext", resource)
+
+
 def metadata(resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Path and content of the known metadata of an object, and of the pods and other objects that it describes."""
-    yield from ((path, found) for path, found in objects_in(resource.props) if path.rpartition(".")[2] == "metadata")
+    yield from _called("metadata", resource)
+
+
+def _called(name: str, resource: Resource) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    yield from ((path, found) for path, found in objects_in(resource.props) if path.rpartition(".")[2] == name)

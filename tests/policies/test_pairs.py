@@ -56,6 +56,16 @@ def of_pod(kind: str = "Deployment", **spec: Any) -> Declared:
     return workload("x", {f"template.spec.{key}": value for key, value in spec.items()}, by="p", kind=kind)
 
 
+def of_container(**given: Any) -> Declared:
+    """A workload whose container has these fields."""
+    return workload("x", container_change(**given), by="p")
+
+
+def patched_pod(**spec: Any) -> Declared:
+    """A patch of these fields of a pod."""
+    return patch("apps/v1:Deployment", spec={"template": {"spec": spec}})
+
+
 def mounted(kind: str, *, read_only: bool) -> Declared:
     mounts = [{"name": "host", "mountPath": "/host", "readOnly": read_only}]
     change = container_change(volumeMounts=mounts) | {"template.spec.volumes": [HOST]}
@@ -234,6 +244,40 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         "kube-kernel-protection",
         of_pod(securityContext={"sysctls": [{"name": "kernel.msgmax", "value": "1"}]}),
         of_pod(securityContext={"sysctls": [{"name": "net.ipv4.tcp_syncookies", "value": "1"}]}),
+    ),
+    *(
+        ("kube-kernel-protection", context(seLinuxOptions=bad), context(seLinuxOptions=good))
+        for bad, good in (
+            ({"type": "spc_t"}, {"type": "container_engine_t"}),
+            ({"user": "system_u"}, {"user": "", "type": ""}),
+            ({"role": "system_r"}, {"level": "s0:c123,c456"}),
+        )
+    ),
+    (
+        "kube-kernel-protection",
+        of_pod(securityContext={"seLinuxOptions": {"type": "spc_t"}}),
+        of_pod(securityContext={"seLinuxOptions": {"type": "container_t"}}),
+    ),
+    # What a patch says of a pod only.
+    (
+        "kube-kernel-protection",
+        patched_pod(securityContext={"seccompProfile": {"type": "Unconfined"}}),
+        patched_pod(securityContext={"seccompProfile": {"type": "RuntimeDefault"}}),
+    ),
+    (
+        "kube-not-privileged",
+        patched_pod(securityContext={"windowsOptions": {"hostProcess": True}}),
+        patched_pod(securityContext={"windowsOptions": {}}),
+    ),
+    ("kube-not-root", patched_pod(securityContext={"runAsUser": 0}), patched_pod(securityContext={"runAsUser": 1})),
+    *(
+        ("kube-no-host-namespaces", of_container(**{key: bad}), of_container(**{key: good}))
+        for key, bad, good in (
+            ("livenessProbe", {"httpGet": {"port": 80, "host": "127.0.0.1"}}, {"httpGet": {"port": 80, "host": ""}}),
+            ("readinessProbe", {"tcpSocket": {"port": 80, "host": "10.0.0.1"}}, {"tcpSocket": {"port": 80}}),
+            ("startupProbe", {"httpGet": {"port": 80, "host": "metadata"}}, {"exec": {"command": ["host"]}}),
+            ("lifecycle", {"preStop": {"httpGet": {"port": 80, "host": "a"}}}, {"preStop": {"httpGet": {"port": 80}}}),
+        )
     ),
     (
         "kube-not-privileged",
