@@ -35,18 +35,37 @@ _EVERYBODY: Final = {
 }
 """Users and groups that are no choice of anybody, and who they are."""
 _ESCALATION: Final = ("bind", "escalate", "impersonate")
-_TAKES_ALL: Final = re.compile(r"cluster-admin|system:(?!serviceaccount:).+")
-"""Names of Kubernetes' own roles, users and groups, with which an account takes over the cluster or a part of it."""
+"""Verbs that give rights; impersonation also has verbs such as `impersonate:user-info`."""
+_ISSUING: Final = ("approve", "sign")
+"""Verbs on signers of certificates, which are a way to log in."""
+_CERTIFICATES: Final = "certificates.k8s.io"
+_TAKES_ALL: Final = re.compile(r"cluster-admin|system:(?!serviceaccount:).+|kubernetes\.io/.+")
+"""Names of Kubernetes' own roles, users, groups and signers, with which an account takes over at least a part of it."""
+_EVERYWHERE: Final = re.compile(
+    r"admin|edit|system:(?!(aggregate-to-view|auth-delegator|basic-user|discovery|kube-scheduler|monitoring"
+    r"|node-problem-detector|public-info-viewer|service-account-issuer-discovery|volume-scheduler)$).+"
+)
+"""Kubernetes' own roles, with which an account takes over a part of the system if they are not for one namespace."""
 _LABELS_OF_CLUSTER_ADMIN: Final = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _READING: Final = ("get", "list", "watch")
+_WRITING: Final = frozenset({"create", "update", "patch", "*"})
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_SHELLS: Final = "runs commands in every pod of the cluster"
+_WEBHOOKS: Final = "reads and changes what anybody writes to the API server"
+_NAMESPACES: Final = "namespaces"
 _INDIRECT: Final = {
-    "pods/exec": "runs commands in every pod of the cluster",
-    "pods/attach": "runs commands in every pod of the cluster",
-    "pods/ephemeralcontainers": "runs containers in every pod of the cluster",
-    "serviceaccounts/token": "makes tokens of every service account of the cluster",
-    "nodes/proxy": "reaches every kubelet, past the API server's log",
+    ("", "pods/exec"): _SHELLS,
+    ("", "pods/attach"): _SHELLS,
+    ("", "pods/ephemeralcontainers"): "runs containers in every pod of the cluster",
+    ("", "serviceaccounts/token"): "makes tokens of every service account of the cluster",
+    ("", "nodes/proxy"): "reaches every kubelet, past the API server's log",
+    ("", "persistentvolumes"): "mounts every path of a node, as a hostPath volume",
+    ("", _NAMESPACES): "sets the level of Pod Security",
+    (_ADMISSION, "validatingwebhookconfigurations"): _WEBHOOKS,
+    (_ADMISSION, "mutatingwebhookconfigurations"): _WEBHOOKS,
+    (_ADMISSION, "mutatingadmissionpolicies"): _WEBHOOKS,
 }
-"""Subresources that give more than their name says, and what they give."""
+"""Group and name of what gives more than it says, and what it gives; of objects, to who writes them."""
 
 
 _ARGO_CD: Final = re.compile(
@@ -82,8 +101,15 @@ def _is_day(text: Any) -> bool:
 
 
 def _cluster_admin(binding: Resource, _: Settings) -> Iterator[Problem]:
-    if binding.get("roleRef.name") == "cluster-admin":
+    name = binding.get("roleRef.name")
+    if name == "cluster-admin":
         yield Problem("roleRef.name", "is cluster-admin, which may do everything", "bind a role with what is needed")
+    elif binding.kind == "ClusterRoleBinding" and isinstance(name, str) and _EVERYWHERE.fullmatch(name):
+        yield Problem(
+            "roleRef.name",
+            f"is {name} in every namespace, the system's too",
+            "use a RoleBinding in a namespace, or bind a role with what is needed",
+        )
 
 
 def _rules(role: Resource) -> Iterator[tuple[str, Any]]:
@@ -98,17 +124,15 @@ def _unlimited(rule: Any) -> bool:
     return names is not UNKNOWN and not any(name != "" for name in items(names))
 
 
-def _unlimited_core_rules(role: Resource) -> Iterator[tuple[str, Any]]:
-    """Path and content of every rule that is known to be for objects of Kubernetes' core, of any name."""
-    for path, rule in _rules(role):
-        if _unlimited(rule) and any(group in ("", "*") for group in items(at(rule, "apiGroups"))):
-            yield path, rule
+def _of_group(rule: Any, group: str) -> bool:
+    """Whether a rule is known to be for objects of an API group; that of Kubernetes' core is the empty one."""
+    return any(one in (group, "*") for one in items(at(rule, "apiGroups")))
 
 
 def _secrets(role: Resource, _: Settings) -> Iterator[Problem]:
-    for path, rule in _unlimited_core_rules(role):
+    for path, rule in _rules(role):
         verbs = [verb for verb in items(at(rule, "verbs")) if verb in _READING]
-        if "secrets" in items(at(rule, "resources")) and verbs:
+        if verbs and "secrets" in items(at(rule, "resources")) and _of_group(rule, "") and _unlimited(rule):
             yield Problem(
                 f"{path}.resources",
                 f"hold secrets, with {', '.join(verbs)}: every secret of the cluster",
@@ -152,27 +176,36 @@ def _masters(binding: Resource, _: Settings) -> Iterator[Problem]:
 
 def _escalation(role: Resource, _: Settings) -> Iterator[Problem]:
     for path, rule in _rules(role):
-        verbs = [verb for verb in items(at(rule, "verbs")) if verb in _ESCALATION]
+        issuing = _ISSUING if _of_group(rule, _CERTIFICATES) else ()
+        given = [str(verb) for verb in items(at(rule, "verbs"))]
+        verbs = [verb for verb in given if verb.partition(":")[0] in (*_ESCALATION, *issuing)]
         names = [str(name) for name in items(at(rule, "resourceNames")) if _TAKES_ALL.fullmatch(str(name))]
         if "escalate" in verbs or (verbs and (names or _unlimited(rule))):
             of = f" of {', '.join(names)}" if names else ""
             yield Problem(
                 f"{path}.verbs",
                 f"hold {', '.join(verbs)}{of}, with which an account takes rights that it was not given",
-                "remove them; name roles and users of your own for bind and impersonate in resourceNames",
+                "remove them; for all but escalate, roles, users or signers of your own in resourceNames will do",
             )
 
 
 def _indirect(role: Resource, _: Settings) -> Iterator[Problem]:
-    for path, rule in _unlimited_core_rules(role):
-        for resource in items(at(rule, "resources")):
-            # RBAC reads */exec as the exec of every resource.
-            found = [what for name, what in _INDIRECT.items() if resource in (name, f"*/{name.partition('/')[2]}")]
-            if found and items(at(rule, "verbs")):
+    for path, rule in _rules(role):
+        for resource in items(at(rule, "resources")) if _unlimited(rule) else ():
+            found = [
+                gives
+                for (group, name), gives in _INDIRECT.items()
+                # RBAC reads */exec as the exec of every resource.
+                if resource in (name, f"*/{name.partition('/')[2]}")
+                and _of_group(rule, group)
+                and (role.kind == "ClusterRole" or name == _NAMESPACES)
+                and any("/" in name or verb in _WRITING for verb in items(at(rule, "verbs")))
+            ]
+            if found:
                 yield Problem(
                     f"{path}.resources",
                     f"hold {resource}, which {found[0]}",
-                    "use a Role in the namespace, or remove it",
+                    "remove it; a Role in a namespace will do for pods and their accounts, resourceNames for the rest",
                 )
 
 
@@ -206,13 +239,14 @@ _GROUP: Final = "Kubernetes access"
 RULES: Final = (
     ResourceRule(
         name="kube-no-cluster-admin",
-        asks="cluster-admin must not be bound.",
+        asks="cluster-admin must not be bound, nor admin, edit or a role of the system in every namespace.",
         cis="4.1.1",
         severity=Severity.HIGH,
         source=_GOOD_PRACTICES,
         group=_GROUP,
         types=_BINDINGS,
         check=_cluster_admin,
+        exempts="roles that only read or ask, such as system:auth-delegator, and those of schedulers",
     ),
     ResourceRule(
         name="kube-secret-access",
@@ -250,7 +284,7 @@ RULES: Final = (
     ),
     ResourceRule(
         name="kube-no-escalation",
-        asks="Roles must not allow escalate, nor bind or impersonate without names of your own.",
+        asks="Roles must not allow escalate, nor bind, impersonate, approve or sign without names of your own.",
         cis="4.1.7",
         severity=Severity.HIGH,
         source=f"{_GOOD_PRACTICES}#escalate-verb",
@@ -270,11 +304,11 @@ RULES: Final = (
     ),
     ResourceRule(
         name="kube-no-indirect-access",
-        asks="ClusterRoles must not give shells in pods, tokens of service accounts or kubelets.",
+        asks="Roles must not give shells in all pods, tokens of accounts, kubelets, volumes, webhooks or namespaces.",
         severity=Severity.HIGH,
         source=f"{_GOOD_PRACTICES}#kubernetes-rbac-privilege-escalation-risks",
         group=_GROUP,
-        types=_CLUSTER_ROLE,
+        types=_ROLES,
         check=_indirect,
         exemption=_argo_cd,
         exempts=_OF_ARGO_CD,

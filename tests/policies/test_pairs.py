@@ -27,7 +27,9 @@ SELECTS_ALL: list[dict[str, Any]] = [
     {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
 ]
 """Selectors that match cluster-admin too."""
-SECRETS = {"resources": ["secrets"], "verbs": ["get", "list", "watch"]}
+READING = ["get", "list", "watch"]
+SECRETS = {"resources": ["secrets"], "verbs": READING}
+ADMISSION = "admissionregistration.k8s.io"
 PART_OF = "app.kubernetes.io/part-of"
 
 
@@ -40,8 +42,8 @@ def aggregated(selector: Mapping[str, Any]) -> Declared:
     return kube(f"{RBAC}:ClusterRole", "x", {"aggregationRule": {"clusterRoleSelectors": [selector]}}, by="p")
 
 
-def binding(*subjects: str, kind: str = "ClusterRoleBinding") -> Declared:
-    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+def binding(*subjects: str, kind: str = "ClusterRoleBinding", to: str = "view") -> Declared:
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": to}
     groups = [{"kind": "Group", "name": name} for name in subjects]
     return kube(f"{RBAC}:{kind}", "x", {"roleRef": ref, "subjects": groups}, by="p")
 
@@ -331,6 +333,34 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         role({"resources": ["pods", "pods/log"], "verbs": ["create", "get"]}),
     ),
     *(
+        ("kube-no-indirect-access", role(given | {"verbs": [verb]}), role(given | {"verbs": READING}))
+        for verb in ("create", "update", "patch", "*")
+        for given in (
+            {"resources": ["namespaces"]},
+            {"resources": ["persistentvolumes"]},
+            {"resources": ["validatingwebhookconfigurations"], "apiGroups": [ADMISSION]},
+            {"resources": ["mutatingwebhookconfigurations"], "apiGroups": ["*"]},
+            {"resources": ["mutatingadmissionpolicies"], "apiGroups": [ADMISSION]},
+        )
+    ),
+    (
+        "kube-no-indirect-access",
+        role({"resources": ["namespaces"], "verbs": ["patch"]}, kind="Role"),
+        role({"resources": ["namespaces"], "verbs": ["patch"], "apiGroups": ["example.com"]}, kind="Role"),
+    ),
+    (
+        "kube-no-indirect-access",
+        role({"resources": ["mutatingwebhookconfigurations"], "verbs": ["patch"], "apiGroups": [ADMISSION]}),
+        role(
+            {
+                "resources": ["mutatingwebhookconfigurations"],
+                "verbs": ["patch"],
+                "apiGroups": [ADMISSION],
+                "resourceNames": ["my-webhook"],
+            }
+        ),
+    ),
+    *(
         (rule, role(given, name=name, labels={PART_OF: part_of}), role(given, name=argo, labels={PART_OF: "argocd"}))
         for rule, given, argo in (
             ("kube-no-wildcard-roles", EVERYTHING, "argocd-application-controller"),
@@ -366,6 +396,27 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
             ("clusterroles", "bind", "view", "cluster-admin"),
         )
     ),
+    *(
+        ("kube-no-escalation", role(signers | bad), role(signers | good))
+        for signers in [{"resources": ["signers"], "apiGroups": ["certificates.k8s.io"]}]
+        for verb in ("approve", "sign")
+        for bad, good in (
+            ({"verbs": [verb]}, {"verbs": ["get"]}),
+            (
+                {"verbs": [verb], "resourceNames": ["kubernetes.io/kube-apiserver-client"]},
+                {"verbs": [verb], "resourceNames": ["example.com/*"]},
+            ),
+            ({"verbs": [verb]}, {"verbs": [verb], "apiGroups": ["cert-manager.io"]}),
+        )
+    ),
+    *(
+        (
+            "kube-no-escalation",
+            role({"resources": ["serviceaccounts"], "verbs": [verb], "apiGroups": ["authentication.k8s.io"]}),
+            role({"resources": ["pods"], "verbs": ["impersonate-on:serviceaccount:list"]}),
+        )
+        for verb in ("impersonate:user-info", "impersonate:serviceaccount", "impersonate:arbitrary-node")
+    ),
     (
         "kube-secret-access",
         role(SECRETS | {"resourceNames": [""]}),
@@ -387,6 +438,15 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
     ),
     ("kube-no-public-bindings", binding("system:serviceaccounts"), binding("system:serviceaccounts:team-a")),
     ("kube-no-masters", binding("system:masters"), binding("platform@example.com")),
+    *(
+        ("kube-no-cluster-admin", binding("a", to=name), binding("a", to=name, kind="RoleBinding"))
+        for name in ("admin", "edit", "system:controller:job-controller", "system:kubelet-api-admin")
+    ),
+    (
+        "kube-no-cluster-admin",
+        binding("a", to="cluster-admin", kind="RoleBinding"),
+        binding("a", to="system:auth-delegator"),
+    ),
     ("kube-no-masters", binding("a", "system:masters", kind="RoleBinding"), binding("system:nodes")),
     ("kube-namespace-pod-security", namespace(), namespace(enforce="baseline")),
     ("kube-namespace-pod-security", namespace(warn="baseline"), namespace("kube-system")),
