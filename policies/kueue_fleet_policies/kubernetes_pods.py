@@ -209,6 +209,20 @@ def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
                 yield Problem(f"{path}.annotations[{key}]", f"is unconfined, which {lost}", "remove it")
 
 
+def _token_lifetime(workload: Resource, settings: Settings) -> Iterator[Problem]:
+    most = settings.whole("maxSeconds")
+    for path, spec in pod_specs(workload):
+        for index, volume in enumerate(items(spec.get("volumes"))):
+            for place, source in enumerate(items(at(volume, "projected.sources"))):
+                seconds = number(at(source, "serviceAccountToken.expirationSeconds"))
+                if seconds is not None and seconds > most:
+                    yield Problem(
+                        f"{path}.volumes[{index}].projected.sources[{place}].serviceAccountToken.expirationSeconds",
+                        f"is {seconds:.0f} s, in which whoever copies the token may use it",
+                        f"set it to at most {most}, since the kubelet renews it, or raise the setting maxSeconds",
+                    )
+
+
 def _image(workload: Resource, _: Settings) -> Iterator[Problem]:
     for path, spec in pod_specs(workload):
         for where, container in containers(path, spec):
@@ -337,6 +351,21 @@ RULES: Final = (
         check=_privilege_escalation,
         exemption=_installs_driver,
         exempts=_FOR_DRIVERS,
+    ),
+    _rule(
+        name="kube-token-lifetime",
+        asks="Tokens of service accounts in pods must expire soon.",
+        severity=Severity.HIGH,
+        source=f"{_KUBERNETES}/storage/projected-volumes/#serviceaccounttoken",
+        check=_token_lifetime,
+        options={
+            "maxSeconds": {
+                "type": "integer",
+                "minimum": 600,
+                "description": "Longest life of a token in a projected volume, in seconds.",
+                "default": 86_400,
+            }
+        },
     ),
     _rule(
         name="kube-image-version",

@@ -420,6 +420,8 @@ def _objects() -> Iterator[Seed]:
     yield _object("kube-own-type", "declare each", "core/v1:ConfigMapList", {"items": [{"data": {"a": "b"}}]})
     yield _workload("kube-image-version", "can change", container_change(image="registry.k8s.io/pause:latest"))
     yield _workload("kube-image-registry", "not allowed", container_change(image="docker.io/library/python:3.13"))
+    token = {"projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 10**8}}]}}
+    yield _workload("kube-token-lifetime", "100000000 s", {f"{POD}.volumes": [{"name": "token", **token}]})
     yield _workload(
         "kube-gpu-requests", "add cpu and memory", container_change(resources={"limits": {"nvidia.com/gpu": 1}})
     )

@@ -64,6 +64,13 @@ def of_container(**given: Any) -> Declared:
 
 
 def patched_pod(**spec: Any) -> Declared:
+def with_token(seconds: int | None) -> Declared:
+    """A workload with a token of its service account that expires after that time."""
+    given = {"path": "token", "audience": "vault"} | ({"expirationSeconds": seconds} if seconds else {})
+    sources = [{"configMap": {"name": "ca"}}, {"serviceAccountToken": given}]
+    return of_pod(volumes=[{"name": "token", "projected": {"sources": sources}}])
+
+
     """A patch of these fields of a pod."""
     return patch("apps/v1:Deployment", spec={"template": {"spec": spec}})
 
@@ -293,6 +300,8 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
     ),
     # node-exporter
     ("kube-no-host-namespaces", of_pod(hostNetwork=True), of_pod("DaemonSet", hostNetwork=True, hostPID=True)),
+    ("kube-token-lifetime", with_token(86_401), with_token(86_400)),
+    ("kube-token-lifetime", with_token(10**9), with_token(None)),
     ("kube-no-host-namespaces", of_pod("DaemonSet", hostIPC=True), of_pod("DaemonSet", hostPID=True)),
     (
         "kube-no-host-namespaces",
