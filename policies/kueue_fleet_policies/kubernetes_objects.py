@@ -22,6 +22,12 @@ _ENFORCED: Final = ("baseline", "restricted")
 _OF_SYSTEM: Final = re.compile(r"^(kube-(system|public|node-lease)|gke-(managed|gmp)-.+|gmp-(system|public))$")
 _LOAD_BALANCER_TYPE: Final = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
 _EXTERNAL_CLASS: Final = "networking.gke.io/l4-regional-external"
+_INGRESS: Final = "kubernetes:networking.k8s.io/v1:Ingress"
+_INGRESS_CLASS: Final = "kubernetes.io/ingress.class"
+_GATEWAYS: Final = tuple(f"kubernetes:gateway.networking.k8s.io/{version}:Gateway" for version in ("v1", "v1beta1"))
+_PUBLIC_GATEWAY: Final = re.compile(r"gke-l7-(gxlb|(global|regional)-external-managed)(-mc)?")
+"""Source: https://cloud.google.com/kubernetes-engine/docs/how-to/gatewayclass-capabilities"""
+_MULTI_CLUSTER_INGRESS: Final = "kubernetes:networking.gke.io/v1:MultiClusterIngress"
 _SOURCE_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _EXACT_VERSION: Final = re.compile(r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$")
 
@@ -73,7 +79,7 @@ def _public_load_balancer(service: Resource, _: Settings) -> Iterator[Problem]:
         yield Problem(
             "spec.type",
             "is LoadBalancer, with an address that the internet reaches",
-            f"annotate it with {_LOAD_BALANCER_TYPE[0]}: Internal, set loadBalancerSourceRanges, or use a Gateway",
+            f"annotate it with {_LOAD_BALANCER_TYPE[0]}: Internal, or set loadBalancerSourceRanges",
         )
 
 
@@ -83,6 +89,37 @@ def _is_external(class_: Any, annotations: Mapping[str, Any]) -> bool:
         return str(class_).startswith(_EXTERNAL_CLASS)
     type_ = next((annotations[key] for key in _LOAD_BALANCER_TYPE if key in annotations), None)
     return type_ not in ("Internal", "internal")
+
+
+def _external_ips(service: Resource, _: Settings) -> Iterator[Problem]:
+    if addresses := items(service.get("spec.externalIPs")):
+        yield Problem(
+            "spec.externalIPs",
+            f"hold {', '.join(map(str, addresses))}, and nodes send their traffic to the Service, whosever they are",
+            "remove them, and use an internal load balancer",
+        )
+
+
+def _public_ingress(ingress: Resource, _: Settings) -> Iterator[Problem]:
+    """What has a public address of GKE's own controllers; others publish by a Service.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/ingress#controller_behavior
+    """
+    reached = "with an address that the internet reaches"
+    if ingress.type == _MULTI_CLUSTER_INGRESS:
+        yield Problem("kind", f"is {ingress.kind}, {reached}", "use a Gateway of class gke-l7-rilb-mc")
+    class_ = ingress.get("spec.gatewayClassName")
+    if isinstance(class_, str) and _PUBLIC_GATEWAY.fullmatch(class_):
+        yield Problem("spec.gatewayClassName", f"is {class_}, {reached}", "set it to gke-l7-rilb")
+    annotations = ingress.get("metadata.annotations")
+    if ingress.kind == "Ingress" and annotations is not UNKNOWN:
+        class_ = annotations.get(_INGRESS_CLASS) if isinstance(annotations, Mapping) else None
+        if class_ == "gce" or (class_ in (None, "") and ingress.lacks("spec.ingressClassName")):
+            yield Problem(
+                f"metadata.annotations[{_INGRESS_CLASS}]",
+                f"is {class_ or 'missing'}, so it gets a load balancer {reached}",
+                "set it to gce-internal",
+            )
 
 
 def _chart_version(release: Resource, _: Settings) -> Iterator[Problem]:
@@ -146,6 +183,25 @@ RULES: Final = (
         types=(_SERVICE,),
         check=_public_load_balancer,
         exempts="load balancers of other makers, by their class",
+    ),
+    ResourceRule(
+        name="kube-no-external-ips",
+        asks="Services must not take the traffic of addresses that they name.",
+        severity=Severity.HIGH,
+        source="https://github.com/kubernetes/kubernetes/issues/97076",
+        group=_GROUP,
+        types=(_SERVICE,),
+        check=_external_ips,
+    ),
+    ResourceRule(
+        name="kube-no-public-ingress",
+        asks="Ingresses and Gateways must not have an address that the internet reaches.",
+        severity=Severity.HIGH,
+        source="https://cloud.google.com/kubernetes-engine/docs/concepts/ingress",
+        group=_GROUP,
+        types=(_INGRESS, *_GATEWAYS, _MULTI_CLUSTER_INGRESS),
+        check=_public_ingress,
+        exempts="those of other controllers than GKE's, by their class",
     ),
     ResourceRule(
         name="helm-version",

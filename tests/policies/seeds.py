@@ -414,14 +414,16 @@ def _objects() -> Iterator[Seed]:
     yield _object(
         "kube-no-public-load-balancer", "the internet reaches", "core/v1:Service", {"spec": {"type": "LoadBalancer"}}
     )
+    yield _object("kube-no-external-ips", "whosever", "core/v1:Service", {"spec": {"externalIPs": ["192.0.2.1"]}})
+    yield _object("kube-no-public-ingress", "the internet reaches", "networking.k8s.io/v1:Ingress", {"spec": {}})
     yield _object(
         "kube-no-default-namespace", "default", "core/v1:ConfigMap", {"data": {"a": "b"}}, namespace="default"
     )
     yield _object("kube-own-type", "declare each", "core/v1:ConfigMapList", {"items": [{"data": {"a": "b"}}]})
-    yield _workload("kube-image-version", "can change", container_change(image="registry.k8s.io/pause:latest"))
-    yield _workload("kube-image-registry", "not allowed", container_change(image="docker.io/library/python:3.13"))
     token = {"projected": {"sources": [{"serviceAccountToken": {"path": "token", "expirationSeconds": 10**8}}]}}
     yield _workload("kube-token-lifetime", "100000000 s", {f"{POD}.volumes": [{"name": "token", **token}]})
+    yield _workload("kube-image-version", "can change", container_change(image="registry.k8s.io/pause:latest"))
+    yield _workload("kube-image-registry", "not allowed", container_change(image="docker.io/library/python:3.13"))
     yield _workload(
         "kube-gpu-requests", "add cpu and memory", container_change(resources={"limits": {"nvidia.com/gpu": 1}})
     )

@@ -17,6 +17,7 @@ HALVES = ["0.0.0.0/1", "128.0.0.0/1"]
 HOST = {"name": "host", "hostPath": {"path": "/"}}
 LB_TYPE = "networking.gke.io/load-balancer-type"
 LB_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
+INGRESS_CLASS = "kubernetes.io/ingress.class"
 INTERNAL = {LB_TYPE: "Internal"}
 OF_A_TOKEN = {"kubernetes.io/service-account.name": "job"}
 EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
@@ -63,7 +64,6 @@ def of_container(**given: Any) -> Declared:
     return workload("x", container_change(**given), by="p")
 
 
-def patched_pod(**spec: Any) -> Declared:
 def with_token(seconds: int | None) -> Declared:
     """A workload with a token of its service account that expires after that time."""
     given = {"path": "token", "audience": "vault"} | ({"expirationSeconds": seconds} if seconds else {})
@@ -71,6 +71,7 @@ def with_token(seconds: int | None) -> Declared:
     return of_pod(volumes=[{"name": "token", "projected": {"sources": sources}}])
 
 
+def patched_pod(**spec: Any) -> Declared:
     """A patch of these fields of a pod."""
     return patch("apps/v1:Deployment", spec={"template": {"spec": spec}})
 
@@ -122,6 +123,17 @@ def borrowing(kind: str) -> Declared:
 def service(annotations: Mapping[str, str] | None = None, **spec: Any) -> Declared:
     metadata = {"annotations": dict(annotations)} if annotations else {}
     return kube("core/v1:Service", "x", {"metadata": metadata, "spec": {"type": "LoadBalancer", **spec}}, by="p")
+
+
+def ingress(annotation: str | None, class_: str | None) -> Declared:
+    """An Ingress of these classes, by its annotation and by its field."""
+    metadata = {} if annotation is None else {"annotations": {INGRESS_CLASS: annotation}}
+    spec = {} if class_ is None else {"ingressClassName": class_}
+    return kube("networking.k8s.io/v1:Ingress", "x", {"metadata": metadata, "spec": spec}, by="p")
+
+
+def gateway(class_: str) -> Declared:
+    return kube("gateway.networking.k8s.io/v1:Gateway", "x", {"spec": {"gatewayClassName": class_}}, by="p")
 
 
 def secret(type_: str = "kubernetes.io/service-account-token", **annotations: str) -> Declared:
@@ -288,6 +300,8 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
             ("lifecycle", {"preStop": {"httpGet": {"port": 80, "host": "a"}}}, {"preStop": {"httpGet": {"port": 80}}}),
         )
     ),
+    ("kube-token-lifetime", with_token(86_401), with_token(86_400)),
+    ("kube-token-lifetime", with_token(10**9), with_token(None)),
     (
         "kube-not-privileged",
         of_pod(securityContext={"windowsOptions": {"hostProcess": True}}),
@@ -300,8 +314,6 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
     ),
     # node-exporter
     ("kube-no-host-namespaces", of_pod(hostNetwork=True), of_pod("DaemonSet", hostNetwork=True, hostPID=True)),
-    ("kube-token-lifetime", with_token(86_401), with_token(86_400)),
-    ("kube-token-lifetime", with_token(10**9), with_token(None)),
     ("kube-no-host-namespaces", of_pod("DaemonSet", hostIPC=True), of_pod("DaemonSet", hostPID=True)),
     (
         "kube-no-host-namespaces",
@@ -504,6 +516,35 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
         "kube-no-public-load-balancer",
         service({LB_RANGES: "192.0.2.0/24"}, loadBalancerSourceRanges=["0.0.0.0/0"]),
         service({LB_RANGES: "0.0.0.0/0"}, loadBalancerSourceRanges=["192.0.2.0/24"]),
+    ),
+    ("kube-no-external-ips", service(externalIPs=["192.0.2.1"]), service(externalIPs=[])),
+    ("kube-no-external-ips", patch("core/v1:Service", spec={"externalIPs": ["192.0.2.1"]}), service(INTERNAL)),
+    *(
+        ("kube-no-public-ingress", ingress(*bad), ingress(*good))
+        for bad, good in (
+            ([None, None], ["gce-internal", None]),
+            (["gce", None], [None, "nginx"]),
+            (["gce", "nginx"], ["gce-internal", "gce"]),
+            (["", None], ["nginx", None]),
+        )
+    ),
+    *(
+        ("kube-no-public-ingress", gateway(bad), gateway(good))
+        for bad, good in (
+            ("gke-l7-global-external-managed", "gke-l7-rilb"),
+            ("gke-l7-regional-external-managed-mc", "gke-l7-cross-regional-internal-managed-mc"),
+            ("gke-l7-gxlb", "istio"),
+        )
+    ),
+    (
+        "kube-no-public-ingress",
+        kube("networking.gke.io/v1:MultiClusterIngress", "x", {}, by="p"),
+        patch("networking.k8s.io/v1:Ingress", spec={"rules": []}),
+    ),
+    (
+        "kube-no-public-ingress",
+        patch("networking.k8s.io/v1:Ingress", metadata={"annotations": {INGRESS_CLASS: "gce"}}),
+        patch("gateway.networking.k8s.io/v1:Gateway", spec={"listeners": []}),
     ),
     ("firewall-not-open", firewall(*HALVES), firewall("10.0.0.0/8", "172.16.0.0/12")),
     ("firewall-not-open", firewall("0.0.0.0/2", "64.0.0.0/2"), firewall("35.191.0.0/16", "130.211.0.0/22")),
