@@ -93,7 +93,7 @@ def _dns_endpoint(cluster: Resource, _: Settings) -> Iterator[Problem]:
         )
 
 
-def _dns_credentials(estate: Estate, _: Settings) -> Iterator[tuple[Resource, Problem]]:
+def _dns_credentials(estate: Estate, settings: Settings) -> Iterator[tuple[Resource, Problem]]:
     for cluster in estate.clusters:
         resource = cluster.resource
         if not resource.is_on(f"{_DNS_ENDPOINT}.allowExternalTraffic"):
@@ -108,7 +108,7 @@ def _dns_credentials(estate: Estate, _: Settings) -> Iterator[tuple[Resource, Pr
                 ),
             )
         tokens = resource.is_on(f"{_DNS_ENDPOINT}.enableK8sTokensViaDns")
-        if tokens and not any(is_rotated(secret) is not False for secret in cluster.of_kind("Secret")):
+        if tokens and all(is_rotated(one, settings.today) is False for one in cluster.of_kind("Secret")):
             yield (
                 resource,
                 Problem(

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pulumi_policy import Severity
 from pydantic import ValidationError
 
-from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, ROTATE_BY_ANNOTATION
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, ROTATE_BY_ANNOTATION, ROTATE_WITHIN
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE
 from kueue_fleet.kueue_api.selector import LabelSelector
@@ -84,20 +84,26 @@ def _argo_cd(role: Resource) -> str | None:
     return "Argo CD applies whatever is committed" if part_of and named else None
 
 
-def is_rotated(secret: Resource) -> bool | None:
-    """Whether a token Secret says by which day, or by whom, it is replaced; None where that is not known."""
-    annotations = secret.get("metadata.annotations")
-    by = annotations.get(ROTATE_BY_ANNOTATION) if isinstance(annotations, dict) else annotations
+def is_rotated(secret: Resource, today: date) -> bool | None:
+    """Whether a token Secret says by which day soon, or by whom, it is replaced; None where that is not known."""
+    by = _rotate_by(secret)
     if by is UNKNOWN or secret.get("type") is UNKNOWN:
         return None
-    return secret.get("type") == TOKEN_SECRET_TYPE and (by == CONTROLLER_NAME or _is_day(by))
+    day = _day(by)
+    in_time = day is not None and day - today <= ROTATE_WITHIN
+    return secret.get("type") == TOKEN_SECRET_TYPE and (in_time or by == CONTROLLER_NAME)
 
 
-def _is_day(text: Any) -> bool:
+def _rotate_by(secret: Resource) -> Any:
+    annotations = secret.get("metadata.annotations")
+    return annotations.get(ROTATE_BY_ANNOTATION) if isinstance(annotations, dict) else annotations
+
+
+def _day(text: Any) -> date | None:
     try:
-        return bool(date.fromisoformat(text))
+        return date.fromisoformat(text)
     except (TypeError, ValueError):
-        return False
+        return None
 
 
 def _cluster_admin(binding: Resource, _: Settings) -> Iterator[Problem]:
@@ -217,20 +223,24 @@ def _public_binding(binding: Resource, _: Settings) -> Iterator[Problem]:
 
 
 def _token_secret(secret: Resource, settings: Settings) -> Iterator[Problem]:
-    if secret.get("type") != TOKEN_SECRET_TYPE or is_rotated(secret) is None:
+    if secret.get("type") != TOKEN_SECRET_TYPE or is_rotated(secret, settings.today) is not False:
         return
     annotations = secret.get("metadata.annotations")
     account = annotations.get("kubernetes.io/service-account.name") if isinstance(annotations, dict) else None
-    if account is not UNKNOWN and account not in settings.names("accounts"):
+    if account is UNKNOWN or account in settings.names("accounts"):
+        return
+    if day := _day(_rotate_by(secret)):
+        yield Problem(
+            f"metadata.annotations[{ROTATE_BY_ANNOTATION}]",
+            f"is {day}, and the token never expires until then",
+            f"replace the token within {ROTATE_WITHIN.days} days, and write by which",
+        )
+    else:
         yield Problem(
             "type",
             f"is {TOKEN_SECRET_TYPE}: a token that never expires",
             "remove it, and mount a projected token or use `kubectl create token`",
         )
-
-
-def _rotated(secret: Resource) -> str | None:
-    return "its token is replaced, by a day that it names or by the fleet's controller" if is_rotated(secret) else None
 
 
 _GOOD_PRACTICES: Final = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
@@ -321,9 +331,8 @@ RULES: Final = (
         group=_GROUP,
         types=("kubernetes:core/v1:Secret",),
         check=_token_secret,
-        exemption=_rotated,
         exempts="Secrets by which MultiKueue and the fleet's controller reach workers: "
-        f"{ROTATE_BY_ANNOTATION} is a day, or {CONTROLLER_NAME}",
+        f"{ROTATE_BY_ANNOTATION} is a day within {ROTATE_WITHIN.days} days, or {CONTROLLER_NAME}",
         options={
             "accounts": list_option(
                 "Service accounts whose token is read by what cannot ask for one, such as a scraper.", [READER_ROLE]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 from pulumi_policy import (
@@ -78,6 +79,11 @@ class Settings:
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
+
+    @property
+    def today(self) -> date:
+        """The day in UTC."""
+        return datetime.now(UTC).date()  # noqa: TID251  (the pack is a program, and judges now)
 
     def whole(self, name: str) -> int:
         """A whole number; the engine hands them over as floats."""

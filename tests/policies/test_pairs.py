@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from tests.policies.declared import Declared, cluster, container_change, kube, queue, release, workload
 from tests.policies.judged import gcp, says, stack_says
 
+from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN
 from kueue_fleet.gke.labels import ACCELERATOR
 
 RBAC = "rbac.authorization.k8s.io/v1"
@@ -19,6 +21,8 @@ LB_TYPE = "networking.gke.io/load-balancer-type"
 LB_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
 INGRESS_CLASS = "kubernetes.io/ingress.class"
 INTERNAL = {LB_TYPE: "Internal"}
+LATEST, TOO_LATE = (str(datetime.now(UTC).date() + ROTATE_WITHIN + timedelta(days=n)) for n in (0, 2))  # noqa: TID251
+"""The latest day by which a token may be replaced, and a day that is too late, also if the tests run past midnight."""
 OF_A_TOKEN = {"kubernetes.io/service-account.name": "job"}
 EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 SELECTS_ALL: list[dict[str, Any]] = [
@@ -473,9 +477,11 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
     ("kube-namespace-pod-security", namespace(warn="baseline"), namespace("kube-system")),
     ("kube-namespace-pod-security", namespace(enforce="privileged"), namespace(enforce="restricted")),
     ("kube-no-token-secrets", secret(), kube("core/v1:Secret", "x", {"type": "Opaque"}, by="p")),
-    ("kube-no-token-secrets", secret(rotation="1"), secret(rotate_by="2027-01-01")),
+    ("kube-no-token-secrets", secret(rotation="1"), secret(rotate_by=LATEST)),
     ("kube-no-token-secrets", secret(rotate_by=""), secret(rotate_by="kueue-fleet-controller")),
-    ("kube-no-token-secrets", secret(rotate_by="never"), secret(rotate_by="2027-01-01")),
+    ("kube-no-token-secrets", secret(rotate_by="never"), secret(rotate_by=LATEST)),
+    ("kube-no-token-secrets", secret(rotate_by="2999-01-01"), secret(rotate_by="2026-11-01")),
+    ("kube-no-token-secrets", secret(rotate_by=TOO_LATE), secret(rotate_by=LATEST)),
     ("kube-no-public-load-balancer", service(), service(INTERNAL)),
     (
         "kube-no-public-load-balancer",
@@ -685,15 +691,16 @@ DNS = "controlPlaneEndpointsConfig.dnsEndpointConfig"
     [
         ({"allowExternalTraffic": True}, [], True),
         ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [], False),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by="2027-01-01")], True),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by=LATEST)], True),
         ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by="never")], False),
+        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by=TOO_LATE)], False),
         (
             {"allowExternalTraffic": True, "enableK8sTokensViaDns": True},
-            [secret("Opaque", rotate_by="2027-01-01")],
+            [secret("Opaque", rotate_by=LATEST)],
             False,
         ),
         ({"allowExternalTraffic": False, "enableK8sTokensViaDns": True}, [], True),
-        ({"allowExternalTraffic": True, "enableK8sCertsViaDns": True}, [secret(rotate_by="2027-01-01")], False),
+        ({"allowExternalTraffic": True, "enableK8sCertsViaDns": True}, [secret(rotate_by=LATEST)], False),
         ({"allowExternalTraffic": False, "enableK8sCertsViaDns": True}, [], True),
     ],
 )

@@ -8,6 +8,7 @@ it to the manager. It is replaced by tokens that expire, and its Secret is delet
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 from kueue_fleet.fleet_file.model.accounts import account_address, manager_account_id
@@ -22,6 +23,8 @@ CONTROLLER_NAME: Final = "kueue-fleet-controller"
 """Name of the controller's objects on the manager, and of its account on each worker."""
 ROTATE_BY_ANNOTATION: Final = "kueue-fleet.dev/rotate-by"
 """On the Secret of a first token: the day by which it has to be replaced, or who replaces it by itself."""
+ROTATE_WITHIN: Final = timedelta(days=366)
+"""How far away that day may be."""
 KUEUE_SERVICE_ACCOUNT: Final = "kueue-controller-manager"
 """Kueue's own account, and its Deployment. Source: kueue@v0.19.2 charts/kueue/templates/rbac/service_account.yaml."""
 KUBECONFIG_KEY: Final = "kubeconfig"

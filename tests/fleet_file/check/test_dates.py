@@ -40,6 +40,22 @@ def test_a_credential_that_is_not_due_yet_is_silent() -> None:
     assert check_dates(spec, ROTATE_BY - timedelta(days=15)) == []
 
 
+@pytest.mark.parametrize("controller", [None, {"image": "example.com/controller:1"}])
+def test_a_credential_may_not_be_due_in_many_years(controller: dict[str, Any] | None) -> None:
+    data = changed(fleet_data(), {"multiKueue/credentials": CREDENTIALS})
+    if controller is not None:
+        data = changed(data, {"admissionController": controller})
+        data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
+    spec = parse_fleet(data)
+    assert check_dates(spec, ROTATE_BY - timedelta(days=366)) == []
+    [problem] = check_dates(spec, ROTATE_BY - timedelta(days=367))
+    assert problem.severity == "warning"
+    assert str(problem) == (
+        "multiKueue.credentials.rotateBy: 2027-02-01 is in 367 days, and the first token is valid until it is "
+        "replaced; write a day within 366 days"
+    )
+
+
 def test_where_the_controller_renews_tokens_no_date_passes() -> None:
     external = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
     for credentials in (CREDENTIALS, {"type": "ServiceAccountToken", "rotation": "2026-11"}):

@@ -13,7 +13,7 @@ from typing import Final
 
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.worker_tokens import token_credentials
+from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN, token_credentials
 from kueue_fleet.kueue_api.problem import Problem, warning
 
 WARNING_DAYS: Final = 14
@@ -85,10 +85,16 @@ def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
 
 def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     credentials = token_credentials(fleet)
-    if credentials is None or credentials.rotate_by is None or fleet.admission_controller is not None:
+    if credentials is None or credentials.rotate_by is None:
         return
     days = (credentials.rotate_by - today).days
-    if days > WARNING_DAYS:
+    if days > ROTATE_WITHIN.days:
+        yield warning(
+            "multiKueue.credentials.rotateBy",
+            f"{credentials.rotate_by} is in {days} days, and the first token is valid until it is replaced",
+            f"write a day within {ROTATE_WITHIN.days} days",
+        )
+    if days > WARNING_DAYS or fleet.admission_controller is not None:
         return
     due = f"in {days} days" if days > 1 else "tomorrow" if days == 1 else "today"
     passed = "was 1 day ago" if days == -1 else f"was {-days} days ago"
