@@ -1,4 +1,4 @@
-"""Rules about namespaces, Services and Helm releases."""
+"""Rules about types of objects, namespaces, what publishes to the internet, and Helm releases."""
 
 from __future__ import annotations
 
@@ -24,10 +24,11 @@ _LOAD_BALANCER_TYPE: Final = ("networking.gke.io/load-balancer-type", "cloud.goo
 _EXTERNAL_CLASS: Final = "networking.gke.io/l4-regional-external"
 _INGRESS: Final = "kubernetes:networking.k8s.io/v1:Ingress"
 _INGRESS_CLASS: Final = "kubernetes.io/ingress.class"
-_GATEWAYS: Final = tuple(f"kubernetes:gateway.networking.k8s.io/{version}:Gateway" for version in ("v1", "v1beta1"))
+_VERSIONS: Final = ("v1", "v1beta1")
+_GATEWAYS: Final = tuple(f"{KUBERNETES}gateway.networking.k8s.io/{version}:Gateway" for version in _VERSIONS)
 _PUBLIC_GATEWAY: Final = re.compile(r"gke-l7-(gxlb|(global|regional)-external-managed)(-mc)?")
 """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/gatewayclass-capabilities"""
-_MULTI_CLUSTER_INGRESS: Final = "kubernetes:networking.gke.io/v1:MultiClusterIngress"
+_MULTI_CLUSTER: Final = tuple(f"{KUBERNETES}networking.gke.io/{version}:MultiClusterIngress" for version in _VERSIONS)
 _SOURCE_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _EXACT_VERSION: Final = re.compile(r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$")
 
@@ -106,7 +107,7 @@ def _public_ingress(ingress: Resource, _: Settings) -> Iterator[Problem]:
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/ingress#controller_behavior
     """
     reached = "with an address that the internet reaches"
-    if ingress.type == _MULTI_CLUSTER_INGRESS:
+    if ingress.kind == "MultiClusterIngress":
         yield Problem("kind", f"is {ingress.kind}, {reached}", "use a Gateway of class gke-l7-rilb-mc")
     class_ = ingress.get("spec.gatewayClassName")
     if isinstance(class_, str) and _PUBLIC_GATEWAY.fullmatch(class_):
@@ -199,7 +200,7 @@ RULES: Final = (
         severity=Severity.HIGH,
         source="https://cloud.google.com/kubernetes-engine/docs/concepts/ingress",
         group=_GROUP,
-        types=(_INGRESS, *_GATEWAYS, _MULTI_CLUSTER_INGRESS),
+        types=(_INGRESS, *_GATEWAYS, *_MULTI_CLUSTER),
         check=_public_ingress,
         exempts="those of other controllers than GKE's, by their class",
     ),
