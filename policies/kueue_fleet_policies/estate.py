@@ -15,7 +15,7 @@ from typing import Any, Final
 from pulumi_policy import PolicyResource
 
 from kueue_fleet_policies.pool import Pool
-from kueue_fleet_policies.resource import CLUSTER, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource
+from kueue_fleet_policies.resource import CLUSTER, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource, kubernetes_type
 from kueue_fleet_policies.values import UNKNOWN, entries, items, number, truth
 
 KubernetesObjects = Mapping[str, Sequence[Resource]]
@@ -183,7 +183,7 @@ class _Builder:
 
 
 def _is_relevant(type_: str) -> bool:
-    return type_.startswith(("gcp:", KUBERNETES)) or type_ == KUBERNETES_PROVIDER
+    return kubernetes_type(type_).startswith(("gcp:", KUBERNETES)) or type_ == KUBERNETES_PROVIDER
 
 
 def _merged(parts: Iterable[Mapping[str, list[Resource]]]) -> dict[str, tuple[Resource, ...]]:

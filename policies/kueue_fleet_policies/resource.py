@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pulumi_policy import PolicyResource, ResourceValidationArgs
 
@@ -24,6 +25,20 @@ HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
 """Pulumi type of a Helm release."""
 
 
+_OF_EXTENSION: Final = re.compile(
+    r"[^:]+:((core|apps|autoscaling|batch|policy|extensions|[^:/]+\.[^:/]+)/v\d+((alpha|beta)\d+)?:[^:]+)"
+)
+
+
+def kubernetes_type(type_: str) -> str:
+    """The type in pulumi-kubernetes itself of what one of its extensions makes; other types as they are.
+
+    Source: https://www.pulumi.com/registry/packages/kubernetes/how-to-guides/typed-customresources-with-provider-extensions/
+    """
+    found = _OF_EXTENSION.fullmatch(type_)
+    return f"{KUBERNETES}{found[1]}" if found else type_
+
+
 def patched_type(type_: str) -> str:
     """The type of what a resource of Pulumi's `...Patch` types changes; other types as they are."""
     return type_.removesuffix("Patch") if type_.startswith(KUBERNETES) else type_
@@ -34,7 +49,7 @@ class Resource:
     """One resource of a program, or of a state."""
 
     type: str
-    """Pulumi's type token."""
+    """Pulumi's type token; of an object of Kubernetes, that in pulumi-kubernetes itself."""
     name: str
     """Its name in the program."""
     urn: str
@@ -46,7 +61,9 @@ class Resource:
     @classmethod
     def of(cls, given: PolicyResource | ResourceValidationArgs) -> Resource:
         """The resource that a policy was called with."""
-        return cls(given.resource_type, given.name, given.urn, plain(given.props), bool(given.opts.protect))
+        return cls(
+            kubernetes_type(given.resource_type), given.name, given.urn, plain(given.props), bool(given.opts.protect)
+        )
 
     def get(self, path: str) -> Any:
         """The property at a dotted path; None where there is none, `UNKNOWN` where it is not known."""

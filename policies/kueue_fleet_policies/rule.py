@@ -27,7 +27,7 @@ from pulumi_policy import (
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.inputs import SeenInputs
-from kueue_fleet_policies.resource import STACK, Resource, patched_type
+from kueue_fleet_policies.resource import STACK, Resource, kubernetes_type, patched_type
 from kueue_fleet_policies.values import unwrapped
 
 ADVISORY: Final = EnforcementLevel.ADVISORY
@@ -188,7 +188,7 @@ class ResourceRule(Rule):
 
     def concerns(self, type_: str) -> bool:
         """Whether the rule is about resources of this type, or about what a patch of this type changes."""
-        type_ = patched_type(type_)
+        type_ = patched_type(kubernetes_type(type_))
         return any(type_ == one or (one.endswith(":") and type_.startswith(one)) for one in self.types)
 
     def exempt(self, resource: Resource, settings: Settings) -> str | None:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.policies.declared import Declared, cluster, container_change, kube, queue, release, workload
+from tests.policies.declared import Declared, cluster, container_change, flavor, kube, queue, release, workload
 from tests.policies.judged import gcp, says, stack_says
 
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN
@@ -665,6 +665,27 @@ def test_pods_are_judged_wherever_they_are_described(kind: str, path: str) -> No
         assert found.startswith(path.replace("[]", "[0]"))
         assert says(rule, holding(kind, path, POD)) == []
     assert says("kube-workload-service-account", holding(kind, path, POD)) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "declared"),
+    [
+        ("kube-not-privileged", holding("ray.io/v1:RayCluster", "spec.headGroupSpec.template.spec", PRIVILEGED)),
+        ("kube-no-public-ingress", gateway("gke-l7-gxlb")),
+        ("kube-no-cluster-admin", binding("a", to="cluster-admin")),
+        ("kube-no-token-secrets", secret()),
+        ("kube-own-type", called(RBAC, "ClusterRoleBinding", "ray.io/v1:RayCluster")),
+    ],
+)
+def test_types_of_extensions_of_the_provider_are_judged_too(rule: str, declared: Declared) -> None:
+    extended = replace(declared, type=declared.type.replace("kubernetes:", "our-crds:"))
+    assert says(rule, extended) == says(rule, declared) != []
+
+
+def test_objects_of_extensions_belong_to_their_cluster() -> None:
+    lost, wrong = queue("q", {"h100": 1}, by="p"), flavor("l4", {}, by="p")
+    kueue = [replace(one, type=one.type.replace("kubernetes:", "kueue:")) for one in (lost, wrong)]
+    assert stack_says("kueue-queue-references", *kueue) == stack_says("kueue-queue-references", lost, wrong) != []
 
 
 def test_what_only_has_the_names_of_a_pod_is_none() -> None:
