@@ -44,6 +44,10 @@ SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
     "rest": ({"dispatch": {"retryAfter": "-1s"}}, ["dispatch.retryAfter: -1s is negative; write 0s or longer"]),
     "weight": ({"dispatch": {"weights": {"price": -1}}}, ["dispatch.weights.price: -1 is too small; use at least 0.0"]),
     "price": ({"prices": {"us-east4": {"l4": -1}}}, ["prices[us-east4][l4]: -1 is too small; use at least 0.0"]),
+    "large price": (
+        {"prices": {"us-east4": {"l4": 1e308}}},
+        ["prices[us-east4][l4]: 1e+308 is too large; use at most 1000000000.0"],
+    ),
     "more than DWS gives": (
         {"checks": [{"name": "fleet", "runDuration": {"max": "169h"}}]},
         ["checks[fleet].runDuration.max: 169h is not between 1s and 168h; write at most 168h"],

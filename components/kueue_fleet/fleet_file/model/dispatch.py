@@ -31,8 +31,8 @@ LONGEST_RUN: Final = "168h"
 
 Weight = Annotated[Number, Field(ge=0, le=1000)]
 """How much a part of the score counts, 0 to 1000."""
-Price = Annotated[Number, Field(ge=0)]
-"""For one device and hour, in any one currency."""
+Price = Annotated[Number, Field(ge=0, le=10**9)]
+"""For one device and hour, in any one currency; 0 to 1,000,000,000."""
 
 
 class DispatchWeights(SpecModel):
