@@ -289,7 +289,8 @@ class ServiceAccountToken(RuledModel):
     lifetime: Duration = Duration("168h")
     """How long a token lives, if the API server does not give less; renewed after half of its life; default 168h."""
     rotate_by: Annotated[date, BeforeValidator(_day)] | None = None
-    """Where no controller renews tokens: day by which to do so; `check` and `pulumi up` warn from 14 days before."""
+    """Where no controller renews tokens: day by which to do so, within 366 days; `check` and `pulumi up` warn from 14
+    days before."""
 
     def own_problems(self) -> Iterator[Problem]:
         """A lifetime that Kubernetes accepts."""
