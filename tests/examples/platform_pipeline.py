@@ -12,6 +12,7 @@ REPOSITORY = Path(__file__).parents[2] / "examples" / "platform-repo"
 WORKFLOW = REPOSITORY / ".github" / "workflows" / "fleet.yaml"
 ELSEWHERE = {
     "Install": "takes other packages from PyPI; that kueue-fleet comes from the clone is tested by itself",
+    "Test the component and the rules": "a page shows the same command, and tests/docs/test_pages.py runs it there",
     "Preflight": "needs credentials of Google Cloud; tests/preflight runs the command against a fake API",
     "Up": "needs a Google Cloud project and a Pulumi backend",
     "Judge the state": "needs the state that Up leaves",

@@ -72,7 +72,12 @@ def test_the_pipeline_checks_tests_simulates_and_previews_before_it_brings_up() 
 def test_a_step_that_needs_no_cloud_account(given: Step, clone: Path) -> None:
     done = run(given, clone)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ("16 passed" in done.stdout) is (given.name == "Test the component and the rules")
+
+
+def test_a_page_shows_the_step_that_runs_its_tests() -> None:
+    command = step("Test the component and the rules").run
+    page = (REPOSITORY.parents[1] / "docs" / "tasks" / "own-component.md").read_text()
+    assert re.search(rf"^\$ cd examples/platform-repo && {command} .*\n\d+ passed$", page, re.MULTILINE)
 
 
 def test_a_change_is_told_and_a_day_that_takes_too_long_fails(clone: Path) -> None:
