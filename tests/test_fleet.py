@@ -49,6 +49,11 @@ def two_workers() -> Recording:
     return run(fleet(WORKER, SECOND_WORKER))
 
 
+@pytest.fixture(scope="module")
+def standalone() -> Recording:
+    return run(parse_fleet(standalone_data()))
+
+
 def in_clusters(recording: Recording) -> list[Recorded]:
     return [r for r in recording if r.type.startswith("kubernetes:")]
 
@@ -73,12 +78,18 @@ def test_the_graph_of_a_small_fleet(one_worker: Recording, snapshot: SnapshotAss
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [fleet(WORKER, SECOND_WORKER), parse_fleet(standalone_data()), parse_fleet(company_data())],
+    ("spec", "declared_as"),
+    [
+        (fleet(WORKER, SECOND_WORKER), "two_workers"),
+        (parse_fleet(standalone_data()), "standalone"),
+        (parse_fleet(company_data()), "company"),
+    ],
     ids=["fleet", "alone", "company"],
 )
-def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(spec: FleetSpec, company: Recording) -> None:
-    recording = company if spec.name == "company" else run(spec)
+def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(
+    spec: FleetSpec, declared_as: str, request: pytest.FixtureRequest
+) -> None:
+    recording = request.getfixturevalue(declared_as)
     for cluster, manifests in render_fleet(spec).items():
         declared = by_identity(
             [
@@ -270,8 +281,8 @@ def test_a_queue_whose_check_is_answered_by_others_is_not_waited_for() -> None:
     assert WAIT_FOR not in local.inputs["metadata"].get("annotations", {})
 
 
-def test_one_standalone_cluster_needs_no_multikueue() -> None:
-    recording = run(parse_fleet(standalone_data()))
+def test_one_standalone_cluster_needs_no_multikueue(standalone: Recording) -> None:
+    recording = standalone
     assert not [r for r in recording if "MultiKueue" in r.type or r.type.endswith("WorkerAccess")]
     assert recording.one("StandaloneCluster").place == "batch"
     pool = recording.one("gcp:container/nodePool:NodePool")

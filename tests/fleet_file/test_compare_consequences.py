@@ -463,9 +463,9 @@ def test_what_a_reservation_is_not_asked_for_again(
     before: dict[str, Any], change: dict[str, Any], text: str | None
 ) -> None:
     """Said by diff, and neither changed nor made again by Pulumi."""
-    data = company_data(teams=[], observability={})
-    data["reservations"][1] |= before
-    new = changed(data, {f"reservations/1/{field}": value for field, value in change.items()})
+    reservation = company_data()["reservations"][1] | before
+    data = standalone_data() | {"reservations": [reservation]}
+    new = changed(data, {f"reservations/0/{field}": value for field, value in change.items()})
     said = [each for each in consequences(data, new) if each.startswith("reservations[l4-backup]: ")]
     assert [each.startswith(f"reservations[l4-backup]: {text}") for each in said] == ([True] if text else [])
     place = "gcp:compute/reservation:Reservation", "l4-backup"

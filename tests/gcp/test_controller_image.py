@@ -27,13 +27,18 @@ def declared(section: dict[str, Any], **arguments: Any) -> Recording:
     return pulumi_mocks.run(lambda: Fleet(spec.name, spec, **arguments))
 
 
+@pytest.fixture(scope="module")
+def built() -> Recording:
+    return declared({})
+
+
 def container(recording: Recording) -> str:
     [deployment] = recording.of_type("kubernetes:apps/v1:Deployment")
     return str(deployment.inputs["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
-def test_it_is_built_pushed_and_run_by_its_digest() -> None:
-    recording = declared({})
+def test_it_is_built_pushed_and_run_by_its_digest(built: Recording) -> None:
+    recording = built
     repository, image = recording.one(REPOSITORY), recording.one(IMAGE)
     path = f"europe-west4-docker.pkg.dev/lab-project/{repository.inputs['repositoryId']}/controller"
     tag = f"{path}:{version('kueue-fleet')}"
@@ -51,8 +56,8 @@ def test_it_is_built_pushed_and_run_by_its_digest() -> None:
     assert image.version == version("pulumi-docker-build")
 
 
-def test_the_users_token_is_a_secret_of_inputs_and_outputs() -> None:
-    image = declared({}).one(IMAGE)
+def test_the_users_token_is_a_secret_of_inputs_and_outputs(built: Recording) -> None:
+    image = built.one(IMAGE)
     [login] = image.inputs["registries"]
     assert login == {
         "address": "europe-west4-docker.pkg.dev",
@@ -63,13 +68,12 @@ def test_the_users_token_is_a_secret_of_inputs_and_outputs() -> None:
     assert "registries" in image.secret_outputs
 
 
-def test_an_image_that_pods_may_still_run_stays_and_old_ones_go() -> None:
-    recording = declared({})
-    assert recording.one(IMAGE).retain_on_delete
-    policies = {each["action"]: each for each in recording.one(REPOSITORY).inputs["cleanupPolicies"]}
+def test_an_image_that_pods_may_still_run_stays_and_old_ones_go(built: Recording) -> None:
+    assert built.one(IMAGE).retain_on_delete
+    policies = {each["action"]: each for each in built.one(REPOSITORY).inputs["cleanupPolicies"]}
     assert policies["KEEP"]["mostRecentVersions"] == {"keepCount": 10}
     assert policies["DELETE"]["condition"] == {"tagState": "UNTAGGED", "olderThan": "7776000s"}
-    assert recording.one(REPOSITORY).inputs["vulnerabilityScanningConfig"] == {"enablementConfig": "INHERITED"}
+    assert built.one(REPOSITORY).inputs["vulnerabilityScanningConfig"] == {"enablementConfig": "INHERITED"}
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import json
 from typing import Any
 
@@ -19,6 +20,11 @@ DISPATCH = {
     "credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"},
 }
 SPEC = fleet(multiKueue=DISPATCH, admissionController={"image": "example.com/controller:1"})
+
+
+@pytest.fixture(scope="module")
+def of_file() -> Recording:
+    return pulumi_mocks.run(lambda: Fleet("lab", SPEC))
 
 
 def alone() -> Recording:
@@ -60,8 +66,8 @@ def test_without_a_deployment_it_says_what_to_pass() -> None:
         pulumi_mocks.run(lambda: AdmissionController("controller", [], kubeconfigs={}))
 
 
-def test_a_fleet_has_it_on_the_manager_with_an_account_on_each_worker() -> None:
-    recording = pulumi_mocks.run(lambda: Fleet("lab", SPEC))
+def test_a_fleet_has_it_on_the_manager_with_an_account_on_each_worker(of_file: Recording) -> None:
+    recording = of_file
     [component] = recording.of_type("kueue-fleet:index:AdmissionController")
     assert component.place == f"{MANAGER}/controller"
     access = recording.one("kueue-fleet:index:WorkerAccess", f"{WORKER}/controller")
@@ -73,18 +79,19 @@ def test_a_fleet_has_it_on_the_manager_with_an_account_on_each_worker() -> None:
     assert recording.is_before(secret, recording.one("Deployment", f"{MANAGER}/controller/Deployment"))
 
 
-def test_the_image_may_be_what_the_program_builds() -> None:
+def test_the_image_may_be_what_the_program_builds(of_file: Recording) -> None:
     built = "europe-docker.pkg.dev/p/r/controller@sha256:" + "0" * 64
 
     def program() -> None:
         Fleet("lab", SPEC, controller_image=pulumi.Output.from_input(built))
 
-    deployment = pulumi_mocks.run(program).one("Deployment", f"{MANAGER}/controller/Deployment").inputs
-    of_file = pulumi_mocks.run(lambda: Fleet("lab", SPEC)).one("Deployment", f"{MANAGER}/controller/Deployment").inputs
-    [container] = deployment["spec"]["template"]["spec"]["containers"]
-    assert container.pop("image") == built
-    assert of_file["spec"]["template"]["spec"]["containers"][0].pop("image") != built
-    assert deployment == of_file
+    deployments = [
+        copy.deepcopy(recording.one("Deployment", f"{MANAGER}/controller/Deployment").inputs)
+        for recording in (pulumi_mocks.run(program), of_file)
+    ]
+    images = [each["spec"]["template"]["spec"]["containers"][0].pop("image") for each in deployments]
+    assert images == [built, "example.com/controller:1"]
+    assert deployments[0] == deployments[1]
 
 
 def test_a_worker_without_a_kubeconfig_is_refused() -> None:
@@ -99,14 +106,15 @@ def test_a_fleet_without_it_has_nothing_of_it() -> None:
     assert not [resource for resource in recording if resource.place.startswith(f"{WORKER}/controller")]
 
 
-def values_of_kueue(cluster: str = MANAGER) -> dict[str, Any]:
-    release = pulumi_mocks.run(lambda: Fleet("lab", SPEC)).one("Release", f"{cluster}/kueue")
-    return dict(release.inputs["values"])
+def values_of_kueue(recording: Recording, cluster: str = MANAGER) -> dict[str, Any]:
+    return dict(recording.one("Release", f"{cluster}/kueue").inputs["values"])
 
 
-def test_kueue_is_set_up_by_the_version_of_the_managers_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert values_of_kueue()["enableMutatingAdmissionPolicy"] is True
-    assert "enableMutatingAdmissionPolicy" not in values_of_kueue(WORKER)
+def test_kueue_is_set_up_by_the_version_of_the_managers_server(
+    of_file: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert values_of_kueue(of_file)["enableMutatingAdmissionPolicy"] is True
+    assert "enableMutatingAdmissionPolicy" not in values_of_kueue(of_file, WORKER)
     asked: list[str | None] = []
 
     def has_policies(version: str | None) -> bool:
@@ -114,7 +122,7 @@ def test_kueue_is_set_up_by_the_version_of_the_managers_server(monkeypatch: pyte
         return version is None
 
     monkeypatch.setattr("kueue_fleet.fleet_file.model.kueue_installation.has_mutating_policies", has_policies)
-    values = values_of_kueue()
+    values = values_of_kueue(pulumi_mocks.run(lambda: Fleet("lab", SPEC)))
     assert "enableMutatingAdmissionPolicy" not in values
     assert "WorkloadRequestUseMergePatch: true" in values["managerConfig"]["controllerManagerConfigYaml"]
     assert "1.36.3-gke.1" in asked
