@@ -96,7 +96,7 @@ def test_without_the_manager_nobody_is_said_to_have_used_nothing(file: str, monk
 
     monkeypatch.setattr(live_fleet, "_read", refused)
     document = json.loads(run(file, "-o", "json").stdout)
-    assert (document["weeks"], document["budgets"]) == ([], [])
+    assert (document["weeks"], document["budgets"], document["finished"]) == ([], [], None)
     printed = run(file).stdout
     assert "this week" not in printed.lower()
     assert "budget" not in printed

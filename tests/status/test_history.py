@@ -121,7 +121,8 @@ def test_how_far_back_it_goes_is_known() -> None:
         2,
         "2026-11-17T03:00:00Z",
     )
-    assert finished_since(fleet(teams=[TEAM]), {}) == (0, None)
+    assert finished_since(fleet(teams=[TEAM]), on()) == (0, None)
+    assert finished_since(fleet(teams=[TEAM]), {}) == (None, None)
 
 
 def test_periods_begin_on_monday_and_on_the_first() -> None:

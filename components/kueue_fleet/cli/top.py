@@ -86,11 +86,11 @@ def _rendered(found: Top) -> list[RenderableType]:
     parts: list[RenderableType] = [_queues(found), "", _flavors(found)]
     if found.teams:
         parts += ["", teams_table(found.teams)]
-    if found.weeks:
+    if found.teams and found.finished is not None:
         parts += ["", _weeks(found)]
         missing = dict.fromkeys(each for week in found.weeks for each in week.not_in_usd)
         parts += [f"not in USD: {each}" for each in missing]
-        parts += ["", _history(found), *map(budget_line, found.budgets)]
+        parts += ["", _history(found, found.finished), *map(budget_line, found.budgets)]
     for cluster, why in found.unreachable.items():
         parts.append(console.rich_text([console.Styled(f"{cluster}: could not be read: {why}", "red")]))
     return parts
@@ -153,11 +153,11 @@ def _usd(week: TeamWeek) -> str:
     return " to ".join(amounts) + (" + ?" if week.not_in_usd else "")
 
 
-def _history(found: Top) -> str:
+def _history(found: Top, finished: int) -> str:
     kept = (
         f"Kueue deletes them {found.kept} after their end" if found.kept else "Kueue keeps them as long as their jobs"
     )
-    rests = f"{console.count(found.finished, 'finished Workload')} that the API server still has"
+    rests = f"{console.count(finished, 'finished Workload')} that the API server still has"
     since = f", the first of {found.finished_since}" if found.finished_since else ""
     return f"This week rests on {rests}{since}, and those that run; {kept}. Prices of {found.prices}."
 

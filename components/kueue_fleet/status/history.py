@@ -71,14 +71,24 @@ def budgets(fleet: FleetSpec, held: Sequence[Held] | None, prices: Prices, now: 
         yield from budget_use(team.name, team.budget, periods[per][team.name])
 
 
-def finished_since(fleet: FleetSpec, clusters: Clusters) -> tuple[int, str | None]:
-    """How many Workloads of teams have finished and are still there, and when the first of them did."""
+def finished_since(fleet: FleetSpec, clusters: Clusters) -> tuple[int | None, str | None]:
+    """How many Workloads of teams have finished and are still there, and when the first of them did.
+
+    None: not known, since the cluster that jobs are submitted to could not be read.
+    """
+    if not _is_known(fleet, clusters):
+        return None, None
     times = [
         str((condition(workload, "Finished") or {})["lastTransitionTime"])
         for _, workload in _of_teams(fleet, clusters)
         if is_true(workload, "Finished")
     ]
     return len(times), min(times, default=None)
+
+
+def _is_known(fleet: FleetSpec, clusters: Clusters) -> bool:
+    """Whether the Workloads of the cluster that jobs are submitted to could be read."""
+    return clusters.get(fleet.home, ClusterObjects("")).knows("workloads")
 
 
 def _of_teams(fleet: FleetSpec, clusters: Clusters) -> Iterator[tuple[str, Manifest]]:
@@ -93,7 +103,7 @@ def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[H
 
     None: not known, since the cluster that jobs are submitted to could not be read.
     """
-    if not clusters.get(fleet.home, ClusterObjects("")).knows("workloads"):
+    if not _is_known(fleet, clusters):
         return None
     held = []
     queues = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}

@@ -208,8 +208,8 @@ class Top:
     budgets: tuple[BudgetUse, ...]
     prices: str
     """Of when the prices are."""
-    finished: int
-    """Finished Workloads of teams that are still there."""
+    finished: int | None
+    """Finished Workloads of teams that are still there; None: not known, like `weeks` and `budgets`."""
     finished_since: str | None
     """When the first of these ended."""
     kept: str | None
