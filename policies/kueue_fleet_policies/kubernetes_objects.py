@@ -30,6 +30,7 @@ _PUBLIC_GATEWAY: Final = re.compile(r"gke-l7-(gxlb|(global|regional)-external-ma
 """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/gatewayclass-capabilities"""
 _MULTI_CLUSTER: Final = tuple(f"{KUBERNETES}networking.gke.io/{version}:MultiClusterIngress" for version in _VERSIONS)
 _SOURCE_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_REACHED: Final = "with an address that the internet reaches"
 _EXACT_VERSION: Final = re.compile(r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$")
 
 
@@ -79,7 +80,7 @@ def _public_load_balancer(service: Resource, _: Settings) -> Iterator[Problem]:
     if service.get("spec.type") == "LoadBalancer" and _is_external(class_, annotations) and not limited:
         yield Problem(
             "spec.type",
-            "is LoadBalancer, with an address that the internet reaches",
+            f"is LoadBalancer, {_REACHED}",
             f"annotate it with {_LOAD_BALANCER_TYPE[0]}: Internal, or set loadBalancerSourceRanges",
         )
 
@@ -106,19 +107,18 @@ def _public_ingress(ingress: Resource, _: Settings) -> Iterator[Problem]:
 
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/ingress#controller_behavior
     """
-    reached = "with an address that the internet reaches"
     if ingress.kind == "MultiClusterIngress":
-        yield Problem("kind", f"is {ingress.kind}, {reached}", "use a Gateway of class gke-l7-rilb-mc")
+        yield Problem("kind", f"is {ingress.kind}, {_REACHED}", "use a Gateway of class gke-l7-rilb-mc")
     class_ = ingress.get("spec.gatewayClassName")
     if isinstance(class_, str) and _PUBLIC_GATEWAY.fullmatch(class_):
-        yield Problem("spec.gatewayClassName", f"is {class_}, {reached}", "set it to gke-l7-rilb")
+        yield Problem("spec.gatewayClassName", f"is {class_}, {_REACHED}", "set it to gke-l7-rilb")
     annotations = ingress.get("metadata.annotations")
     if ingress.kind == "Ingress" and annotations is not UNKNOWN:
         class_ = annotations.get(_INGRESS_CLASS) if isinstance(annotations, Mapping) else None
         if class_ == "gce" or (class_ in (None, "") and ingress.lacks("spec.ingressClassName")):
             yield Problem(
                 f"metadata.annotations[{_INGRESS_CLASS}]",
-                f"is {class_ or 'missing'}, so it gets a load balancer {reached}",
+                f"is {class_ or 'missing'}, so it gets a load balancer {_REACHED}",
                 "set it to gce-internal",
             )
 

@@ -86,11 +86,11 @@ def _rendered(found: Top) -> list[RenderableType]:
     parts: list[RenderableType] = [_queues(found), "", _flavors(found)]
     if found.teams:
         parts += ["", teams_table(found.teams)]
-    if found.teams and found.finished is not None:
-        parts += ["", _weeks(found)]
-        missing = dict.fromkeys(each for week in found.weeks for each in week.not_in_usd)
-        parts += [f"not in USD: {each}" for each in missing]
-        parts += ["", _history(found, found.finished), *map(budget_line, found.budgets)]
+        if found.finished is not None:
+            parts += ["", _weeks(found)]
+            missing = dict.fromkeys(each for week in found.weeks for each in week.not_in_usd)
+            parts += [f"not in USD: {each}" for each in missing]
+            parts += ["", _history(found, found.finished), *map(budget_line, found.budgets)]
     for cluster, why in found.unreachable.items():
         parts.append(console.rich_text([console.Styled(f"{cluster}: could not be read: {why}", "red")]))
     return parts

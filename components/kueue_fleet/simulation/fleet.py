@@ -39,13 +39,7 @@ from kueue_fleet.simulation.job_problems import (
 from kueue_fleet.simulation.jobs import pods_that_may_fail
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
-from kueue_fleet.simulation.raw import (
-    check_references,
-    name_documents,
-    named_workloads,
-    run_seconds_of,
-    run_time_problems,
-)
+from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.team_budgets import simulated_budgets
 from kueue_fleet.simulation.topology_nodes import topology_nodes
@@ -111,7 +105,7 @@ def fleet_run(
     """The same before anything has happened. Raises SimulationError with every problem of the jobs."""
     submitted = list(file.submissions(seed))
     manifests = name_documents(manifests)
-    problems = list(check_jobs(fleet, file, submitted, manifests, sources)) or run_time_problems(manifests)
+    problems = list(check_jobs(fleet, file, submitted, manifests, sources))
     if problems:
         raise SimulationError(problems)
     ordered = _by_kind(manifests)
@@ -168,7 +162,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         named = name_documents(manifests)
     except SimulationError as refused:
         return list(refused.problems)
-    problems = [*check_kinds(fleet, named), *check_forms(named)] or run_time_problems(named)
+    problems = [*check_kinds(fleet, named), *check_forms(named)]
     if problems or form_only:
         return problems
     fleet = fleet_opened(fleet)

@@ -13,6 +13,8 @@ from kueue_fleet.kueue_api import syntax
 from kueue_fleet.kueue_api.job_kinds import KINDS
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.errors import SimulationError
+from kueue_fleet.simulation.raw import run_seconds_of
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 
 _PODS: Final = {
@@ -80,8 +82,10 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str
 
 
 def check_forms(manifests: Iterable[Document]) -> Iterator[str]:
-    """Names that Kubernetes refuses, and jobs without pods, which would only be refused when they are submitted."""
-    for where, data in manifests:
+    """Names that Kubernetes refuses, jobs without pods, which would only be refused when they are submitted, and times
+    that are none."""
+    for document in manifests:
+        where, data = document
         kind, metadata = data["kind"], data["metadata"]
         if not is_job(data):
             continue
@@ -100,6 +104,11 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[str]:
                 fix = "a list of them" if wanted == "list" else "its fields below it"
                 yield f"{where}: {label_of(data)}.{'.'.join(path[:depth])}: {wrong}; write {fix}"
                 break
+        else:
+            try:
+                run_seconds_of(document)
+            except SimulationError as refused:
+                yield from refused.problems
 
 
 def _not_a_job(kind: str) -> str:

@@ -210,13 +210,6 @@ def name_documents(documents: Iterable[Document]) -> list[Document]:
     return named
 
 
-def run_time_problems(documents: Iterable[Document]) -> list[str]:
-    """What is wrong with the run times that jobs say."""
-    problems: list[str] = []
-    _stories(_items(documents, problems), problems)
-    return problems
-
-
 def run_seconds_of(document: Document) -> float | None:
     """The run time that a job says; None: without end. Raises SimulationError."""
     problems: list[str] = []

@@ -76,7 +76,7 @@ def finished_since(fleet: FleetSpec, clusters: Clusters) -> tuple[int | None, st
 
     None: not known, since the cluster that jobs are submitted to could not be read.
     """
-    if not _is_known(fleet, clusters):
+    if not _home(fleet, clusters).knows("workloads"):
         return None, None
     times = [
         str((condition(workload, "Finished") or {})["lastTransitionTime"])
@@ -86,13 +86,13 @@ def finished_since(fleet: FleetSpec, clusters: Clusters) -> tuple[int | None, st
     return len(times), min(times, default=None)
 
 
-def _is_known(fleet: FleetSpec, clusters: Clusters) -> bool:
-    """Whether the Workloads of the cluster that jobs are submitted to could be read."""
-    return clusters.get(fleet.home, ClusterObjects("")).knows("workloads")
+def _home(fleet: FleetSpec, clusters: Clusters) -> ClusterObjects:
+    """What was listed where jobs are submitted; nothing is known of it if it could not be read."""
+    return clusters.get(fleet.home, ClusterObjects(""))
 
 
 def _of_teams(fleet: FleetSpec, clusters: Clusters) -> Iterator[tuple[str, Manifest]]:
-    for workload in clusters.get(fleet.home, ClusterObjects("")).of("workloads"):
+    for workload in _home(fleet, clusters).of("workloads"):
         team = fleet.team_of.get(workload["metadata"]["namespace"])
         if team is not None:
             yield team, workload
@@ -103,7 +103,7 @@ def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[H
 
     None: not known, since the cluster that jobs are submitted to could not be read.
     """
-    if not _is_known(fleet, clusters):
+    if not _home(fleet, clusters).knows("workloads"):
         return None
     held = []
     queues = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}

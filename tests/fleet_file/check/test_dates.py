@@ -13,6 +13,7 @@ from kueue_fleet.fleet_file import check_dates, parse_fleet
 
 ROTATE_BY = date(2027, 2, 1)
 CREDENTIALS = {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": str(ROTATE_BY)}
+EXTERNAL = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_a_credential_may_not_be_due_in_many_years(controller: dict[str, Any] | 
     data = changed(fleet_data(), {"multiKueue/credentials": CREDENTIALS})
     if controller is not None:
         data = changed(data, {"admissionController": controller})
-        data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
+        data["multiKueue"] |= EXTERNAL
     spec = parse_fleet(data)
     assert check_dates(spec, ROTATE_BY - timedelta(days=366)) == []
     [problem] = check_dates(spec, ROTATE_BY - timedelta(days=367))
@@ -57,10 +58,9 @@ def test_a_credential_may_not_be_due_in_many_years(controller: dict[str, Any] | 
 
 
 def test_where_the_controller_renews_tokens_no_date_passes() -> None:
-    external = {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
     for credentials in (CREDENTIALS, {"type": "ServiceAccountToken", "rotation": "2026-11"}):
         data = changed(fleet_data(), {"admissionController": {"image": "example.com/controller:1"}})
-        data["multiKueue"] |= {**external, "credentials": credentials}
+        data["multiKueue"] |= {**EXTERNAL, "credentials": credentials}
         assert check_dates(parse_fleet(data), date(2999, 1, 1)) == []
 
 

@@ -19,8 +19,7 @@ async def release_leases(api: KubeApi, node: str) -> None:
     """
     pods = await api.get("/api/v1/pods", {"fieldSelector": f"spec.nodeName={node}"})
     for namespace in sorted({pod["metadata"]["namespace"] for pod in pods["items"]}):
-        for lease in (await api.get(leases_of(namespace)))["items"]:
+        collection = leases_of(namespace)
+        for lease in (await api.get(collection))["items"]:
             if lease["spec"].get("holderIdentity"):
-                await api.patch(
-                    f"{leases_of(namespace)}/{lease['metadata']['name']}", {"spec": {"holderIdentity": None}}
-                )
+                await api.patch(f"{collection}/{lease['metadata']['name']}", {"spec": {"holderIdentity": None}})
