@@ -27,15 +27,16 @@ def component_types() -> set[str]:
 
 
 def sdk_arguments(type_token: str) -> type:
-    """The SDK's argument class for a type: `gcp:container/nodePool:NodePool` -> `container.NodePoolArgs`."""
+    """The SDK's argument class for a type: `gcp:container/nodePool:NodePool` -> `container.NodePoolArgs`.
+
+    From the package and not from the module in it: what is imported before its package is missing there ever after.
+    """
     package, place, name = type_token.split(":")
-    place = place.replace("iAM", "iam").replace("IAM", "Iam")
-    module = re.sub(r"(?<=[a-z])([A-Z])", lambda m: "_" + m[1].lower(), place)
-    path = f"pulumi_{'gcp' if package == 'gcp' else 'kubernetes'}.{module.replace('/', '.')}"
-    if package == "docker-build":
-        path = "pulumi_docker_build"
-    if package == "kubernetes":
-        path = "pulumi_kubernetes.helm.v3.Release"
+    path = {
+        "gcp": f"pulumi_gcp.{place.partition('/')[0].lower()}",
+        "docker-build": "pulumi_docker_build",
+        "kubernetes": "pulumi_kubernetes.helm.v3",
+    }[package]
     found = getattr(importlib.import_module(path), f"{name}Args")
     assert isinstance(found, type)
     return found
