@@ -75,6 +75,20 @@ def test_colours_are_for_terminals_alone() -> None:
     assert ESCAPE not in said.stderr
 
 
+def test_what_goes_on_while_a_rehearsal_is_taken_down_is_shown_on_a_terminal_alone(tmp_path: Path) -> None:
+    left, removed = (
+        tmp_path / "rehearsals" / "dev",
+        "The rehearsal of dev was removed: its processes, clusters and state.",
+    )
+    down = ("rehearse", "--stack", "dev", "--down")
+    left.mkdir(parents=True)
+    assert piped(*down, KUEUE_FLEET_STATE_DIR=str(tmp_path)).stdout == f"{removed}\n"
+    left.mkdir()
+    shown = on_a_terminal(*down, KUEUE_FLEET_STATE_DIR=str(tmp_path))
+    assert "Taking down" in shown
+    assert removed in shown
+
+
 def test_no_color_turns_colours_off() -> None:
     assert on_a_terminal("check", "nofile.yaml", NO_COLOR="1").startswith("error: nofile.yaml: no such file")
     assert ESCAPE in on_a_terminal("check", "nofile.yaml", NO_COLOR="")

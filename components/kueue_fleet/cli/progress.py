@@ -51,6 +51,15 @@ class Say:
 def step(label: str) -> Iterator[Say]:
     """A step of the command: at its end, what it said last and its seconds are printed; nothing when it fails."""
     began = time.monotonic()
+    with spinner(label) as show:
+        say = Say(show)
+        yield say
+    line(label, f"{say.end} ({time.monotonic() - began:.0f} s)".lstrip())
+
+
+@contextmanager
+def spinner(label: str) -> Iterator[Callable[[str], None]]:
+    """Show, on a terminal only, that something goes on and for how long, with the text that is given last."""
     columns = (
         SpinnerColumn("line"),
         TextColumn(f"{{task.fields[label]:<{_LABEL_WIDTH - 2}}}", markup=False),
@@ -61,9 +70,7 @@ def step(label: str) -> Iterator[Say]:
         *columns, console=console.rich_console(), transient=True, expand=True, disable=not console.interactive()
     ) as progress:
         task = progress.add_task("", label=label, total=None)
-        say = Say(lambda text: progress.update(task, description=printable(text)))
-        yield say
-    line(label, f"{say.end} ({time.monotonic() - began:.0f} s)".lstrip())
+        yield lambda text: progress.update(task, description=printable(text))
 
 
 def line(label: str, text: str) -> None:

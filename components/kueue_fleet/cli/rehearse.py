@@ -15,7 +15,7 @@ import typer
 from kueue_fleet.cli import console
 from kueue_fleet.cli.fleet_files import AsPublished, load_fleet
 from kueue_fleet.cli.interrupts import Interrupted, interruptible
-from kueue_fleet.cli.progress import Say, line, step
+from kueue_fleet.cli.progress import Say, line, spinner, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, read_jobs, run_jobs
 from kueue_fleet.cli.simulate_report import check_report_file
 from kueue_fleet.fleet_file import check_fleet
@@ -228,7 +228,10 @@ def _explain(failure: OSError) -> str:
 def _take_down(stack: str) -> None:
     from kueue_fleet.rehearsal.session import rehearsals, take_down
 
-    if take_down(stack):
+    with spinner("Taking down") as show:
+        show(f"the rehearsal of {stack}")
+        removed = take_down(stack)
+    if removed:
         console.line(f"The rehearsal of {stack} was removed: its processes, clusters and state.")
         return
     others = ", ".join(rehearsals())
