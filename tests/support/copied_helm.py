@@ -56,7 +56,7 @@ def main(helm: str, *arguments: str) -> None:
             names |= {each["metadata"]["name"] for each in objects if each}
         return [key for key in made if key.rpartition("/")[2] in names]
 
-    installed(paths, cluster.name, engines, chart, decides, install, keep)
+    installed(cluster, paths, chart, decides, install, keep)
     wait_until(lambda: pods_run(cluster, namespace), float(options["--timeout"].removesuffix("s")))
 
 

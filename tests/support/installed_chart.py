@@ -15,21 +15,23 @@ import ssl
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kueue_fleet.rehearsal.control_planes.clusters import ClustersRecord
 from kueue_fleet.rehearsal.control_planes.ports import HOST
 from kueue_fleet.rehearsal.engines import Engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
 
+if TYPE_CHECKING:
+    from one_cluster import OneCluster
+
 _NOT_KEPT = ("configmaps/kube-root-ca.crt", "events/", "leases/", "pods/")
 """Beginnings of keys of what each cluster makes for itself."""
 
 
 def installed(
+    cluster: OneCluster,
     paths: RehearsalPaths,
-    cluster: str,
-    engines: Engines,
     chart: str,
     settings: Sequence[str],
     install: Callable[[], None],
@@ -37,22 +39,35 @@ def installed(
 ) -> bool:
     """Puts the chart into the cluster, in which it has never been; with `install` if it is not known yet.
 
+    Of its CRDs, versions that nobody reads are left out: an API server keeps a cache for each version that is served,
+    and asks the conversion webhook at every write for the sake of those that are not stored.
+
     `keep` says which of the keys that were made meanwhile are the chart's; by default those with its name in them.
 
     Returns whether it was known. Its pods are not there then: controllers are about to make them.
     """
-    with _file(engines, chart, settings) as file, closing(_Etcd(paths, cluster)) as etcd:
+    with _file(cluster.engines, chart, settings) as file, closing(_Etcd(paths, cluster.name)) as etcd:
         if file.stat().st_size:
             etcd.put(json.loads(file.read_text()))
             return True
         before = etcd.revision()
         install()
+        _leave_stored_versions(cluster)
         made = etcd.made_after(before)
         kept = keep(made) if keep else [key for key in made if chart in key and not key.startswith(_NOT_KEPT)]
         written = file.with_suffix(".new")
         written.write_text(json.dumps({key: made[key] for key in kept}))
         written.replace(file)
         return False
+
+
+def _leave_stored_versions(cluster: OneCluster) -> None:
+    crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    for crd in cluster.items(crds):
+        stored = [version for version in crd["spec"]["versions"] if version["storage"]]
+        if stored != crd["spec"]["versions"]:
+            patch = {"spec": {"versions": stored}}
+            cluster.request("PATCH", f"{crds}/{crd['metadata']['name']}", patch, "application/merge-patch+json")
 
 
 @contextmanager

@@ -135,7 +135,7 @@ class OneCluster:
 
         if self.find(f"/api/v1/namespaces/{namespace}") is not None:
             install()
-        elif installed(self.supervisor.paths, self.name, self.engines, chart, [release, *settings], install):
+        elif installed(self, self.supervisor.paths, chart, [release, *settings], install):
             wait_until(lambda: pods_run(self, namespace))
 
     def helm(self, *arguments: str) -> str:
