@@ -8,6 +8,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from tests.rehearsal.fake_engines import FakeEngines
 from kueue_fleet.rehearsal import state_folder
 from kueue_fleet.rehearsal.engines import Engines, Program
 from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.processes.ends import runs, still_running
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
 from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject
 from kueue_fleet.rehearsal.session import Session, rehearsals, take_down
@@ -58,7 +60,7 @@ def fail(session: Session) -> None:
 
 def alive(number: int) -> bool:
     try:
-        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+        return runs(psutil.Process(number))
     except psutil.NoSuchProcess:
         return False
 
@@ -68,11 +70,7 @@ def kill(supervisor: int) -> None:
     process = psutil.Process(supervisor)
     started = process.children(recursive=True)
     process.kill()
-    process.wait()
-    deadline = time.monotonic() + 30
-    while any(alive(child.pid) for child in started):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert still_running([process, *started], 30) == []
 
 
 @contextmanager
@@ -237,6 +235,17 @@ def test_a_supervisor_that_does_not_end_is_killed(session: Session) -> None:
         assert not alive(orphan.process.pid)
         assert state_folder.supervisor(session.paths) is None
     orphan.stop()
+
+
+def test_a_supervisor_that_stays_as_a_zombie_has_ended() -> None:
+    """As one whose command is gone does in a container whose first process is no init."""
+    parent = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as careless:
+        assert careless.stdout is not None
+        process = psutil.Process(int(careless.stdout.readline()))
+        state_folder.wait_for_end(process, patience_seconds=0.0)
+        assert process.status() == psutil.STATUS_ZOMBIE
+        careless.kill()
 
 
 def test_without_engines_nothing_is_started(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,6 +28,7 @@ from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.child_process import die_with_parent
 from kueue_fleet.rehearsal.processes.children import describe_end
+from kueue_fleet.rehearsal.processes.ends import runs, still_running
 from kueue_fleet.rehearsal.pulumi_events import (
     STACK_TYPE,
     Operation,
@@ -289,7 +290,8 @@ class PulumiRun:
         It is asked as by Ctrl-C, so that it waits for the steps under way; after some seconds, as by a second Ctrl-C.
         """
         if self._process.poll() is None:
-            _end_tree(self._process)
+            _end_tree(psutil.Process(self._process.pid))
+            self._process.wait()
 
     def _raw_events(self) -> Iterator[dict[str, Any]]:
         rest = b""
@@ -365,7 +367,7 @@ def _lock_holders(paths: RehearsalPaths) -> list[psutil.Process]:
     for file in _lock_files(paths):
         try:
             process = psutil.Process(int(json.loads(file.read_text())["pid"]))
-            if process.name().startswith("pulumi") and process.status() != psutil.STATUS_ZOMBIE:
+            if process.name().startswith("pulumi") and runs(process):
                 found.append(process)
         except (FileNotFoundError, ValueError, KeyError, TypeError, psutil.NoSuchProcess):
             continue  # a lock that has gone since, that was not written to its end, or whose holder is dead
@@ -378,28 +380,24 @@ def end_pulumi(paths: RehearsalPaths) -> None:
         _end_tree(process)
 
 
-def _end_tree(process: subprocess.Popen[bytes] | psutil.Process) -> None:
+def _end_tree(process: psutil.Process) -> None:
     """Has PROCESS end as `interrupt` says, and kill what it started and leaves behind."""
     try:
-        started = psutil.Process(process.pid).children(recursive=True)
+        started = process.children(recursive=True)
     except psutil.NoSuchProcess:
         return
     with suppress(psutil.NoSuchProcess):
         for patience in (_CANCEL_SECONDS, _END_SECONDS):
             process.terminate()
-            try:
-                process.wait(patience)
+            if not still_running([process], patience):
                 break
-            except (subprocess.TimeoutExpired, psutil.TimeoutExpired):
-                continue
         else:
             process.kill()
-            process.wait()
-    left = psutil.wait_procs(started, _END_SECONDS)[1]
+    left = still_running([process, *started], _END_SECONDS)
     for each in left:
         with suppress(psutil.NoSuchProcess):
             each.kill()
-    psutil.wait_procs(left, _END_SECONDS)
+    still_running(left, _END_SECONDS)
 
 
 def pulumi_environment(

@@ -17,10 +17,12 @@ from typing import IO
 import psutil
 
 from kueue_fleet.rehearsal.paths import STATE_DIR_VARIABLE, RehearsalError, RehearsalPaths
+from kueue_fleet.rehearsal.processes.ends import still_running
 
 _MIB = 1024**2
 # etcd reserves two log files of 64 MB; the rest is objects, logs and Pulumi's state of some minutes.
 _BASE_MIB, _CLUSTER_MIB = 300, 50
+_KILLED_SECONDS = 10.0
 
 
 @contextmanager
@@ -93,12 +95,16 @@ def supervisor(paths: RehearsalPaths) -> psutil.Process | None:
 
 
 def wait_for_end(process: psutil.Process, patience_seconds: float) -> None:
-    """Wait for a supervisor that has been told to end; its children end with it, also when it must be killed."""
-    try:
-        process.wait(patience_seconds)
-    except psutil.TimeoutExpired:
-        process.kill()
-        process.wait()
+    """Wait for a supervisor that has been told to end; its children end with it, also when it must be killed.
+
+    Raises:
+        RehearsalError: it does not end though it was killed, as where it waits for a disk that does not answer.
+    """
+    if still_running([process], patience_seconds):
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+        if still_running([process], _KILLED_SECONDS):
+            raise RehearsalError(f"process {process.pid} does not end though it was killed; run this again once it has")
 
 
 def check_disk(paths: RehearsalPaths, clusters: int) -> None:

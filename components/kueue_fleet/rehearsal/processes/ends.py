@@ -1,0 +1,31 @@
+"""Whether processes that something else has started have ended.
+
+A process that has ended stays as a zombie until its parent asks for its exit code. The parent of an orphan is the first
+process of the machine or container, and where that is no init, the zombie stays; psutil waits for it until it is gone.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+
+import psutil
+
+_POLL_SECONDS = 0.02
+
+
+def runs(process: psutil.Process) -> bool:
+    """Whether it has not ended; a zombie has."""
+    with suppress(psutil.NoSuchProcess):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def still_running(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Those of the processes that have not ended after so many seconds; returns as soon as there are none."""
+    deadline = time.monotonic() + seconds
+    while (left := [each for each in processes if runs(each)]) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        processes = left
+    return left
