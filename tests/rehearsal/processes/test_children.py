@@ -106,13 +106,13 @@ async def test_a_long_life_is_a_new_beginning(
 
 
 async def test_a_pending_restart_is_shown_and_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(children_module, "RESTART_DELAYS_SECONDS", (1.0,))
+    monkeypatch.setattr(children_module, "RESTART_DELAYS_SECONDS", (0.3,))
     children = Children("worker")
     children.spawn(sleeper(tmp_path, script="exit 1"), restart=True)
     await until(lambda: "to be started again" in str(children.status()["sleeper"]["state"]))
     await children.stop()
     assert children.status()["sleeper"]["state"] == "ended with exit code 1"
-    await asyncio.sleep(1.1)
+    await asyncio.sleep(0.4)
     assert children.alive() == []
 
 
