@@ -1,6 +1,7 @@
 """Supervisors that are forked by a `fork_server`.
 
-What each promises is the same, but that what has ended is started again sooner. The supervisor of `asked`, and those that a process of its own starts, are real ones.
+What each promises is the same, but that what has ended is started again sooner. The supervisor of `asked`, and those
+that a process of its own starts, are real ones.
 """
 
 from __future__ import annotations
