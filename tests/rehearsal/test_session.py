@@ -238,7 +238,7 @@ def test_a_supervisor_that_does_not_end_is_killed(session: Session) -> None:
 
 
 def test_a_supervisor_that_stays_as_a_zombie_has_ended() -> None:
-    """As one whose command is gone does in a container whose first process is no init."""
+    """As one whose command is gone does in a container whose first process is not an init."""
     parent = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", parent], stdout=subprocess.PIPE) as careless:
         assert careless.stdout is not None
