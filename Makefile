@@ -12,8 +12,6 @@ STACK ?= dws-multikueue
 OPTIONS ?=
 OWNER ?= OWNER
 ROUNDS ?= 20
-# One more than the cores: tests on control planes wait for a part of their time.
-PROCESSES ?= 3
 EXAMPLES ?= 1
 FLEETS ?= 1000
 SEED ?= 20261121
@@ -33,7 +31,9 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 	@$(BIN)/kueue-fleet rehearse --stack $(STACK) $(OPTIONS)
 
 .PHONY: test
-test: $(READY) engines operators ## every test, those on real control planes included, in PROCESSES=3
+# Twice the cores: tests on control planes wait for a part of their time.
+test: PROCESSES ?= 4
+test: $(READY) engines operators ## every test, those on real control planes included, in PROCESSES=4
 	@$(BIN)/pytest -n $(PROCESSES) $(BY_FILE)
 
 .PHONY: test-fast
@@ -45,6 +45,7 @@ properties: $(READY) ## the same, with every example of a property and every wro
 	@KUEUE_FLEET_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -n 2 $(BY_FILE) --ignore=tests/engines
 
 .PHONY: faults
+faults: PROCESSES ?= 3
 faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=20 times, with PROCESSES=3 fleets at once, from SEED=n; a line for each round
 	@KUEUE_FLEET_FAULT_ROUNDS=$$((($(ROUNDS) + $(PROCESSES) - 1) / $(PROCESSES))) KUEUE_FLEET_FAULT_SEED=$(SEED) \
 	    $(BIN)/pytest -v -n $(PROCESSES) --dist each tests/engines/faults
