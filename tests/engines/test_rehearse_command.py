@@ -43,7 +43,7 @@ def cluster_starts(command: Command, tiny: Project) -> None:
 def helm_installs(command: Command, tiny: Project) -> None:
     def helm_runs() -> bool:
         # A look at all that the processes say of themselves takes a tenth of a core.
-        named = any(process.name() == "helm" for process in psutil.process_iter())
+        named = any(process.info["name"] == "helm" for process in psutil.process_iter(["name"]))
         return named and any("helm" in line.split()[0] for line in tiny.processes())
 
     command.until(helm_runs, "helm installs Kueue")

@@ -98,13 +98,16 @@ def wait_for_end(process: psutil.Process, patience_seconds: float) -> None:
     """Wait for a supervisor that has been told to end; its children end with it, also when it must be killed.
 
     Raises:
-        RehearsalError: it does not end though it was killed, as where it waits for a disk that does not answer.
+        RehearsalError: they do not end though they were killed, as while they wait for a disk that does not answer.
     """
     if still_running([process], patience_seconds):
+        whole = [process]
         with suppress(psutil.NoSuchProcess):
+            whole += process.children(recursive=True)
             process.kill()
-        if still_running([process], _KILLED_SECONDS):
-            raise RehearsalError(f"process {process.pid} does not end though it was killed; run this again once it has")
+        if left := still_running(whole, _KILLED_SECONDS):
+            numbers = ", ".join(str(each.pid) for each in left)
+            raise RehearsalError(f"processes that were killed do not end: {numbers}; run this again once they have")
 
 
 def check_disk(paths: RehearsalPaths, clusters: int) -> None:
