@@ -22,6 +22,7 @@ from tests.rehearsal.fake_engines import FakeEngines
 from kueue_fleet.rehearsal import state_folder
 from kueue_fleet.rehearsal.engines import Engines, Program
 from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_fleet.rehearsal.processes import supervisor_client
 from kueue_fleet.rehearsal.processes.ends import runs, still_running
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
 from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject
@@ -132,6 +133,25 @@ def test_a_failure_of_the_run_that_was_to_be_kept_keeps_nothing(session: Session
         raise KeyboardInterrupt
     assert state_folder.supervisor(session.paths) is None
     assert not session.kept
+
+
+def test_ctrl_c_just_as_the_supervisor_has_begun_leaves_nothing(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[psutil.Process] = []
+
+    def interrupted(paths: object, process: subprocess.Popen[bytes]) -> None:
+        begun.append(psutil.Process(process.pid))
+        assert process.stdin is not None
+        process.stdin.close()  # as Popen does when it is interrupted
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(supervisor_client, "subprocess", subprocess)  # a child of this process, as of the command
+    monkeypatch.setattr(supervisor_client, "RunningSupervisor", interrupted)
+    with pytest.raises(KeyboardInterrupt), session.exclusive(), session.running(keep=False):
+        pytest.fail("it has been interrupted before")
+    assert still_running(begun, 30) == []
+    assert files(session) <= {"command.lock", "supervisor.log"}
 
 
 def test_pulumi_writes_its_state_after_every_step_of_what_is_kept_and_else_once(

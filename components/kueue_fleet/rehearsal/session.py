@@ -10,7 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -195,6 +195,8 @@ class Session:
             return
         if started:
             started.stop(keep_logs=True)
+        else:
+            _end_begun(self.paths)
         left = logs(self.paths)
         remove_state(self.paths, but=left)
         self.aftermath = "everything is taken down"
@@ -425,6 +427,15 @@ def _end_all(paths: RehearsalPaths, patience_seconds: float) -> None:
         wait_for_end(process, patience_seconds)
     end_pulumi(paths)
     remove_state(paths)
+
+
+def _end_begun(paths: RehearsalPaths) -> None:
+    """End a supervisor that this process does not know of, since Ctrl-C came just as it had begun."""
+    for child in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):
+            if str(paths.root) in child.cmdline():
+                child.terminate()
+                wait_for_end(child, _END_SECONDS)
 
 
 def rehearsals() -> list[str]:
