@@ -22,6 +22,7 @@ import pytest
 from forked_python import forked_python
 from kueue_fleet.rehearsal.engines import EngineCache, Engines, build_engines
 from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_fleet.rehearsal.processes.ends import still_running
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 from kueue_fleet.rehearsal.pulumi_cli import make_pulumi_home
 from kueue_fleet.rehearsal.standins.executables import PARTS, install_standins
@@ -535,8 +536,7 @@ w = k8s.apiextensions.CustomResource("w", api_version="trial.dev/v1", kind="Stuc
     assert "program_runner.py" in commands
     process.kill()
     process.wait()
-    _, alive = psutil.wait_procs(children, timeout=PATIENCE_SECONDS)
-    assert alive == []
+    assert still_running(children, PATIENCE_SECONDS) == []
     stack.pulumi("cancel", "--yes")
 
 

@@ -1,7 +1,6 @@
 """Supervisors that are forked by a `fork_server`.
 
-What each promises is the same, but that what has ended is started again sooner. The supervisor of `asked`, and those
-that a process of its own starts, are real ones.
+What each promises is the same. The supervisor of `asked`, and those that a process of its own starts, are real ones.
 """
 
 from __future__ import annotations
@@ -20,14 +19,11 @@ from typing import IO, Any
 import kueue_fleet
 from fork_server import ANSWER_BYTES, start_fork_server
 
-RESTART_SECONDS = 0.2
-"""After which a forked supervisor starts again what has ended."""
 _SUPERVISORS = """
 import os, sys
 sys.path[:0] = {roots!r}
-from kueue_fleet.rehearsal.processes import children, supervisor
+from kueue_fleet.rehearsal.processes import supervisor
 
-children.RESTART_DELAYS_SECONDS = ({restart},)
 supervisor.load_services(supervisor.DEFAULT_SERVICES)
 
 def run(arguments):
@@ -41,7 +37,7 @@ def run(arguments):
 def _server() -> str:
     """The socket of the process that forks."""
     roots = [str(Path(kueue_fleet.__path__[0]).parent), str(Path(__file__).parents[2])]
-    return str(start_fork_server(_SUPERVISORS.format(roots=roots, restart=RESTART_SECONDS)))
+    return str(start_fork_server(_SUPERVISORS.format(roots=roots)))
 
 
 class ForkedSupervisor:

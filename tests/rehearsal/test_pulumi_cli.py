@@ -14,6 +14,7 @@ import yaml
 
 from kueue_fleet.rehearsal import pulumi_cli
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+from kueue_fleet.rehearsal.processes.ends import still_running
 from kueue_fleet.rehearsal.pulumi_cli import (
     PulumiError,
     PulumiProject,
@@ -23,6 +24,7 @@ from kueue_fleet.rehearsal.pulumi_cli import (
     pulumi_environment,
 )
 from kueue_fleet.rehearsal.pulumi_events import Operation, PulumiEvent, summarize_diagnostics
+from process_ends import gone
 
 STACK_URN = "urn:pulumi:dev::kueue-fleet::pulumi:pulumi:Stack::kueue-fleet-dev"
 QUEUE_TYPE = "kubernetes:kueue.x-k8s.io/v1beta2:ClusterQueue"
@@ -325,10 +327,7 @@ def test_a_run_that_does_not_end_is_killed_with_all_it_has_started(
         time.sleep(0.05)
     started = psutil.Process(run._process.pid).children(recursive=True)
     run.interrupt()
-    deadline = time.monotonic() + 10
-    while any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in started):
-        assert time.monotonic() < deadline, started
-        time.sleep(0.05)
+    assert still_running(started, 10) == []
     with pytest.raises(PulumiError, match="was killed by SIGKILL"):
         list(run)
 
@@ -389,4 +388,4 @@ def test_a_living_pulumi_keeps_its_lock(source: Path, paths: RehearsalPaths, mon
 def test_taking_down_ends_a_pulumi_that_is_left(source: Path, paths: RehearsalPaths) -> None:
     with lock_held(source, paths) as holder:
         end_pulumi(paths)
-        assert not psutil.pid_exists(holder.pid) or psutil.Process(holder.pid).status() == psutil.STATUS_ZOMBIE
+        assert gone(holder.pid)

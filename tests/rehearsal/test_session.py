@@ -23,10 +23,11 @@ from kueue_fleet.rehearsal import state_folder
 from kueue_fleet.rehearsal.engines import Engines, Program
 from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.processes import supervisor_client
-from kueue_fleet.rehearsal.processes.ends import runs, still_running
+from kueue_fleet.rehearsal.processes.ends import still_running
 from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
 from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject
 from kueue_fleet.rehearsal.session import Session, rehearsals, take_down
+from process_ends import gone
 
 # A supervisor that goes on without its command is still running when the object that started it is collected.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Popen.__del__:pytest.PytestUnraisableExceptionWarning")
@@ -59,13 +60,6 @@ def fail(session: Session) -> None:
         raise KeyboardInterrupt
 
 
-def alive(number: int) -> bool:
-    try:
-        return runs(psutil.Process(number))
-    except psutil.NoSuchProcess:
-        return False
-
-
 def kill(supervisor: int) -> None:
     """What it has started is killed with it, a moment later, and releases its ports then."""
     process = psutil.Process(supervisor)
@@ -96,7 +90,7 @@ def files(session: Session) -> set[str]:
 def test_a_rehearsal_ends_with_its_block_and_leaves_nothing(session: Session) -> None:
     with session.exclusive(), session.running(keep=False):
         supervisor = pid(session)
-    assert not alive(supervisor)
+    assert gone(supervisor)
     assert not session.paths.root.exists()
     assert rehearsals() == []
     assert session.aftermath == ""
@@ -123,7 +117,7 @@ def test_a_kept_rehearsal_is_gone_on_with_and_outlives_failures(session: Session
     assert pid(session) == supervisor
     assert session.aftermath == "the kept rehearsal of dev is still there"
     assert take_down("dev")
-    assert not alive(supervisor)
+    assert gone(supervisor)
     assert not session.paths.root.exists()
     assert not take_down("dev")
 
@@ -252,7 +246,7 @@ def test_a_supervisor_that_does_not_end_is_killed(session: Session) -> None:
         process = state_folder.supervisor(session.paths)
         assert process is not None
         state_folder.wait_for_end(process, patience_seconds=0.2)
-        assert not alive(orphan.process.pid)
+        assert gone(orphan.process.pid)
         assert state_folder.supervisor(session.paths) is None
     orphan.stop()
 

@@ -28,7 +28,7 @@ from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.child_process import die_with_parent
 from kueue_fleet.rehearsal.processes.children import describe_end
-from kueue_fleet.rehearsal.processes.ends import runs, still_running
+from kueue_fleet.rehearsal.processes.ends import kill, runs, still_running
 from kueue_fleet.rehearsal.pulumi_events import (
     STACK_TYPE,
     Operation,
@@ -393,11 +393,7 @@ def _end_tree(process: psutil.Process) -> None:
                 break
         else:
             process.kill()
-    left = still_running([process, *started], _END_SECONDS)
-    for each in left:
-        with suppress(psutil.NoSuchProcess):
-            each.kill()
-    still_running(left, _END_SECONDS)
+    kill(still_running([process, *started], _END_SECONDS), _END_SECONDS)
 
 
 def pulumi_environment(

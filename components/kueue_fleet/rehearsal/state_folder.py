@@ -17,7 +17,7 @@ from typing import IO
 import psutil
 
 from kueue_fleet.rehearsal.paths import STATE_DIR_VARIABLE, RehearsalError, RehearsalPaths
-from kueue_fleet.rehearsal.processes.ends import still_running
+from kueue_fleet.rehearsal.processes.ends import kill, still_running
 
 _MIB = 1024**2
 # etcd reserves two log files of 64 MB; the rest is objects, logs and Pulumi's state of some minutes.
@@ -104,8 +104,7 @@ def wait_for_end(process: psutil.Process, patience_seconds: float) -> None:
         whole = [process]
         with suppress(psutil.NoSuchProcess):
             whole += process.children(recursive=True)
-            process.kill()
-        if left := still_running(whole, _KILLED_SECONDS):
+        if left := kill(whole, _KILLED_SECONDS):
             numbers = ", ".join(str(each.pid) for each in left)
             raise RehearsalError(f"processes that were killed do not end: {numbers}; run this again once they have")
 

@@ -12,7 +12,6 @@ import textwrap
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 import kueue_fleet
@@ -23,6 +22,7 @@ from kueue_fleet.rehearsal.processes.child_process import (
     log_tail,
     start_process,
 )
+from process_ends import gone
 
 DEADLINE_SECONDS = 20.0
 
@@ -41,13 +41,6 @@ async def said(spec: ProcessSpec, text: str) -> None:
     async with asyncio.timeout(DEADLINE_SECONDS):
         while text not in log_tail(spec.log, 100):
             await asyncio.sleep(0.01)
-
-
-def gone(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def wait_gone(*pids: int) -> None:

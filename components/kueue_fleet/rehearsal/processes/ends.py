@@ -29,3 +29,12 @@ def still_running(processes: Iterable[psutil.Process], seconds: float) -> list[p
         time.sleep(_POLL_SECONDS)
         processes = left
     return left
+
+
+def kill(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
+    """Kill the processes; those that have not ended after so many seconds."""
+    killed = list(processes)
+    for each in killed:
+        with suppress(psutil.NoSuchProcess):
+            each.kill()
+    return still_running(killed, seconds)
