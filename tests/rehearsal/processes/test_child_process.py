@@ -10,8 +10,10 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import grpc  # type: ignore[import-untyped]
 import pytest
 
 import kueue_fleet
@@ -56,6 +58,17 @@ async def test_exit_code_and_output(tmp_path: Path) -> None:
     assert sorted(log_tail(child.spec.log).splitlines()) == ["err", "out"]
     assert stat.S_IMODE(child.spec.log.stat().st_mode) == 0o600
     assert child.usage() is None
+
+
+async def test_grpc_leaves_children_alone(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Of the tests themselves: see `GRPC_ENABLE_FORK_SUPPORT` in conftest.py. gRPC's fork handlers write to stderr."""
+    server = grpc.server(ThreadPoolExecutor(1))
+    server.start()
+    try:
+        assert await start_process(shell(tmp_path, "exit 3")).wait() == 3
+    finally:
+        server.stop(None)
+    assert "fork" not in capfd.readouterr().err
 
 
 async def test_a_log_is_appended_to(tmp_path: Path) -> None:

@@ -155,7 +155,9 @@ class ChildProcess:
 def die_with_parent(death_signal: signal.Signals = signal.SIGKILL) -> Callable[[], None]:
     """A `preexec_fn` that ties the new process to the thread that starts it.
 
-    Linux sends the signal when the starting *thread* ends: start processes from the main thread.
+    Linux sends the signal when the starting *thread* ends: start processes from the main thread. A process that uses
+    gRPC, as Pulumi's mocks do, needs GRPC_ENABLE_FORK_SUPPORT=0: gRPC's fork handlers abort some children
+    (grpc/grpc#43055).
     """
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
