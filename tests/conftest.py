@@ -7,6 +7,7 @@ import signal
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,8 +16,10 @@ from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from drawn import examples
+from inotify_limit import raise_limit
 from leaping_clock import leaping_clock
 
+_OF_THE_MACHINE = pytest.StashKey[str]()
 _TOGETHER = (
     ("tests/engines/shared_cluster",),
     ("tests/engines/shared_fleet",),
@@ -86,11 +89,18 @@ os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 gc.set_threshold(50_000, 20, 50)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """A shell starts background jobs with Ctrl-C ignored, and nohup hang-ups too, and children inherit that."""
     for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, usual)
+    without_engines = any(Path(each).name == "engines" for each in config.getoption("ignore") or ())
+    config.stash[_OF_THE_MACHINE] = "" if without_engines or hasattr(config, "workerinput") else raise_limit()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Before the tests, what they changed of this machine, or need of it."""
+    return config.stash[_OF_THE_MACHINE]
 
 
 @pytest.fixture

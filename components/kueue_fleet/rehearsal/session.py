@@ -36,6 +36,7 @@ from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
 from kueue_fleet.rehearsal.jobs.submission import Watch, follow_jobs, submit_jobs, unfinished_jobs
 from kueue_fleet.rehearsal.jobs.views import JobView
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
+from kueue_fleet.rehearsal.machine import check_machine
 from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.supervisor_client import (
@@ -50,7 +51,6 @@ from kueue_fleet.rehearsal.simulation_settings import SimulationSettings, parse_
 from kueue_fleet.rehearsal.standins.executables import Part, find_real_parts, install_standins, missing_parts
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.state_folder import (
-    check_disk,
     exclusive,
     is_kept,
     logs,
@@ -163,7 +163,8 @@ class Session:
         again where they are gone. Any other is removed at the end, and when the block fails only its logs stay.
 
         Raises:
-            RehearsalError: the supervisor or one of the kept clusters cannot be started, or no disk for CLUSTERS.
+            RehearsalError: the supervisor or one of the kept clusters cannot be started, or this machine has too
+                little room for CLUSTERS.
         """
         was_kept = self.kept
         started: RunningSupervisor | None = None
@@ -186,7 +187,7 @@ class Session:
     def _start(self, clusters: int) -> RunningSupervisor:
         # After a command that was killed, its supervisor and its Pulumi are still ending.
         _end_all(self.paths, _ORPHAN_SECONDS)
-        check_disk(self.paths, clusters)
+        check_machine(self.paths, clusters)
         return start_supervisor(self.paths)
 
     def _after_failure(self, started: RunningSupervisor | None, was_kept: bool) -> None:

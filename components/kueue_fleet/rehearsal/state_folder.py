@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,9 +18,6 @@ import psutil
 from kueue_fleet.rehearsal.paths import STATE_DIR_VARIABLE, RehearsalError, RehearsalPaths
 from kueue_fleet.rehearsal.processes.ends import kill, still_running
 
-_MIB = 1024**2
-# etcd reserves two log files of 64 MB; the rest is objects, logs and Pulumi's state of some minutes.
-_BASE_MIB, _CLUSTER_MIB = 300, 50
 _KILLED_SECONDS = 10.0
 
 
@@ -107,17 +103,6 @@ def wait_for_end(process: psutil.Process, patience_seconds: float) -> None:
         if left := kill(whole, _KILLED_SECONDS):
             numbers = ", ".join(str(each.pid) for each in left)
             raise RehearsalError(f"processes that were killed do not end: {numbers}; run this again once they have")
-
-
-def check_disk(paths: RehearsalPaths, clusters: int) -> None:
-    """Raises RehearsalError when the disk of the state folder has too little room for a fleet of that many clusters."""
-    needed = _BASE_MIB + _CLUSTER_MIB * clusters
-    free = shutil.disk_usage(paths.root).free // _MIB
-    if free < needed:
-        raise RehearsalError(
-            f"{paths.root}: a rehearsal of {clusters} clusters needs about {needed} MiB of disk, {free} MiB are free; "
-            f"free some, or set {STATE_DIR_VARIABLE} to a folder on another disk"
-        )
 
 
 def logs(paths: RehearsalPaths) -> list[Path]:

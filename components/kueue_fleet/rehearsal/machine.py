@@ -1,0 +1,60 @@
+"""Whether this machine has room for a rehearsal, looked at before anything is started."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from kueue_fleet.rehearsal.paths import STATE_DIR_VARIABLE, RehearsalError, RehearsalPaths
+
+_MIB = 1024**2
+# etcd reserves two log files of 64 MB; the rest is objects, logs and Pulumi's state of some minutes.
+_BASE_MIB, _CLUSTER_MIB = 300, 50
+_INOTIFY_OF_CLUSTER = 14
+"""Six of kube-apiserver, three of each of two replicas of Kueue, and two of JobSet, for the files of certificates."""
+_INOTIFY_LIMIT = "fs.inotify.max_user_instances"
+
+
+def check_machine(paths: RehearsalPaths, clusters: int) -> None:
+    """Raises RehearsalError with everything of which there is too little for a fleet of that many clusters.
+
+    That is the disk of the state folder, and inotify instances, of which Linux gives a user 128 by default: where Kueue
+    and JobSet get none they end, and start again until there are some.
+    """
+    problems = []
+    needed = _BASE_MIB + _CLUSTER_MIB * clusters
+    free = shutil.disk_usage(paths.root).free // _MIB
+    if free < needed:
+        problems.append(
+            f"{paths.root}: a rehearsal of {clusters} clusters needs about {needed} MiB of disk, {free} MiB are free; "
+            f"free some, or set {STATE_DIR_VARIABLE} to a folder on another disk"
+        )
+    wanted = _INOTIFY_OF_CLUSTER * clusters
+    available = _inotify_instances(wanted)
+    if available < wanted:
+        limit = int(Path("/proc/sys", *_INOTIFY_LIMIT.split(".")).read_text())
+        remedy = f"run `sudo sysctl {_INOTIFY_LIMIT}={max(1024, 2 * limit)}`, or end other programs that watch files"
+        problems.append(
+            f"{_INOTIFY_LIMIT}: a rehearsal of {clusters} clusters needs about {wanted} inotify instances, "
+            f"you can have {available} more; {remedy}"
+        )
+    if problems:
+        raise RehearsalError("\n".join(problems))
+
+
+def _inotify_instances(wanted: int) -> int:
+    """How many of so many inotify instances this user can have now. None is kept."""
+    if sys.platform != "linux":
+        return wanted  # The supervisor says that a rehearsal needs Linux.
+    create = ctypes.CDLL(None).inotify_init1
+    opened: list[int] = []
+    try:
+        while len(opened) < wanted and (descriptor := create(os.O_CLOEXEC)) >= 0:
+            opened.append(descriptor)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return len(opened)

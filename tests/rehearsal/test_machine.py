@@ -1,0 +1,52 @@
+"""What is looked at before a rehearsal starts anything."""
+
+from __future__ import annotations
+
+import os
+import re
+import resource
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kueue_fleet.rehearsal.machine import check_machine
+from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+
+LITTLE = (
+    r"^fs\.inotify\.max_user_instances: a rehearsal of 100 clusters needs about 1400 inotify instances, you can have "
+    r"\d+ more; run `sudo sysctl fs\.inotify\.max_user_instances=\d+`, or end other programs that watch files$"
+)
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    """An inotify instance is refused in the same way to a process that has no file descriptor left."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 10, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_machine_with_room(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    check_machine(RehearsalPaths(tmp_path), clusters=1)
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_too_few_inotify_instances(tmp_path: Path) -> None:
+    with pytest.raises(RehearsalError, match=LITTLE):
+        check_machine(RehearsalPaths(tmp_path), clusters=100)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_everything_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = shutil.disk_usage(tmp_path)._replace(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
+    with pytest.raises(RehearsalError) as refused:
+        check_machine(RehearsalPaths(tmp_path), clusters=100)
+    disk, inotify = str(refused.value).splitlines()
+    assert disk.startswith(f"{tmp_path}: a rehearsal of 100 clusters needs about 5300 MiB of disk, 0 MiB are free; ")
+    assert re.match(LITTLE, inotify)

@@ -1,0 +1,27 @@
+"""How many inotify instances Linux gives a user; tests on control planes need more than its default of 128.
+
+Each cluster takes 9 to 14, see `kueue_fleet.rehearsal.machine`. Where Kueue gets none it ends, and starts again after a
+delay that grows to five minutes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+NAME = "fs.inotify.max_user_instances"
+ENOUGH = 512
+"""For four processes, each with up to eight clusters."""
+_FILE = Path("/proc/sys", *NAME.split("."))
+
+
+def raise_limit() -> str:
+    """Raises it where that is allowed, until the machine starts again; what to tell of that, empty for nothing."""
+    limit = int(_FILE.read_text())
+    if limit >= ENOUGH:
+        return ""
+    try:
+        _FILE.write_text(str(ENOUGH))
+    except OSError:
+        remedy = f"run `sudo sysctl {NAME}={ENOUGH}`, or the tests in one process"
+        return f"{NAME} is {limit}, too few for tests on many control planes at once; {remedy}"
+    return f"{NAME} was {limit}, and is {ENOUGH} until this machine starts again"
