@@ -13,7 +13,7 @@ from kueue_fleet.rehearsal.paths import STATE_DIR_VARIABLE, RehearsalError, Rehe
 _MIB = 1024**2
 # etcd reserves two log files of 64 MB; the rest is objects, logs and Pulumi's state of some minutes.
 _BASE_MIB, _CLUSTER_MIB = 300, 50
-_INOTIFY_OF_CLUSTER = 14
+INOTIFY_OF_CLUSTER = 14
 """Six of kube-apiserver, three of each of two replicas of Kueue, and two of JobSet, for the files of certificates."""
 _INOTIFY_LIMIT = "fs.inotify.max_user_instances"
 
@@ -32,7 +32,7 @@ def check_machine(paths: RehearsalPaths, clusters: int) -> None:
             f"{paths.root}: a rehearsal of {clusters} clusters needs about {needed} MiB of disk, {free} MiB are free; "
             f"free some, or set {STATE_DIR_VARIABLE} to a folder on another disk"
         )
-    wanted = _INOTIFY_OF_CLUSTER * clusters
+    wanted = INOTIFY_OF_CLUSTER * clusters
     available = _inotify_instances(wanted)
     if available < wanted:
         limit = int(Path("/proc/sys", *_INOTIFY_LIMIT.split(".")).read_text())
