@@ -6,22 +6,20 @@ delay that grows to five minutes.
 
 from __future__ import annotations
 
-from pathlib import Path
+from kueue_fleet.rehearsal.machine import INOTIFY_LIMIT, INOTIFY_LIMIT_FILE
 
-NAME = "fs.inotify.max_user_instances"
 ENOUGH = 512
 """For four processes, each with up to eight clusters."""
-_FILE = Path("/proc/sys", *NAME.split("."))
 
 
 def raise_limit() -> str:
     """Raises it where that is allowed, until the machine starts again; what to tell of that, empty for nothing."""
-    limit = int(_FILE.read_text())
+    limit = int(INOTIFY_LIMIT_FILE.read_text())
     if limit >= ENOUGH:
         return ""
     try:
-        _FILE.write_text(str(ENOUGH))
+        INOTIFY_LIMIT_FILE.write_text(str(ENOUGH))
     except OSError:
-        remedy = f"run `sudo sysctl {NAME}={ENOUGH}`, or the tests in one process"
-        return f"{NAME} is {limit}, too few for tests on many control planes at once; {remedy}"
-    return f"{NAME} was {limit}, and is {ENOUGH} until this machine starts again"
+        remedy = f"run `sudo sysctl {INOTIFY_LIMIT}={ENOUGH}`, or the tests in one process"
+        return f"{INOTIFY_LIMIT} is {limit}, too few for tests on many control planes at once; {remedy}"
+    return f"{INOTIFY_LIMIT} was {limit}, and is {ENOUGH} until this machine starts again"

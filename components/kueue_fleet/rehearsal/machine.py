@@ -15,7 +15,10 @@ _MIB = 1024**2
 _BASE_MIB, _CLUSTER_MIB = 300, 50
 INOTIFY_OF_CLUSTER = 14
 """Six of kube-apiserver, three of each of two replicas of Kueue, and two of JobSet, for the files of certificates."""
-_INOTIFY_LIMIT = "fs.inotify.max_user_instances"
+INOTIFY_LIMIT = "fs.inotify.max_user_instances"
+"""The sysctl that limits how many inotify instances each user has (inotify(7))."""
+INOTIFY_LIMIT_FILE = Path("/proc/sys", *INOTIFY_LIMIT.split("."))
+"""The file of this sysctl."""
 
 
 def check_machine(paths: RehearsalPaths, clusters: int) -> None:
@@ -35,10 +38,10 @@ def check_machine(paths: RehearsalPaths, clusters: int) -> None:
     wanted = INOTIFY_OF_CLUSTER * clusters
     available = _inotify_instances(wanted)
     if available < wanted:
-        limit = int(Path("/proc/sys", *_INOTIFY_LIMIT.split(".")).read_text())
-        remedy = f"run `sudo sysctl {_INOTIFY_LIMIT}={max(1024, 2 * limit)}`, or end other programs that watch files"
+        limit = int(INOTIFY_LIMIT_FILE.read_text())
+        remedy = f"run `sudo sysctl {INOTIFY_LIMIT}={max(1024, 2 * limit)}`, or end other programs that watch files"
         problems.append(
-            f"{_INOTIFY_LIMIT}: a rehearsal of {clusters} clusters needs about {wanted} inotify instances, "
+            f"{INOTIFY_LIMIT}: a rehearsal of {clusters} clusters needs about {wanted} inotify instances, "
             f"you can have {available} more; {remedy}"
         )
     if problems:
