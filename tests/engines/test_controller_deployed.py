@@ -26,7 +26,7 @@ from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, 
 from kueue_fleet.gcp.alerts import alert_policies
 from kueue_fleet.kube.tokens import token_life
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME, TOKENS_ROLE_NAME
-from kueue_fleet.rehearsal.machine import INOTIFY_OF_CLUSTER
+from kueue_fleet.rehearsal.machine import inotify_instances
 from kueue_fleet.rehearsal.pulumi_cli import PulumiResult
 from kueue_fleet.rehearsal.session import Session
 from kueue_fleet.rehearsal.standins.docker_build_provider import NOTHING_BUILT
@@ -107,12 +107,12 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         clusters = {made["name"]: one_of(session, made, token) for made in session.client.clusters()}
         fleet = parse_fleet(data)
         told = (run.result.warnings, again.result, state.read_text())
-        watching = inotify_instances(psutil.Process(session.client.health()["pid"]))
+        watching = watching_files(psutil.Process(session.client.health()["pid"]))
         yield Deployed(clusters, fleet, *told, first_tokens(clusters[WORKER], fleet), watching)
 
 
-def inotify_instances(supervisor: psutil.Process) -> int:
-    """How many it and what it has started have open."""
+def watching_files(supervisor: psutil.Process) -> int:
+    """How many inotify instances it and what it has started have."""
     found = 0
     for process in (supervisor, *supervisor.children(recursive=True)):
         for descriptor in Path(f"/proc/{process.pid}/fd").glob("*"):
@@ -121,10 +121,8 @@ def inotify_instances(supervisor: psutil.Process) -> int:
     return found
 
 
-def test_clusters_take_at_most_the_inotify_instances_that_a_rehearsal_looks_for(deployed: Deployed) -> None:
-    """JobSet runs on the worker alone."""
-    looked_for = INOTIFY_OF_CLUSTER * len(deployed.clusters)
-    assert looked_for - 2 <= deployed.inotify_instances <= looked_for
+def test_clusters_take_the_inotify_instances_that_a_rehearsal_looks_for(deployed: Deployed) -> None:
+    assert deployed.inotify_instances == inotify_instances(deployed.fleet)
 
 
 def first_tokens(worker: OneCluster, fleet: FleetSpec) -> dict[str, str]:

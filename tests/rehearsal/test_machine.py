@@ -13,10 +13,11 @@ import pytest
 
 from kueue_fleet.rehearsal.machine import check_machine
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+from small_fleets import WORKER, fleet
 
 LITTLE = (
-    r"^fs\.inotify\.max_user_instances: a rehearsal of 100 clusters needs about 1400 inotify instances, you can have "
-    r"\d+ more; run `sudo sysctl fs\.inotify\.max_user_instances=\d+`, or end other programs that watch files$"
+    r"^fs\.inotify\.max_user_instances: a rehearsal of 2 clusters needs 418 inotify instances, you can have "
+    r"[0-4] more; run `sudo sysctl fs\.inotify\.max_user_instances=\d+`, or end other programs that watch files$"
 )
 
 
@@ -24,21 +25,22 @@ LITTLE = (
 def few_descriptors() -> Iterator[None]:
     """An inotify instance is refused in the same way to a process that has no file descriptor left."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 10, hard))
+    with open(os.devnull) as free:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free.fileno() + 4, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_machine_with_room(tmp_path: Path) -> None:
     before = os.listdir("/proc/self/fd")
-    check_machine(RehearsalPaths(tmp_path), clusters=1)
+    check_machine(RehearsalPaths(tmp_path), fleet())
     assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 @pytest.mark.usefixtures("few_descriptors")
 def test_too_few_inotify_instances(tmp_path: Path) -> None:
     with pytest.raises(RehearsalError, match=LITTLE):
-        check_machine(RehearsalPaths(tmp_path), clusters=100)
+        check_machine(RehearsalPaths(tmp_path), fleet(WORKER, kueue={"replicas": 100}, jobSet={"enabled": True}))
 
 
 @pytest.mark.usefixtures("few_descriptors")
@@ -46,7 +48,7 @@ def test_everything_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     full = shutil.disk_usage(tmp_path)._replace(free=0)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
     with pytest.raises(RehearsalError) as refused:
-        check_machine(RehearsalPaths(tmp_path), clusters=100)
+        check_machine(RehearsalPaths(tmp_path), fleet(WORKER, kueue={"replicas": 100}, jobSet={"enabled": True}))
     disk, inotify = str(refused.value).splitlines()
-    assert disk.startswith(f"{tmp_path}: a rehearsal of 100 clusters needs about 5300 MiB of disk, 0 MiB are free; ")
+    assert disk.startswith(f"{tmp_path}: a rehearsal of 2 clusters needs about 400 MiB of disk, 0 MiB are free; ")
     assert re.match(LITTLE, inotify)

@@ -1,6 +1,6 @@
 """How many inotify instances Linux gives a user; tests on control planes need more than its default of 128.
 
-Each cluster takes 9 to 14, see `kueue_fleet.rehearsal.machine`. Where Kueue gets none it ends, and starts again after a
+Each cluster takes 9 to 13, see `kueue_fleet.rehearsal.machine`. Where Kueue gets none it ends, and starts again after a
 delay that grows to five minutes.
 """
 

@@ -275,7 +275,7 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None, max
         if session.kept:
             line("Kept", f"a rehearsal of {session.stack} is running; this run updates it in place")
         with step("Supervisor") as say:
-            running.enter_context(session.running(keep=keep, clusters=len(fleet.clusters)))
+            running.enter_context(session.running(keep=keep, fleet=fleet))
             say("started")
         _bring_up(session, fleet)
         run_jobs(session, fleet, jobs, documents, began, report)

@@ -156,7 +156,7 @@ class Session:
         return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in shown)
 
     @contextmanager
-    def running(self, *, keep: bool, clusters: int = 1) -> Iterator[None]:
+    def running(self, *, keep: bool, fleet: FleetSpec | None = None) -> Iterator[None]:
         """Run a supervisor for this block or, with KEEP, from now on. `prepare_engines` has been called.
 
         A rehearsal that was kept earlier is resumed, whatever happens in the block; its processes are started
@@ -164,7 +164,7 @@ class Session:
 
         Raises:
             RehearsalError: the supervisor or one of the kept clusters cannot be started, or this machine has too
-                little room for CLUSTERS.
+                little room for FLEET, if one is given.
         """
         was_kept = self.kept
         started: RunningSupervisor | None = None
@@ -172,7 +172,7 @@ class Session:
             if was_kept:
                 self._resume()
             else:
-                started = self._start(clusters)
+                started = self._start(fleet)
             yield
             if started and keep:
                 mark_kept(self.paths)
@@ -184,10 +184,11 @@ class Session:
             self._after_failure(started, was_kept)
             raise
 
-    def _start(self, clusters: int) -> RunningSupervisor:
+    def _start(self, fleet: FleetSpec | None) -> RunningSupervisor:
         # After a command that was killed, its supervisor and its Pulumi are still ending.
         _end_all(self.paths, _ORPHAN_SECONDS)
-        check_machine(self.paths, clusters)
+        if fleet is not None:
+            check_machine(self.paths, fleet)
         return start_supervisor(self.paths)
 
     def _after_failure(self, started: RunningSupervisor | None, was_kept: bool) -> None:
