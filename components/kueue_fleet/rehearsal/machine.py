@@ -14,7 +14,8 @@ from kueue_fleet.rehearsal.paths import STATE_DIR_VARIABLE, RehearsalError, Rehe
 _MIB = 1024**2
 # etcd reserves two log files of 64 MB; the rest is objects, logs and Pulumi's state of some minutes.
 _BASE_MIB, _CLUSTER_MIB = 300, 50
-# For the files of certificates: 6 of kube-apiserver, and one of Kueue's leader for its visibility API.
+# For the files of certificates: 6 of kube-apiserver, and one of Kueue's leader for its visibility API. JobSet takes 2,
+# other operators one or none.
 _INOTIFY_OF_CLUSTER, _INOTIFY_OF_REPLICA, _INOTIFY_OF_OPERATOR = 7, 2, 2
 INOTIFY_LIMIT = "fs.inotify.max_user_instances"
 """The sysctl that limits how many inotify instances each user has (inotify(7))."""
@@ -23,7 +24,7 @@ INOTIFY_LIMIT_FILE = Path("/proc/sys", *INOTIFY_LIMIT.split("."))
 
 
 def inotify_instances(fleet: FleetSpec) -> int:
-    """How many inotify instances the programs of its rehearsal take."""
+    """How many inotify instances the programs of its rehearsal take at most."""
     operators = len(fleet.operators.installed) + fleet.job_set.enabled
     of_cluster = _INOTIFY_OF_CLUSTER + _INOTIFY_OF_REPLICA * fleet.kueue.replicas + _INOTIFY_OF_OPERATOR * operators
     return of_cluster * len(fleet.clusters)
