@@ -55,8 +55,8 @@ class Deployed:
     """Pulumi's, as it is stored."""
     first_tokens: dict[str, str]
     """Those that `pulumi up` made, by account."""
-    inotify_instances: int
-    """Of all processes of the rehearsal."""
+    supervisor: psutil.Process
+    """Of the rehearsal."""
 
     @property
     def manager(self) -> OneCluster:
@@ -107,22 +107,21 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         clusters = {made["name"]: one_of(session, made, token) for made in session.client.clusters()}
         fleet = parse_fleet(data)
         told = (run.result.warnings, again.result, state.read_text())
-        watching = watching_files(psutil.Process(session.client.health()["pid"]))
-        yield Deployed(clusters, fleet, *told, first_tokens(clusters[WORKER], fleet), watching)
-
-
-def watching_files(supervisor: psutil.Process) -> int:
-    """How many inotify instances it and what it has started have."""
-    found = 0
-    for process in (supervisor, *supervisor.children(recursive=True)):
-        for descriptor in Path(f"/proc/{process.pid}/fd").glob("*"):
-            with suppress(FileNotFoundError):  # It has been closed.
-                found += descriptor.readlink().name.endswith("inotify")
-    return found
+        supervisor = psutil.Process(session.client.health()["pid"])
+        yield Deployed(clusters, fleet, *told, first_tokens(clusters[WORKER], fleet), supervisor)
 
 
 def test_clusters_take_the_inotify_instances_that_a_rehearsal_looks_for(deployed: Deployed) -> None:
-    assert deployed.inotify_instances == inotify_instances(deployed.fleet)
+    def looked_for() -> bool:
+        found = 0
+        for process in deployed.supervisor.children(recursive=True):
+            for descriptor in Path(f"/proc/{process.pid}/fd").glob("*"):
+                with suppress(FileNotFoundError):  # It has been closed.
+                    found += descriptor.readlink().name.endswith("inotify")
+        assert found == inotify_instances(deployed.fleet)
+        return True
+
+    wait_until(looked_for)
 
 
 def first_tokens(worker: OneCluster, fleet: FleetSpec) -> dict[str, str]:
