@@ -37,7 +37,7 @@ def until(condition: Callable[[], object], what: str = "") -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, what or "waited in vain"
-        time.sleep(0.05)
+        time.sleep(0.01)
 
 
 def pids(client: SupervisorClient) -> dict[str, int]:

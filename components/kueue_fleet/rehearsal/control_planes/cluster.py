@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 READY_SECONDS = 120.0
 """Longest that a control plane takes to be ready."""
-_POLL_SECONDS = 0.1
+_POLL_SECONDS = 0.05
 _PORT_TAKEN = "address already in use"
 # https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters
 _CLUSTER_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")

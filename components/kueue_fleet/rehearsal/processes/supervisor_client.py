@@ -290,7 +290,7 @@ def _wait_until_answering(running: RunningSupervisor, log_begin: int) -> None:
                 return
         except SupervisorGoneError:
             pass
-        time.sleep(0.05)
+        time.sleep(0.01)
     raise RehearsalError(f"the rehearsal's supervisor has not come up in {_START_SECONDS:.0f} s; see {log}")
 
 
