@@ -15,6 +15,7 @@ from kueue_fleet.rehearsal.machine import check_machine
 from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
 from small_fleets import WORKER, fleet
 
+MANY_REPLICAS = fleet(WORKER, kueue={"replicas": 100}, jobSet={"enabled": True})
 LITTLE = (
     r"^fs\.inotify\.max_user_instances: a rehearsal of 2 clusters needs 418 inotify instances, you can have "
     r"[0-4] more; run `sudo sysctl fs\.inotify\.max_user_instances=\d+`, or end other programs that watch files$"
@@ -40,7 +41,7 @@ def test_a_machine_with_room(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("few_descriptors")
 def test_too_few_inotify_instances(tmp_path: Path) -> None:
     with pytest.raises(RehearsalError, match=LITTLE):
-        check_machine(RehearsalPaths(tmp_path), fleet(WORKER, kueue={"replicas": 100}, jobSet={"enabled": True}))
+        check_machine(RehearsalPaths(tmp_path), MANY_REPLICAS)
 
 
 @pytest.mark.usefixtures("few_descriptors")
@@ -48,7 +49,7 @@ def test_everything_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     full = shutil.disk_usage(tmp_path)._replace(free=0)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: full)
     with pytest.raises(RehearsalError) as refused:
-        check_machine(RehearsalPaths(tmp_path), fleet(WORKER, kueue={"replicas": 100}, jobSet={"enabled": True}))
+        check_machine(RehearsalPaths(tmp_path), MANY_REPLICAS)
     disk, inotify = str(refused.value).splitlines()
     assert disk.startswith(f"{tmp_path}: a rehearsal of 2 clusters needs about 400 MiB of disk, 0 MiB are free; ")
     assert re.match(LITTLE, inotify)

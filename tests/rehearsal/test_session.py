@@ -28,7 +28,7 @@ from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor,
 from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject
 from kueue_fleet.rehearsal.session import Session, rehearsals, take_down
 from process_ends import gone
-from small_fleets import fleet
+from small_fleets import SECOND_WORKER, WORKER, fleet
 
 # A supervisor that goes on without its command is still running when the object that started it is collected.
 pytestmark = pytest.mark.filterwarnings("ignore:.*Popen.__del__:pytest.PytestUnraisableExceptionWarning")
@@ -282,10 +282,10 @@ def test_a_full_disk_is_noticed_before_anything_is_started(session: Session, mon
     with (
         pytest.raises(
             RehearsalError,
-            match=r"/dev: a rehearsal of 2 clusters needs about 400 MiB of disk, 100 MiB are free; free some",
+            match=r"/dev: a rehearsal of 4 clusters needs about 500 MiB of disk, 100 MiB are free; free some",
         ),
         session.exclusive(),
-        session.running(keep=False, fleet=fleet("worker-us-east4")),
+        session.running(keep=False, fleet=fleet(WORKER, SECOND_WORKER, "worker-us-west1")),
     ):
         pytest.fail("it cannot have been started")
     assert session.aftermath == "everything is taken down"
