@@ -62,6 +62,20 @@ class ResourceFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class Spared:
+    """Workloads of one ClusterQueue that hold what is missing and are not preempted, for one reason.
+
+    `why` is a word for programs, `reason` the sentence; `workloads` are the first of `count`.
+    """
+
+    queue: str
+    why: str
+    reason: str
+    workloads: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class FlavorFigures:
     """One flavor of the ClusterQueue: what speaks against it, in Kueue's sentences, and its quotas.
 
@@ -72,6 +86,7 @@ class FlavorFigures:
     tried: bool
     against: tuple[str, ...]
     resources: tuple[ResourceFigures, ...]
+    spared: tuple[Spared, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
 from kueue_fleet.admission.reasons import QuotaReservedReason
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload.state import WorkloadInfo
-from kueue_fleet.explain.answer import Explanation
+from kueue_fleet.explain.answer import Explanation, FlavorFigures
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
 from kueue_fleet.explain.headlines import fits_nowhere, headline, next_step
 from kueue_fleet.explain.other_changes import (
@@ -22,6 +23,7 @@ from kueue_fleet.explain.other_changes import (
     namespace_changes,
 )
 from kueue_fleet.explain.quota_changes import quota_changes
+from kueue_fleet.explain.spared import spared_in
 from kueue_fleet.explain.trials import Trials
 from kueue_fleet.explain.worker_state import figures, holdings_of, position_of, requests_of, victims_of
 
@@ -67,7 +69,7 @@ def explain(
         evicted_for=", ".join(dict.fromkeys(filter(None, (info.evicted_reason, info.preempted_reason)))),
         requests=requests_of(info),
         holdings=holdings_of(found.engine, info),
-        flavors=figures(found.engine, info, entry) if entry is not None and looked_at else (),
+        flavors=_flavors(found.engine, info, entry) if entry is not None and looked_at else (),
         position=position_of(found.engine, info) if found.state == "Pending" else None,
         victims=victims_of(entry),
         changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
@@ -76,6 +78,11 @@ def explain(
     made = replace(made, headline=headline(made, found))
     made = replace(made, next_step=next_step(made, found))
     return fits_nowhere(made) if key in unplaceable and made.state in ("Pending", "QuotaReserved") else made
+
+
+def _flavors(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
+    found = figures(engine, info, entry)
+    return tuple(replace(each, spared=spared_in(engine, entry, each.flavor, each.resources)) for each in found)
 
 
 def explain_elsewhere(

@@ -58,7 +58,11 @@ def render_clusters(explanations: list[Explanation]) -> str:
 def _without_holders(explanation: Explanation) -> Explanation:
     """What an explanation says that does not name its cluster, or others' workloads there."""
     flavors = tuple(
-        replace(flavor, resources=tuple(replace(figure, holders=(), holder_count=0) for figure in flavor.resources))
+        replace(
+            flavor,
+            resources=tuple(replace(figure, holders=(), holder_count=0) for figure in flavor.resources),
+            spared=tuple(replace(group, workloads=()) for group in flavor.spared),
+        )
         for flavor in explanation.flavors
     )
     return replace(explanation, cluster="", flavors=flavors)
@@ -154,6 +158,10 @@ def _flavor(flavor: FlavorFigures) -> list[str]:
     lines = ["", f"Flavor {flavor.flavor}" + ("" if flavor.tried else " (not tried: the search stopped before it)")]
     for figure in flavor.resources:
         lines += _figure(figure)
+    for group in flavor.spared:
+        more = group.count - len(group.workloads)
+        names = ", ".join(group.workloads) + (f" and {more} more" if more else "")
+        lines += _wrap(f"not preempted: {names} ({group.queue}): {group.reason}", "  ", "    ")
     lines += [line for text in flavor.against for line in _wrap(f"Kueue: {text}", "  ", "         ")]
     return lines
 

@@ -38,17 +38,17 @@ REASON_OF = (
 """Why a workload is preempted, by the number of its variant."""
 
 
-_Candidate = tuple[WorkloadInfo, Variant, TreeNode | None]
+Candidate = tuple[WorkloadInfo, Variant, TreeNode | None]
 """A workload, by which right it may be preempted, and the lowest cohort that has both queues below it."""
 
 
 def classical_targets(context: PreemptionContext) -> list[Target]:
     """A small set of workloads whose removal makes room, by Kueue's heuristic; empty if there is none."""
-    own = _own_candidates(context)
-    by_hierarchy, by_priority = _cohort_candidates(context)
+    own = own_candidates(context)
+    by_hierarchy, by_priority = cohort_candidates(context)
     if not (own or by_hierarchy or by_priority):
         return []
-    ordered: list[_Candidate] = []
+    ordered: list[Candidate] = []
     # Each list has its evicted workloads first.
     counts = [_count_evicted(candidates) for candidates in (by_hierarchy, by_priority, own)]
     for candidates, evicted in zip((by_hierarchy, by_priority, own), counts, strict=True):
@@ -68,7 +68,7 @@ def classical_targets(context: PreemptionContext) -> list[Target]:
 
 
 def _attempts(
-    context: PreemptionContext, by_hierarchy: list[_Candidate], by_priority: list[_Candidate]
+    context: PreemptionContext, by_hierarchy: list[Candidate], by_priority: list[Candidate]
 ) -> tuple[bool, ...]:
     """With which answers to `may the queue borrow?` to try, in order."""
     queue = context.queue
@@ -81,7 +81,8 @@ def _attempts(
     return (True, False)
 
 
-def _own_candidates(context: PreemptionContext) -> list[_Candidate]:
+def own_candidates(context: PreemptionContext) -> list[Candidate]:
+    """Candidates of the queue itself."""
     queue = context.queue
     found = candidates_in(
         queue, context.info, queue.spec.preemption.within_cluster_queue, context.frs, context.cache.gates
@@ -90,18 +91,18 @@ def _own_candidates(context: PreemptionContext) -> list[_Candidate]:
     return [(info, Variant.WITHIN_QUEUE, None) for info in found]
 
 
-def _count_evicted(candidates: list[_Candidate]) -> int:
+def _count_evicted(candidates: list[Candidate]) -> int:
     for index, (info, _, _) in enumerate(candidates):
         if info.evicted_at is None:
             return index
     return len(candidates)
 
 
-def _cohort_candidates(context: PreemptionContext) -> tuple[list[_Candidate], list[_Candidate]]:
+def cohort_candidates(context: PreemptionContext) -> tuple[list[Candidate], list[Candidate]]:
     """Candidates of other queues: those by hierarchical advantage, and those by priority."""
     queue = context.queue
-    by_hierarchy: list[_Candidate] = []
-    by_priority: list[_Candidate] = []
+    by_hierarchy: list[Candidate] = []
+    by_priority: list[Candidate] = []
     if queue.parent is None or queue.spec.preemption.reclaim_within_cohort == "Never":
         return by_hierarchy, by_priority
     advantage, rest = fits_in_quota(queue, context.requests)
@@ -123,7 +124,7 @@ def _collect(
     common: TreeNode,
     done: TreeNode | None,
     advantage: bool,
-    found: list[_Candidate],
+    found: list[Candidate],
 ) -> None:
     """Candidates below `cohort`, passing over subtrees within their quota and the one already looked at."""
     for child in cohort.cohorts:

@@ -31,7 +31,7 @@ _NEGATIVE = Share(1.0, -1.0)
 
 def fair_targets(context: PreemptionContext) -> list[Target]:
     """Workloads to preempt under fair sharing; empty if that does not make room."""
-    candidates = _candidates(context)
+    candidates = fair_candidates(context)
     if not candidates:
         return []
     candidates.sort(key=victim_key(context.cache.by_usage, context.queue.name))
@@ -49,7 +49,8 @@ def fair_targets(context: PreemptionContext) -> list[Target]:
         return targets
 
 
-def _candidates(context: PreemptionContext) -> list[WorkloadInfo]:
+def fair_candidates(context: PreemptionContext) -> list[WorkloadInfo]:
+    """The workloads that may be preempted where the shares allow it."""
     queue, gates = context.queue, context.cache.gates
     policies = queue.spec.preemption
     found = candidates_in(queue, context.info, policies.within_cluster_queue, context.frs, gates)
@@ -93,7 +94,7 @@ def _first_strategy(
         while order.has_workload(queue):
             candidate = order.pop(queue)
             if candidate.usage not in refused:
-                if _allows(strategy, mine, theirs, partial(order.share_without, queue, candidate)):
+                if allows(strategy, mine, theirs, partial(order.share_without, queue, candidate)):
                     if _take(context, candidate, PreemptionReason.IN_COHORT_FAIR_SHARING, targets):
                         return True, []
                     break
@@ -119,7 +120,8 @@ def _take(context: PreemptionContext, candidate: WorkloadInfo, reason: Preemptio
     return _fits(context)
 
 
-def _allows(strategy: FairSharingStrategy, mine: Share, theirs: Share, final: Callable[[], Share]) -> bool:
+def allows(strategy: FairSharingStrategy, mine: Share, theirs: Share, final: Callable[[], Share]) -> bool:
+    """Whether the strategy takes from `theirs`; `final` is that share once the candidate is gone."""
     if strategy is FairSharingStrategy.LESS_THAN_INITIAL_SHARE:
         return mine.key < theirs.key
     return mine.key <= final().key
