@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.admission.build import cpu_group, job, objects, queue
+from tests.admission.build import job, objects, queue
 from tests.admission.test_properties import clusters
 from tests.explain.test_properties import history, jobs, pending
 from tests.explain.test_states import explained, held
 
 from drawn import examples
 from kueue_fleet.admission.flavors.assigner import needing_preemption, total_requests
-from kueue_fleet.admission.model import ClusterQueue, Cohort, Configuration, Objects, Workload
+from kueue_fleet.admission.model import Cohort, Configuration, Objects
 from kueue_fleet.admission.preemption.classical import cohort_candidates, own_candidates
 from kueue_fleet.admission.preemption.simulation import PreemptionContext
 from kueue_fleet.explain import Explanation
@@ -42,7 +42,7 @@ def two(mine: ClusterQueuePreemption, mine_cores: int = 4, **changes: Any) -> Ob
     return objects(queue("cq", mine_cores, cohort="c", preemption=mine), queue("other", 4, cohort="c"), **changes)
 
 
-def policies(within: str = "Never", reclaim: str = "Never", borrow: str = "Never", threshold: int | None = None) -> Any:
+def policies(within: Any = "Never", reclaim: Any = "Never", borrow: Any = "Never", threshold: int | None = None) -> Any:
     borrowing = BorrowWithinCohort(policy=borrow, max_priority_threshold=threshold)
     return ClusterQueuePreemption(
         within_cluster_queue=within, reclaim_within_cohort=reclaim, borrow_within_cohort=borrowing
