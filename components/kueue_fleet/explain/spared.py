@@ -40,7 +40,7 @@ _Rule = Callable[[QueueNode, WorkloadInfo], _Answer | None]
 def spared_in(engine: Engine, entry: Entry, flavor: str, figures: tuple[ResourceFigures, ...]) -> tuple[Spared, ...]:
     """Who holds what is missing in `flavor`, by ClusterQueue and by the rule that protects it.
 
-    Empty where preemption is no way: the workload fits, preempts, or asks for more than there can be.
+    Empty where the workload fits or preempts, and where it asks for more than there can be.
     """
     ids = engine.cache.ids
     attempts = [
