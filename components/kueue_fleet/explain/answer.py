@@ -90,6 +90,50 @@ class FlavorFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes that cannot take a pod, for one reason; `nodes` are the first of `count`, `why` is a word for programs."""
+
+    why: str
+    reason: str
+    nodes: tuple[str, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRoom:
+    """How many pods fit into a domain of the wanted level: now, and without the workloads that Kueue placed there."""
+
+    domain: str
+    pods: int
+    empty: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Why a pod set cannot be placed in the topology of a flavor.
+
+    `mode` is `required`, `preferred` or empty, `level` the wanted level; `nodes` how many nodes have the flavor's
+    `node_labels`. `unseen` are nodes that pods cannot use, of which Kueue counts the room: it looks at taints and
+    selectors only where the lowest level is the host. `rooms` are the largest of `domains` domains of the level.
+    """
+
+    pod_set: str
+    count: int
+    flavor: str
+    topology: str
+    levels: tuple[str, ...]
+    mode: str
+    level: str
+    slices: str
+    node_labels: str
+    nodes: int
+    lacking: tuple[NodeGroup, ...]
+    unseen: tuple[NodeGroup, ...]
+    rooms: tuple[DomainRoom, ...]
+    domains: int
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """A pending workload ahead of the one that is explained."""
 
@@ -144,6 +188,7 @@ class Explanation:
     requests: tuple[Request, ...] = ()
     holdings: tuple[Holding, ...] = ()
     flavors: tuple[FlavorFigures, ...] = ()
+    placements: tuple[Placement, ...] = ()
     position: Position | None = None
     victims: tuple[Holder, ...] = ()
     changes: tuple[Change, ...] = ()

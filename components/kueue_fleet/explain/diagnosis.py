@@ -13,7 +13,8 @@ from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.events import Submitted
 from kueue_fleet.admission.model import CheckState, Objects, Snapshot, Workload
-from kueue_fleet.admission.reasons import QuotaReservedReason
+from kueue_fleet.admission.reasons import AdmittedReason, QuotaReservedReason
+from kueue_fleet.admission.scheduler.cycle import examine
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.state import WorkloadInfo
@@ -85,11 +86,14 @@ def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     if info.is_admitted:
         return Diagnosis(engine, "Admitted", "Admitted", "Its pods may run")
     missing = lifecycle.why_not_admitted(info)
+    if missing is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+        entry = examine(engine.cache, info, now=engine.now)
+        return Diagnosis(engine, "QuotaReserved", missing, entry.message(), entry)
     waiting = [state for state in (CheckState.PENDING, CheckState.RETRY, CheckState.REJECTED) if info.has_check(state)]
     message = "; ".join(lifecycle.describe_checks(info, state) for state in waiting)
     if missing is None:
         return Diagnosis(engine, "QuotaReserved", "Admitted", "Every check is ready; Kueue admits it next")
-    return Diagnosis(engine, "QuotaReserved", missing, message or "Its place in the topology is not yet assigned")
+    return Diagnosis(engine, "QuotaReserved", missing, message)
 
 
 def only_relevant(snapshot: Snapshot, key: str, *, same_queue: bool = False) -> Snapshot:

@@ -22,6 +22,8 @@ from kueue_fleet.explain.other_changes import (
     inactive_changes,
     namespace_changes,
 )
+from kueue_fleet.explain.placement import placements_of
+from kueue_fleet.explain.placement_changes import placement_changes
 from kueue_fleet.explain.quota_changes import quota_changes
 from kueue_fleet.explain.spared import spared_in
 from kueue_fleet.explain.trials import Trials
@@ -54,7 +56,7 @@ def explain(
     _try_changes(trials, found, info)
     queue = found.engine.cache.queues.get(info.cluster_queue)
     entry = found.entry
-    looked_at = entry is not None and entry.outcome is not Outcome.INADMISSIBLE
+    looked_at = found.state == "Pending" and entry is not None and entry.outcome is not Outcome.INADMISSIBLE
     made = Explanation(
         workload=key,
         cluster=cluster,
@@ -70,6 +72,7 @@ def explain(
         requests=requests_of(info),
         holdings=holdings_of(found.engine, info),
         flavors=_flavors(found.engine, info, entry) if entry is not None and looked_at else (),
+        placements=placements_of(found.engine, entry),
         position=position_of(found.engine, info) if found.state == "Pending" else None,
         victims=victims_of(entry),
         changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
@@ -140,7 +143,9 @@ def explain_finished(key: str, message: str, *, cluster: str, queue: str) -> Exp
 
 
 def _try_changes(trials: Trials, found: Diagnosis, info: WorkloadInfo) -> None:
-    if found.state == "QuotaReserved":
+    if found.entry is not None and found.state == "QuotaReserved":
+        placement_changes(trials, found.entry)
+    elif found.state == "QuotaReserved":
         check_changes(trials, info.workload)
     elif found.blocked:
         blocked_changes(trials, info.workload)
@@ -156,4 +161,5 @@ def _change_entry(trials: Trials, entry: Entry) -> None:
             namespace_changes(trials, entry)
     elif entry.outcome in (Outcome.NO_FIT, Outcome.WAITING):
         flavor_changes(trials, entry)
+        placement_changes(trials, entry)
         quota_changes(trials, entry)

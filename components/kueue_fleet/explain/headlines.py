@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from kueue_fleet.admission.amounts import format_amount
 from kueue_fleet.admission.model import CheckState
+from kueue_fleet.admission.reasons import AdmittedReason
 from kueue_fleet.admission.scheduler.entry import Outcome
 from kueue_fleet.explain.answer import Explanation, ResourceFigures
 from kueue_fleet.explain.diagnosis import Diagnosis
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 _RESERVED = {
     "UnsatisfiedAdmissionChecks": "It has its quota and waits for its admission checks.",
-    "PendingDelayedTopologyRequests": "It has its quota and waits for its place in the topology.",
 }
 _STATES = {
     "Finished": "It is finished; there is nothing to wait for.",
@@ -35,6 +35,9 @@ def headline(made: Explanation, found: Diagnosis) -> str:
     waits = _waits_for_nodes(made, found)
     if waits:
         return f"{waits}."
+    if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+        failed = f"has no place for its pods{_about_placement(made)}" if made.placements else "places its pods next"
+        return f"It has its quota, and Kueue {failed}."
     if made.state != "Pending":
         return _STATES.get(made.state) or _RESERVED.get(made.reason or "", found.message)
     if found.blocked or found.entry is None:
@@ -44,7 +47,9 @@ def headline(made: Explanation, found: Diagnosis) -> str:
         place = made.position.place if made.position else 1
         if place > 1:
             return f"There is room for it, but it is number {place} in its queue."
-        return "There is room for it and it is the head of its queue: the next cycle admits it."
+        unseen = sum(group.count for each in made.placements for group in each.unseen)
+        but = f" But {unseen} of the nodes that Kueue counts are not for its pods." if unseen else ""
+        return f"There is room for it and it is the head of its queue: the next cycle admits it.{but}"
     if outcome is Outcome.PREEMPTING:
         count = len(made.victims)
         return f"There is room once {count} preempted workload{'s have' if count > 1 else ' has'} stopped."
@@ -63,11 +68,13 @@ def _waits_for_nodes(made: Explanation, found: Diagnosis) -> str:
 
 
 def _about_flavors(made: Explanation) -> str:
-    if made.reason == "NoMatchingFlavor":
-        return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods."
     if made.reason == "TopologyPlacementFailed":
-        return "There is quota for it, but its pods cannot be placed in the topology."
+        return f"There is quota for it, but its pods cannot be placed in the topology{_about_placement(made)}."
+    if made.reason == "NoMatchingFlavor":
+        return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods{_about_placement(made)}."
     short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
+    if not short and made.placements:
+        return f"There is quota for it, but its pods have no place until others leave{_about_placement(made)}."
     if not short:
         return f"{made.message}."
     if made.reason == "ExceedsMaxQuota":
@@ -82,6 +89,25 @@ def _about_flavors(made: Explanation) -> str:
         f"It asks for {_amount(figure, figure.asked)}; {format_amount(figure.resource, figure.free)} is free in "
         f"flavor {flavor}, {format_amount(figure.resource, figure.missing)} is missing."
     )
+
+
+def _about_placement(made: Explanation) -> str:
+    """What the topology of the first flavor lacks most."""
+    if not made.placements:
+        return ""
+    first = made.placements[0]
+    if first.level not in first.levels:
+        return f": Topology {first.topology} has no level {first.level}"
+    if not first.nodes:
+        labels = f" with {first.node_labels}" if first.node_labels else ""
+        return f": there is no node{labels}, as flavor {first.flavor} asks for"
+    room = max((each.pods for each in first.rooms), default=0)
+    if room and first.mode:
+        return f": at most {room} of its {first.count} pods fit into one {first.level}"
+    if not first.lacking:
+        return ""
+    worst = first.lacking[0]
+    return f": on {worst.count} of {first.nodes} node{'' if first.nodes == 1 else 's'}: {worst.reason}"
 
 
 def _amount(figure: ResourceFigures, amount: int) -> str:
@@ -99,6 +125,8 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     """What to do now."""
     if made.state in _NEXT:
         return _NEXT[made.state]
+    if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+        return _about_late_placement(made)
     if made.state == "QuotaReserved":
         return _about_checks(made, found)
     admitting = [change for change in made.changes if change.admits]
@@ -141,8 +169,6 @@ def _about_checks(made: Explanation, found: Diagnosis) -> str:
     checks = engine.workloads[made.workload].checks
     waiting = [name for name, check in sorted(checks.items()) if check.state is not CheckState.READY]
     controllers = {engine.cache.checks[name].controller for name in waiting if name in engine.cache.checks}
-    if not waiting:
-        return "Wait for Kueue to place its pods."
     if SINGLE_POD_SET_REFUSAL in found.message:
         return (
             "Delete it. Set podSetMergePolicy in the check's provisioningRequest and give all of its GPU pods the same "
@@ -162,6 +188,20 @@ def _about_checks(made: Explanation, found: Diagnosis) -> str:
             "(--objects NAME=PATH once for each)."
         )
     return f"Look at the controller of AdmissionCheck {', '.join(waiting)}."
+
+
+def _about_late_placement(made: Explanation) -> str:
+    admitting = [change for change in made.changes if change.admits]
+    if not made.placements:
+        return "Wait: Kueue tries to place its pods at least every 30 seconds."
+    if admitting:
+        return f"{_sentence(admitting[0].what)}; Kueue tries again at least every 30 seconds."
+    labels = made.placements[0].node_labels.replace(", ", ",")
+    return (
+        f"See whether its nodes are there, Ready and free: kubectl get nodes{f' -l {labels}' if labels else ''}, "
+        f"kubectl get provisioningrequests -n {made.workload.partition('/')[0]}. Kueue tries again at least every 30 "
+        "seconds."
+    )
 
 
 def _sentence(text: str) -> str:

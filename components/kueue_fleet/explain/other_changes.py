@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from kueue_fleet.admission.events import CheckStateChanged
@@ -13,7 +12,7 @@ from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.answer import Change
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
-from kueue_fleet.explain.trials import Edit, Trials, edit_queue, together
+from kueue_fleet.explain.trials import Edit, Trials, edit_pods, edit_queue, together
 from kueue_fleet.kueue_api.suggest import nearest
 
 
@@ -153,7 +152,7 @@ def _tolerate(trials: Trials, entry: Entry, name: str) -> None:
         return replace(pod_set, tolerations=(*pod_set.tolerations, *made))
 
     what = f"add a toleration for {listed} to the pods, as the nodes of flavor {name} need"
-    trials.offer("toleration", what, _edit_pods(change))
+    trials.offer("toleration", what, edit_pods(change))
 
 
 def _select(trials: Trials, entry: Entry, name: str) -> None:
@@ -172,11 +171,7 @@ def _select(trials: Trials, entry: Entry, name: str) -> None:
         return replace(pod_set, node_selector=tuple((k, labels.get(k, v)) for k, v in pod_set.node_selector))
 
     listed = ", ".join(f"{key}={labels[key]} instead of {value}" for key, value in sorted(clashing))
-    trials.offer("nodeSelector", f"select {listed} in the pods, as flavor {name} has it", _edit_pods(change))
-
-
-def _edit_pods(change: Callable[[PodSet], PodSet]) -> Edit:
-    return Edit(workload=lambda w: replace(w, pod_sets=tuple(change(pod_set) for pod_set in w.pod_sets)))
+    trials.offer("nodeSelector", f"select {listed} in the pods, as flavor {name} has it", edit_pods(change))
 
 
 def check_changes(trials: Trials, workload: Workload) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
@@ -10,8 +9,9 @@ from kueue_fleet.admission.amounts import format_amount, is_unlimited
 from kueue_fleet.admission.model import FlavorQuotas, ResourceQuota, Workload
 from kueue_fleet.admission.quota.cohort_tree import raw_available
 from kueue_fleet.admission.scheduler.entry import Entry
+from kueue_fleet.explain.placement import is_on, unplaced
 from kueue_fleet.explain.trials import Edit, Trials, edit_queue, least, raise_quota, without
-from kueue_fleet.explain.worker_state import all_queues_below, totals_of
+from kueue_fleet.explain.worker_state import all_queues_below, listed, totals_of
 from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption
 
 MOST_VICTIMS = 64
@@ -169,11 +169,14 @@ def _finishing(trials: Trials, entry: Entry) -> None:
         for flavor in group.flavors
         for r, amount in totals.items()
     }
+    states = [each.state for each in unplaced(trials.before.engine, entry)]
+    # Flavors of other trees may lead to the same nodes.
+    queues = list(trials.before.engine.cache.queues.values()) if states else all_queues_below(queue.root())
     held: dict[str, int] = {}
-    for node in all_queues_below(queue.root()):
+    for node in queues:
         for info in node.workloads.values():
             shares = [amount * 1000 // wanted[fr] for fr, amount in info.usage if fr in wanted]
-            held[info.key] = max(shares, default=0)
+            held[info.key] = max(shares, default=0) or int(any(is_on(state, info) for state in states))
     largest = nsmallest(MOST_VICTIMS, ((-share, key) for key, share in held.items() if share))
     order = [key for _, key in largest]
     count = least(len(order), lambda n: trials.admits(without(order[:n])))
@@ -187,10 +190,6 @@ def _finishing(trials: Trials, entry: Entry) -> None:
                 needed = rest
     never = [key for key in needed if key in trials.unplaceable]
     waits = [key for key in needed if key not in trials.unplaceable]
-    parts = [f"delete {_listed(never)}, which no worker cluster can ever hold"] if never else []
-    parts += [f"wait until {_listed(waits)} {'has' if len(waits) == 1 else 'have'} finished"] if waits else []
+    parts = [f"delete {listed(never)}, which no worker cluster can ever hold"] if never else []
+    parts += [f"wait until {listed(waits)} {'has' if len(waits) == 1 else 'have'} finished"] if waits else []
     trials.offer("finish", ", and ".join(parts), without(needed))
-
-
-def _listed(keys: Sequence[str]) -> str:
-    return ", ".join(keys[:4]) + (f" and {len(keys) - 4} more" if len(keys) > 4 else "")

@@ -7,7 +7,16 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Final
 
 from kueue_fleet.admission.amounts import format_amount, format_request
-from kueue_fleet.explain.answer import Change, Explanation, FlavorFigures, Position, ResourceFigures
+from kueue_fleet.explain.answer import (
+    Change,
+    Explanation,
+    FlavorFigures,
+    NodeGroup,
+    Placement,
+    Position,
+    ResourceFigures,
+)
+from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 from kueue_fleet.kueue_api.printable import printable
 
 if TYPE_CHECKING:
@@ -92,6 +101,8 @@ def render_text(explanation: Explanation) -> str:
         lines += _dispatch(explanation.dispatch)
     for flavor in explanation.flavors:
         lines += _flavor(flavor)
+    for placement in explanation.placements:
+        lines += _placement(placement)
     if explanation.position is not None:
         lines += _position(explanation.position)
     if explanation.victims:
@@ -184,6 +195,49 @@ def _figure(figure: ResourceFigures) -> list[str]:
         listed = [f"{h.workload} {show(h.amount)} ({h.queue}, priority {h.priority})" for h in figure.holders]
         more = figure.holder_count - len(figure.holders)
         lines += _wrap("held by " + "; ".join(listed) + (f"; {more} more" if more else ""), "    ", "      ")
+    return lines
+
+
+def _placement(placement: Placement) -> list[str]:
+    pods = "1 pod" if placement.count == 1 else f"{placement.count} pods"
+    wish = f", {placement.mode} in one {placement.level}" if placement.mode else ""
+    wish += f", {placement.slices}" if placement.slices else ""
+    lines = [
+        "",
+        *_wrap(
+            f"Topology {placement.topology}, flavor {placement.flavor}: {pods} of {placement.pod_set}{wish}", "", "  "
+        ),
+    ]
+    lines += _wrap(f"levels: {', '.join(placement.levels)}", "  ", "    ")
+    labels = f" with {placement.node_labels}" if placement.node_labels else ""
+    nodes = "1 node" if placement.nodes == 1 else f"{placement.nodes or 'no'} nodes"
+    lines += _wrap(f"{nodes}{labels}", "  ", "    ")
+    lines += _node_groups(placement.lacking)
+    if placement.unseen:
+        lines += _wrap(
+            f"Kueue counts the room of these, as the lowest level is not {HOSTNAME_LABEL}; pods that come there stay "
+            "Pending:",
+            "  ",
+            "    ",
+        )
+        lines += _node_groups(placement.unseen)
+    if placement.rooms:
+        rooms = [
+            f"{room.domain} {room.pods}" + (f" ({room.empty} if empty)" if room.empty != room.pods else "")
+            for room in placement.rooms
+        ]
+        more = placement.domains - len(rooms)
+        also = f"; {more} more with no more room" if more else ""
+        lines += _wrap(f"pods that fit, by {placement.level}: {', '.join(rooms)}{also}", "  ", "    ")
+    return lines
+
+
+def _node_groups(groups: tuple[NodeGroup, ...]) -> list[str]:
+    lines = []
+    for group in groups:
+        more = group.count - len(group.nodes)
+        names = ", ".join(group.nodes) + (f" and {more} more" if more else "")
+        lines += _wrap(f"{names}: {group.reason}", "    ", "      ")
     return lines
 
 

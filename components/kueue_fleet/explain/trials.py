@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from kueue_fleet.admission.model import ClusterQueue, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
+from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.scheduler.cycle import examine
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.explain.answer import Change
@@ -134,6 +135,11 @@ def edit_queue(name: str, change: Callable[[ClusterQueue], ClusterQueue]) -> Edi
             objects, cluster_queues=tuple(change(q) if q.name == name else q for q in objects.cluster_queues)
         )
     )
+
+
+def edit_pods(change: Callable[[PodSet], PodSet]) -> Edit:
+    """Replaces each pod set of the workload."""
+    return Edit(workload=lambda w: replace(w, pod_sets=tuple(change(pod_set) for pod_set in w.pod_sets)))
 
 
 def raise_quota(queue: str, flavor: str, nominal: dict[str, int], limit: dict[str, int]) -> Edit:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import nsmallest
 
 from kueue_fleet.admission.engine import Engine
@@ -15,6 +16,11 @@ from kueue_fleet.explain.answer import FlavorFigures, Holder, Holding, Position,
 
 LISTED = 3
 """How many holders and how many workloads ahead are listed."""
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 def requests_of(info: WorkloadInfo) -> tuple[Request, ...]:

@@ -1,0 +1,264 @@
+"""Why pods have no place in a topology, with the nodes that say so, and the changes that give them one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.admission.build import job, objects, queue
+from tests.explain.test_states import explained
+
+from kueue_fleet.admission.model import (
+    Admission,
+    AdmissionCheck,
+    CheckState,
+    DomainAssignment,
+    Node,
+    Objects,
+    PodSetAssignment,
+    ResourceFlavor,
+    ResourceQuota,
+    Topology,
+    Workload,
+    WorkloadCheck,
+    WorkloadStatus,
+)
+from kueue_fleet.admission.pods import NodeSelectorTerm, PodSet, Requirement, SliceConstraint, Taint, TopologyRequest
+from kueue_fleet.explain import Explanation
+from kueue_fleet.explain.answer import Placement
+from kueue_fleet.kueue_api.cluster_queue import AdmissionCheckStrategyRule, ClusterQueuePreemption
+from kueue_fleet.kueue_api.names import HOSTNAME_LABEL, PROVISIONING_CONTROLLER
+
+GPU_TAINT = Taint("nvidia.com/gpu", "present")
+
+
+def node(name: str, rack: str, cores: int = 2, **changes: Any) -> Node:
+    labels = (("pool", "big"), ("rack", rack), (HOSTNAME_LABEL, name))
+    return Node(name, **{"labels": labels, "allocatable": (("cpu", cores * 1000), ("pods", 10)), **changes})
+
+
+def cluster(*nodes: Node, levels: tuple[str, ...] = ("rack", HOSTNAME_LABEL), **changes: Any) -> Objects:
+    made = objects(queue(cores=20, **changes))
+    flavor = ResourceFlavor("default", node_labels=(("pool", "big"),), topology="racks")
+    return replace(made, flavors=(flavor,), topologies=(Topology("racks", levels),), nodes=nodes)
+
+
+def pods(count: int, request: TopologyRequest | None = None, **changes: Any) -> Workload:
+    asked = (("cpu", 1000),)
+    wish = request or TopologyRequest(unconstrained=True)
+    return job("x", pod_sets=(PodSet(count=count, requests=asked, node_requests=asked, topology=wish, **changes),))
+
+
+def placed(name: str, host: str, count: int, to: str = "cq") -> Workload:
+    """A workload that has `count` pods on a node."""
+    given = PodSetAssignment(
+        "main",
+        count,
+        (("cpu", "default"),),
+        (("cpu", count * 1000),),
+        (DomainAssignment((host,), count),),
+        (HOSTNAME_LABEL,),
+    )
+    status = WorkloadStatus(admission=Admission(to, (given,)), reserved_at=1.0, admitted_at=1.0)
+    made = pods(count)
+    return replace(made, name=name, uid=name, queue=to, status=status)
+
+
+def only(found: Explanation) -> Placement:
+    [placement] = found.placements
+    return placement
+
+
+def admitting(found: Explanation) -> dict[str, str]:
+    """Kind → the first change of that kind that admits the workload."""
+    return {change.kind: change.what for change in reversed(found.changes) if change.admits}
+
+
+CASES: dict[str, tuple[Node, dict[str, Any], str, tuple[str, str] | None]] = {
+    "a taint": (
+        node("a1", "a", taints=(GPU_TAINT,)),
+        {},
+        "taint nvidia.com/gpu=present:NoSchedule, which neither pods nor flavor tolerate",
+        (
+            "toleration",
+            "add a toleration for nvidia.com/gpu=present:NoSchedule to ResourceFlavor default (or to the pods)",
+        ),
+    ),
+    "a taint of Kubernetes itself": (
+        node("a1", "a", taints=(Taint("node.kubernetes.io/unreachable"),)),
+        {},
+        "taint node.kubernetes.io/unreachable:NoSchedule, which neither pods nor flavor tolerate",
+        None,
+    ),
+    "cordoned": (
+        node("a1", "a", unschedulable=True),
+        {},
+        "cordoned (spec.unschedulable)",
+        ("nodes", "uncordon node a1"),
+    ),
+    "not Ready": (node("a1", "a", ready=False), {}, "not Ready", ("nodes", "make node a1 Ready")),
+    "no label of a level": (
+        node("a1", "a", labels=(("pool", "big"), (HOSTNAME_LABEL, "a1"))),
+        {},
+        "without the label rack of Topology racks",
+        ("nodeLabels", "label node a1 with rack, with one value for nodes that are together"),
+    ),
+    "no label of the host": (
+        node("a1", "a", labels=(("pool", "big"), ("rack", "a"))),
+        {},
+        f"without the label {HOSTNAME_LABEL} of Topology racks",
+        ("nodeLabels", f"label node a1 with {HOSTNAME_LABEL}"),
+    ),
+    "a node selector": (
+        node("a1", "a"),
+        {"node_selector": (("disk", "ssd"),)},
+        "without disk=ssd, which the pods select",
+        ("nodeSelector", "remove disk=ssd from the nodeSelector of the pods"),
+    ),
+    "an affinity": (
+        node("a1", "a"),
+        {"affinity": (NodeSelectorTerm((Requirement("disk", "Exists"),)),)},
+        "the pods' node affinity excludes them",
+        ("affinity", "remove the node affinity of the pods"),
+    ),
+    "no room beside pods outside Kueue": (
+        node("a1", "a", used=(("cpu", 2000), ("pods", 1))),
+        {},
+        "0 of 2 cpu free, a pod asks for 1, pods outside Kueue's topologies use 2",
+        ("moreNodes", "add 1 empty node like a1 with rack=a"),
+    ),
+}
+
+
+class TestNodes:
+    @pytest.mark.parametrize(("made", "changes", "reason", "change"), CASES.values(), ids=CASES)
+    def test_what_a_node_lacks_and_what_helps(
+        self, made: Node, changes: dict[str, Any], reason: str, change: tuple[str, str] | None
+    ) -> None:
+        found = explained(cluster(made), pods(1, **changes))
+        [group] = only(found).lacking
+        assert (group.reason, group.nodes, group.count) == (reason, ("a1",), 1)
+        assert reason in found.headline
+        kinds = admitting(found)
+        assert kinds.get(change[0]) == change[1] if change else not kinds
+
+    def test_nodes_with_one_reason_are_one_group(self) -> None:
+        nodes = [node(f"a{n}", "a", taints=(GPU_TAINT,)) for n in range(5)]
+        found = explained(cluster(*nodes, node("b", "b", 0)), pods(1))
+        assert [(group.why, group.count) for group in only(found).lacking] == [("UntoleratedTaint", 5), ("Resource", 1)]
+
+    def test_two_taints_that_only_together_help(self) -> None:
+        both = (GPU_TAINT, Taint("own", "b"))
+        found = explained(cluster(node("a1", "a", taints=both)), pods(1))
+        assert [change.admits for change in found.changes if change.kind == "toleration"] == [False]
+        nodes = (node("a1", "a", 1, taints=both[:1]), node("a2", "a", 1, taints=both[1:]))
+        found = explained(cluster(*nodes), pods(2))
+        assert "nvidia.com/gpu=present:NoSchedule, own=b:NoSchedule" in admitting(found)["toleration"]
+
+    def test_no_node_has_the_labels_of_the_flavor(self) -> None:
+        found = explained(cluster(node("a1", "a", labels=(("pool", "small"),))), pods(1))
+        assert only(found).nodes == 0
+        assert "there is no node with pool=big, as flavor default asks for" in found.headline
+
+    def test_taints_that_kueue_does_not_look_at(self) -> None:
+        """kueue#6868: where the lowest level is not the host, Kueue counts the room of every node."""
+        found = explained(cluster(node("a1", "a", taints=(GPU_TAINT,)), levels=("rack",)), pods(1))
+        assert found.reason == "PendingEvaluation"
+        assert [group.nodes for group in only(found).unseen] == [("a1",)]
+        assert found.headline.endswith("But 1 of the nodes that Kueue counts are not for its pods.")
+
+
+class TestRoom:
+    def test_the_room_of_domains(self) -> None:
+        made = cluster(node("a1", "a"), node("a2", "a"), node("b1", "b", 3))
+        found = explained(made, placed("r", "a1", 1), pods(4, TopologyRequest(required="rack")))
+        rooms = [(room.domain, room.pods, room.empty) for room in only(found).rooms]
+        assert rooms == [("a", 3, 4), ("b", 3, 3)]
+        assert found.headline.endswith("at most 3 of its 4 pods fit into one rack.")
+        changes = admitting(found)
+        assert changes["level"] == "prefer rack instead of requiring it"
+        assert changes["moreNodes"] == "add 1 empty node like b1 with rack=b"
+        assert changes["count"] == "ask for 3 pods instead of 4 in pod set main"
+        assert changes["finish"] == "wait until ns/r has finished"
+
+    def test_a_wider_level(self) -> None:
+        made = cluster(node("a1", "a"), node("a2", "a"))
+        found = explained(made, pods(4, TopologyRequest(required=HOSTNAME_LABEL)))
+        asked = f"ask for the level rack instead of {HOSTNAME_LABEL}"
+        assert admitting(found)["level"] == f"{asked} (annotation kueue.x-k8s.io/podset-required-topology)"
+
+    def test_a_level_that_the_topology_does_not_have(self) -> None:
+        found = explained(cluster(node("a1", "a")), pods(1, TopologyRequest(required="rak")))
+        assert "Topology racks has no level rak" in found.headline
+        assert admitting(found)["level"].startswith("ask for the level rack instead of rak")
+
+    def test_slices_at_a_wider_level(self) -> None:
+        made = cluster(node("a1", "a"), node("a2", "a"))
+        found = explained(made, pods(4, TopologyRequest(slices=(SliceConstraint(HOSTNAME_LABEL, 4),))))
+        assert only(found).slices == f"slices of 4 in one {HOSTNAME_LABEL}"
+        assert "podset-slice-required-topology" in admitting(found)["level"]
+
+    def test_room_that_a_workload_of_another_tree_holds(self) -> None:
+        made = cluster(node("a1", "a"))
+        other = replace(made.cluster_queues[0], name="other")
+        local = replace(made.local_queues[0], name="other", cluster_queue="other")
+        made = replace(made, cluster_queues=(*made.cluster_queues, other), local_queues=(*made.local_queues, local))
+        found = explained(made, placed("r", "a1", 2, to="other"), pods(1))
+        assert admitting(found)["finish"] == "wait until ns/r has finished"
+
+    def test_holders_of_the_nodes_that_are_not_preempted(self) -> None:
+        made = cluster(node("a1", "a"), preemption=ClusterQueuePreemption(within_cluster_queue="LowerPriority"))
+        found = explained(made, placed("r", "a1", 2), pods(1))
+        assert [group.why for flavor in found.flavors for group in flavor.spared] == ["Priority"]
+
+
+class TestWishes:
+    """A queue with one flavor with a topology, and one without."""
+
+    def mixed(self, first: str, wish: TopologyRequest | None) -> Explanation:
+        made = cluster(node("a1", "a"))
+        group = made.cluster_queues[0].groups[0]
+        none = replace(group.flavors[0], flavor="plain", quotas=(("cpu", ResourceQuota(0)),))
+        plenty = replace(group.flavors[0], quotas=(("cpu", ResourceQuota(0 if first == "plain" else 20000)),))
+        rest = replace(none, quotas=(("cpu", ResourceQuota(20000 if first == "plain" else 0)),))
+        mixed = replace(made.cluster_queues[0], groups=(replace(group, flavors=(plenty, rest)),))
+        made = replace(made, cluster_queues=(mixed,), flavors=(*made.flavors, ResourceFlavor("plain")))
+        return explained(made, replace(pods(1), pod_sets=(replace(pods(1).pod_sets[0], topology=wish),)))
+
+    def test_pods_that_ask_for_no_topology(self) -> None:
+        found = self.mixed("default", None)
+        assert admitting(found)["topology"].endswith('podset-unconstrained-topology: "true"')
+
+    def test_a_flavor_without_a_topology(self) -> None:
+        found = self.mixed("plain", TopologyRequest(required="rack"))
+        assert admitting(found)["topology"] == "remove the topology annotations of the pods"
+
+
+class TestSecondPass:
+    """A workload that has quota, whose nodes are there, and that Kueue places then."""
+
+    def reserved(self, *nodes: Node) -> Explanation:
+        checked = AdmissionCheckStrategyRule(name="dws")
+        made = replace(cluster(*nodes, checks=(checked,)), checks=(AdmissionCheck("dws", PROVISIONING_CONTROLLER),))
+        given = PodSetAssignment("main", 1, (("cpu", "default"),), (("cpu", 1000),), delayed_topology=True)
+        status = WorkloadStatus(
+            admission=Admission("cq", (given,)), reserved_at=1.0, checks=(WorkloadCheck("dws", CheckState.READY),)
+        )
+        return explained(made, replace(pods(1), status=status))
+
+    def test_with_room(self) -> None:
+        found = self.reserved(node("a1", "a"))
+        assert found.headline == "It has its quota, and Kueue places its pods next."
+        assert not found.placements
+
+    def test_without_nodes(self) -> None:
+        found = self.reserved()
+        assert "there is no node with pool=big" in found.headline
+        assert "kubectl get nodes -l pool=big" in found.next_step
+
+    def test_with_a_taint(self) -> None:
+        found = self.reserved(node("a1", "a", taints=(GPU_TAINT,)))
+        assert found.reason == "PendingDelayedTopologyRequests"
+        assert list(admitting(found)) == ["toleration"]
+        assert found.next_step.startswith("Add a toleration for nvidia.com/gpu=present:NoSchedule")
