@@ -236,7 +236,7 @@ class Reconciler:
             unknown=state.unknown,
             guarded=state.guards(record.namespace, record.workload.queue),
             quota=None if record.unreadable or state.unknown else state,
-            prices=self._configuration.controller.prices.get(state.region, {}),
+            prices=self._configuration.controller.prices_in(state.region),
             waiting_seconds=self._fleet.manager.waiting.seconds(name, record.cluster_queue, now),
             stale_copy=state.has_copy(record.key) and not nominated,
         )

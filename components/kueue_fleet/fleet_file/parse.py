@@ -66,10 +66,11 @@ def read_fleet_text(text: str, source: str, now: datetime | None = None, *, as_p
         return Reading(None, refused.problems)
     reading = read_fleet(part.data, now, as_published=as_published)
     problems = [*reading.problems, *_other_project(document, part)]
-    fleet = None if errors_of(problems) else reading.fleet
     placed = [replace(problem, source=source, line=part.line_of(problem.path)) for problem in problems]
+    beside = [] if document is part else [*_beside_the_fleet(document)]
+    fleet = None if errors_of([*problems, *beside]) else reading.fleet
     if document is not part:
-        of_stack = [*_rehearsal(document), *_unknown_keys(document)]
+        of_stack = [*beside, *_rehearsal(document), *_unknown_keys(document)]
         placed += [replace(problem, source=source, line=document.line_of(problem.path)) for problem in of_stack]
     placed.sort(key=lambda problem: problem.line or 0)
     return Reading(fleet, tuple(placed))
@@ -196,6 +197,18 @@ def _rehearsal(document: YamlDocument) -> Iterator[Problem]:
     if config.get(REHEARSAL_KEY) is not None:
         for problem in read_rehearsal_section(config[REHEARSAL_KEY])[1]:
             yield problem.at(f"config.{REHEARSAL_KEY}")
+
+
+def _beside_the_fleet(document: YamlDocument) -> Iterator[Problem]:
+    """Sections of the fleet that stand beside it, where nothing would read them."""
+    sections = {field.alias or name for name, field in FleetSpec.model_fields.items()}
+    config: Mapping[Any, Any] = document.data["config"]
+    for key, path in (*((key, str(key)) for key in document.data), *((key, f"config.{key}") for key in config)):
+        section = str(key).removeprefix(PULUMI_KEY.partition(":")[0] + ":")
+        if section in sections:
+            yield Problem(
+                path, "stands beside the fleet, where nothing reads it", f"write {section}: below {PULUMI_KEY}:"
+            )
 
 
 def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:

@@ -148,5 +148,5 @@ def _team_regions(fleet: FleetSpec) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for team in fleet.teams:
         if team.allowed_regions:
-            found.update(dict.fromkeys(team.namespace_names, team.allowed_regions))
+            found.update(dict.fromkeys(team.namespace_names, fleet.allowed_regions(team)))
     return found

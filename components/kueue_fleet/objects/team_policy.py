@@ -98,10 +98,8 @@ def _queues(fleet: FleetSpec, team: TeamEntry, cluster: str) -> dict[str, list[s
 def _region_words(fleet: FleetSpec, team: TeamEntry) -> list[str]:
     """The team's regions, and the groups of nothing but such regions."""
     groups = fleet.admission_controller.region_groups if fleet.admission_controller is not None else {}
-    return [
-        *team.allowed_regions,
-        *(name for name, regions in groups.items() if set(regions) <= set(team.allowed_regions)),
-    ]
+    allowed = fleet.allowed_regions(team)
+    return [*allowed, *(name for name, regions in groups.items() if set(regions) <= set(allowed))]
 
 
 def _owned() -> str:

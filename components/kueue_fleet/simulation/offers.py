@@ -171,7 +171,7 @@ class FleetDispatcher:
             connected=name not in lost,
             problem="it cannot be reached" if name in lost else "",
             quota=self._quotas[name],
-            prices=self._section.prices.get(region, {}),
+            prices=self._section.prices_in(region),
             waiting_seconds=self._waiting.seconds(name, job.record.cluster_queue, now),
         )
 

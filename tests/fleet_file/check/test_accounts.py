@@ -123,7 +123,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "region unknown": (
         {"teams/0/allowedRegions": ["us-centrall1"]},
         [
-            ("teams[team-a].allowedRegions[0]: us-centrall1 is not a known region; did you mean us-central1?"),
+            "teams[team-a].allowedRegions[0]: us-centrall1 is not a known region, nor a group of "
+            "admissionController.regionGroups; did you mean us-central1?",
         ],
     ),
     "region without cluster": (

@@ -116,10 +116,9 @@ def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     regions = sorted({cluster.region for cluster in scope.fleet.clusters if cluster.runs_jobs})
     for region, prices in section.prices.items():
         path = f"{_AT}.prices[{region}]"
-        if region not in regions:
-            yield Problem(
-                path, "no cluster that runs jobs is in this region", suggest.instead(region, regions, "regions")
-            )
+        if not set(section.regions([region])) & set(regions):
+            where = "any region of this group" if region in section.region_groups else "this region"
+            yield Problem(path, f"no cluster that runs jobs is in {where}", suggest.instead(region, regions, "regions"))
         for flavor in prices:
             yield from scope.unknown("flavors", flavor, f"{path}[{flavor}]")
 

@@ -189,17 +189,21 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"
     if not team.allowed_regions:
         return
+    section, allowed = fleet.admission_controller, fleet.allowed_regions(team)
+    groups = section.region_groups if section is not None else {}
     regions = {cluster.name: cluster.region for cluster in fleet.clusters}
     here = dict.fromkeys(regions[name] for name in fleet.job_clusters)
     known = scope.known_regions
     for index, region in enumerate(team.allowed_regions):
-        if region not in known:
+        if region not in known and region not in groups:
             yield Problem(
-                f"{path}[{index}]", f"{region} is not a known region", suggest.instead(region, here, "regions")
+                f"{path}[{index}]",
+                f"{region} is not a known region, nor a group of admissionController.regionGroups",
+                suggest.instead(region, (*here, *groups), "regions"),
             )
-    if not {*team.allowed_regions, *here}.issubset(known):
+    if not {*allowed, *here}.issubset(known):
         return
-    if not set(team.allowed_regions) & set(here):
+    if not set(allowed) & set(here):
         yield Problem(
             path,
             f"no cluster that runs jobs is in {', '.join(team.allowed_regions)}",
@@ -210,7 +214,7 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         queue = fleet.queue(local.cluster_queue)
         where = [name for name in fleet.queue_clusters(queue) if name in fleet.job_clusters] if queue else []
         reached = tuple(dict.fromkeys(regions[name] for name in where))
-        beyond = [region for region in reached if region not in team.allowed_regions]
+        beyond = [region for region in reached if region not in allowed]
         if reached and len(beyond) == len(reached):
             yield Problem(
                 path,

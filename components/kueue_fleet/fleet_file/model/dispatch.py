@@ -6,7 +6,7 @@ Deciding is the admission core's job (`dispatch`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -166,13 +166,24 @@ class AdmissionController(RuledModel):
     dispatch: Dispatch = Field(default_factory=Dispatch)
     """How workers are nominated."""
     prices: Mapping[Text, Mapping[Text, Price]] = Field(default_factory=dict)
-    """Price of one device for an hour, in one currency: by region, then by flavor."""
+    """Price of one device for an hour, in one currency: by region or group of regions, then by flavor. That of a region
+    itself goes before that of a group."""
     region_groups: Mapping[DnsLabel, tuple[Text, ...]] = Field(default_factory=dict)
-    """Names for several regions, for the label kueue-fleet.dev/regions: `eu: [europe-west1, europe-west4]`."""
+    """Names for several regions, for `prices`, the teams' `allowedRegions` and the label kueue-fleet.dev/regions:
+    `eu: [europe-west1, europe-west4]`."""
     checks: tuple[FleetCheck, ...] = ()
     """What is looked at for each of this controller's admission checks."""
     watchdog: Watchdog = Field(default_factory=Watchdog)
     """When a worker that keeps a job waiting is given up."""
+
+    def regions(self, words: Iterable[str]) -> tuple[str, ...]:
+        """The regions that are named, and those of the groups that are."""
+        return tuple(dict.fromkeys(region for word in words for region in self.region_groups.get(word, (word,))))
+
+    def prices_in(self, region: str) -> Mapping[str, float]:
+        """Price of one device for an hour in `region`, by flavor."""
+        groups = (name for name, regions in self.region_groups.items() if region in regions)
+        return {flavor: price for name in (*groups, region) for flavor, price in self.prices.get(name, {}).items()}
 
     def own_problems(self) -> Iterator[Problem]:
         """An image that says which; checks once each."""

@@ -192,6 +192,11 @@ class FleetSpec(SpecModel):
         """The team of each namespace that has one."""
         return {namespace: team.name for team in self.teams for namespace in team.namespace_names}
 
+    def allowed_regions(self, team: TeamEntry) -> tuple[str, ...]:
+        """The regions in which jobs of the team may run, those of groups too; none: any."""
+        section = self.admission_controller
+        return section.regions(team.allowed_regions) if section is not None else team.allowed_regions
+
     def cluster(self, name: str) -> ClusterEntry:
         """The cluster of that name. Raises KeyError."""
         return self._clusters[name]

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, Literal, cast
 from pydantic import Field
 
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
-from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, Region, TeamAccountAddress
+from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
 from kueue_fleet.kueue_api import LocalQueueSpec, suggest
 from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, Text
 from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems, warning
@@ -167,8 +167,8 @@ class TeamEntry(RuledModel):
     """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters."""
     limit_range: TeamLimitRange | None = None
     """Requests and limits of containers that do not name them, and bounds of those that do; default: none."""
-    allowed_regions: tuple[Region, ...] = ()
-    """Regions in which its jobs may run; default: any."""
+    allowed_regions: tuple[DnsLabel, ...] = ()
+    """Regions in which its jobs may run, and groups of admissionController.regionGroups; default: any."""
     secrets: tuple[DnsSubdomain, ...] = ()
     """Names of Secrets in each of its namespaces, wherever jobs run; what is in them is in the stack's config,
     `kueue-fleet:teamSecrets`, by name and key."""
