@@ -320,7 +320,12 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
     ),
     "item without a name": (
         mistyped("  - name: l4\nclusterQ", "  - nodeLabels: {a: b}\nclusterQ"),
-        ["fleet.yaml:6: flavors[0].name: is missing; add name"],
+        [
+            "fleet.yaml:6: flavors[0].name: is missing; add name",
+            'fleet.yaml:6: flavors[0].nodeLabels[a]: "b" is a custom label, with which GKE makes nodes only for '
+            "pods that tolerate the taint of the same key and value; add the toleration {key: a, operator: Equal, "
+            "value: b, effect: NoSchedule}",
+        ],
     ),
     "words for items": (
         mistyped("  - name: l4\nclusterQ", "  - l4\nclusterQ"),
@@ -384,6 +389,19 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
 
 
 IN_STACK = "config:\n  kueue-fleet:fleet:\n" + textwrap.indent(GOOD, "    ")
+
+
+@pytest.mark.parametrize("key", ["teams", "kueue-fleet:teams"])
+def test_a_section_beside_the_fleet_is_read_by_nothing(key: str) -> None:
+    reading = read_fleet_text(f"{IN_STACK}  {key}: []\n", "Pulumi.dev.yaml")
+    assert [str(problem) for problem in reading.problems] == [
+        f"Pulumi.dev.yaml:21: config.{key}: stands beside the fleet, where nothing reads it; write teams: below "
+        "kueue-fleet:fleet:"
+    ]
+
+
+def test_commands_do_not_go_on_without_a_section_that_stands_beside_config() -> None:
+    assert read_fleet_text(f"{IN_STACK}teams: []\n", "Pulumi.dev.yaml").fleet is None
 
 
 def test_the_section_of_rehearsals_is_checked_with_the_stack() -> None:

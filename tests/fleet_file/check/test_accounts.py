@@ -123,8 +123,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "region unknown": (
         {"teams/0/allowedRegions": ["us-centrall1"]},
         [
-            "teams[team-a].allowedRegions[0]: us-centrall1 is not a known region, nor a group of "
-            "admissionController.regionGroups; did you mean us-central1?",
+            ("teams[team-a].allowedRegions[0]: us-centrall1 is not a known region; did you mean us-central1?"),
         ],
     ),
     "region without cluster": (
@@ -170,6 +169,19 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 def test_groups_where_several_clusters_look_up_none() -> None:
     [found] = problems(changed(fleet_data(), {"teams/0/members": ["group:a@b.c"]}))
     assert "but manager, worker-a, worker-b look up no groups" in found
+
+
+GROUPS = {
+    "multiKueue/dispatcher": "External",
+    "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
+    "admissionController": {"image": "example.com/controller:1", "regionGroups": {"us": ["us-east4"]}},
+}
+
+
+@pytest.mark.parametrize(("group", "wrong"), [("us", False), ("asia", True)])
+def test_a_group_of_regions_is_allowed_where_regions_are(group: str, wrong: bool) -> None:
+    found = problems(changed(fleet_data(), GROUPS | {"teams/0/allowedRegions": [group]}))
+    assert ("teams[team-vision].allowedRegions[0]: asia is not a known region" in str(found)) is wrong
 
 
 def test_nothing_to_say() -> None:

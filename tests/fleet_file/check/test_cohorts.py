@@ -41,6 +41,21 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "as much as its queues have": (
+        {
+            "cohorts/0/resourceGroups": [
+                {
+                    "coveredResources": ["nvidia.com/gpu", "cpu"],
+                    "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", 12), quota("cpu", 1000)]}],
+                }
+            ],
+        },
+        [
+            "warning: cohorts[research].resourceGroups: 12 nvidia.com/gpu of flavor l4 is just what its queues have "
+            "together (vision, language), and Kueue adds the two: they can use 24; remove resourceGroups here or the "
+            "quotas of the queues, unless the nodes hold both"
+        ],
+    ),
     "undeclared parent": (
         {"cohorts/0/parentName": "company"},
         [

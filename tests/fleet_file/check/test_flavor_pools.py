@@ -14,6 +14,14 @@ def p(index: int, field: str) -> str:
     return f"nodePools/{index}/{field}"
 
 
+def test_autopilot_makes_nodes_with_a_custom_label_for_pods_that_tolerate_it() -> None:
+    labelled = changed(fleet_data(), {"flavors/1/nodeLabels": {"team": "a"}})
+    [found] = problems(labelled)
+    assert found.startswith('warning: flavors[t4].nodeLabels[team]: "a" is a custom label')
+    tolerated = {"flavors/1/tolerations": [{"key": "team", "value": "a", "effect": "NoSchedule"}]}
+    assert problems(changed(labelled, tolerated)) == []
+
+
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "unknown pool": (
         {"flavors/1/nodePool": "ondemand"},

@@ -103,6 +103,30 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "no nodes at all": (
+        {"nodePools/0/nodeCount": 0},
+        [
+            "nodePools[reserved].nodeCount: is 0, but queues may use 4 nvidia.com/gpu of flavor reserved on batch (gpu "
+            "4); write 2, or autoscaling with a maximum instead, or lower nominalQuota to 0",
+        ],
+    ),
+    "CPUs of another unit": (
+        {FLAVORS + "/0/resources/1/nominalQuota": "400m"},
+        [
+            "warning: clusterQueues[gpu].resourceGroups[0].flavors[reserved].resources[cpu].nominalQuota: 400m cpu is "
+            "less than a hundredth of what nodes with 4 nvidia.com/gpu have, 47, so that jobs that ask for as much as "
+            "a node has leave most of these without use; check the unit; for all of them, write 47",
+        ],
+    ),
+    "memory of another unit on one cluster": (
+        {FLAVORS + "/0/resources/2/perCluster": {"batch": {"nominalQuota": "150Mi"}}},
+        [
+            "warning: clusterQueues[gpu].resourceGroups[0].flavors[reserved].resources[memory].perCluster[batch]."
+            "nominalQuota: 150Mi memory is less than a hundredth of what nodes with 4 nvidia.com/gpu have, 177Gi, so "
+            "that jobs that ask for as much as a node has leave most of these without use; check the unit; for all of "
+            "them, write 177Gi",
+        ],
+    ),
     "GPUs of machines that have none": (
         {"nodePools/1/machineType": "e2-standard-16"},
         [

@@ -331,3 +331,16 @@ def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
 @pytest.mark.parametrize("changes", ACCEPTED.values(), ids=ACCEPTED.keys())
 def test_accepted(changes: dict[str, Any]) -> None:
     assert problems(changed(fleet_data(), changes)) == []
+
+
+def test_flavors_of_two_groups_agree_on_their_labels() -> None:
+    changes = {
+        "flavors/0/nodeLabels": {"cloud.google.com/machine-family": "g2"},
+        "flavors/+": {"name": "plain", "nodeLabels": {"cloud.google.com/machine-family": "e2"}},
+        "clusterQueues/1/resourceGroups": [group(COVERED[:1]), group(COVERED[1:], ["plain"])],
+    }
+    assert [text for text in problems(changed(fleet_data(), changes)) if "at random" in text] == [
+        "warning: clusterQueues[language].resourceGroups: flavors l4 and plain have different values of the node label "
+        "cloud.google.com/machine-family, g2 and e2, and Kueue gives a pod that asks for nvidia.com/gpu and cpu one of "
+        "them at random; cover these resources in one group, or give the label to one of the flavors only"
+    ]

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
+from kueue_fleet.fleet_file.model.per_cluster import groups_on
 from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.cohort_tree import cycles
+from kueue_fleet.kueue_api.cohort_tree import cycles, with_ancestors
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
+from kueue_fleet.kueue_api.quantity import Quantity
 
 
 def check_cohorts(scope: Scope) -> Iterator[Problem]:
@@ -21,6 +24,7 @@ def check_cohorts(scope: Scope) -> Iterator[Problem]:
     yield from _parents(scope)
     yield from _unused(scope)
     yield from _alone(scope)
+    yield from _counted_twice(scope)
     for cohort in scope.fleet.cohorts:
         yield from _flavors(scope, cohort)
 
@@ -84,6 +88,35 @@ def _unused(scope: Scope) -> Iterator[Problem]:
                 "no queue and no cohort is in this cohort",
                 "name it as cohortName of a queue, or remove it",
             )
+
+
+@rule
+def _counted_twice(scope: Scope) -> Iterator[Problem]:
+    """Cohorts with as much quota of their own as their queues have together: Kueue adds the two.
+
+    Source: https://github.com/kubernetes-sigs/kueue/issues/5289, kueue@v0.19.2 pkg/cache/scheduler/resource_node.go.
+    """
+    fleet, parents = scope.fleet, scope.fleet.cohort_parents
+    for cohort in fleet.cohorts:
+        within = [queue for queue in fleet.cluster_queues if cohort.name in with_ancestors(queue.cohort_name, parents)]
+        for cluster in fleet.job_clusters if cohort.resource_groups else ():
+            here = [queue for queue in within if cluster in fleet.clusters_of(queue)]
+            quotas = by_flavor(groups_on(fleet, cohort.resource_groups, cluster)).items()
+            own = {of: quota.nominal_quota for of, quota in quotas if quota.nominal_quota}
+            below = [by_flavor(groups_on(fleet, queue.resource_groups, cluster)) for queue in here]
+            sums = {of: Quantity.total(each[of].nominal_quota for each in below if of in each) for of in own}
+            # CPU and memory are often given away freely, to limit GPUs alone.
+            counted = [of for of in own if "/" in of[1]] or [*own]
+            if counted and all(own[of] == sums[of] for of in counted):
+                flavor, resource = counted[0]
+                yield warning(
+                    f"{scope.path(cohort)}.resourceGroups",
+                    f"{own[flavor, resource]} {resource} of flavor {flavor} is just what its queues have together "
+                    f"({', '.join(queue.name for queue in here)}), and Kueue adds the two: they can use "
+                    f"{own[flavor, resource] + sums[flavor, resource]}",
+                    "remove resourceGroups here or the quotas of the queues, unless the nodes hold both",
+                )
+                break
 
 
 @rule

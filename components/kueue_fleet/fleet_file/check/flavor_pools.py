@@ -10,6 +10,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -133,6 +134,9 @@ def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) 
         elif key == ZONE and is_elsewhere(value, cluster.region):
             wrong = f"{value} is not in {cluster.region}, where cluster {cluster.name} is"
             yield Problem(at, wrong, f"name a zone there, or {leave}")
+        else:
+            # Jobs may tolerate it themselves.
+            yield from (replace(each, severity="warning") for each in _separated(at, flavor, key, value))
 
 
 @rule
@@ -235,13 +239,22 @@ def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> 
                 f"{cluster.name} has no node pool {value}",
                 "name a node pool of this file with nodePool, or remove the label",
             )
-        elif not SYSTEM_LABEL.search(key) and not _separates(flavor, key, value):
-            yield Problem(
-                f"{path}.nodeLabels[{key}]",
-                f'"{value}" is a custom label, with which GKE makes nodes only for pods that tolerate the taint '
-                "of the same key and value",
-                f"add the toleration {{key: {key}, operator: Equal, value: {value}, effect: NoSchedule}}",
-            )
+        else:
+            yield from _separated(f"{path}.nodeLabels[{key}]", flavor, key, value)
+
+
+def _separated(at: str, flavor: FlavorEntry, key: str, value: str) -> Iterator[Problem]:
+    """GKE makes nodes with a custom label for pods that tolerate the taint of the same name only.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-separation
+    """
+    if not SYSTEM_LABEL.search(key) and not _separates(flavor, key, value):
+        yield Problem(
+            at,
+            f'"{value}" is a custom label, with which GKE makes nodes only for pods that tolerate the taint of the '
+            "same key and value",
+            f"add the toleration {{key: {key}, operator: Equal, value: {value}, effect: NoSchedule}}",
+        )
 
 
 def _separates(flavor: FlavorEntry, key: str, value: str) -> bool:

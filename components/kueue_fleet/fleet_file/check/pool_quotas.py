@@ -11,8 +11,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
+from kueue_fleet.fleet_file.check.node_pools import path_on
+from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
@@ -23,6 +26,10 @@ from kueue_fleet.kueue_api.quantity import Quantity
 
 _COMPARED: Final = (*ACCELERATOR_RESOURCES, "cpu", "memory", "ephemeral-storage")
 _GIB: Final = 1024**3
+_MIB: Final = 1024**2
+_WHOLE: Final = {"cpu": 1000, "memory": _GIB}
+_ORDERS: Final = 100
+"""Times by which a share is too small to be meant."""
 _LISTED: Final = 4
 
 Promises = Mapping[str, Mapping[str, Mapping[str, int]]]
@@ -43,6 +50,7 @@ def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     names = Counter(flavor.name for flavor in scope.fleet.flavors)
     flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised and names[flavor.name] == 1]
     yield from _each_flavor(scope, cluster, flavors, promised)
+    yield from _shares(scope, cluster)
     yield from _whole_slices(scope, cluster, flavors, promised)
     yield from _shared_pools(scope, cluster, flavors, promised)
     yield from _auto_provisioning(scope, cluster, flavors, promised)
@@ -94,6 +102,9 @@ def _one_flavor(
     scope: Scope, cluster: ClusterEntry, flavor: FlavorEntry, promised: Mapping[str, Mapping[str, int]]
 ) -> Iterator[Problem]:
     pools = scope.fleet.flavor_nodes(flavor, cluster.name)
+    if pools and all(pool.node_count == 0 and not pool.full_nodes for pool in pools):
+        yield from _no_nodes(scope, cluster, flavor, pools, promised)
+        return
     for resource, by_entry in promised.items() if pools else ():
         held, total = held_by(pools, resource), sum(by_entry.values())
         if held is None or total <= held:
@@ -110,6 +121,77 @@ def _one_flavor(
             f"lower nominalQuota to {_text(resource, held)} in all, or {more}",
             "error" if scarce else "warning",
         )
+
+
+@rule
+def _no_nodes(
+    scope: Scope,
+    cluster: ClusterEntry,
+    flavor: FlavorEntry,
+    pools: Sequence[ResolvedNodePool],
+    promised: Mapping[str, Mapping[str, int]],
+) -> Iterator[Problem]:
+    """Pools of fixed size 0, with the size that the quotas need."""
+    pool = pools[0]
+    totals = {resource: sum(by_entry.values()) for resource, by_entry in promised.items()}
+    resource = next((name for name in ACCELERATOR_RESOURCES if name in totals), next(iter(totals)))
+    in_zone = _on_node(pool, resource) * pool.zone_count
+    entry = scope.fleet.node_pool(pool.name)
+    at = f"{path_on(scope, entry, cluster.name)}.nodeCount" if entry is not None else scope.path(flavor)
+    yield Problem(
+        at,
+        f"is 0, but queues may use {_text(resource, totals[resource])} {resource} of flavor {flavor.name} on "
+        f"{cluster.name} ({_entries(resource, promised[resource])})",
+        f"write {-(-totals[resource] // in_zone)}, or autoscaling with a maximum instead, or lower nominalQuota to 0"
+        if in_zone
+        else f"use machines that have {resource}, or lower nominalQuota to 0",
+        "error" if resource in ACCELERATOR_RESOURCES else "warning",
+    )
+
+
+def _on_node(pool: ResolvedNodePool, resource: str) -> int:
+    """What pods may ask of one node of the pool, as far as known."""
+    if pool.machine is None:
+        return pool.gpus_per_node if resource == GPU_RESOURCE else 0
+    return pool.allocatable.get(resource, 0)
+
+
+@rule
+def _shares(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    """CPU and memory that are less by orders than what the nodes of as many GPUs or TPU chips have: a wrong unit."""
+    most = most_by_flavor(scope.fleet, cluster.name)
+    for queue in scope.fleet.queues_on(cluster.name):
+        for g, group in enumerate(queue.resource_groups):
+            for quotas in group.flavors:
+                flavor = scope.fleet.flavor(quotas.name)
+                pools = scope.fleet.flavor_nodes(flavor, cluster.name) if flavor is not None else ()
+                at = f"{scope.path(queue)}.resourceGroups[{g}].flavors[{quotas.name}]"
+                amounts = {name: amount for (of, name), amount in most[queue.name].items() if of == quotas.name}
+                for problem in _share(amounts, pools):
+                    quota = next(each for each in quotas.resources if each.name == problem.path)
+                    own = quota.per_cluster.get(cluster.name)
+                    where = "" if own is None or own.nominal_quota is None else f".perCluster[{cluster.name}]"
+                    yield replace(problem, path=f"{at}.resources[{quota.name}]{where}.nominalQuota")
+
+
+def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> Iterator[Problem]:
+    """The problems of a flavor of a queue, with the resource as their path."""
+    devices = next((name for name in ACCELERATOR_RESOURCES if name in most), None)
+    if devices is None or any(pool.machine is None or not _on_node(pool, devices) for pool in pools):
+        return
+    count = most[devices].value
+    for resource in ("cpu", "memory"):
+        shares = [count * _on_node(pool, resource) // _on_node(pool, devices) for pool in pools]
+        amount = amount_of(resource, most[resource]) if resource in most else 0
+        # Less than a mebibyte has no unit, which is said already.
+        if shares and 0 < amount * _ORDERS < min(shares) and (resource != "memory" or amount >= _MIB):
+            share = _text(resource, min(shares) // _WHOLE[resource] * _WHOLE[resource])
+            yield warning(
+                resource,
+                f"{most[resource]} {resource} is less than a hundredth of what nodes with {count} {devices} have, "
+                f"{share}, so that jobs that ask for as much as a node has leave most of these without use",
+                f"check the unit; for all of them, write {share}",
+            )
 
 
 @rule

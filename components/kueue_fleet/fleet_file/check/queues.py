@@ -8,6 +8,7 @@ Source: kueue@v0.19.2 pkg/cache/scheduler/clusterqueue.go (inactiveReason).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import combinations, product
 from typing import Final
 
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -35,6 +36,7 @@ def check_queues(scope: Scope) -> Iterator[Problem]:
         yield from _per_cluster(scope, queue, LimitRules(queue, "cohortName"))
         yield from _coverage(scope, queue)
         yield from _accelerators(scope, queue)
+        yield from _one_value_of_each_label(scope, queue)
     for cohort in scope.entries("cohorts"):
         yield from _per_cluster(scope, cohort, LimitRules(cohort, "parentName"))
 
@@ -280,6 +282,47 @@ def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                 f"no quota for {resource}, which nodes of flavor {flavor.name} have, and a job that requests it is "
                 "never admitted",
                 f"write {resource} for {near}" if near else f"cover {resource} too",
+            )
+
+
+@rule
+def _one_value_of_each_label(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """A pod gets the node labels of one flavor of each group that it asks of: they must not contradict each other.
+
+    Source: kueue@v0.19.2 pkg/podset/podset.go (FromAssignment copies them in the random order of a map),
+    https://github.com/kubernetes-sigs/kueue/issues/14409.
+    """
+    for one, other in combinations(queue.resource_groups, 2):
+        resources = (*one.covered_resources, *other.covered_resources)
+        # Hardly a pod asks for devices of two kinds.
+        if all("/" in name for name in resources):
+            continue
+        for first, second in product(one.flavors, other.flavors):
+            differs = next(_contradictions(scope.fleet, queue, first.name, second.name), None)
+            if differs is not None:
+                key, *values = differs
+                yield warning(
+                    f"{scope.path(queue)}.resourceGroups",
+                    f"flavors {first.name} and {second.name} have different values of the node label {key}, "
+                    f"{' and '.join(values)}, and Kueue gives a pod that asks for {one.covered_resources[0]} and "
+                    f"{other.covered_resources[0]} one of them at random",
+                    "cover these resources in one group, or give the label to one of the flavors only",
+                )
+                break
+
+
+def _contradictions(
+    fleet: FleetSpec, queue: ClusterQueueEntry, first: str, second: str
+) -> Iterator[tuple[str, str, str]]:
+    """Labels to which two flavors give different values on a cluster of the queue, with the values."""
+    one, other = fleet.flavor(first), fleet.flavor(second)
+    if one is None or other is None:
+        return
+    for cluster in fleet.clusters_of(queue):
+        if cluster in fleet.clusters_of(one) and cluster in fleet.clusters_of(other):
+            labels, others = fleet.flavor_on(one, cluster).node_labels, fleet.flavor_on(other, cluster).node_labels
+            yield from (
+                (key, labels[key], others[key]) for key in labels if labels[key] != others.get(key, labels[key])
             )
 
 

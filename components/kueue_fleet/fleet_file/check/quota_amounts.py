@@ -161,7 +161,7 @@ def _path(groups: Sequence[ResourceGroup], name: str, base: str) -> str:
     return base
 
 
-_FlavorResource = tuple[str, str]
+FlavorResource = tuple[str, str]
 """The name of a flavor and of a resource."""
 
 
@@ -169,22 +169,22 @@ _FlavorResource = tuple[str, str]
 class _Node:
     """A queue or a cohort."""
 
-    quotas: Mapping[_FlavorResource, ResourceQuota] = field(default_factory=dict)
+    quotas: Mapping[FlavorResource, ResourceQuota] = field(default_factory=dict)
     members: list[_Node] = field(default_factory=list)
     parent: _Node | None = None
 
-    def subtree(self, of: _FlavorResource) -> Quantity:
+    def subtree(self, of: FlavorResource) -> Quantity:
         """Its own quota, and what its members lend it."""
         own = self.quotas[of].nominal_quota if of in self.quotas else ZERO
         return Quantity.total((own, *(member.lent(of) for member in self.members)))
 
-    def lent(self, of: _FlavorResource) -> Quantity:
+    def lent(self, of: FlavorResource) -> Quantity:
         """What it lends to the cohort above."""
         limit = self.quotas[of].lending_limit if of in self.quotas else None
         subtree = self.subtree(of)
         return subtree if limit is None else min(subtree, limit)
 
-    def most(self, of: _FlavorResource) -> Quantity:
+    def most(self, of: FlavorResource) -> Quantity:
         """What it can have while the rest of its tree uses nothing."""
         subtree = self.subtree(of)
         if self.parent is None:
@@ -195,31 +195,38 @@ class _Node:
 
 
 def most_quota(fleet: FleetSpec, cluster: str) -> dict[str, dict[str, Quantity]]:
-    """For each queue on `cluster`, and each of its resources, the most that one pod set can get: from its best flavor.
+    """For each queue on `cluster`, and each of its resources, the most that one pod set can get: from its best "
+    "flavor."""
+    found: dict[str, dict[str, Quantity]] = {}
+    for queue, of_flavors in most_by_flavor(fleet, cluster).items():
+        amounts = found[queue] = {}
+        for (_, resource), most in of_flavors.items():
+            amounts[resource] = max(amounts.get(resource, ZERO), most)
+    return found
+
+
+def most_by_flavor(fleet: FleetSpec, cluster: str) -> dict[str, dict[FlavorResource, Quantity]]:
+    """For each queue on `cluster`, the most that it can ever have of each resource of each of its flavors.
 
     Of cohorts that form a cycle, in which Kueue admits nothing, one is taken as the topmost.
     """
     cohorts: dict[str, _Node] = {}
     here = cohorts_on(fleet, cluster)
     for cohort in here:
-        cohorts[cohort.name] = _Node(_by_flavor(cohort_on(fleet, cohort, cluster).resource_groups))
+        cohorts[cohort.name] = _Node(by_flavor(cohort_on(fleet, cohort, cluster).resource_groups))
     parents: dict[str, str | None] = {}
     for cohort in here:
         if cohort.name not in with_ancestors(cohort.parent_name, parents):
             parents[cohort.name] = cohort.parent_name
             _join(cohorts[cohort.name], cohort.parent_name, cohorts)
-    found: dict[str, dict[str, Quantity]] = {}
-    queues = {queue.name: _Node(_by_flavor(quotas_on(fleet, queue, cluster))) for queue in fleet.queues_on(cluster)}
+    queues = {queue.name: _Node(by_flavor(quotas_on(fleet, queue, cluster))) for queue in fleet.queues_on(cluster)}
     for queue in fleet.queues_on(cluster):
         _join(queues[queue.name], queue.cohort_name, cohorts)
-    for name, node in queues.items():
-        amounts = found[name] = {}
-        for flavor, resource in node.quotas:
-            amounts[resource] = max(amounts.get(resource, ZERO), node.most((flavor, resource)))
-    return found
+    return {name: {of: node.most(of) for of in node.quotas} for name, node in queues.items()}
 
 
-def _by_flavor(groups: Sequence[ResourceGroup]) -> dict[_FlavorResource, ResourceQuota]:
+def by_flavor(groups: Sequence[ResourceGroup]) -> dict[FlavorResource, ResourceQuota]:
+    """The quotas of resource groups by flavor and resource."""
     return {
         (flavor.name, quota.name): quota for group in groups for flavor in group.flavors for quota in flavor.resources
     }

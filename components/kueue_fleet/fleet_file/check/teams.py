@@ -198,7 +198,7 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         if region not in known and region not in groups:
             yield Problem(
                 f"{path}[{index}]",
-                f"{region} is not a known region, nor a group of admissionController.regionGroups",
+                f"{region} is not a known region",
                 suggest.instead(region, (*here, *groups), "regions"),
             )
     if not {*allowed, *here}.issubset(known):
