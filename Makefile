@@ -33,8 +33,8 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 .PHONY: test
 # Twice the cores: tests on control planes wait for a part of their time.
 test: PROCESSES ?= 4
-test: $(READY) engines operators ## every test, those on real control planes included, in PROCESSES=4
-	@$(BIN)/pytest -n $(PROCESSES) $(BY_FILE)
+test: $(READY) engines operators programs ## every test, those on real control planes included, in PROCESSES=4; these once more where one fails
+	@$(BIN)/python -m tests.twice -n $(PROCESSES) $(BY_FILE)
 
 .PHONY: test-fast
 test-fast: $(READY) ## the tests that need no engine
@@ -102,10 +102,17 @@ wheels: $(READY) ## wheels of kueue-fleet and its stand-ins, in build/wheels, as
 sdk: $(READY) ## the components as packages for TypeScript (npm) and Python (wheel), in build/sdk; checks programs with them (OWNER=name)
 	@PYTHONPATH=tests/support $(BIN)/python -m tests.engines.sdk $(OWNER)
 
+# What is found, or installed, of programs that the tests use: $(call found_or_installed,NAMES,PACKAGE).
+define found_or_installed
+@for name in $(1); do command -v "$$name" && exit 0; done; \
+    test "$$(id -u)" = 0 && command -v apt-get > /dev/null \
+        || { echo "there is none of: $(1) (Debian: apt-get install $(2))" >&2; exit 1; }; \
+    apt-get update -qq && apt-get install -qq -y --no-install-recommends $(2)
+endef
+
 .PHONY: browser
 browser: ## find the Chromium that looks at the report in the tests; as root on Debian, install one
-	@command -v chromium || command -v chromium-browser || command -v google-chrome || command -v google-chrome-stable \
-	    || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; }
+	$(call found_or_installed,$${KUEUE_FLEET_BROWSER:-chromium} chromium-browser google-chrome google-chrome-stable,chromium)
 
 .PHONY: screenshots
 screenshots: $(READY) browser ## take the pictures of the report that the pages show
@@ -113,7 +120,12 @@ screenshots: $(READY) browser ## take the pictures of the report that the pages 
 
 .PHONY: buildah
 buildah: ## find the buildah that builds the controller's image in the tests; as root on Debian, install one
-	@command -v buildah || { apt-get update -qq && apt-get install -qq -y --no-install-recommends buildah; }
+	$(call found_or_installed,$${KUEUE_FLEET_BUILDAH:-buildah},buildah)
+
+# Where they cannot be installed the other tests run, and the last lines say which did not.
+.PHONY: programs
+programs:
+	-@$(MAKE) --silent --keep-going browser buildah > /dev/null
 
 .PHONY: lock
 lock: $(READY) ## pin every dependency again, at its newest

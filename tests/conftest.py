@@ -172,7 +172,18 @@ def _cpu_seconds() -> float:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """In parallel, the files that took longest: seconds, and seconds of CPU."""
+    """Last, what did not run; in parallel, before it the files that took longest: seconds, and seconds of CPU."""
+    _say_times(terminalreporter, config)
+    left_out: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for report in terminalreporter.stats.get("skipped", ()):
+        left_out[report.nodeid.partition("::")[0], report.longrepr[2].removeprefix("Skipped: ")] += 1
+    if left_out:
+        terminalreporter.section("not done")
+    for (file, reason), count in left_out.items():
+        terminalreporter.write_line(f"{file}: {count} tests did not run: {reason}")
+
+
+def _say_times(terminalreporter: Any, config: pytest.Config) -> None:
     if not config.getoption("numprocesses", None):
         return
     seconds: defaultdict[str, float] = defaultdict(float)

@@ -8,10 +8,10 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from playwright.sync_api import sync_playwright
-from tests.browser.installed import browser_path
 from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
+from needed_programs import CHROMIUM
 
 ROOT: Final = Path(__file__).parents[2]
 PICTURES: Final = ROOT / "docs" / "images"
@@ -41,7 +41,7 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     with TemporaryDirectory() as folder, sync_playwright() as driver:
         file = write_report([*SHOWN], Path(folder))
-        browser = driver.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
+        browser = driver.chromium.launch(executable_path=CHROMIUM.path(), args=["--no-sandbox"])
         for name, (width, height) in SIZES.items():
             page = browser.new_page(viewport={"width": width, "height": height})
             page.goto(file.as_uri())

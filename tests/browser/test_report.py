@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-from tests.browser.installed import VARIABLE, browser_path
 from tests.browser.screenshots import PICTURES, SIZES, write_report
 
 from kueue_fleet.admission.decisions import QuotaReserved
@@ -19,6 +18,7 @@ from kueue_fleet.cli.simulate_report import report_page
 from kueue_fleet.gke.labels import GPU_RESOURCE as GPU
 from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Quota, Result
+from needed_programs import CHROMIUM, needed
 
 READABLE = (Path(__file__).parent / "readable.js").read_text()
 PATIENCE_SECONDS = 120
@@ -73,7 +73,7 @@ class Window:
 def browser() -> Iterator[Browser]:
     with sync_playwright() as driver:
         # Containers run tests as root, where Chromium has no sandbox; what it shows is ours.
-        started = driver.chromium.launch(executable_path=browser_path(), args=["--no-sandbox"])
+        started = driver.chromium.launch(executable_path=needed(CHROMIUM), args=["--no-sandbox"])
         yield started
         started.close()
 
@@ -323,9 +323,9 @@ def test_the_pages_have_a_picture_of_each_width() -> None:
 
 def test_without_a_browser_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(CHROMIUM.variable, raising=False)
     with pytest.raises(RuntimeError, match=r"none of chromium.* is on PATH; install one .*apt-get install chromium"):
-        browser_path()
-    monkeypatch.setenv(VARIABLE, "/nowhere/chromium")
+        CHROMIUM.path()
+    monkeypatch.setenv(CHROMIUM.variable, "/nowhere/chromium")
     with pytest.raises(RuntimeError, match="KUEUE_FLEET_BROWSER=/nowhere/chromium is not a program"):
-        browser_path()
+        CHROMIUM.path()

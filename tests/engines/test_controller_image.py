@@ -21,6 +21,7 @@ from bare_lab import BareCluster, bare_lab, until
 from container_image import BuiltImage, build_image
 from controller_load import configuration, install_crds, kubeconfig, prepare, submit
 from kueue_fleet.kube.client import KubeApi
+from needed_programs import BUILDAH, needed
 
 WORKER = "w00"
 TOOLS = re.compile(
@@ -30,6 +31,7 @@ TOOLS = re.compile(
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> BuiltImage:
+    needed(BUILDAH)
     return build_image(tmp_path_factory.mktemp("image"))
 
 

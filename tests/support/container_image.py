@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from needed_programs import BUILDAH
+
 PACKAGE: Final = Path(__file__).parents[2] / "components/kueue_fleet"
 DOCKERFILE: Final = PACKAGE / "controller/image/Dockerfile"
 IGNORED: Final = DOCKERFILE.with_name("Dockerfile.dockerignore")
@@ -82,13 +84,12 @@ class Buildah:
     """Images in a folder of their own, which is all that is left behind."""
 
     def __init__(self, folder: Path) -> None:
-        if shutil.which("buildah") is None:
-            raise ImageError("there is no buildah, which builds the image; `make buildah` finds or installs one")
+        self._program = BUILDAH.path()
         self._options = ("--root", str(folder / "storage"), "--runroot", str(folder / "run"), "--storage-driver", "vfs")
 
     def __call__(self, *arguments: str) -> str:
         """What it printed. Raises ImageError."""
-        command = ["buildah", *self._options, *arguments]
+        command = [self._program, *self._options, *arguments]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LONGEST_SECONDS)
         except subprocess.TimeoutExpired:
