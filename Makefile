@@ -55,13 +55,14 @@ simulations: $(READY) ## FLEETS=1000 random fleets, and clusters with fair shari
 	@KUEUE_FLEET_SIMULATIONS=$(FLEETS) KUEUE_FLEET_SIMULATIONS_SEED=$(SEED) $(BIN)/pytest tests/simulation/test_runs_end.py -rP -v
 
 .PHONY: check
-check: $(READY) ## format, lint, types, layers, docstrings, plain English
+check: $(READY) ## format, lint, types, layers, docstrings, plain English, tests that do not wait
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/docs/docstrings.py
 	@$(BIN)/python tests/docs/english.py
+	@$(BIN)/python tests/engines/read_once.py
 
 .PHONY: golden
 golden: $(READY) ## rewrite the golden files; read the diff before you commit it

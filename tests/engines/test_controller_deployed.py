@@ -32,7 +32,7 @@ from kueue_fleet.rehearsal.session import Session
 from kueue_fleet.rehearsal.standins.docker_build_provider import NOTHING_BUILT
 from kueue_fleet.rehearsal.standins.gcp_facts import IMAGE
 from kueue_fleet.rehearsal.standins.gcp_provider import NO_TOKEN
-from one_cluster import KUEUE, Json, OneCluster, Refused, condition, wait_until
+from one_cluster import KUEUE, Json, OneCluster, Refused, condition, pods_run, wait_until
 from quick_rehearsals import quick_rehearsals
 
 ROOT = Path(__file__).parents[2]
@@ -141,7 +141,7 @@ def one_of(session: Session, made: Json, token: str) -> OneCluster:
 
 
 def test_its_image_is_the_one_that_up_builds_and_nothing_is_built_here(deployed: Deployed) -> None:
-    made = deployed.manager.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{CONTROLLER_NAME}")
+    made = the_deployment(deployed.manager)
     image = made["spec"]["template"]["spec"]["containers"][0]["image"]
     assert re.fullmatch(rf"{re.escape(str(controller_image(deployed.fleet)))}@sha256:[0-9a-f]{{64}}", image)
     [warning] = deployed.warnings
@@ -160,31 +160,41 @@ KUEUE_PODS = "/api/v1/namespaces/kueue-system/pods"
 
 def test_kueue_runs_in_two_replicas_that_nodes_can_be_drained_of(deployed: Deployed) -> None:
     for cluster in deployed.clusters.values():
-        pods = cluster.items(KUEUE_PODS)
+        wait_until(lambda cluster=cluster: pods_run(cluster, "kueue-system"))  # type: ignore[misc]
+        pods = cluster.items(KUEUE_PODS)  # settled: as many as the Deployment has, all ready
         assert len(pods) == 2
         for pod in pods:
-            assert condition(pod, "Ready") == "True"
             assert pod["spec"]["priority"] == 1_000_000_000
             assert pod["spec"]["containers"][0]["image"] == "registry.k8s.io/kueue/kueue:v0.19.2"
             places = [rule["topologyKey"] for rule in pod["spec"]["topologySpreadConstraints"]]
             assert places == ["topology.kubernetes.io/zone", "kubernetes.io/hostname"]
-        [budget] = cluster.items("/apis/policy/v1/namespaces/kueue-system/poddisruptionbudgets")
-        assert budget["spec"]["minAvailable"] == 1
+        assert budget_of_kueue(cluster)["spec"]["minAvailable"] == 1
         wait_until(lambda cluster=cluster: disruptions_allowed(cluster) == 1)  # type: ignore[misc]
-    made = deployed.manager.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{CONTROLLER_NAME}")
+    made = the_deployment(deployed.manager)
     assert made["spec"]["template"]["spec"]["priorityClassName"] == "kueue-fleet-critical"
 
 
+def budget_of_kueue(cluster: OneCluster) -> Json:
+    """Its PodDisruptionBudget."""
+    path = "/apis/policy/v1/namespaces/kueue-system/poddisruptionbudgets"
+    [budget] = cluster.items(path)  # settled: `up` makes it
+    return budget
+
+
 def disruptions_allowed(cluster: OneCluster) -> int:
-    """By the PodDisruptionBudget of Kueue, as the disruption controller counts."""
-    [budget] = cluster.items("/apis/policy/v1/namespaces/kueue-system/poddisruptionbudgets")
-    return int(budget["status"]["disruptionsAllowed"])
+    """As the disruption controller counts."""
+    return int(budget_of_kueue(cluster)["status"]["disruptionsAllowed"])
+
+
+def the_deployment(manager: OneCluster) -> Json:
+    """The controller's."""
+    path = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{CONTROLLER_NAME}"
+    return manager.get(path)  # settled: `up` makes it
 
 
 def test_two_replicas_are_ready_and_one_of_them_leads(deployed: Deployed) -> None:
     manager = deployed.manager
-    made = manager.get(f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{CONTROLLER_NAME}")
-    assert made["status"]["readyReplicas"] == 2
+    wait_until(lambda: the_deployment(manager)["status"].get("readyReplicas") == 2)
     pods = {pod["metadata"]["name"] for pod in manager.items(f"/api/v1/namespaces/{NAMESPACE}/pods")}
     path = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{CONTROLLER_NAME}"
     # Replicas are ready before one of them leads.
@@ -398,7 +408,7 @@ def test_the_managers_kueue_writes_on_a_worker_in_the_namespaces_of_teams_and_no
 
 def test_it_is_not_to_be_seen_in_a_log_that_anything_was_refused(deployed: Deployed) -> None:
     """Every watch works with the rules that were declared."""
-    pods = deployed.manager.items(f"/api/v1/namespaces/{NAMESPACE}/pods")
+    pods = deployed.manager.items(f"/api/v1/namespaces/{NAMESPACE}/pods")  # settled: a replica led before
     names = [f"{NAMESPACE}_{pod['metadata']['name']}_*/controller.log" for pod in pods]
     logs = [log for name in names for log in deployed.manager.folder.rglob(name)]
     assert logs
@@ -478,7 +488,7 @@ def test_workers_are_reached_by_tokens_that_expire_once_the_first_ones_are_void(
         return False
 
     for place in worker_tokens(deployed.fleet):
-        life = token_life(token_in(deployed, place))
+        life = token_life(token_in(deployed, place))  # settled: `up` makes it
         assert life.expires is not None
         assert life.expires - life.issued == 7 * 24 * 3600
         path = f"/api/v1/namespaces/kueue-system/secrets/{place.first_secret}"

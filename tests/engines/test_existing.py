@@ -196,7 +196,7 @@ def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
         batch: Any = client.BatchV1Api(made)
         wait_until(lambda: batch.read_namespaced_job("runs", "vision").status.active)
         [pod] = core.list_namespaced_pod("vision").items
-        queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]
+        queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]  # settled: applied above
 
         objects = lab.printed(NAME, [*LISTS, "/api/v1/namespaces/kueue-system/configmaps"])
         (folder / "objects.json").write_text(json.dumps({"kind": "List", "items": objects}, default=str))
@@ -224,7 +224,7 @@ def test_pulumi_takes_a_platform_over_with_jobs_running_and_replaces_nothing(
         assert {step.op for step in lab.steps} <= {"update", "create"}, lab.touched()
         assert [each.metadata.uid for each in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]
         assert batch.read_namespaced_job("runs", "vision").status.active == 1
-        assert lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"] == queue
+        assert lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"] == queue  # settled: `up` has ended
         assert lab.up().unchanged, lab.touched()
 
 
@@ -243,7 +243,7 @@ def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
         batch: Any = client.BatchV1Api(made)
         wait_until(lambda: batch.read_namespaced_job("runs", "vision").status.active)
         before = core.read_namespace("vision").metadata
-        queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]
+        queue = lab.objects(NAME, "clusterqueues")["main"]["metadata"]["uid"]  # settled: applied above
         [pod] = core.list_namespaced_pod("vision").items
         lab.up()
         of_google = [(step.op, step.name) for step in lab.steps if step.type.startswith(("gcp:con", "gcp:comp"))]
@@ -252,7 +252,7 @@ def test_what_exists_is_taken_over_with_jobs_running_and_the_cluster_stays(
         after = core.read_namespace("vision").metadata
         assert after.uid == before.uid
         assert after.labels.items() > before.labels.items()
-        main = lab.objects(NAME, "clusterqueues")["main"]
+        main = lab.objects(NAME, "clusterqueues")["main"]  # settled: `up` has ended
         assert main["metadata"]["uid"] == queue
         assert main["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == "8"
         assert [each.metadata.uid for each in core.list_namespaced_pod("vision").items] == [pod.metadata.uid]

@@ -53,25 +53,24 @@ def test_a_job_goes_on_within_its_patience_runs_once_and_leaves_no_quota_behind(
     assert waiting["state"] == "Ready"
     assert waiting["message"].startswith("Waits for nodes of b200 since ")
     wait_until(lambda: len(lab.manager.items(REQUESTS)) == 1)
-    meanwhile = lab.workload("stock-out") or {}
+    meanwhile = lab.workload("stock-out") or {}  # settled: its check waits, so it holds quota
     assert (holds(meanwhile), flavors_of(meanwhile)) == waiting_in_simulation()
-    said = explained(lab, tmp_path)
+    said = explained(lab, tmp_path)  # settled: its check says so
     assert "Waits for nodes of b200 since " in said
     assert "; moves to l4 at " in said
 
     wait_until(lambda: condition(lab.workload("stock-out") or {}, "Finished") == "True")
-    workload = lab.workload("stock-out")
+    workload = lab.workload("stock-out")  # settled: it has finished
     assert workload is not None
     assert workload["metadata"]["annotations"]["kueue.x-k8s.io/workload-allowed-resource-flavors"] == "l4"
     # Patience counts from the quota; then Kueue admits the job again, for which a busy machine takes its time.
     waited = since(workload, "Admitted") - since(meanwhile, "QuotaReserved")
     assert PATIENCE <= waited.total_seconds() <= PATIENCE + 60
-    ran = lab.manager.get(f"{JOBS}/stock-out")["status"]
+    ran = lab.manager.get(f"{JOBS}/stock-out")["status"]  # settled: Kueue writes Finished after it
     assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
     wait_until(lambda: not lab.manager.items(REQUESTS))
     wait_until(lambda: not used(lab))
-    wait_until(lambda: given_up(lab))
-    assert given_up(lab) == [f"No nodes of b200 within {PATIENCE} s; moves to l4"]
+    assert wait_until(lambda: given_up(lab)) == [f"No nodes of b200 within {PATIENCE} s; moves to l4"]
     assert (flavors_of(workload), evictions(workload)) == simulated()
 
 

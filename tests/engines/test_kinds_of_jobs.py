@@ -115,8 +115,8 @@ def test_jobs_of_all_kinds_run_to_their_ends(lab: Rehearsed) -> None:
         "ray-train": JobState.FINISHED,
     }
     assert (lab.admitted("torch-train"), lab.admitted("ray-train")) == (4, 4)
-    train = lab.cluster.get(f"{place_of('trainer.kubeflow.org/trainjob', TEAM)}/torch-train")
-    assert condition(train, "Complete") == "True"
+    path = f"{place_of('trainer.kubeflow.org/trainjob', TEAM)}/torch-train"
+    wait_until(lambda: condition(lab.cluster.get(path), "Complete") == "True")
     wait_until(lambda: lab.ray_job("ray-train") == ("Complete", "SUCCEEDED"))
     # KubeRay deletes the head and the workers; the pod that submits stays, as those of the TrainJob do.
     wait_until(lambda: len(lab.ended()) == 5)
@@ -129,9 +129,10 @@ def test_a_fine_tune_has_the_token_and_the_account_of_its_team(lab: Rehearsed) -
     assert lab.run("jobs/finetune-with-token", most_seconds=1) == {"finetune-gemma": JobState.FINISHED}
     [spec] = (pod["spec"] for pod in lab.ended() if pod["metadata"]["name"].startswith("finetune-gemma-"))
     [token] = (one["valueFrom"]["secretKeyRef"] for one in spec["containers"][0]["env"] if one["name"] == "HF_TOKEN")
-    secret = lab.cluster.get(f"/api/v1/namespaces/{TEAM}/secrets/{token['name']}")
+    secret = lab.cluster.get(f"/api/v1/namespaces/{TEAM}/secrets/{token['name']}")  # settled: its pod has run with it
     assert token["key"] in secret["data"]
-    account = lab.cluster.get(f"/api/v1/namespaces/{TEAM}/serviceaccounts/{spec['serviceAccountName']}")
+    name = spec["serviceAccountName"]
+    account = lab.cluster.get(f"/api/v1/namespaces/{TEAM}/serviceaccounts/{name}")  # settled: its pod has run with it
     assert "iam.gke.io/gcp-service-account" in account["metadata"]["annotations"]
 
 

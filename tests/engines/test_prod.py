@@ -81,7 +81,7 @@ def test_every_queue_is_active_on_every_cluster(prod: FleetInRehearsal) -> None:
 def test_jobs_reach_the_worker_by_google_accounts_and_no_token_is_kept_anywhere(prod: FleetInRehearsal) -> None:
     """Kueue reads the ClusterProfile and runs the plugin; so does the fleet's own controller with its kubeconfig."""
     wait_until_connected(prod)
-    source = prod.objects(MANAGER, "multikueueclusters")[WORKER]["spec"]["clusterSource"]
+    source = prod.objects(MANAGER, "multikueueclusters")[WORKER]["spec"]["clusterSource"]  # settled: `up` ended
     assert source == {"clusterProfileRef": {"name": WORKER}}
     kept = {str(claims(token)["sub"]) for name in (MANAGER, WORKER) for token in prod.tokens(name) if "." in token}
     assert not {account for account in kept if account.endswith(("multikueue-manager", "kueue-fleet-controller"))}

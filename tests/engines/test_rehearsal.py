@@ -100,10 +100,11 @@ def test_make_rehearse_prints_what_the_readme_shows(kept: Kept) -> None:
 
 
 def test_after_up_every_queue_check_and_cluster_is_active(lab: FleetInRehearsal) -> None:
-    assert set(lab.objects(MANAGER, "multikueueclusters")) == set(WORKERS)
+    made = lab.objects(MANAGER, "multikueueclusters")  # settled: `up` waits until they are active
+    assert set(made) == set(WORKERS)
     for plural in ("multikueueclusters", "admissionchecks", "clusterqueues", "localqueues"):
         for cluster in [MANAGER] if plural == "multikueueclusters" else [MANAGER, *WORKERS]:
-            objects = lab.objects(cluster, plural)
+            objects = lab.objects(cluster, plural)  # settled: `up` waits until they are active
             assert objects, (cluster, plural)
             assert all(active(each) for each in objects.values()), (cluster, objects)
 
@@ -172,7 +173,7 @@ def test_the_report_shows_what_the_table_says_and_when(kept: Kept) -> None:
     [section] = kept.report["sections"]
     runs = kept.report["phases"].index("runs")
     said = {job["job"]: job for job in jobs_table(kept.printed)}
-    later = seconds_until_workloads(kept.lab)
+    later = seconds_until_workloads(kept.lab)  # settled: the run has ended
     assert {name.partition("/")[2] for name, *_ in section["jobs"]} == set(said)
     for name, queue, team, state, flavors, cluster, _, wait, _, evictions, phases in section["jobs"]:
         row = said[name.partition("/")[2]]
@@ -288,7 +289,7 @@ def test_a_changed_quota_is_an_update_in_place_on_each_worker_and_of_the_manager
     lab.change(more_gpus)
     lab.up()
     assert lab.touched() == {("update", f"{cluster}/dws") for cluster in [MANAGER, *WORKERS]}
-    [group] = lab.objects(MANAGER, "clusterqueues")["dws"]["spec"]["resourceGroups"]
+    [group] = lab.objects(MANAGER, "clusterqueues")["dws"]["spec"]["resourceGroups"]  # settled: `up` has ended
     quotas = {each["name"]: each["nominalQuota"] for each in group["flavors"][0]["resources"]}
     assert quotas["nvidia.com/gpu"] == "18"
 
@@ -303,8 +304,8 @@ def test_a_fourth_worker_touches_no_other_worker(lab: FleetInRehearsal) -> None:
     others = {(op, name) for op, name in lab.touched() if NEW_WORKER not in name and "us-central1" not in name}
     # Nothing else that was there before.
     assert others == OF_ALL_WORKERS
-    assert active(lab.objects(MANAGER, "multikueueclusters")[NEW_WORKER])
-    assert active(lab.objects(NEW_WORKER, "clusterqueues")["dws"])
+    assert active(lab.objects(MANAGER, "multikueueclusters")[NEW_WORKER])  # settled: `up` waits for it
+    assert active(lab.objects(NEW_WORKER, "clusterqueues")["dws"])  # settled: `up` waits for it
 
 
 def test_a_rotated_credential_replaces_only_tokens_and_the_manager_stays_connected(lab: FleetInRehearsal) -> None:

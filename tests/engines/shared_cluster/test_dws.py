@@ -38,7 +38,7 @@ def test_capacity_comes_at_once_and_goes_with_the_request(bare_cluster: OneClust
     assert wait_until(lambda: reason(bare_cluster, "by-hand", "Accepted")) == "SuccessfullyQueued"
     assert wait_until(lambda: reason(bare_cluster, "by-hand", "Provisioned")) == "Provisioned"
     resize_request = details(bare_cluster, "by-hand")["ResizeRequestName"]
-    nodes = nodes_of(bare_cluster, resize_request)
+    nodes = nodes_of(bare_cluster, resize_request)  # settled: Provisioned is written after them
     assert len(nodes) == 3
     assert all(condition(node, "Ready") == "True" for node in nodes)
     taints = {taint["key"] for taint in own_taints(nodes[0])}
@@ -53,7 +53,8 @@ def test_a_request_waits_until_others_give_their_capacity_back(bare_cluster: One
     ask(bare_cluster, "second", 2)
     waiting = wait_until(lambda: reason(bare_cluster, "second", "Provisioned", "False"))
     assert waiting == "ResourcePoolExhausted"
-    assert nodes_of(bare_cluster, details(bare_cluster, "second")["ResizeRequestName"]) == []
+    resize_request = details(bare_cluster, "second")["ResizeRequestName"]
+    assert nodes_of(bare_cluster, resize_request) == []  # settled: none is free
     bare_cluster.delete(f"{REQUESTS}/first")
     wait_until(lambda: reason(bare_cluster, "second", "Provisioned"))
     bare_cluster.delete(f"{REQUESTS}/second")
@@ -94,7 +95,7 @@ def test_other_classes_are_left_alone(bare_cluster: OneCluster) -> None:
     bare_cluster.create(REQUESTS, item)
     ask(bare_cluster, "after-other", 1)
     wait_until(lambda: reason(bare_cluster, "after-other", "Provisioned"))
-    assert "status" not in bare_cluster.get(f"{REQUESTS}/other")
+    assert "status" not in bare_cluster.get(f"{REQUESTS}/other")  # settled: requests are served in order
     for name in ("other", "after-other"):
         bare_cluster.delete(f"{REQUESTS}/{name}")
 
@@ -103,10 +104,10 @@ def test_kueue_waits_for_dws_and_the_pods_run_on_its_nodes(kueue_cluster: OneClu
     template = pod_template(annotations={"kueue-fleet.dev/run-seconds": "2"})
     kueue_cluster.create(JOBS, job("queued", "queued", template, pods=2))
     pods = wait_until(lambda: [pod for pod in pods_of(kueue_cluster, "queued") if pod["spec"].get("nodeName")])
-    node = kueue_cluster.get(f"/api/v1/nodes/{pods[0]['spec']['nodeName']}")
+    node = kueue_cluster.get(f"/api/v1/nodes/{pods[0]['spec']['nodeName']}")  # settled: the pod is bound to it
     resize_request = node["metadata"]["labels"]["autoscaling.gke.io/provisioning-request"]
     assert pods[0]["spec"]["nodeSelector"]["autoscaling.gke.io/provisioning-request"] == resize_request
-    assert len(nodes_of(kueue_cluster, resize_request)) == 2
+    wait_until(lambda: len(nodes_of(kueue_cluster, resize_request)) == 2)
     assert end_of(kueue_cluster, "queued") == "Complete"
     wait_until(lambda: not nodes_of(kueue_cluster, resize_request))
 

@@ -255,6 +255,6 @@ def test_the_node_stays_ready(kueue_cluster: OneCluster) -> None:
     lease_path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/system-0"
     first = kueue_cluster.get(lease_path)["spec"]["renewTime"]
     wait_until(lambda: kueue_cluster.get(lease_path)["spec"]["renewTime"] != first)
-    node = kueue_cluster.get("/api/v1/nodes/system-0")
+    node = kueue_cluster.get("/api/v1/nodes/system-0")  # settled: ready since the cluster is up
     assert condition(node, "Ready") == "True"
     assert [taint["key"] for taint in own_taints(node)] == ["kueue-fleet.dev/system-node"]

@@ -61,7 +61,7 @@ def scaled(most: int) -> dict[str, Any]:
 
 
 def nodes(cluster: OneCluster, pool: str) -> dict[str, dict[str, Any]]:
-    found = cluster.items(f"/api/v1/nodes?labelSelector={NODE_POOL}%3D{pool}")
+    found = cluster.items(f"/api/v1/nodes?labelSelector={NODE_POOL}%3D{pool}")  # settled: requests wait for nodes
     return {node["metadata"]["name"]: node for node in found}
 
 
@@ -127,7 +127,7 @@ def test_an_autoscaled_pool_grows_to_its_maximum_and_shrinks_when_idle(standard:
     wait_until(lambda: len(placed(standard, "three")) >= 2)
     message = wait_until(lambda: [text for text in told(standard, "three") if "maximum of 2 nodes" in text])
     assert "node pool burst: it has its maximum of 2 nodes" in message[0]
-    assert len(nodes(standard, "burst")) == 2
+    wait_until(lambda: len(nodes(standard, "burst")) == 2)
     assert end_of(standard, "three") == "Complete"
     wait_until(lambda: not nodes(standard, "burst"))
 

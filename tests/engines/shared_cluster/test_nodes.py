@@ -26,7 +26,7 @@ def test_a_gpu_pod_gets_a_node_with_gkes_labels_and_the_node_goes_when_it_is_emp
     bare_cluster.create(JOBS, plain_job("one-gpu", l4(seconds="3")))
     (pod,) = wait_until(lambda: [one for one in pods_of(bare_cluster, "one-gpu") if one["spec"].get("nodeName")])
     name = pod["spec"]["nodeName"]
-    node = bare_cluster.get(f"{NODES}/{name}")
+    node = bare_cluster.get(f"{NODES}/{name}")  # settled: the pod is bound to it
     assert node["metadata"]["labels"]["cloud.google.com/gke-accelerator"] == "nvidia-l4"
     assert node["metadata"]["labels"]["topology.kubernetes.io/region"] == "europe-west4"
     assert node["status"]["allocatable"]["nvidia.com/gpu"] == "1"
@@ -61,7 +61,8 @@ def test_a_pod_that_is_no_jobs_runs_until_it_is_deleted(bare_cluster: OneCluster
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "server"}, "spec": {"containers": [container]}}
     bare_cluster.create(PODS, pod)
     wait_until(lambda: condition(bare_cluster.get(f"{PODS}/server"), "Ready") == "True")
-    assert bare_cluster.get(f"{PODS}/server")["spec"]["nodeName"].startswith("gk3-worker-nap-e2-standard-2-")
+    node = bare_cluster.get(f"{PODS}/server")["spec"]["nodeName"]  # settled: it is ready
+    assert node.startswith("gk3-worker-nap-e2-standard-2-")
     bare_cluster.delete(f"{PODS}/server")
     wait_until(lambda: bare_cluster.find(f"{PODS}/server") is None)
 

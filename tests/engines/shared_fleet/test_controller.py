@@ -80,7 +80,7 @@ def controller(lab: ControllerLab, copies: dict[str, Witness]) -> ControllerProc
 
 
 def report(lab: ControllerLab, name: str) -> Json:
-    workload = lab.workload(name)
+    workload = lab.workload(name)  # settled: written before the nomination
     assert workload is not None
     found = [c for c in workload.get("status", {}).get("conditions", []) if c["type"] == DISPATCH_CONDITION]
     assert len(found) == 1
@@ -104,7 +104,7 @@ CONTROLLER = "kueue-fleet-controller"
 
 
 def check_state(lab: ControllerLab, name: str, check: str = "fleet") -> Json:
-    workload = lab.workload(name)
+    workload = lab.workload(name)  # settled: written before the nomination
     assert workload is not None
     found = [c for c in workload.get("status", {}).get("admissionChecks", []) if c["name"] == check]
     assert len(found) == 1
@@ -168,10 +168,16 @@ def test_a_check_that_can_never_pass_rejects_with_what_to_do_and_others_go_on(la
     assert "set annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds" in told(lab, "endless", "CheckRejected")
 
 
+def mutating_policies(lab: ControllerLab) -> set[str]:
+    """Their names."""
+    path = "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"
+    policies = lab.manager.items(path)  # settled: applied by the tests
+    return {policy["metadata"]["name"] for policy in policies}
+
+
 @pytest.mark.usefixtures("controller")
 def test_an_evicted_job_is_dispatched_anew(lab: ControllerLab) -> None:
-    policies = lab.manager.items("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies")
-    assert "kueue-clear-nominated-cluster-names" in {policy["metadata"]["name"] for policy in policies}
+    assert "kueue-clear-nominated-cluster-names" in mutating_policies(lab)
     evict_and_see_it_back(lab, "evicted")
 
 
@@ -216,7 +222,7 @@ def test_a_job_that_no_cluster_may_take_gives_its_quota_back_and_is_not_stranded
     )
     assert report(lab, "nowhere")["reason"] == "NoSuitableCluster"
     assert "label kueue-fleet.dev/regions of the workload allows only mars" in report(lab, "nowhere")["message"]
-    read = dispatch_report(lab.workload("nowhere") or {})
+    read = dispatch_report(lab.workload("nowhere") or {})  # settled: in the condition waited for
     assert read is not None
     assert {one.cluster: one.reason for one in read.verdicts} == {EU: "RegionNotAllowed", US: "RegionNotAllowed"}
     lab.manager.delete(f"{JOBS}/nowhere")
@@ -228,7 +234,7 @@ def test_garbage_in_labels_annotations_and_our_own_condition_moves_nothing_out_o
 ) -> None:
     lab.submit(job("garbage-eu", regions="europe-west4", annotations={RUN_KEY: "\u0663; drop", "x": "{" * 500}))
     assert lab.placed("garbage-eu") == EU
-    workload = lab.workload("garbage-eu")
+    workload = lab.workload("garbage-eu")  # settled: it is placed
     assert workload is not None
     junk = {
         "type": DISPATCH_CONDITION,
@@ -280,14 +286,14 @@ def test_without_stock_a_job_goes_on_to_the_next_flavor_runs_once_and_leaves_no_
 
     wait_until(waited)
     assert lab.placed("patient") == EU
-    workload = lab.workload("patient")
-    assert workload is not None
-    path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
     [flavors] = wait_until(lambda: admissions(states[EU], "patient"))
     assert told(lab, "patient", "FlavorGivenUp") == "No nodes of b200 within 4 s; moves to l4"
-    evictions = {one["reason"]: one["count"] for one in workload["status"]["schedulingStats"]["evictions"]}
     wait_until(lambda: condition(lab.workload("patient") or {}, "Finished") == "True")
-    ran = lab.manager.get(f"{JOBS}/patient")["status"]
+    workload = lab.workload("patient")  # settled: it has finished
+    assert workload is not None
+    path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
+    evictions = {one["reason"]: one["count"] for one in workload["status"]["schedulingStats"]["evictions"]}
+    ran = lab.manager.get(f"{JOBS}/patient")["status"]  # settled: Kueue writes Finished after it
     assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
     assert (EU, flavors, evictions) == simulated()
     wait_until(lambda: nothing_is_left(lab, "patient", path))
@@ -299,13 +305,13 @@ def test_a_job_that_a_worker_admitted_and_whose_nodes_never_come_goes_on_to_the_
     """No check waits for the nodes: the copy is admitted, and its pods stay pending."""
     lab.submit(job("admitted", queue="admitted", regions="europe-west4", seconds=1))
     assert lab.placed("admitted") == EU
-    workload = lab.workload("admitted")
+    workload = lab.workload("admitted")  # settled: it is placed
     assert workload is not None
     path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
     wait_until(lambda: admissions(states[EU], "admitted") == [{"absent"}, {"l4"}])
     wait_until(lambda: condition(lab.workload("admitted") or {}, "Finished") == "True")
     assert told(lab, "admitted", "FlavorGivenUp") == "No nodes of absent within 3 s; moves to l4"
-    ran = lab.manager.get(f"{JOBS}/admitted")["status"]
+    ran = lab.manager.get(f"{JOBS}/admitted")["status"]  # settled: Kueue writes Finished after it
     assert (ran["succeeded"], ran.get("failed", 0)) == (1, 0)
     wait_until(lambda: nothing_is_left(lab, "admitted", path))
 
@@ -365,7 +371,7 @@ def test_a_job_that_no_worker_can_ever_hold_gives_its_quota_back_with_the_reason
     wait_until(lambda: was(states[MANAGER], "too-large", "QuotaReserved"))
     lab.submit(job("behind", gpus=8))
     assert lab.placed("behind") in (EU, US)
-    found = lab.workload("too-large")
+    found = lab.workload("too-large")  # settled: its quota is given back last
     assert found is not None
     assert (found["spec"]["active"], found["status"].get("admission")) == (False, None)
     [evicted] = [one for one in found["status"]["conditions"] if one["type"] == "Evicted"]
@@ -424,7 +430,8 @@ def test_a_job_that_is_evicted_on_the_manager_while_its_pods_run_gives_its_quota
         return found is not None and "admission" not in found["status"]
 
     wait_until(freed)
-    assert "active" not in lab.manager.get(f"{JOBS}/long")["status"]
+    status = lab.manager.get(f"{JOBS}/long")["status"]  # settled: quota is given back when no pod is active
+    assert "active" not in status
     wait_until(lambda: lab.workers[EU].find(f"{JOBS}/long") is None)
     set_active(lab, "long", active=True)
     assert lab.placed("long") == EU
@@ -504,8 +511,7 @@ def retry_and_see_it_admitted(lab: ControllerLab, name: str) -> None:
 def test_before_kubernetes_1_36_the_gate_does_what_the_policy_does(lab: ControllerLab) -> None:
     lab.replicas[-1].stop()
     install_kueue(lab, MANAGER, "1.35.2")
-    policies = lab.manager.items("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies")
-    assert "kueue-clear-nominated-cluster-names" not in {policy["metadata"]["name"] for policy in policies}
+    assert "kueue-clear-nominated-cluster-names" not in mutating_policies(lab)
     wait_until_connected(lab)
     lab.start_controller("gate")
     evict_and_see_it_back(lab, "gate")

@@ -96,7 +96,7 @@ def stays(worker: OneCluster, name: str, uid: str | None, seconds: float = 4.0) 
 def test_hold_and_drain_on_the_manager(lab: ControllerLab) -> None:
     """Hold admits nothing new; HoldAndDrain ends what runs, too, and it starts again after that."""
     worker = runs_on(lab, "first")
-    uid = running(worker, "first")
+    uid = running(worker, "first")  # settled: it runs
     with stopped(lab.manager, "Hold"):
         lab.submit(job("second"))
         stays(worker, "first", uid)
@@ -118,8 +118,7 @@ def test_hold_and_drain_on_a_worker(lab: ControllerLab) -> None:
     with stopped(worker, "Hold"):
         stays(worker, "moves", uid)
     with stopped(worker, "HoldAndDrain"):
-        wait_until(lambda: running(other, "moves"))
-        assert running(worker, "moves") is None
+        wait_until(lambda: running(other, "moves") and running(worker, "moves") is None)
     lab.clear()
 
 
@@ -130,7 +129,7 @@ def test_a_copy_that_is_deleted_on_its_worker_is_made_again(lab: ControllerLab) 
         lab.placed(f"full-{index}")
     lab.submit(job("waits", regions=REGIONS[EU]))
     before = wait_until(lambda: copies(lab, "waits"))
-    workload = lab.workload("waits")
+    workload = lab.workload("waits")  # settled: it has copies
     assert workload is not None
     lab.workers[EU].delete(f"{WORKLOADS}/{workload['metadata']['name']}")
     wait_until(lambda: copies(lab, "waits").get(EU, before[EU]) != before[EU])
