@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kueue_fleet.cli import console
+from kueue_fleet.cli.first_rehearsal import show_what_is_known
 from kueue_fleet.cli.fleet_files import AsPublished, load_fleet
 from kueue_fleet.cli.interrupts import Interrupted, interruptible
 from kueue_fleet.cli.progress import Say, line, spinner, step
@@ -269,6 +270,8 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None, max
     documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
     for problem in (*only_warned(check_fleet(fleet)), *other_versions(fleet)):
         console.warning(f"{session.stack_file}: {problem}")
+    if seconds := session.expected_build_seconds(fleet.operators.installed):
+        show_what_is_known(session, fleet, jobs, seconds)
     with session.exclusive(), ExitStack() as running:
         with step("Engines") as say:
             say(session.prepare_engines(say.stage, fleet.operators.installed))

@@ -30,6 +30,7 @@ from kueue_fleet.rehearsal.engines import (
     EngineCache,
     Engines,
     build_engines,
+    expected_build_seconds,
 )
 from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS
 from kueue_fleet.rehearsal.jobs.refused_pods import RefusedPods
@@ -137,6 +138,10 @@ class Session:
         """Hold the right to change this rehearsal: see `state_folder.exclusive`."""
         return exclusive(self.paths, self.stack)
 
+    def expected_build_seconds(self, operators: Iterable[str] = ()) -> float:
+        """About how long `prepare_engines` builds, in seconds; 0 where it finds everything."""
+        return expected_build_seconds(EngineCache(engines_dir()), [*REHEARSAL_ENGINES, *_engines_of(operators)])
+
     def prepare_engines(self, say: Callable[[str], None], operators: Iterable[str] = ()) -> str:
         """Find the engines, and build those that are missing; returns a line that names them.
 
@@ -150,7 +155,7 @@ class Session:
         def report(progress: BuildProgress) -> None:
             say(f"building, once: {progress.engine} {progress.phase} ({progress.fraction:.0%} of all)")
 
-        wanted = [OPERATOR_ENGINES[name] for name in operators]
+        wanted = _engines_of(operators)
         self._engines = build_engines(EngineCache(engines_dir()), report, [*REHEARSAL_ENGINES, *wanted])
         shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *wanted)
         return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in shown)
@@ -421,6 +426,10 @@ def take_down(stack: str) -> bool:
             patience = 0.0
         _end_all(session.paths, patience)
     return True
+
+
+def _engines_of(operators: Iterable[str]) -> list[str]:
+    return [OPERATOR_ENGINES[name] for name in operators]
 
 
 def _end_all(paths: RehearsalPaths, patience_seconds: float) -> None:

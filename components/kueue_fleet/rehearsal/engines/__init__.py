@@ -4,7 +4,7 @@
 `cache` keeps the results. `python -m kueue_fleet.rehearsal.engines` builds, with `--list` it only looks.
 """
 
-from kueue_fleet.rehearsal.engines.build import BuildProgress, build_engines
+from kueue_fleet.rehearsal.engines.build import BuildProgress, build_engines, expected_build_seconds
 from kueue_fleet.rehearsal.engines.cache import EngineCache
 from kueue_fleet.rehearsal.engines.catalogue import ENGINES, OPERATOR_ENGINES, REHEARSAL_ENGINES, Engine
 from kueue_fleet.rehearsal.engines.discovery import Engines, Program, find_engines
@@ -19,5 +19,6 @@ __all__ = [
     "Engines",
     "Program",
     "build_engines",
+    "expected_build_seconds",
     "find_engines",
 ]

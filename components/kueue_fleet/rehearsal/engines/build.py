@@ -78,6 +78,11 @@ class _Pace:
         self._spent = 0.0
         self._scale = _MEASURED_ON_CORES / min(max(cores, 1), 8)
 
+    @property
+    def seconds(self) -> float:
+        """Of all, before any is built."""
+        return self._total * self._scale
+
     def fraction(self, engine: str, elapsed: float) -> float:
         expected = self._expected[engine]
         guessed = min(elapsed / max(expected * self._scale, 0.1), 0.95) * expected
@@ -121,13 +126,8 @@ def build_engines(
     `listener` is called several times a second while something is built, and not at all when nothing is missing.
     Raises RehearsalError: no toolchain, no disk, a module refused, a build failed.
     """
-    wanted = {engine.name for engine in ENGINES if not engine.operator} if names is None else set(names)
-    unknown = wanted - {engine.name for engine in ENGINES}
-    if unknown:
-        known = ", ".join(engine.name for engine in ENGINES)
-        raise RehearsalError(f"{', '.join(sorted(unknown))}: no such engine; the engines are {known}")
     found = find_engines(cache, environ)
-    missing = [engine for engine in found.missing() if engine.name in wanted]
+    missing = _missing(found, names)
     if not missing:
         return found
     compiled = [engine for engine in missing if found.lacks_program(engine)]
@@ -141,6 +141,26 @@ def build_engines(
     for engine in missing:
         _make(engine, cache, go, found, _Report(engine, pace, listener))
     return find_engines(cache, environ)
+
+
+def expected_build_seconds(
+    cache: EngineCache, names: Iterable[str] | None = None, environ: Mapping[str, str] = os.environ
+) -> float:
+    """About how long `build_engines` takes for the same engines, in seconds; 0 where none is missing.
+
+    A guess from times that were measured with an empty cache of Go, on two cores.
+    """
+    missing = _missing(find_engines(cache, environ), names)
+    return _Pace(missing, usable_cores()).seconds if missing else 0.0
+
+
+def _missing(found: Engines, names: Iterable[str] | None) -> list[Engine]:
+    wanted = {engine.name for engine in ENGINES if not engine.operator} if names is None else set(names)
+    unknown = wanted - {engine.name for engine in ENGINES}
+    if unknown:
+        known = ", ".join(engine.name for engine in ENGINES)
+        raise RehearsalError(f"{', '.join(sorted(unknown))}: no such engine; the engines are {known}")
+    return [engine for engine in found.missing() if engine.name in wanted]
 
 
 def _make(engine: Engine, cache: EngineCache, go: GoToolchain, found: Engines, report: _Report) -> None:
