@@ -113,6 +113,9 @@ def unknown_field(path: str, name: str, model: Any) -> Problem:
             fix = f"write {instead}" if instead else _GONE[base.__name__]
             return Problem(path, "was removed in Kueue's v1beta2", fix)
     known = sorted(fields_of(model)) if is_model(model) else []
+    field, colon, value = name.partition(":")
+    if colon and field in known:
+        return Problem(path, "is not a known field", f"put a space after the colon: {field}: {value}")
     near = suggest.nearest(name, known)
     if near:
         return Problem(path, "is not a known field", f"did you mean {near}?")
