@@ -205,6 +205,7 @@ class WorkloadStatus:
     admitted_at: float | None = None
     evicted_at: float | None = None
     evicted_reason: str | None = None
+    evicted_message: str = ""
     preempted_reason: str | None = None
     checks: tuple[WorkloadCheck, ...] = ()
     requeued: bool | None = None
@@ -243,6 +244,8 @@ class Workload:
     allowed_flavors: tuple[str, ...] | None = None
     preemption_gates: tuple[str, ...] = ()
     job_uid: str = ""
+    origin: str = ""
+    """On a worker, the manager's label on a copy that MultiKueue made; empty: submitted here."""
     problem: str = ""
     """Why its resources are invalid (requests above limits, or against a LimitRange), in Kueue's words; empty when
     they are fine."""

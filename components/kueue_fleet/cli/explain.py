@@ -221,6 +221,7 @@ def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanati
             cluster=cluster.name,
             dispatch=dispatch if cluster is home else cluster.dispatch(key),
             unplaceable=unplaceable if cluster is home else (),
+            links=cluster.links,
         )
         if key in cluster.keys(key)
         else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)

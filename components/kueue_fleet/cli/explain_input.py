@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kueue_fleet.admission.model import Snapshot
     from kueue_fleet.admission.reading.manifests import Manifest
     from kueue_fleet.dispatch import Decision, ParsedReport
-    from kueue_fleet.explain import Explanation
+    from kueue_fleet.explain import Explanation, Links
     from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.records import Record
     from kueue_fleet.simulation.result import Result
@@ -70,6 +70,13 @@ class Dump:
     def queue_of(self, key: str) -> str:
         """The LocalQueue of a workload, as `namespace/name`."""
         return self._index.queue_of(key)
+
+    @property
+    def links(self) -> Links | None:
+        """What the cluster's queues refer to."""
+        from kueue_fleet.explain import Links
+
+        return Links(self._index.others)
 
     def explain_unmanaged(self, name: str) -> Explanation | None:
         """Why Kueue has no Workload for the Job or pod group `name`, if it is here."""
@@ -169,6 +176,11 @@ class Simulated:
         from kueue_fleet.dispatch import describe, parse_report
 
         return parse_report(describe(self._decisions[key])) if key in self._decisions else None
+
+    @property
+    def links(self) -> Links | None:
+        """See `Dump`: in a simulation every check is active."""
+        return None
 
     def explain_unmanaged(self, name: str) -> Explanation | None:
         """See `Dump`: a simulation has only what Kueue manages."""

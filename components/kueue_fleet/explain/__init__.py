@@ -9,11 +9,13 @@ suggested after the core has decided again with it made (`trials`). `unmanaged` 
 from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.explain.dispatched import dispatch_report
 from kueue_fleet.explain.explainer import explain, explain_elsewhere, explain_finished
+from kueue_fleet.explain.links import Links
 from kueue_fleet.explain.text import render_clusters, render_json, render_short, render_text
 from kueue_fleet.explain.unplaceable import fits_no_worker, is_dispatched
 
 __all__ = [
     "Explanation",
+    "Links",
     "dispatch_report",
     "explain",
     "explain_elsewhere",

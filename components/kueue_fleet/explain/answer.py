@@ -153,6 +153,31 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
+class CheckStanding:
+    """An AdmissionCheck of the workload that is not Ready; `undo` says what becomes of one that failed."""
+
+    name: str
+    controller: str
+    state: str
+    message: str
+    undo: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An object below the ClusterQueue that is missing or not Active.
+
+    `reason` is Kueue's, or `NotFound`, `NoParameters` or `Unknown`; `undo` is empty where the cause is the next link.
+    """
+
+    kind: str
+    name: str
+    reason: str
+    message: str
+    undo: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change that was made on a copy of the cluster, and what the core decided then.
 
@@ -185,16 +210,24 @@ class Explanation:
     priority: int = 0
     evicted_for: str = ""
     """Why it was evicted before, in Kueue's tokens; empty if it was not."""
+    evicted_message: str = ""
     requests: tuple[Request, ...] = ()
     holdings: tuple[Holding, ...] = ()
     flavors: tuple[FlavorFigures, ...] = ()
     placements: tuple[Placement, ...] = ()
+    checks: tuple[CheckStanding, ...] = ()
+    links: tuple[Link, ...] = ()
+    """What is missing or not Active below its ClusterQueue, each with its cause behind it."""
     position: Position | None = None
     victims: tuple[Holder, ...] = ()
     changes: tuple[Change, ...] = ()
     next_step: str = ""
     is_there: bool = True
     """Whether it is on the cluster; if not, this is what would become of it there."""
+    is_copy: bool = False
+    """Whether MultiKueue made it on this worker, from one of the manager."""
+    is_unplaceable: bool = False
+    """Whether no worker can ever hold it."""
     dispatch: ParsedReport | None = None
     """What the fleet's own dispatcher decided last about it, and why; None if nothing."""
 

@@ -13,11 +13,14 @@ from kueue_fleet.admission.reasons import QuotaReservedReason
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.explain.answer import Explanation, FlavorFigures
+from kueue_fleet.explain.checks import checks_of, has_failed
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
 from kueue_fleet.explain.headlines import fits_nowhere, headline, next_step
+from kueue_fleet.explain.links import Links
 from kueue_fleet.explain.other_changes import (
     blocked_changes,
     check_changes,
+    failed_check_changes,
     flavor_changes,
     inactive_changes,
     namespace_changes,
@@ -40,9 +43,11 @@ def explain(
     cluster: str = "",
     dispatch: ParsedReport | None = None,
     unplaceable: Collection[str] = (),
+    links: Links | None = None,
 ) -> Explanation:
     """Why the workload `key` is where it is on this cluster. `dispatch`: what `dispatch_report` found in it.
 
+    `links`: what its ClusterQueue refers to, where that is known.
     `unplaceable`: the workloads here that no worker can ever hold, this one or others (see the module of that name).
 
     Raises AdmissionError if the snapshot has no such workload.
@@ -69,13 +74,17 @@ def explain(
         cohort=queue.parent.name if queue is not None and queue.parent is not None else "",
         priority=info.priority,
         evicted_for=", ".join(dict.fromkeys(filter(None, (info.evicted_reason, info.preempted_reason)))),
+        evicted_message=workload.status.evicted_message,
         requests=requests_of(info),
         holdings=holdings_of(found.engine, info),
         flavors=_flavors(found.engine, info, entry) if entry is not None and looked_at else (),
         placements=placements_of(found.engine, entry),
+        checks=checks_of(found.engine, info),
+        links=links.broken(queue.spec) if links is not None and queue is not None else (),
         position=position_of(found.engine, info) if found.state == "Pending" else None,
         victims=victims_of(entry),
         changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
+        is_copy=bool(workload.origin),
         dispatch=dispatch,
     )
     made = replace(made, headline=headline(made, found))
@@ -120,10 +129,10 @@ def _explain_without_queue(workload: Workload, cluster: str, places: str) -> Exp
         state="Absent",
         reason=None,
         message=f"its LocalQueue {workload.queue} is on {places} only",
-        headline=f"It cannot be dispatched here: its LocalQueue {workload.queue} is on {places} only.",
+        headline=f"It cannot be dispatched here: its LocalQueue {workload.queue} is on {places} only. If it belongs "
+        "here too, add this cluster to the clusters of its ClusterQueue and of the team.",
         local_queue=workload.queue,
-        next_step=f"Nothing to do if the queue belongs on {places} only; otherwise add this cluster to the clusters of "
-        "its ClusterQueue and of the team.",
+        next_step="Nothing to do here.",
         is_there=False,
     )
 
@@ -155,7 +164,9 @@ def _try_changes(trials: Trials, found: Diagnosis, info: WorkloadInfo) -> None:
 
 def _change_entry(trials: Trials, entry: Entry) -> None:
     if entry.outcome is Outcome.INADMISSIBLE:
-        if not entry.queue.active:
+        if has_failed(entry.info):
+            failed_check_changes(trials, entry.info.workload)
+        elif not entry.queue.active:
             inactive_changes(trials, entry)
         elif entry.why is QuotaReservedReason.MISCONFIGURED:
             namespace_changes(trials, entry)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from kueue_fleet.admission.amounts import format_amount
 from kueue_fleet.admission.model import CheckState
-from kueue_fleet.admission.reasons import AdmittedReason
-from kueue_fleet.admission.scheduler.entry import Outcome
-from kueue_fleet.explain.answer import Explanation, ResourceFigures
+from kueue_fleet.admission.reasons import AdmittedReason, EvictionReason, QuotaReservedReason
+from kueue_fleet.admission.scheduler.entry import Entry, Outcome
+from kueue_fleet.explain.answer import CheckStanding, Explanation, ResourceFigures
+from kueue_fleet.explain.checks import FAILED
 from kueue_fleet.explain.diagnosis import Diagnosis
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
@@ -18,9 +19,6 @@ from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONT
 if TYPE_CHECKING:
     from kueue_fleet.dispatch.report import ParsedReport
 
-_RESERVED = {
-    "UnsatisfiedAdmissionChecks": "It has its quota and waits for its admission checks.",
-}
 _STATES = {
     "Finished": "It is finished; there is nothing to wait for.",
     "Admitted": "It is admitted: Kueue no longer holds it back.",
@@ -30,19 +28,38 @@ _STATES = {
 
 def headline(made: Explanation, found: Diagnosis) -> str:
     """The dominant reason in plain words."""
-    if made.state == "QuotaReserved" and SINGLE_POD_SET_REFUSAL in found.message:
-        return "GKE refuses its ProvisioningRequest, so it keeps its quota and never starts."
-    waits = _waits_for_nodes(made, found)
-    if waits:
-        return f"{waits}."
-    if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
-        failed = f"has no place for its pods{_about_placement(made)}" if made.placements else "places its pods next"
-        return f"It has its quota, and Kueue {failed}."
+    failed = next((check for check in made.checks if check.state in FAILED), None)
+    if failed is not None and made.state in ("Pending", "Evicted"):
+        has = "It has no quota" if made.state == "Pending" else "It loses its quota when its pods are gone"
+        return f"{has}, as {_says(failed)}."
+    if made.state == "QuotaReserved":
+        return _about_reservation(made, found)
     if made.state != "Pending":
-        return _STATES.get(made.state) or _RESERVED.get(made.reason or "", found.message)
+        return _STATES.get(made.state, found.message)
+    if made.reason == EvictionReason.DEACTIVATED and made.evicted_message:
+        return f"{made.evicted_message.rstrip('.')}."
     if found.blocked or found.entry is None:
         return f"{found.message}."
-    outcome = found.entry.outcome
+    return _about_entry(made, found.entry)
+
+
+def _about_reservation(made: Explanation, found: Diagnosis) -> str:
+    if SINGLE_POD_SET_REFUSAL in found.message:
+        return "GKE refuses its ProvisioningRequest, so it keeps its quota and never starts."
+    if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+        placing = f"has no place for its pods{_about_placement(made)}" if made.placements else "places its pods next"
+        return f"It has its quota, and Kueue {placing}."
+    info = found.engine.workloads.get(made.workload)
+    fallback = info.checks.get(FALLBACK_CHECK) if info is not None and not info.pods_ready else None
+    if fallback is not None:
+        return f"{fallback.message}."
+    if made.checks:
+        return f"It has its quota, and {_says(made.checks[0])}{_root_cause(made)}."
+    return f"{found.message}."
+
+
+def _about_entry(made: Explanation, entry: Entry) -> str:
+    outcome = entry.outcome
     if outcome is Outcome.ADMITTED:
         place = made.position.place if made.position else 1
         if place > 1:
@@ -55,16 +72,21 @@ def headline(made: Explanation, found: Diagnosis) -> str:
         return f"There is room once {count} preempted workload{'s have' if count > 1 else ' has'} stopped."
     if outcome in (Outcome.NO_FIT, Outcome.WAITING):
         return _about_flavors(made)
-    if not found.entry.queue.active:
-        return f"ClusterQueue {made.cluster_queue} is inactive: {found.entry.queue.inactive_message}"
-    return f"{found.message}."
+    if not entry.queue.active:
+        inactive = entry.queue.inactive_message.rstrip(".")
+        return f"ClusterQueue {made.cluster_queue} is inactive: {inactive}{_root_cause(made)}."
+    return f"{made.message}."
 
 
-def _waits_for_nodes(made: Explanation, found: Diagnosis) -> str:
-    """What the fleet's controller says of a job that moves to another flavor if its nodes do not come."""
-    info = found.engine.workloads.get(made.workload)
-    check = info.checks.get(FALLBACK_CHECK) if info is not None and info.is_reserved else None
-    return "" if check is None or info is None or info.is_evicted or info.pods_ready else check.message
+def _says(check: CheckStanding) -> str:
+    said = f" ({check.message.rstrip('.')})" if check.message else ""
+    return f"AdmissionCheck {check.name} is {check.state}{said}"
+
+
+def _root_cause(made: Explanation) -> str:
+    """The first object below the ClusterQueue that is at fault by itself."""
+    cause = next((link for link in made.links if link.undo), None)
+    return "" if cause is None else f"; the cause: {cause.kind} {cause.name}: {cause.message.rstrip('.')}"
 
 
 def _about_flavors(made: Explanation) -> str:
@@ -123,10 +145,16 @@ _NEXT = {
 
 def next_step(made: Explanation, found: Diagnosis) -> str:
     """What to do now."""
+    undo = next((check.undo for check in made.checks if check.undo), "")
+    if undo and made.state in ("Pending", "Evicted"):
+        return f"{_sentence(undo)}."
     if made.state in _NEXT:
         return _NEXT[made.state]
     if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
         return _about_late_placement(made)
+    undo = next((link.undo for link in made.links if link.undo), "")
+    if undo and (made.state == "QuotaReserved" or made.reason == QuotaReservedReason.SUSPENDED):
+        return f"{_sentence(undo)}."
     if made.state == "QuotaReserved":
         return _about_checks(made, found)
     admitting = [change for change in made.changes if change.admits]
@@ -138,7 +166,7 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
         return "Wait for the preempted workloads to stop."
     waits = [change for change in admitting if change.kind == "finish"]
     if waits and made.reason == "WaitingForQuota":
-        return f"{_sentence(waits[0].what)}, or make one of the changes above."
+        return f"{_sentence(waits[0].what)}, or make one of the listed changes."
     if entry is not None and entry.info.workload.problem == made.message:
         namespace = entry.info.workload.namespace
         return (
@@ -159,6 +187,7 @@ def fits_nowhere(made: Explanation) -> Explanation:
         made,
         headline=f"No worker cluster can ever hold it, so it never runs{keeps}. {made.headline}",
         changes=(),
+        is_unplaceable=True,
         next_step="Delete it, and submit it with no more than the queue can have on one worker; or raise that quota.",
     )
 

@@ -4,21 +4,37 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CheckStateChanged
 from kueue_fleet.admission.flavors.evidence import AffinityMismatch, UntoleratedTaint
-from kueue_fleet.admission.model import AdmissionCheck, CheckState, LocalQueue, Objects, ResourceFlavor, Workload
+from kueue_fleet.admission.model import (
+    AdmissionCheck,
+    CheckState,
+    LocalQueue,
+    Objects,
+    ResourceFlavor,
+    Topology,
+    Workload,
+    WorkloadStatus,
+)
 from kueue_fleet.admission.pods import PodSet, Toleration
+from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.reasons import InactiveReason
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.answer import Change
+from kueue_fleet.explain.checks import FAILED
 from kueue_fleet.explain.diagnosis import diagnose, only_relevant
 from kueue_fleet.explain.trials import Edit, Trials, edit_pods, edit_queue, together
+from kueue_fleet.kueue_api.names import HOSTNAME_LABEL, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.kueue_api.suggest import nearest
 
 
 def blocked_changes(trials: Trials, workload: Workload) -> None:
     """For a workload in no queue: activate it, correct or restart its LocalQueue, open its gate."""
     objects = trials.snapshot.objects
+    if any(check.state in FAILED for check in workload.status.checks):
+        failed_check_changes(trials, workload)
+        return
     if not workload.active:
         trials.offer("active", "set spec.active to true", Edit(workload=lambda w: replace(w, active=True)))
         return
@@ -45,7 +61,7 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
 def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -> None:
     names = [queue.name for queue in objects.local_queues if queue.namespace == workload.namespace]
     near = nearest(workload.queue, names) or (names[0] if len(names) == 1 else None)
-    if near:
+    if near and not workload.origin:
         what = f"name the LocalQueue {near} in the label kueue.x-k8s.io/queue-name"
         trials.offer("queueName", what, Edit(workload=lambda w: replace(w, queue=near)))
     queues = [queue.name for queue in objects.cluster_queues]
@@ -55,6 +71,16 @@ def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -
         what = f"create LocalQueue {made.key} with clusterQueue: {target}"
         edit = Edit(objects=lambda known: replace(known, local_queues=(*known.local_queues, made)))
         trials.offer("localQueue", what, edit)
+
+
+def failed_check_changes(trials: Trials, workload: Workload) -> None:
+    """For a workload whose check failed after its quota was gone: another Workload of its job, with fresh checks."""
+
+    def made_again(known: Workload) -> Workload:
+        return replace(known, active=True, status=WorkloadStatus())
+
+    what = f"delete the Workload (kubectl delete workload {workload.name} -n {workload.namespace}): Kueue makes another"
+    trials.offer("check", f"{what} for its job, with its checks Pending", Edit(workload=made_again))
 
 
 def _edit_local(changed: LocalQueue) -> Edit:
@@ -67,28 +93,67 @@ def _edit_local(changed: LocalQueue) -> Edit:
 
 def inactive_changes(trials: Trials, entry: Entry) -> None:
     """For an inactive ClusterQueue: everything that makes it inactive, put right at once."""
-    queue, objects = entry.queue, trials.snapshot.objects
-    parts: list[str] = []
-    edits: list[Edit] = []
-    for reason, text in queue.inactive:
-        names = text.partition(": ")[2].split(",")
-        if reason is InactiveReason.STOPPED:
-            parts.append("set its stopPolicy to None")
-            edits.append(edit_queue(queue.name, lambda q: replace(q, stop_policy="None")))
-        elif reason is InactiveReason.FLAVOR_NOT_FOUND:
-            parts.append(f"create ResourceFlavor {', '.join(names)}")
-            edits.append(_add_flavors(names))
-        elif reason is InactiveReason.ADMISSION_CHECK_NOT_FOUND:
-            parts.append(f"create AdmissionCheck {', '.join(names)}")
-            edits.append(_set_checks(objects, names))
-        elif reason is InactiveReason.ADMISSION_CHECK_INACTIVE:
-            parts.append(f"make AdmissionCheck {', '.join(names)} active")
-            edits.append(_set_checks(objects, names))
-        else:
-            return
+    queue = entry.queue
+    fixes = [
+        _fix(trials.before.engine, queue, reason) for reason in dict.fromkeys(reason for reason, _ in queue.inactive)
+    ]
+    known = [each for each in fixes if each is not None]
+    if known and len(known) == len(fixes):
+        what = "; ".join(what for what, _ in known)
+        trials.offer("clusterQueue", f"ClusterQueue {queue.name}: {what}", together(edit for _, edit in known))
 
-    if edits:
-        trials.offer("clusterQueue", f"ClusterQueue {queue.name}: {'; '.join(parts)}", together(edits))
+
+def _fix(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str, Edit] | None:
+    """What undoes one reason; None where only what is outside the queue and its references does."""
+    cache, name = engine.cache, queue.name
+    if reason is InactiveReason.STOPPED:
+        return "set its stopPolicy to None", edit_queue(name, lambda q: replace(q, stop_policy="None"))
+    if reason is InactiveReason.FLAVOR_NOT_FOUND:
+        missing = [flavor for group in queue.groups for flavor in group.flavors if flavor not in cache.flavors]
+        return f"create ResourceFlavor {', '.join(missing)}", _add_flavors(missing)
+    if reason is InactiveReason.TOPOLOGY_NOT_FOUND:
+        lacking = {topology for topology in queue.tas_flavors.values() if topology not in cache.topology_specs}
+        return f"create Topology {', '.join(sorted(lacking))}", _add_topologies(lacking)
+    return _fix_checks(engine, queue, reason)
+
+
+def _fix_checks(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str, Edit] | None:
+    known = engine.cache.checks
+    missing = [check for check in sorted(queue.checks) if check not in known]
+    inactive = [check for check in sorted(queue.checks) if check in known and not known[check].active]
+    dispatching = [c for c in sorted(queue.checks) if c in known and known[c].controller == MULTIKUEUE_CONTROLLER]
+    asking = [c for c in sorted(queue.checks) if c in known and known[c].controller == PROVISIONING_CONTROLLER]
+    if reason is InactiveReason.ADMISSION_CHECK_NOT_FOUND:
+        return f"create AdmissionCheck {', '.join(missing)}", _set_checks(engine.objects, missing)
+    if reason is InactiveReason.ADMISSION_CHECK_INACTIVE:
+        return f"make AdmissionCheck {', '.join(inactive)} active", _set_checks(engine.objects, inactive)
+    if reason is InactiveReason.MULTIPLE_MULTI_KUEUE_ADMISSION_CHECKS:
+        return f"keep one of its AdmissionChecks {', '.join(dispatching)}", _without_checks(queue.name, dispatching[1:])
+    if reason is InactiveReason.MULTI_KUEUE_WITH_PROVISIONING_REQUEST:
+        what = f"remove its AdmissionCheck {', '.join(asking)}: the workers' queues ask for nodes"
+        return what, _without_checks(queue.name, asking)
+    if reason is InactiveReason.MULTI_KUEUE_ADMISSION_CHECK_APPLIED_PER_FLAVOR:
+        every = edit_queue(
+            queue.name,
+            lambda q: replace(
+                q,
+                checks=tuple(
+                    rule.model_copy(update={"on_flavors": ()}) if rule.name in dispatching else rule
+                    for rule in q.checks
+                ),
+            ),
+        )
+        return f"remove onFlavors of its AdmissionCheck {', '.join(dispatching)}", every
+    return None
+
+
+def _without_checks(queue: str, names: list[str]) -> Edit:
+    return edit_queue(queue, lambda q: replace(q, checks=tuple(rule for rule in q.checks if rule.name not in names)))
+
+
+def _add_topologies(names: set[str]) -> Edit:
+    made = tuple(Topology(name, (HOSTNAME_LABEL,)) for name in sorted(names))
+    return Edit(objects=lambda objects: replace(objects, topologies=(*objects.topologies, *made)))
 
 
 def _add_flavors(names: list[str]) -> Edit:

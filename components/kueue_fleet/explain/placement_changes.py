@@ -32,7 +32,7 @@ def placement_changes(trials: Trials, entry: Entry) -> None:
         _tolerate(trials, engine, item)
         _drop_selectors(trials, engine, item)
         _other_level(trials, item)
-        _mend_nodes(trials, engine, item)
+        _fix_nodes(trials, engine, item)
         _more_nodes(trials, engine, item)
     _agree_about_topology(trials, engine, entry)
 
@@ -156,7 +156,7 @@ def _offer_request(
     return trials.offer("level", what, edit)
 
 
-def _mend_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
+def _fix_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
     """Nodes that are cordoned, not Ready, or lack the label of a level."""
     own = nodes_of(engine, item.state)
     cordoned = [node for node in own if node.unschedulable]

@@ -16,6 +16,7 @@ from kueue_fleet.explain.answer import (
     Position,
     ResourceFigures,
 )
+from kueue_fleet.explain.together import next_step_of_all
 from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 from kueue_fleet.kueue_api.printable import printable
 
@@ -30,18 +31,26 @@ SCHEMA_VERSION: Final = 1
 
 def render_json(explanations: list[Explanation]) -> dict[str, object]:
     """The explanations as plain data, amounts in the core's units (CPU in thousandths, all else in whole units)."""
-    return {"version": SCHEMA_VERSION, "explanations": [asdict(each) | {"code": each.code} for each in explanations]}
+    return {
+        "version": SCHEMA_VERSION,
+        "explanations": [asdict(each) | {"code": each.code} for each in explanations],
+        "next_step": next_step_of_all(explanations),
+    }
 
 
 def render_short(explanations: list[Explanation]) -> str:
-    """One line for each cluster: state, reason, code, the reason in words, and the next step."""
+    """One line for each cluster: state, reason, code, and the reason in words; and the next step."""
     lines = []
     for each in explanations:
         where = f" on {each.cluster}" if each.cluster else ""
         code = f" [{each.code}]" if each.code else ""
-        step = each.next_step.replace("of the changes above", "of the changes that are listed without --short")
-        lines.append(f"{each.workload}{where}: {_standing(each)}{code}: {each.headline} Next step: {step}\n")
-    return "".join(lines)
+        lines.append(f"{each.workload}{where}: {_standing(each)}{code}: {each.headline}")
+    step = _one_step(explanations).replace("of the listed changes", "of the changes that are listed without --short")
+    return "\n".join(lines) + f"{' ' if len(lines) == 1 else chr(10)}Next step: {step}\n"
+
+
+def _one_step(explanations: list[Explanation]) -> str:
+    return next_step_of_all(explanations) if len(explanations) > 1 else explanations[0].next_step
 
 
 def render_clusters(explanations: list[Explanation]) -> str:
@@ -55,11 +64,13 @@ def render_clusters(explanations: list[Explanation]) -> str:
     texts = []
     for common, group in alike.items():
         shown = group[0] if len({each.flavors for each in group}) == 1 else common
-        texts.append(render_text(replace(shown, cluster=", ".join(each.cluster for each in group))))
+        named = replace(shown, cluster=", ".join(each.cluster for each in group))
+        texts.append(render_text(named if len(explanations) == 1 else replace(named, next_step="")))
     if len(explanations) > 1:
         lines = [f"{explanations[0].workload} on {len(explanations)} clusters:"]
         for each in explanations:
             lines += _wrap(f"{each.cluster}: {_standing(each)}", "  ", "    ")
+        lines += ["", *_wrap(f"Next step: {_one_step(explanations)}", "", "  ")]
         texts.insert(0, "\n".join(lines) + "\n")
     return f"\n{'-' * WIDTH}\n\n".join(texts)
 
@@ -94,11 +105,12 @@ def render_text(explanation: Explanation) -> str:
     code = f" [{explanation.code}]" if explanation.code else ""
     lines = _wrap(f"{explanation.workload} is {state}{where}{reason}{code}", "", "    ")
     lines += _wrap(explanation.headline, "  ")
-    if explanation.message and explanation.message.rstrip(".") not in explanation.headline:
+    if explanation.message and not explanation.checks and explanation.message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {explanation.message}", "  ", "         ")
     lines += _about(explanation)
     if explanation.dispatch is not None:
         lines += _dispatch(explanation.dispatch)
+    lines += _checks(explanation)
     for flavor in explanation.flavors:
         lines += _flavor(flavor)
     for placement in explanation.placements:
@@ -111,7 +123,8 @@ def render_text(explanation: Explanation) -> str:
     if explanation.changes:
         lines += ["", "What would change it (each one tried):"]
         lines += [line for change in explanation.changes for line in _change(change)]
-    lines += ["", *_wrap(f"Next step: {explanation.next_step}", "", "  ")]
+    if explanation.next_step:
+        lines += ["", *_wrap(f"Next step: {explanation.next_step}", "", "  ")]
     return "\n".join(lines) + "\n"
 
 
@@ -141,7 +154,8 @@ def _about(explanation: Explanation) -> list[str]:
         queue += f", cohort {explanation.cohort}"
     lines = ["", *_wrap(f"Queue: {queue}; priority {explanation.priority}", "", "  ")]
     if explanation.evicted_for:
-        lines += _wrap(f"Evicted before: {explanation.evicted_for}", "", "  ")
+        said = f": {explanation.evicted_message}" if explanation.evicted_message else ""
+        lines += _wrap(f"Evicted before: {explanation.evicted_for}{said}", "", "  ")
     for request in explanation.requests:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in request.amounts) or "nothing"
         pods = f"{request.count} pod{'' if request.count == 1 else 's'}"
@@ -149,6 +163,23 @@ def _about(explanation: Explanation) -> list[str]:
     for holding in explanation.holdings:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in holding.amounts)
         lines += _wrap(f"Has quota: {amounts} in flavor {holding.flavor}", "", "  ")
+    return lines
+
+
+def _checks(explanation: Explanation) -> list[str]:
+    lines = []
+    for check in explanation.checks:
+        said = f": {check.message}" if check.message.rstrip(".") not in explanation.headline else ""
+        controller = f" ({check.controller})" if check.controller else ""
+        lines += ["", *_wrap(f"AdmissionCheck {check.name}{controller} is {check.state}{said}", "", "  ")]
+        lines += _wrap(check.undo, "  ") if check.undo else []
+    if explanation.links:
+        lines += ["", f"Below ClusterQueue {explanation.cluster_queue}:"]
+    for link in explanation.links:
+        said = (
+            link.message if link.reason in ("NotFound", "NoParameters", "Unknown") else f"{link.reason}: {link.message}"
+        )
+        lines += _wrap(f"{link.kind} {link.name}: {said}", "  ", "    ")
     return lines
 
 

@@ -86,7 +86,12 @@ class Trials:
         )
 
     def offer(self, kind: str, what: str, edit: Edit) -> bool:
-        """Keep the change if it helps; whether it admits the workload."""
+        """Keep the change if it helps; whether it admits the workload.
+
+        A copy that a manager made on this worker follows its job there.
+        """
+        if edit.workload is not None and next(w.origin for w in self.snapshot.workloads if w.key == self.key):
+            what = f"{what}, in its job on the manager"
         after = self.decide(edit)
         entry = after.entry
         preempts: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_fleet.admission.reading.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
 from kueue_fleet.admission.reading.pods import parse_pod_set, parse_topology_request, topology_from_annotations
-from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION
+from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL
 from kueue_fleet.kueue_api.syntax import whole_number
 
 _PREFIX: Final = "kueue.x-k8s.io/"
@@ -86,6 +86,7 @@ def parse_workload(fields: Fields, context: Context) -> Workload:
         allowed_flavors=_allowed(annotations),
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
         job_uid=metadata.child("labels").text(f"{_PREFIX}job-uid"),
+        origin=metadata.child("labels").text(ORIGIN_LABEL),
         problem=problem,
         status=_parse_status(fields.child("status"), pod_sets, context),
     )
@@ -174,6 +175,7 @@ def _parse_status(status: Fields, pod_sets: tuple[PodSet, ...], context: Context
         admitted_at=since("Admitted"),
         evicted_at=evicted_at,
         evicted_reason=conditions["Evicted"].text("reason") if evicted_at is not None else None,
+        evicted_message=conditions["Evicted"].text("message") if evicted_at is not None else "",
         preempted_reason=conditions["Preempted"].text("reason") if since("Preempted") is not None else None,
         checks=tuple(_parse_check_state(item) for item in status.children("admissionChecks")),
         requeued=None if requeued is None else requeued.text("status") == "True",
