@@ -210,3 +210,8 @@ def test_headroom_is_the_least_whole_amount_that_is_enough(milli: int, percent: 
     else:
         assert exact <= widened.decimal < exact + 1
         assert widened.decimal == widened.decimal.to_integral_value()
+
+
+@pytest.mark.parametrize(("text", "plain"), [("7000", "7000"), ("7k", "7000"), ("32Gi", "32Gi"), ("500m", "500m")])
+def test_in_messages_it_is_as_people_write_it(text: str, plain: str) -> None:
+    assert Quantity(text).plain == plain

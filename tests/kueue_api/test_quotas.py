@@ -47,6 +47,20 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "devices in bytes": (
+        {
+            "resourceGroups": [
+                {
+                    "coveredResources": ["nvidia.com/gpu"],
+                    "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", "32Gi")]}],
+                }
+            ]
+        },
+        [
+            "resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota: 32Gi is 34359738368 of "
+            "nvidia.com/gpu, which is counted in whole units, without a suffix; write 32"
+        ],
+    ),
     "negative borrowingLimit": (
         {"cohortName": "c", "resourceGroups": [group(borrowingLimit=-1)]},
         ["resourceGroups[0].flavors[l4].resources[cpu].borrowingLimit: -1 is negative; write 0 or a positive amount"],

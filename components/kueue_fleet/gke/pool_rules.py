@@ -164,7 +164,7 @@ def _run_duration(pool: PoolFacts) -> Iterator[Breach]:
         yield Breach(
             "max_run_duration",
             f"is {given}, but DWS nodes live for at most seven days",
-            f"set it to at least 1s and at most {FLEX_START_MAX_SECONDS}s",
+            f"set it to at least 1s and at most {FLEX_START_MAX_SECONDS // 3600}h ({FLEX_START_MAX_SECONDS}s)",
         )
 
 

@@ -145,6 +145,11 @@ class Quantity:
             object.__setattr__(self, "_text", self._canonical())
             return self._text
 
+    @property
+    def plain(self) -> str:
+        """As people write it: 7000 and 32Gi, where `str` has 7k, as Kubernetes prints it."""
+        return str(self.value) if self._format == "DecimalSI" and self._nano % _NANO == 0 else str(self)
+
     def _canonical(self) -> str:
         nano = self._nano
         if self._format == "BinarySI" and abs(nano) >= 1024 * _NANO and nano % _NANO == 0:

@@ -183,6 +183,11 @@ def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Itera
         )
 
 
+def is_devices_in_bytes(resource: str, amount: Quantity) -> bool:
+    """Whether devices have a suffix of bytes, as 32Gi of GPUs: Kueue takes it, and no fleet has as many."""
+    return "/" in resource and str(amount).endswith("i")
+
+
 def whole_problems(resource: str, amount: Quantity, at: str) -> Iterator[Problem]:
     """Devices are counted in whole units: an amount with a fraction, which Kueue would round up.
 
@@ -190,8 +195,11 @@ def whole_problems(resource: str, amount: Quantity, at: str) -> Iterator[Problem
     kueue@v0.19.2 pkg/resources (ResourceValue).
     """
     if "/" in resource and Quantity(amount.value) != amount:
-        wrong = f"{amount} is not a whole number, and {resource} is counted in whole units"
+        wrong = f"{amount.plain} is not a whole number, and {resource} is counted in whole units"
         yield Problem(at, wrong, f"write {amount.value - 1} or {amount.value}")
+    elif is_devices_in_bytes(resource, amount):
+        wrong = f"{amount} is {amount.value} of {resource}, which is counted in whole units, without a suffix"
+        yield Problem(at, wrong, f"write {str(amount).rstrip('KMGTPEi')}")
 
 
 def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
@@ -208,11 +216,11 @@ def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Pr
 def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem]:
     amount: Quantity | None = getattr(quota, field)
     if amount is not None and amount < ZERO:
-        yield Problem(at, f"{amount} is negative", "write 0 or a positive amount")
+        yield Problem(at, f"{amount.plain} is negative", "write 0 or a positive amount")
     elif amount is not None:
         yield from whole_problems(quota.name, amount, at)
         if quota.name in ("memory", "ephemeral-storage") and ZERO < amount < _MEBIBYTE:
-            yield warning(at, f"{amount} of {quota.name} is counted in bytes", "add a unit, such as Gi")
+            yield warning(at, f"{amount.plain} of {quota.name} is counted in bytes", "add a unit, such as Gi")
 
 
 @rule
@@ -221,7 +229,7 @@ def _check_parent(quota: ResourceQuota, field: str, rules: LimitRules, at: str, 
     if amount is not None and not rules.parent:
         yield Problem(
             at,
-            f"{amount} is set, but {rules.parent_field} is not, so there is no queue to {what}",
+            f"{amount.plain} is set, but {rules.parent_field} is not, so there is no queue to {what}",
             f"set {rules.parent_field} or remove {at.rpartition('.')[2]}",
         )
 
@@ -232,6 +240,6 @@ def _check_lending(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator
     if rules.lending_within_nominal and lending is not None and lending > quota.nominal_quota:
         yield Problem(
             f"{at}.lendingLimit",
-            f"{lending} is more than the nominalQuota of {quota.nominal_quota}",
+            f"{lending.plain} is more than the nominalQuota of {quota.nominal_quota.plain}",
             "lower lendingLimit or remove it, which lends everything",
         )

@@ -247,6 +247,13 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "300m of ephemeral-storage is counted in bytes; add a unit, such as Gi",
         ],
     ),
+    "memory in thousands of bytes": (
+        {f"{FIRST_QUOTA[:-1]}2/nominalQuota": 7000},
+        [
+            "warning: clusterQueues[vision].resourceGroups[0].flavors[l4].resources[memory].nominalQuota: 7000 of "
+            "memory is counted in bytes; add a unit, such as Gi",
+        ],
+    ),
     "other devices": (
         {"clusterQueues/1/resourceGroups": [devices("a.b/c")]},
         [

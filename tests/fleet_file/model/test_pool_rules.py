@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "nodePools[flex].capacity.maxRunDuration: is 169h, but DWS nodes live for at most seven days; set it "
-                "to at least 1s and at most 604800s"
+                "to at least 1s and at most 168h (604800s)"
             ),
         ],
     ),

@@ -23,6 +23,7 @@ from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
 from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_fleet.kueue_api.quotas import is_devices_in_bytes
 
 _COMPARED: Final = (*ACCELERATOR_RESOURCES, "cpu", "memory", "ephemeral-storage")
 _GIB: Final = 1024**3
@@ -68,8 +69,9 @@ def promises_on(scope: Scope, cluster: str) -> Promises:
         for group in entry.resource_groups:
             for flavor in group.flavors:
                 for quota in flavor.resources if flavor.name in fleet.flavors_on(cluster) else ():
-                    amount = amount_of(quota.name, quota.on(cluster).nominal_quota)
-                    if amount and quota.name in _COMPARED:
+                    nominal = quota.on(cluster).nominal_quota
+                    amount = amount_of(quota.name, nominal)
+                    if amount and quota.name in _COMPARED and not is_devices_in_bytes(quota.name, nominal):
                         of_resource = promised.setdefault(flavor.name, {}).setdefault(quota.name, {})
                         of_resource[entry.name] = of_resource.get(entry.name, 0) + amount
     return promised
@@ -176,7 +178,9 @@ def _shares(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
 
 def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> Iterator[Problem]:
     """The problems of a flavor of a queue, with the resource as their path."""
-    devices = next((name for name in ACCELERATOR_RESOURCES if name in most), None)
+    devices = next(
+        (name for name in ACCELERATOR_RESOURCES if name in most and not is_devices_in_bytes(name, most[name])), None
+    )
     if devices is None or any(pool.machine is None or not _on_node(pool, devices) for pool in pools):
         return
     count = most[devices].value
@@ -188,8 +192,8 @@ def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> I
             share = _text(resource, min(shares) // _WHOLE[resource] * _WHOLE[resource])
             yield warning(
                 resource,
-                f"{most[resource]} {resource} is less than a hundredth of what nodes with {count} {devices} have, "
-                f"{share}, so that jobs that ask for as much as a node has leave most of these without use",
+                f"{most[resource].plain} {resource} is less than a hundredth of what nodes with {count} {devices} "
+                f"have, {share}, so that jobs that ask for as much as a node has leave most of these without use",
                 f"check the unit; for all of them, write {share}",
             )
 

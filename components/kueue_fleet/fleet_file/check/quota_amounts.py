@@ -76,20 +76,21 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
             yield Problem(
                 path,
                 f"no quota for {name}, which the workers have, and a job that requests it never leaves the manager",
-                f"add {name}, at least {most}",
+                f"add {name}, at least {most.plain}",
             )
         elif ZERO <= manager[name] < most:
             yield Problem(
                 _path(groups, name, path),
-                f"{manager[name]} is less than the {most} of worker {largest}, so a job that fits there never leaves "
-                "the manager",
-                f"write at least {most}, or {total} to use all workers at once",
+                f"{manager[name].plain} is less than the {most.plain} of worker {largest}, so a job that fits there "
+                "never leaves the manager",
+                f"write at least {most.plain}, or {total.plain} to use all workers at once",
             )
         elif most <= manager[name] < total:
             yield warning(
                 _path(groups, name, path),
-                f"{manager[name]} is less than the {total} of all workers together, so some of it is never used",
-                f"write at least {total}, or remove manager to have the sum",
+                f"{manager[name].plain} is less than the {total.plain} of all workers together, so some of it is "
+                "never used",
+                f"write at least {total.plain}, or remove manager to have the sum",
             )
     for name in manager:
         if not any(name in totals for totals in workers.values()):
@@ -115,7 +116,7 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
         resource = _main_resource(held)
         most = max((amounts.get(resource, ZERO) for amounts in found), default=ZERO)
         if most < held.get(resource, ZERO):
-            queues.setdefault(f"{most} {resource}", []).append(queue)
+            queues.setdefault(f"{most.plain} {resource}", []).append(queue)
     if queues:
         listed = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())
         yield warning(

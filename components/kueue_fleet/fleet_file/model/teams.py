@@ -122,14 +122,15 @@ class TeamLimitRange(RuledModel):
             if "/" in name and name not in self.default:
                 yield warning(
                     f"max[{name}]",
-                    f"{amount} is also what each container gets that asks for none",
+                    f"{amount.plain} is also what each container gets that asks for none",
                     f"add default: {{{name}: 0}}",
                 )
         limits = {**self.max, **self.default}
         for name, amount in self.default_request.items():
             if name in limits and amount < limits[name] and ("/" in name or name.startswith("hugepages-")):
-                wrong = f"{amount} is less than the limit, {limits[name]}, and {name} is requested as its limit is"
-                yield Problem(f"defaultRequest[{name}]", wrong, f"write {limits[name]}, or remove it")
+                limit = limits[name].plain
+                wrong = f"{amount.plain} is less than the limit, {limit}, and {name} is requested as its limit is"
+                yield Problem(f"defaultRequest[{name}]", wrong, f"write {limit}, or remove it")
 
 
 @rule
@@ -137,7 +138,7 @@ def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], 
     """Amounts that Kubernetes takes, of resources with a domain in their name, huge pages, and those that are known."""
     for name, amount in amounts.items():
         if amount < Quantity(0):
-            yield Problem(f"{field}[{name}]", f"{amount} is negative", "write 0 or more")
+            yield Problem(f"{field}[{name}]", f"{amount.plain} is negative", "write 0 or more")
         else:
             yield from whole_problems(name, amount, f"{field}[{name}]")
         if "/" not in name and name not in known and not name.removeprefix("requests.").startswith("hugepages-"):
