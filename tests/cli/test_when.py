@@ -101,7 +101,16 @@ def test_one_that_never_starts(dump: Path) -> None:
     (dump / "w.yaml").write_text(yaml.dump(large, Dumper=yaml.CSafeDumper))
     done = when("--job", "large", "--objects", str(dump), "--seeds", "3")
     assert done.exit_code == 0, done.output
-    assert "Does not start within 30 days in 3 of 3 simulations" in done.stdout
+    assert "Never starts as the fleet and the job are now: ExceedsMaxQuota" in done.stdout
+
+
+def test_one_that_no_worker_can_hold_never_starts(dump: Path) -> None:
+    """It has room on the manager, whose quota is that of all workers together; each of these has 4 GPUs."""
+    large = workload("large")
+    large["spec"]["podSets"][0]["count"] = 8
+    (dump / "w.yaml").write_text(yaml.dump(large, Dumper=yaml.CSafeDumper))
+    done = when("--job", "large", "--objects", str(dump), "--seeds", "1", "-o", "json")
+    assert json.loads(done.stdout)["neverStarts"].startswith("no worker cluster can ever hold it")
 
 
 @pytest.mark.parametrize(

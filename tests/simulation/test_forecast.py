@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.admission.build import job
 from tests.simulation.fleets import EUROPE, GPU, US, fleet, workload_file
 
 from kueue_fleet.simulation.distributions import Distribution, constant, exponential
@@ -187,4 +188,5 @@ def test_how_long_a_job_still_runs(times: Any, ran: float, least: float, most: f
 
 @pytest.mark.parametrize(("share", "seconds"), [(0.1, 10.0), (0.5, 30.0), (0.8, 40.0), (0.9, None)])
 def test_percentiles_count_those_that_do_not_start(share: float, seconds: float | None) -> None:
-    assert Forecast("j", "q", 1, 1, (40.0, 10.0, None, 30.0, 20.0), ()).quantile(share) == seconds
+    made = Forecast("j", "q", 1, 1, (40.0, 10.0, None, 30.0, 20.0), (), job("j"), {})
+    assert made.quantile(share) == seconds

@@ -49,9 +49,17 @@ def clusters() -> dict[str, ClusterObjects]:
 
 def test_use_is_of_the_manager_and_borrowing_of_the_workers() -> None:
     assert list(team_use(fleet(teams=OWN), clusters())) == [
-        TeamUse("team-a", jobs=2, gpus=9, borrowed=6, waiting_jobs=1, waiting_gpus=6),
-        TeamUse("team-b", jobs=1, gpus=2, borrowed=None, waiting_jobs=1, waiting_gpus=1),
+        TeamUse("team-a", jobs=1, gpus=9, borrowed=6, waiting_jobs=2, waiting_gpus=7),
+        TeamUse("team-b", jobs=0, gpus=2, borrowed=None, waiting_jobs=2, waiting_gpus=3),
     ]
+
+
+def test_one_that_keeps_its_quota_and_can_never_run_waits() -> None:
+    """MultiKueue leaves it its quota on the manager; `status` lists it as pending, and `explain` says that it waits."""
+    never = of("team-a", 9, "9", QuotaReserved=RESERVED)
+    found = {"manager": ClusterObjects("manager", {"workloads": [never], "clusterqueues": []})}
+    use = next(iter(team_use(fleet(teams=OWN), found)))
+    assert (use.jobs, use.waiting_jobs, use.waiting_gpus) == (0, 1, 81)
 
 
 def test_what_a_queue_of_several_teams_borrows_is_of_no_team() -> None:

@@ -28,6 +28,17 @@ class QuotaReservedReason(StrEnum):
     ADMISSION_GATED = "AdmissionGated"
 
 
+LASTING: Final = frozenset(
+    (
+        QuotaReservedReason.EXCEEDS_MAX_QUOTA,
+        QuotaReservedReason.NO_MATCHING_FLAVOR,
+        QuotaReservedReason.MISCONFIGURED,
+        QuotaReservedReason.SUSPENDED,
+        QuotaReservedReason.ADMISSION_GATED,
+    )
+)
+"""Reasons that no end of another workload changes: the cluster or the workload has to."""
+
 SEVERITY: Final[dict[QuotaReservedReason | None, int]] = {
     None: 0,
     QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED: 1,

@@ -124,7 +124,9 @@ def _flavors(found: Top) -> Table:
         Column("used", right=True),
     )
     for each in found.flavors:
-        nodes = "?" if each.nodes is None else f"{each.nodes} of {each.most_nodes}"
+        nodes = "?" if each.nodes is None else str(each.nodes)
+        if None not in (each.nodes, each.most_nodes):
+            nodes = f"{each.nodes} of {each.most_nodes}"
         there = "?" if each.on_nodes is None else str(each.on_nodes)
         capacity = ", ".join(each.capacity) or "-"
         table.add(each.flavor, each.cluster, capacity, _unit(each.resource), nodes, there, str(each.used))

@@ -15,6 +15,7 @@ from kueue_fleet.cli.contexts import Kubeconfig
 from kueue_fleet.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
 from kueue_fleet.cli.live_jobs import FIXES, Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.kueue_api.known_messages import with_code
 from kueue_fleet.status.job import JobName, jobs_called, owner_of
 
 if TYPE_CHECKING:
@@ -100,9 +101,9 @@ def when(
         names = {key_of(each): f"{_namespace(each)}/{owner_of(each)[1]}" for each in workloads}
         found = forecast(fleet, times, workloads, target, usual, range(seeds), now)
     if output is Output.json:
-        console.json_document(_as_json(names.get(found.workload, found.workload), found))
+        console.json_document(_as_json(names.get(found.workload, found.workload), found, _never(fleet, found)))
     else:
-        _print(names.get(found.workload, found.workload), found, now)
+        _print(names.get(found.workload, found.workload), found, now, _never(fleet, found))
 
 
 def _distribution(text: str | None) -> Distribution | None:
@@ -180,7 +181,27 @@ def _namespace(workload: Mapping[str, Any]) -> str:
     return str(workload["metadata"].get("namespace") or "default")
 
 
-def _as_json(job: str, found: Forecast) -> dict[str, Any]:
+def _never(fleet: FleetSpec, found: Forecast) -> str:
+    """Why it cannot start, whatever other jobs do; empty where it may."""
+    from kueue_fleet.admission.model import Snapshot
+    from kueue_fleet.admission.reasons import LASTING
+    from kueue_fleet.explain import fits_no_worker
+
+    workers = [Snapshot(each, ()) for name, each in found.objects.items() if name != fleet.home]
+    if found.not_started < len(found.starts):
+        return ""
+    if found.reason in LASTING:
+        return _why(found)
+    if fits_no_worker(found.job, workers):
+        return "no worker cluster can ever hold it, as it asks for more than its queue can have on one"
+    return ""
+
+
+def _why(found: Forecast) -> str:
+    return f"{found.reason}: {found.message}" if found.message else found.reason
+
+
+def _as_json(job: str, found: Forecast, never: str) -> dict[str, Any]:
     return {
         "schemaVersion": SCHEMA_VERSION,
         "job": job,
@@ -191,19 +212,24 @@ def _as_json(job: str, found: Forecast) -> dict[str, Any]:
         "seconds": {name: found.quantile(share) for name, share in _SHARES.items()},
         "simulations": len(found.starts),
         "notStarted": found.not_started,
+        "neverStarts": never or None,
+        "reason": found.reason,
+        "message": found.message,
         "restsOn": list(found.rests_on),
     }
 
 
-def _print(job: str, found: Forecast, now: float) -> None:
+def _print(job: str, found: Forecast, now: float, never: str) -> None:
     from kueue_fleet.cli.status import span
 
     where = f"number {found.place} of {found.pending} pending" if found.place else "has quota, and waits for its checks"
     console.line(f"{job}: {where} in ClusterQueue {found.cluster_queue}")
     low, middle, high = (found.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
     count = console.count(len(found.starts), "simulation")
-    if middle is None:
-        console.line(f"Does not start within 30 days in {found.not_started} of {count}; `explain` says why it waits")
+    if never:
+        console.paragraph(with_code(f"Never starts as the fleet and the job are now: {never}"))
+    elif middle is None:
+        console.paragraph(with_code(f"Does not start within 30 days in {found.not_started} of {count}: {_why(found)}"))
     else:
         clock = datetime.fromtimestamp(now + middle, UTC).strftime("%Y-%m-%d %H:%M UTC")
         latest = span(high) if high is not None else "never"

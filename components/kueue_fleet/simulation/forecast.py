@@ -29,6 +29,7 @@ from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.job_problems import UNNAMED, as_in_files, check_kinds
 from kueue_fleet.simulation.provisioning_request import pod_set_templates
 from kueue_fleet.simulation.raw import name_documents
+from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 LONGEST_SECONDS: Final = 30 * 86_400.0
@@ -50,6 +51,12 @@ class Forecast:
     pending: int
     starts: tuple[float | None, ...]
     rests_on: tuple[str, ...]
+    job: Workload
+    objects: Mapping[str, Objects]
+    """The job as it is submitted, and the objects of each cluster."""
+    reason: str = ""
+    """Kueue's reason at the end of the last simulation that did not start it; empty if every one did."""
+    message: str = ""
 
     def quantile(self, share: float) -> float | None:
         """Seconds within which this share of the simulations started it; None: fewer did at all."""
@@ -139,13 +146,18 @@ def forecast(
             [f"{target}: its LocalQueue is not in the fleet; give the file of the fleet that it is in"]
         )
     begin = file.model_copy(update={"begin": datetime.fromtimestamp(now, UTC)})
-    starts = tuple(_start(fleet, begin, objects, plan, seed, now) for seed in seeds)
+    ends = [_start(fleet, begin, objects, plan, seed, now) for seed in seeds]
+    starts = tuple(start for start, _ in ends)
+    why = next((record for start, record in reversed(ends) if start is None), None)
     queue = queues[own.local_queue]
     waiting = [
         step.workload.key for step in plan.steps if step.reserved is None and queues[step.workload.local_queue] == queue
     ]
     place = waiting.index(target) + 1 if target in waiting else None
-    return Forecast(target, queue, place, len(waiting), starts, tuple(_rests_on(plan, file)))
+    reason, message = ("", "") if why is None else (why.reason, why.message)
+    return Forecast(
+        target, queue, place, len(waiting), starts, tuple(_rests_on(plan, file)), own, objects, reason, message
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +232,8 @@ def _steps(
 
 def _start(
     fleet: FleetSpec, file: WorkloadFile, objects: Mapping[str, Objects], plan: _Plan, seed: int, now: float
-) -> float | None:
-    """Seconds until the job starts, in one simulation."""
+) -> tuple[float | None, Record]:
+    """Seconds until the job starts, in one simulation, and what happened to it."""
     run = FleetRun(fleet, file, fleet.home, objects, Delays(), seed)
     for number, step in enumerate(plan.steps):
         key = step.workload.key
@@ -244,7 +256,7 @@ def _start(
         return not (record.runs and record.runs[-1].started_at is not None)
 
     drive(run.agenda, list(run.clusters.values()), 0.0, LONGEST_SECONDS, goes_on)
-    return record.runs[-1].started_at if not goes_on(0.0) else None
+    return record.runs[-1].started_at if not goes_on(0.0) else None, record
 
 
 def _rests_on(plan: _Plan, file: WorkloadFile) -> Iterator[str]:

@@ -129,12 +129,13 @@ class TeamUse:
 
     team: str
     jobs: int | None
-    """Workloads with quota."""
+    """Admitted Workloads: those that run, or may."""
     gpus: int | None
-    """GPUs for which these have quota."""
+    """GPUs for which its Workloads have quota, those that wait for a check or a worker among them."""
     borrowed: int | None
     """GPUs that its ClusterQueues borrow; None also if other teams use each of them, too."""
     waiting_jobs: int | None
+    """Workloads that are not admitted, as in `FleetStatus.pending`."""
     waiting_gpus: int | None
 
 
@@ -187,7 +188,8 @@ class FlavorTop:
     """Where its nodes come from; empty: from no pool of the file."""
     nodes: int | None
     """Ready ones; None: nodes could not be read."""
-    most_nodes: int
+    most_nodes: int | None
+    """None: GKE makes its nodes, as on Autopilot, and no file says how many at most."""
     on_nodes: int | None
     """What the ready nodes have."""
     used: int

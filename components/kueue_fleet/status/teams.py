@@ -29,11 +29,11 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
             if each["metadata"]["namespace"] in team.namespace_names and not is_true(each, "Finished")
         ]
         held = [each for each in own if is_true(each, "QuotaReserved")]
-        waiting = [each for each in own if not is_true(each, "QuotaReserved")]
+        waiting = [each for each in own if not is_true(each, "Admitted")]
         queues = [name for name, teams in users.items() if teams == {team.name}]
         yield TeamUse(
             team=team.name,
-            jobs=len(held) if known else None,
+            jobs=len(own) - len(waiting) if known else None,
             gpus=sum(accelerators_held(each, GPU_RESOURCE) for each in held) if known else None,
             borrowed=sum(sum(reserved(queue, GPU_RESOURCE, "borrowed").values()) for queue in _queues(queues, clusters))
             if queues and queues_known

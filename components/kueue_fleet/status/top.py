@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, NODE_POOL
 from kueue_fleet.status.accelerators import accelerators_asked, amount_of, reserved
@@ -46,14 +47,14 @@ def flavor_tops(fleet: FleetSpec, clusters: Clusters) -> Iterator[FlavorTop]:
                 if not queues:
                     continue
                 pools = fleet.flavor_nodes(entry, cluster)
-                own = None if listed is None else _of_pools(listed, [pool.name for pool in pools])
+                own = None if listed is None else list(_ready(listed, fleet, entry, cluster, resource))
                 yield FlavorTop(
                     flavor=entry.name,
                     cluster=cluster,
                     resource=resource,
                     capacity=tuple(dict.fromkeys(pool.capacity.type for pool in pools)),
                     nodes=None if own is None else len(own),
-                    most_nodes=sum(pool.max_nodes for pool in pools),
+                    most_nodes=sum(pool.max_nodes for pool in pools) if pools else None,
                     on_nodes=None if own is None else sum(_allocatable(node, resource) for node in own),
                     used=sum(reserved(queue, resource, "total").get(entry.name, 0) for queue in queues),
                 )
@@ -68,10 +69,17 @@ def _quotas(queue: Manifest, resource: str) -> Iterator[tuple[str, int]]:
                     yield flavor["name"], amount_of({resource: quota["nominalQuota"]}, resource)
 
 
-def _of_pools(nodes: Sequence[Manifest], pools: Sequence[str]) -> list[Manifest]:
-    """Nodes of these pools that are ready."""
-    labelled = [node for node in nodes if (node["metadata"].get("labels") or {}).get(NODE_POOL) in pools]
-    return [node for node in labelled if is_true(node, "Ready")]
+def _ready(
+    nodes: Sequence[Manifest], fleet: FleetSpec, flavor: FlavorEntry, cluster: str, resource: str
+) -> Iterator[Manifest]:
+    """The flavor's ready nodes: of its pools, or that GKE made, as on Autopilot, with its labels and the resource."""
+    pools = [pool.name for pool in fleet.flavor_nodes(flavor, cluster)]
+    wanted = fleet.flavor_on(flavor, cluster).node_labels.items()
+    for node in nodes:
+        labels = node["metadata"].get("labels") or {}
+        is_own = labels.get(NODE_POOL) in pools if pools else wanted <= labels.items() and _allocatable(node, resource)
+        if is_own and is_true(node, "Ready"):
+            yield node
 
 
 def _allocatable(node: Manifest, resource: str) -> int:
