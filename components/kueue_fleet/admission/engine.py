@@ -204,7 +204,11 @@ class Engine:
                 self.controller.reconcile(info)
                 self.controller.resume_second_pass(info)
         else:
+            self.controller.resume_backoff(info)
+            self.queues.restart(info)
             self.queues.enqueue(info)
+            if event.resumed and event.workload.status.evaluated is not None and self._competes(info):
+                self._put_back_again(info, event.workload.status.evaluated)
         if info.requeue_at is not None and info.requeue_at > self.now:
             self.queues.timers.reset(Timer.BACKOFF, key, info.requeue_at)
 
@@ -336,6 +340,15 @@ class Engine:
             for info in infos
             if info.is_reserved and not info.is_evicted and not info.is_admitted
         ]
+
+    def _put_back_again(self, info: WorkloadInfo, message: str) -> None:
+        """A cycle has left it without quota. It stays where that put it, even where a look at it now would admit it."""
+        entry = self.examine(info.key)
+        if entry.outcome in (Outcome.ADMITTED, Outcome.PREEMPTING):
+            is_under_way = entry.targets and all(target.info.is_evicted for target in entry.targets)
+            entry.requeue_reason = RequeueReason.PENDING_PREEMPTION if is_under_way else RequeueReason.NO_FIT
+            entry.refuse(Outcome.NO_FIT, entry.why, message)
+        self._put_back(entry)
 
     def _put_back(self, entry: Entry) -> None:
         info, name = entry.info, entry.queue.name

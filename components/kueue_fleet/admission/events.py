@@ -26,9 +26,13 @@ class WorkloadEvent(Event):
 
 @dataclass(frozen=True, slots=True)
 class Submitted(Event):
-    """A workload appears, with whatever status it has."""
+    """A workload appears, with whatever status it has.
+
+    `resumed`: Kueue knows it already; one that a cycle has left without quota is where the cycle put it, not a head.
+    """
 
     workload: Workload
+    resumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

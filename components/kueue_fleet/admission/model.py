@@ -218,6 +218,8 @@ class WorkloadStatus:
     finished: bool = False
     past_execution: float = 0.0
     open_gates: tuple[str, ...] = ()
+    evaluated: str | None = None
+    """What Kueue wrote when a cycle left it without quota; None: no cycle has looked at it since it was queued."""
 
 
 @dataclass(frozen=True, slots=True)

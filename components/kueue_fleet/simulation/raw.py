@@ -48,11 +48,16 @@ _QUEUED: Final = (*WORKLOADS, "Pod")
 
 @dataclass(frozen=True, slots=True)
 class RawInput:
-    """Objects of one cluster and its workloads; `origin` is the earliest creationTimestamp, 0.0 if there is none."""
+    """Objects of one cluster and its workloads; `origin` is the earliest creationTimestamp, 0.0 if there is none.
+
+    `moment` is the last time that the Workloads' status has: the cluster is what the objects say from then on. It is
+    `origin` where no Workload has a status.
+    """
 
     objects: Objects
     arrivals: tuple[Arrival, ...]
     origin: float
+    moment: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +101,8 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
         raise SimulationError(problems)
     times = [time for item in items if (time := _created(item.data)) is not None]
     origin = min(times, default=0.0)
-    return RawInput(parsed.with_namespaces(), tuple(_arrivals(parsed, kept, stories, origin)), origin)
+    moment = max([origin, *(time for item in kept if item.kind == "Workload" for time in _transitions(item))])
+    return RawInput(parsed.with_namespaces(), tuple(_arrivals(parsed, kept, stories, moment)), origin, moment)
 
 
 def prepare_objects(
@@ -107,7 +113,11 @@ def prepare_objects(
     seed: int = 0,
     engines: dict[str, Engine] | None = None,
 ) -> Prepared:
-    """What will happen to the workloads, up to `until` seconds after second 0; see `runner.prepare_cluster`."""
+    """What will happen to the workloads, up to `until` seconds after second 0; see `runner.prepare_cluster`.
+
+    Where `until` is before the moment of the objects, the result is their state.
+    """
+    until = None if until is None else max(until, raw.moment - raw.origin)
     return prepare_cluster(raw.objects, raw.arrivals, delays, start=raw.origin, until=until, seed=seed, engines=engines)
 
 
@@ -234,23 +244,39 @@ def _created(data: Mapping[str, Any]) -> float | None:
     return Fields(metadata, "", []).seconds("creationTimestamp") if isinstance(metadata, Mapping) else None
 
 
+def _transitions(item: _Item) -> Iterator[float]:
+    """The times in the status of a Workload."""
+    checks = inside(item.data, "status").get("admissionChecks")
+    for each in (*conditions_of(item.data), *(checks if isinstance(checks, list) else ())):
+        time = Fields(each, item.label, []).seconds("lastTransitionTime")
+        if time is not None:
+            yield time
+
+
 def _arrivals(
-    parsed: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], origin: float
+    parsed: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], moment: float
 ) -> Iterator[Arrival]:
+    """Those with quota first, then those that wait as a cycle left them, then all others."""
     by_kind = {kind: [item for item in items if item.kind == kind] for kind in _QUEUED}
     queued = [item for kind in _QUEUED for item in by_kind[kind]]
     in_order = [item for item in queued if item.kind == "Workload" or is_job(item.data)]
     keys: set[str] = set()
+    found: list[Arrival] = []
     for item, workload in zip(in_order, parsed.workloads, strict=True):
         story = stories[item.label]
-        created = workload.created if _created(item.data) is not None else origin
+        created = workload.created if _created(item.data) is not None else moment
         name = workload.name if workload.key not in keys else f"{item.kind.lower()}-{workload.name}"
         workload = replace(workload, created=created, name=name)
         keys.add(workload.key)
-        reserved = workload.status.reserved_at if workload.status.admission is not None else None
-        at = max(created, reserved or created)
+        at, is_resumed = max(created, moment), item.kind == "Workload" and created <= moment
         for name, each in named_workloads(item.data, workload, story.name):
-            yield Arrival(each, name, at, story.run_seconds, finished_at=story.finished_at)
+            found.append(Arrival(each, name, at, story.run_seconds, finished_at=story.finished_at, resumed=is_resumed))
+    yield from sorted(found, key=_precedence)
+
+
+def _precedence(arrival: Arrival) -> tuple[bool, bool]:
+    status = arrival.workload.status
+    return status.admission is None, not arrival.resumed or status.evaluated is None
 
 
 def check_references(parsed: Parsed) -> Iterator[str]:

@@ -6,7 +6,7 @@ No controller answers admission checks: a workload with a check that is not Read
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from kueue_fleet.admission.decisions import Admitted, Decision, Evicted
@@ -27,7 +27,7 @@ from kueue_fleet.simulation.work_queue import Workers
 class Arrival:
     """A workload, the name of its job, when it is there, and how long it runs (None: without end).
 
-    `finished_at` is set for one that is over before the simulation begins.
+    `finished_at` is set for one that is over before the simulation begins, `resumed` for one that Kueue knows by then.
     """
 
     workload: Workload
@@ -36,6 +36,7 @@ class Arrival:
     run_seconds: float | None = None
     label: str = ""
     finished_at: float | None = None
+    resumed: bool = False
 
 
 def prepare_cluster(
@@ -92,10 +93,10 @@ class _Runner:
             return record
         self._records[record.key] = record
         self.agenda.expect(arrival.at, arrival.run_seconds)
-        self.agenda.plan(arrival.at, partial(self._arrive, workload))
+        self.agenda.plan(arrival.at, partial(self._arrive, workload, resumed=arrival.resumed))
         return record
 
-    def _arrive(self, workload: Workload, now: float) -> None:
+    def _arrive(self, workload: Workload, now: float, *, resumed: bool) -> None:
         record, status = self._records[workload.key], workload.status
         if status.reserved_at is not None and status.admission is not None:
             record.cluster_queue = status.admission.cluster_queue
@@ -105,7 +106,9 @@ class _Runner:
             if status.admitted_at is not None:
                 record.admitted_at = record.first_admitted_at = status.admitted_at
                 record.reason = "Admitted"
-        self.cluster.handle(Submitted(now, workload))
+                # Pods are ready as soon as their workload is admitted here, and this one's were then.
+                workload = replace(workload, status=replace(status, pods_ready=True))
+        self.cluster.handle(Submitted(now, workload, resumed))
         if record.admitted_at is not None:
             self._start(record, record.admitted_at, now)
         if status.evicted_at is not None and status.reserved_at is not None:
@@ -125,7 +128,7 @@ class _Runner:
         record.begin(admitted_at)
         if len(record.runs) == 1:
             self.agenda.progress(now)
-        record.start(now)
+        record.start(admitted_at)
         self.agenda.plan(now, partial(self._become_ready, record.key, record.attempt))
         if record.run_seconds is not None:
             end = max(admitted_at + record.run_seconds, now)

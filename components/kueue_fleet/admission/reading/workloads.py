@@ -25,10 +25,22 @@ from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_fleet.admission.reading.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
 from kueue_fleet.admission.reading.pods import parse_pod_set, parse_topology_request, topology_from_annotations
+from kueue_fleet.admission.reasons import QuotaReservedReason
 from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL
 from kueue_fleet.kueue_api.syntax import whole_number
 
 _PREFIX: Final = "kueue.x-k8s.io/"
+_NOT_BY_A_CYCLE: Final = frozenset(
+    {
+        QuotaReservedReason.PENDING_EVALUATION,
+        QuotaReservedReason.MISCONFIGURED,
+        QuotaReservedReason.SUSPENDED,
+        QuotaReservedReason.ADMISSION_GATED,
+        "Deactivated",
+        "Inadmissible",
+    }
+)
+"""Reasons of QuotaReserved=False that Kueue's workload controller writes, with and without granular reasons."""
 MOST_KEPT: Final = 1000
 """Different texts that a `Context` remembers; each is as long as the pod templates of a workload."""
 T = TypeVar("T")
@@ -188,7 +200,18 @@ def _parse_status(status: Fields, pod_sets: tuple[PodSet, ...], context: Context
         finished=since("Finished") is not None,
         past_execution=float(status.integer("accumulatedPastExecutionTimeSeconds", least=0)),
         open_gates=tuple(sorted(gates)),
+        evaluated=_evaluated(conditions),
     )
+
+
+def _evaluated(conditions: Mapping[str, Fields]) -> str | None:
+    """What a cycle wrote about a workload without quota: neither its eviction, nor what keeps it out of its queue."""
+    found = conditions.get("QuotaReserved")
+    if found is None or found.text("status") == "True" or found.text("reason") in _NOT_BY_A_CYCLE:
+        return None
+    message = found.text("message")
+    evicted = conditions.get("Evicted")
+    return None if evicted is not None and evicted.text("message") == message else message
 
 
 def _parse_check_state(fields: Fields) -> WorkloadCheck:

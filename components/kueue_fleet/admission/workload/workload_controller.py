@@ -226,15 +226,24 @@ class WorkloadController:
                 info, DeactivationCause.MAXIMUM_EXECUTION_TIME_EXCEEDED, "exceeding the maximum execution time"
             )
 
+    def resume_backoff(self, info: WorkloadInfo) -> None:
+        """A workload that was submitted without quota may have waited long enough by now."""
+        if info.requeue_at is None or info.requeue_at <= self.queues.now:
+            self._end_backoff(info)
+
     def finish_backoff(self, info: WorkloadInfo) -> None:
         """The workload has waited long enough."""
+        self._end_backoff(info)
+        self.queues.enqueue(info)
+
+    @staticmethod
+    def _end_backoff(info: WorkloadInfo) -> None:
         info.requeue_at = None
         if info.requeued is False and info.requeued_reason in (
             EvictionReason.PODS_READY_TIMEOUT,
             EvictionReason.ADMISSION_CHECK,
         ):
             info.requeued = True
-        self.queues.enqueue(info)
 
     def time_out(self, info: WorkloadInfo) -> None:
         """Evict a workload whose pods are not ready in time, or deactivate it after the last try."""
