@@ -68,6 +68,8 @@ def differs(case: Json, answer: Json, chance: Chance, late: set[int]) -> Differe
                 return difference(lines, item[2])
         if run.unlike:
             return difference([f"  usage differs: {run.unlike}"], None)
+        if run.unexplained:
+            return difference([f"  Kueue looked again, and the core does not know why: {run.unexplained}"], None)
         for name, state in one["changes"].items():
             standing[name] = state
             if not state:

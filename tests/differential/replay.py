@@ -17,7 +17,7 @@ from tests.differential import states
 from tests.differential.settings import deciding
 from tests.differential.steps import reclaimed
 
-from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Requeued
+from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Released, Requeued
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import (
     CheckStateChanged,
@@ -135,16 +135,44 @@ class _Controller(WorkloadController):
         super().__init__(queues)
         self.chance = chance
         self.owed: set[str] = set()
+        self.done: set[str] = set()
+        """Queues without a cohort that the core looked at again before Kueue logged it."""
+        self.written: dict[str, int] = {}
+        """How often the core wrote another status than before of ClusterQueues below each root, which wakes others."""
         self.deferred: dict[str, int] = {}
         self.timeouts: set[str] = set()
 
     def on_timer(self, kind: Timer, name: str) -> None:
         if kind is Timer.REACTIVATE and (name.startswith("cohort ") or self.chance.late_alone):
             self.owed.add(name)
+        elif kind is Timer.STATUS:
+            # Kueue's writes take their time, and may even come in a later round.
+            if self.queues.status.write(name):
+                self.will_wake(name)
         elif kind is Timer.PODS_READY:
             self.timeouts.add(name)
         else:
+            if kind is Timer.REACTIVATE:
+                self.done.add(name)
             super().on_timer(kind, name)
+
+    def will_wake(self, cluster_queue: str, times: int = 1) -> None:
+        """Kueue writes the status of a ClusterQueue some time, and looks at its tree again then."""
+        queue = self.queues.cache.queues[cluster_queue]
+        if queue.parent is not None and queue.parent.parent is not None:
+            root = queue.root().name
+            self.written[root] = self.written.get(root, 0) + times
+
+    def has_reason(self, tree: str) -> bool:
+        """Whether the core knows why Kueue looks at a tree, `cohort ROOT` or `queue NAME`, again; once for each reason.
+
+        A reason that is due a moment later by the core's clock counts too.
+        """
+        root = tree.partition(" ")[2]
+        if tree in self.owed or tree in self.done or self.queues.timers.is_set(Timer.REACTIVATE, tree):
+            return True
+        self.written[root] = self.written.get(root, 0) - 1
+        return self.written[root] >= 0
 
     def set_timers(self, info: WorkloadInfo) -> None:
         """Kueue counts from the times in the object, which have whole seconds."""
@@ -201,15 +229,20 @@ class _Engine(Engine):
             vars(self.cache.ledger)["catch_up"] = lambda used: None
             if chance.late_order:
                 vars(self.queues)["usage_of"] = lambda local_queue: self._ranks.get(local_queue, 0.0)
+        self.withdrawn: set[str] = set()
+        """Workloads that gave their quota back because a queue was stopped, of which Kueue has yet to see its write."""
         self._sampled: set[str] = set()
         self._ranks: dict[str, float] = {}
 
-    def retry_at(self, node: str) -> None:
-        """Kueue looks at the parked workloads of this cohort or queue now."""
-        for kind in ("cohort", "queue"):
-            name = f"{kind} {node}"
-            self.controller.owed.discard(name)
-            self.queues.reactivate(name) if kind == "cohort" or self._is_alone(node) else None
+    def retry_at(self, node: str) -> bool:
+        """Kueue looks at the parked workloads of this cohort or queue now; whether the core knows why."""
+        name = f"queue {node}" if self._is_alone(node) else f"cohort {node}"
+        known = self.controller.has_reason(name)
+        self.controller.owed.discard(name)
+        self.controller.done.discard(name)
+        self.queues.timers.cancel(Timer.REACTIVATE, name)
+        self.queues.reactivate(name)
+        return known
 
     def sample(self, local_queue: str, consumed: Json, workload: str | None) -> bool:
         """Kueue sampled the usage of a LocalQueue; whether the core's is the same, but for the time that its log took.
@@ -251,14 +284,23 @@ class _Engine(Engine):
 
     def open(self) -> None:
         """All queues open, and Kueue will look at them again; it logs that only where something is parked by then."""
+        self.queues.status.take_over(self.cache.queues)
         for name in self.cache.queues:
             self.queues.reactivate_later(name)
+            self.controller.will_wake(name, 3)  # That it is active, and what changed while that was written.
         self.controller.owed.clear()
 
     def parked_for(self, key: str) -> str | None:
         """Why an equal workload is parked; Kueue says so of one that comes back, without a look at it."""
         pending = self.queues.pending.get(self.workloads[key].cluster_queue)
         return None if pending is None else pending.parked_for(key)
+
+    def wake_others(self, key: str) -> None:
+        """Kueue saw its own write of a workload: of one that is deactivated, or gave its quota back, it looks again."""
+        info = self.workloads.get(key)
+        if info is not None and (not info.workload.active or key in self.withdrawn):
+            self.withdrawn.discard(key)
+            self.queues.wake_others(info)
 
     def settle(self) -> None:
         """What Kueue does not log: looking again where nothing is parked."""
@@ -280,6 +322,7 @@ class _Engine(Engine):
         info = self.workloads.get(key)
         if voids and info is not None and info.cluster_queue in self.cache.queues:
             self.cache.queues[info.cluster_queue].generation += 1
+        self.wake_others(key)
         return self.controller.pods_not_ready(key)
 
 
@@ -295,7 +338,11 @@ class Replay:
         """Every state a workload was left in by a cycle since it began to wait."""
         self.unlike: list[list[Any]] = []
         """Samples of usage that differ."""
+        self.unexplained: list[list[Any]] = []
+        """Times at which Kueue looked at a tree again, and the core does not know why."""
         self._idle_cycles = 0
+        self._is_first = True
+        """In the first round, Kueue also looks at trees again for what it learns of their objects one by one."""
         self.evicted: dict[str, str] = {}
         beside: Json = {name: case.get(name, {}) for name in ("limitRanges", "runtimeClasses")}
         self._alone: Json = {**beside, "setting": case["setting"], "localQueues": {}}
@@ -311,6 +358,7 @@ class Replay:
         """
         event = one["event"]
         self._idle_cycles = 0
+        self._is_first = event == ["start"]
         if event == ["start"]:
             for workload in self._first:
                 self._handle(Submitted(expand.ZERO, workload))
@@ -337,11 +385,13 @@ class Replay:
                 self._do(now, event)
             case "m":
                 self._handle(TimePassed(now))
-                self.engine.retry_at(item[2])
+                if not self.engine.retry_at(item[2]) and not self._is_first:
+                    self.unexplained.append(item)
             case "r":
                 self._handle(PodsReadyChanged(now, f"{NAMESPACE}/{item[2]}", True))
             case "p":
                 self._handle(TimePassed(now))
+                self.engine.wake_others(f"{NAMESPACE}/{item[2]}")
                 if self.engine.controller.requeue(f"{NAMESPACE}/{item[2]}"):
                     self._come_back(item[2])
             case "u":
@@ -430,7 +480,11 @@ class Replay:
         return found
 
     def _do(self, now: float, event: list[Any]) -> None:
-        self._handle(self._translate(now, event))
+        decisions = self._handle(self._translate(now, event))
+        if event[0] in ("quota", "stop"):
+            self.engine.controller.will_wake(event[1])  # The status names the generation of the object.
+        if event[0] in ("stop", "hold"):
+            self.engine.withdrawn.update(one.key for one in decisions if isinstance(one, Released))
         if event[0] == "delete":
             self.why.pop(event[1], None)
         elif event[0] == "release":

@@ -95,6 +95,10 @@ def jobs() -> list[Document]:
         "JAXJob": [named("jax", "JAXJob", jaxReplicaSpecs={"Worker": replicas["Worker"]})],
         "MPIJob, with a launcher without accelerators": [mpi],
         "Pod, group of Pods": example("pods"),
+        "Deployment, StatefulSet": [
+            named("serve", "Deployment", template=template(asks)),
+            named("store", "StatefulSet", template=template(asks)),
+        ],
         "JobSet of two roles with accelerators": [
             named("two-roles", "JobSet", replicatedJobs=[role("a", asks), role("b", asks)])
         ],

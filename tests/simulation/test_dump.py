@@ -56,7 +56,7 @@ def test_what_waits_gets_the_quota_when_it_comes_free() -> None:
 
 
 def test_what_a_cycle_put_aside_stays_so_until_something_happens() -> None:
-    """Kueue does not look at it again for quota that came free without its knowledge, such as a stopped LocalQueue's."""
+    """Kueue does not look at it again for quota that came free without its knowledge, as by a stopped LocalQueue."""
     waits = looked_at(workload("waits", 0), 10)
     assert run(*cluster(cpu=4), waits)["waits"]["state"] == "Pending"
     other = job("other", 60, "10", cpu="1")

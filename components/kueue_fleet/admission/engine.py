@@ -29,12 +29,14 @@ from kueue_fleet.admission.events import (
     PriorityChanged,
     ReclaimableChanged,
     Submitted,
+    WorkloadEvent,
 )
 from kueue_fleet.admission.flavors.assignment import Assignment
 from kueue_fleet.admission.model import Admission, Objects, Snapshot
 from kueue_fleet.admission.preemption.preemptor import preemption_message
 from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
+from kueue_fleet.admission.queue.queue_status import queues_of
 from kueue_fleet.admission.queue.queues import Queues
 from kueue_fleet.admission.reasons import EvictionReason, RequeueReason
 from kueue_fleet.admission.scheduler.cycle import Head, examine, run_cycle
@@ -124,8 +126,27 @@ class Engine:
             self._set_now(max(self.now, due[0]))
             self.controller.on_timer(due[1], due[2])
         self._set_now(event.now)
+        before = self._queue_of(event)
         self._dispatch(event)
+        queues = {before, self._queue_of(event), *queues_of(self.queues.decisions)}
+        if isinstance(event, ObjectsChanged):
+            queues.update(self.queues.names)
+        if isinstance(event, Submitted) and event.resumed:
+            self.queues.status.take_over(queues)
+        else:
+            self.queues.status.note(queues, self.now)
         return self.queues.decisions
+
+    def _queue_of(self, event: Event) -> str:
+        """The ClusterQueue to which Kueue counts the workload that the event is about; empty where there is none."""
+        match event:
+            case Submitted():
+                info = self.workloads.get(event.workload.key)
+            case WorkloadEvent():
+                info = self.workloads.get(event.key)
+            case _:
+                info = None
+        return "" if info is None else self.queues.queue_for(info)
 
     def _set_now(self, now: float) -> None:
         self.queues.now = now

@@ -14,7 +14,9 @@ class Timer(IntEnum):
     BACKOFF = 1
     PODS_READY = 2
     MAX_EXECUTION = 3
-    SECOND_PASS = 4
+    STATUS = 4
+    """Write the status of a ClusterQueue."""
+    SECOND_PASS = 5
     """Try to place the pods of a workload that has quota and all its checks ready."""
 
 
@@ -41,6 +43,10 @@ class Timers:
     def cancel(self, kind: Timer, name: str) -> None:
         """Do not let it go off."""
         self._due.pop((kind, name), None)
+
+    def is_set(self, kind: Timer, name: str) -> bool:
+        """Whether it will go off."""
+        return (kind, name) in self._due
 
     def next_due(self) -> float | None:
         """When the next timer goes off."""

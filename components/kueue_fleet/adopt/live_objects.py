@@ -11,7 +11,8 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS
 from kueue_fleet.kueue_api import PriorityClassFields, WorkloadPriorityClassFields
 from kueue_fleet.kueue_api.base import SpecModel
-from kueue_fleet.kueue_api.check_objects import SPECS
+from kueue_fleet.kueue_api.check_objects import SPECS, SYSTEM_PRIORITIES
+from kueue_fleet.kueue_api.conversion import spec_as_v1beta2
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.kueue_api.problem import Problem
 
@@ -30,7 +31,7 @@ MODELS: Final[Mapping[str, type[SpecModel]]] = {
 """What a fleet file has entries for, by kind: the model of the spec, of priority classes that of their fields."""
 _FIX: Final = "give what `kubectl get -o yaml` prints"
 # Kubernetes' own classes, and the one that a fleet makes along with Kueue.
-_SYSTEM_PRIORITIES: Final = ("system-", KUEUE_PRIORITY_CLASS)
+_SYSTEM_PRIORITIES: Final = (SYSTEM_PRIORITIES, KUEUE_PRIORITY_CLASS)
 
 
 @dataclass(slots=True)
@@ -113,7 +114,7 @@ def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
     else:
         spec = top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
         namespace = metadata.get("namespace", "default") if kind == "LocalQueue" else None
-        yield from _add(found, kind, name, _from_v1beta1(kind, spec) if version == "v1beta1" else spec, namespace)
+        yield from _add(found, kind, name, spec_as_v1beta2(kind, spec) if version == "v1beta1" else spec, namespace)
 
 
 def _add(
@@ -155,24 +156,3 @@ def _clean(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: _clean(each) for key, each in value.items() if each is not None}
     return [_clean(each) for each in value] if isinstance(value, list) else value
-
-
-def _from_v1beta1(kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-    """The same in v1beta2. Source: the conversions in apis/kueue/v1beta1 of Kueue 0.19.2."""
-    moved = dict(spec)
-    if kind == "ClusterQueue":
-        if "cohort" in moved:
-            moved["cohortName"] = moved.pop("cohort")
-        checks = moved.pop("admissionChecks", None)
-        if checks:
-            moved["admissionChecksStrategy"] = {"admissionChecks": [{"name": name} for name in checks]}
-        values = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
-        fungibility = moved.get("flavorFungibility") or {}
-        moved["flavorFungibility"] = {key: values.get(each, each) for key, each in fungibility.items()}
-        if not fungibility:
-            del moved["flavorFungibility"]
-    if kind == "AdmissionCheck":
-        moved.pop("retryDelayMinutes", None)
-    if kind == "MultiKueueCluster" and "clusterSource" not in moved:
-        moved = {"clusterSource": moved}
-    return moved

@@ -90,7 +90,7 @@ def explain(
       kueue-fleet explain KF105
     """
     from kueue_fleet.admission.errors import AdmissionError
-    from kueue_fleet.cli.explain_input import Dump
+    from kueue_fleet.cli.explain_input import Dump, tell_notes
     from kueue_fleet.explain import render_clusters, render_json, render_short
 
     if re.fullmatch(r"[Kk][Ff]\d+", workload):
@@ -103,7 +103,10 @@ def explain(
             found = _explain_moment(_simulate(objects, stack, jobs, second, seed, fair_sharing=fair_sharing), workload)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-            found = explain_clusters([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
+            dumps = [Dump(text, now, fair_sharing=fair_sharing) for text in objects]
+            for dump in dumps:
+                tell_notes(dump.notes)
+            found = explain_clusters(dumps, workload)
     except AdmissionError as refused:
         raise console.CommandError(str(refused)) from None
     finally:

@@ -42,9 +42,9 @@ class Dump:
             self._index_documents(read_objects(self._path))
 
     def _index_documents(self, documents: list[Document]) -> None:
-        from kueue_fleet.admission.reading.manifests import without_stood_for
+        from kueue_fleet.admission.reading.dumps import missing_kinds, take
         from kueue_fleet.explain.relevance import WorkloadIndex
-        from kueue_fleet.explain.unmanaged import is_unmanaged
+        from kueue_fleet.kueue_api.conversion import as_v1beta2
 
         nameless = [
             f"{document.where}: {document.data.get('kind')} has no metadata; give it a name there"
@@ -54,9 +54,10 @@ class Dump:
         if nameless:
             raise console.wrong_input(self._path, nameless)
         self._documents = documents
-        self._manifests = [document.data for document in documents]
-        managed = [m for m in self._manifests if not is_unmanaged(m)]
-        self._index = WorkloadIndex(without_stood_for(managed))
+        self._manifests = [as_v1beta2(document.data) for document in documents]
+        taken = take(self._manifests)
+        self.notes = (*missing_kinds(self._manifests), *taken.left_out)
+        self._index = WorkloadIndex(taken.manifests)
 
     @property
     def names(self) -> Iterable[str]:
@@ -200,6 +201,12 @@ class Moment(NamedTuple):
     result: Result
 
 
+def tell_notes(notes: Iterable[str]) -> None:
+    """Say on stderr what of the objects was left out, and what is missing among them."""
+    for note in notes:
+        console.warning(note)
+
+
 def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     """The cluster in PATH after so many seconds of virtual time. Raises CommandError with every problem."""
     from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
@@ -211,12 +218,17 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     engines: dict[str, Engine] = {}
     with well_formed(path):
         raw = read_raw(read_objects(path), configuration)
+        tell_notes(raw.notes)
         result = prepare_objects(raw, Delays(), until=second, engines=engines).run()
     simulate_ends.tell([result])
     return Moment(
         second,
         _as_clusters(
-            engines, f"{console.source_name(path)} at second {second:g}", raw.origin + second, result.records, {}
+            engines,
+            f"{console.source_name(path)} at second {second:g}",
+            max(raw.origin + second, raw.moment),
+            result.records,
+            {},
         ),
         result,
     )

@@ -13,6 +13,7 @@ from typing import Final
 
 from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
 from kueue_fleet.cli import console
+from kueue_fleet.cli.explain_input import tell_notes
 from kueue_fleet.cli.fleet_files import load_fleet, today
 from kueue_fleet.cli.input_files import read_objects, read_text
 from kueue_fleet.fleet_file import parse_fleet
@@ -120,6 +121,8 @@ def of_objects(path: Path, options: Options) -> Prepare:
 
     def prepare(changes: Sequence[Change]) -> Prepared:
         raw = read_raw(apply_to_documents(documents, changes), configuration)
+        if not changes:
+            tell_notes(raw.notes)
         return prepare_objects(raw, options.delays, until=options.until, seed=options.seed)
 
     return prepare

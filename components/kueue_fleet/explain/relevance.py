@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kueue_fleet.admission.reading.manifests import (
-    JOBS,
-    WORKLOADS,
     Manifest,
     conditions_of,
     inside,
+    is_job,
     is_object,
     key_of,
     owners_of,
@@ -31,7 +30,7 @@ class WorkloadIndex:
         self._doubles: list[Manifest] = []
         self._found: dict[str, list[str]] = {}
         for manifest in manifests:
-            if manifest.get("kind") not in WORKLOADS:
+            if manifest.get("kind") != "Workload" and not is_job(manifest):
                 self.others.append(manifest)
                 continue
             key = key_of(manifest)
@@ -93,7 +92,7 @@ class WorkloadIndex:
 
 def _queue_of(key: str, manifest: Manifest) -> str:
     name = inside(manifest, "spec").get("queueName")
-    if manifest.get("kind") in JOBS:
+    if manifest.get("kind") != "Workload":
         name = inside(manifest, "metadata", "labels").get(QUEUE_LABEL)
     return f"{key.partition('/')[0]}/{name}"
 

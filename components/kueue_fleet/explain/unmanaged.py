@@ -7,15 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kueue_fleet.admission.reading.manifests import JOBS, Manifest, inside, key_of
+from kueue_fleet.admission.reading.dumps import is_unmanaged
+from kueue_fleet.admission.reading.manifests import Manifest, inside, key_of
 from kueue_fleet.explain.answer import Explanation
 from kueue_fleet.kueue_api.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
 from kueue_fleet.kueue_api.syntax import whole_number
-
-
-def is_unmanaged(manifest: Manifest) -> bool:
-    """Whether this is a job that names no LocalQueue."""
-    return manifest.get("kind") in JOBS and not _texts(manifest, "labels").get(QUEUE_LABEL)
 
 
 def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:

@@ -40,6 +40,8 @@ SPECS: Final[Mapping[str, type[SpecModel]]] = {
     "Topology": TopologySpec,
 }
 """Kinds of Kueue's v1beta2 with a spec."""
+SYSTEM_PRIORITIES: Final = "system-"
+"""How the names of the PriorityClasses begin that Kubernetes makes itself, and whose values nobody else may give."""
 _NOT_WRITTEN: Final = frozenset({"Workload"})
 _METADATA: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
@@ -54,7 +56,8 @@ def check_objects(docs: Iterable[Mapping[str, Any]]) -> list[Problem]:
 def _check_one(doc: Mapping[str, Any]) -> Iterator[Problem]:
     version, kind, path = str(doc.get("apiVersion", "")), str(doc.get("kind", "")), _path(doc)
     if version == "scheduling.k8s.io/v1" and kind == "PriorityClass":
-        yield from _check_model(PriorityClassFields, _own_fields(doc), path)
+        if not _name(doc).startswith(SYSTEM_PRIORITIES):
+            yield from _check_model(PriorityClassFields, _own_fields(doc), path)
     elif not version.startswith(f"{KUEUE_GROUP}/") or kind in _NOT_WRITTEN:
         return
     elif version != KUEUE_API:

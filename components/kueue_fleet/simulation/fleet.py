@@ -14,7 +14,7 @@ from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.model import Workload
 from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
-from kueue_fleet.admission.reading.manifests import JOBS, inside, label_of
+from kueue_fleet.admission.reading.manifests import QUEUED, inside, label_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import accelerator_hour
@@ -129,8 +129,7 @@ def fleet_run(
 
 def _by_kind(manifests: Sequence[Document]) -> list[Document]:
     """In the order in which the core gives their workloads."""
-    kinds = (*JOBS, "Pod")
-    return sorted(manifests, key=lambda document: kinds.index(document.data["kind"]))
+    return sorted(manifests, key=lambda document: QUEUED.index(document.data["kind"]))
 
 
 def _expect(run: FleetRun, document: Document, workload: Workload) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kueue_fleet.admission.reading.manifests import JOBS, inside, is_job, is_object, label_of
+from kueue_fleet.admission.reading.manifests import QUEUED, WITH_QUEUE, inside, is_job, is_object, label_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
@@ -112,9 +112,9 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[str]:
 
 
 def _not_a_job(kind: str) -> str:
-    if kind == "Pod":
+    if kind in WITH_QUEUE:
         return f"as a job it needs the label {QUEUE_LABEL}, and no uid"
-    known = ", ".join((*JOBS, "Pod"))
+    known = ", ".join(QUEUED[1:])
     return f"give jobs only, the fleet has the rest; kinds of jobs are {known}"
 
 
@@ -132,7 +132,7 @@ def as_in_files(
     for problem in problems:
         kind, _, rest = problem.partition(" ")
         key = rest[: min((rest.find(end) for end in ".:( " if end in rest), default=len(rest))]
-        if kind not in (*JOBS, "Pod", "workload") or key not in {*entries, *places}:
+        if kind not in (*QUEUED, "workload") or key not in {*entries, *places}:
             yield problem
         elif key not in entries:
             yield f"{places[key]}: {problem}"

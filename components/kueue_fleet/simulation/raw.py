@@ -1,7 +1,6 @@
 """Kubernetes objects, as kubectl prints them, into what can be simulated or explained, and their simulation.
 
-Jobs that have a Workload in the input, or belong to another job, are left out, so that a dump of a whole cluster counts
-nothing twice.
+What is looked at, and what is left out with a note, `admission.reading.dumps` says.
 Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
 cycles of cohorts.
 """
@@ -10,18 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.model import ClusterQueue, Configuration, Objects, Workload
+from kueue_fleet.admission.reading.dumps import missing_kinds, take, without_queue
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.job_pod_sets import roles_of, workload_count
+from kueue_fleet.admission.reading.job_pod_sets import SEVERAL, roles_of, workload_count
 from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.admission.reading.manifests import (
     JOBS,
     NAMESPACED,
-    WORKLOADS,
+    QUEUED,
     conditions_of,
     inside,
     is_job,
@@ -29,10 +29,10 @@ from kueue_fleet.admission.reading.manifests import (
     label_of,
     owners_of,
     with_place,
-    without_stood_for,
 )
 from kueue_fleet.kueue_api.check_objects import SPECS, check_objects
 from kueue_fleet.kueue_api.cohort_tree import cycles
+from kueue_fleet.kueue_api.conversion import as_v1beta2
 from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.kueue_api.problem import errors_of
 from kueue_fleet.simulation.delays import Delays
@@ -42,8 +42,6 @@ from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.job_documents import one_for_each_job
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.runner import Arrival, prepare_cluster
-
-_QUEUED: Final = (*WORKLOADS, "Pod")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +56,8 @@ class RawInput:
     arrivals: tuple[Arrival, ...]
     origin: float
     moment: float
+    notes: tuple[str, ...] = ()
+    """What was left out, and kinds of objects that are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,15 @@ class _Item:
 def read_raw(documents: Iterable[Document], configuration: Configuration | None = None) -> RawInput:
     """The objects and workloads in `documents`. Raises SimulationError with every problem."""
     problems: list[str] = []
-    items = list(_items(documents, problems))
+    converted = [Document(where, as_v1beta2(data)) for where, data in documents]
+    items = list(_items(converted, problems))
     places = {item.label: item.where for item in items}
-    places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in _QUEUED}
-    counted = {id(data) for data in without_stood_for(item.data for item in items)}
-    kept = [item for item in items if id(item.data) in counted]
+    places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in QUEUED}
+    taken = take(item.data for item in items)
+    queued = without_queue(taken.manifests)
+    counted = {label_of(data): data for data in queued.manifests}
+    kept = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
+    notes = (*missing_kinds(item.data for item in items), *taken.left_out, *queued.left_out)
     stated, seen = [], set()
     for problem in errors_of(check_objects([item.data for item in kept])):
         stated.append(_with_place_of_bracket(str(problem), places))
@@ -102,7 +106,8 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     times = [time for item in items if (time := _created(item.data)) is not None]
     origin = min(times, default=0.0)
     moment = max([origin, *(time for item in kept if item.kind == "Workload" for time in _transitions(item))])
-    return RawInput(parsed.with_namespaces(), tuple(_arrivals(parsed, kept, stories, moment)), origin, moment)
+    arrivals = tuple(_arrivals(parsed, kept, stories, moment))
+    return RawInput(parsed.with_namespaces(), arrivals, origin, moment, notes)
 
 
 def prepare_objects(
@@ -150,7 +155,7 @@ def _named(documents: Iterable[Document], problems: list[str]) -> Iterator[Docum
 def named_workloads(job: Mapping[str, Any], workload: Workload, name: str) -> Iterator[tuple[str, Workload]]:
     """The Workloads that Kueue makes of `job`, of which `workload` was read, with names by which people know them."""
     count = workload_count(job)
-    if job["kind"] != "LeaderWorkerSet":
+    if job["kind"] not in SEVERAL:
         yield name, workload
         return
     for number in range(count):
@@ -257,8 +262,8 @@ def _arrivals(
     parsed: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], moment: float
 ) -> Iterator[Arrival]:
     """Those with quota first, then those that wait as a cycle left them, then all others."""
-    by_kind = {kind: [item for item in items if item.kind == kind] for kind in _QUEUED}
-    queued = [item for kind in _QUEUED for item in by_kind[kind]]
+    by_kind = {kind: [item for item in items if item.kind == kind] for kind in QUEUED}
+    queued = [item for kind in QUEUED for item in by_kind[kind]]
     in_order = [item for item in queued if item.kind == "Workload" or is_job(item.data)]
     keys: set[str] = set()
     found: list[Arrival] = []

@@ -11,6 +11,7 @@ from functools import partial
 from kueue_fleet.admission.decisions import Decision, Inadmissible, Queued
 from kueue_fleet.admission.model import LocalQueue, Objects
 from kueue_fleet.admission.queue.pending import PendingQueue, Place
+from kueue_fleet.admission.queue.queue_status import QueueStatus
 from kueue_fleet.admission.reasons import EvictionReason, QuotaReservedReason
 from kueue_fleet.admission.scheduler.cache import Cache
 from kueue_fleet.admission.timers import Timer, Timers
@@ -31,7 +32,9 @@ class Queues:
         self.names: list[str] = []
         self.local_queues: dict[str, LocalQueue] = {}
         self.decisions: list[Decision] = []
+        self.status = QueueStatus(self.cache, self.timers, lambda name: len(self.pending[name]))
         self.configure()
+        self.status.take_over(self.names)
 
     def configure(self) -> None:
         """Take over the queues of `objects`; what is pending in one whose strategy stays is kept."""
@@ -149,6 +152,18 @@ class Queues:
         local = self.local_queues.get(info.workload.local_queue)
         if local is not None and local.stop_policy == "None":
             self.reactivate_later(local.cluster_queue)
+
+    def write_status(self, cluster_queue: str) -> None:
+        """The status of a ClusterQueue is written, if anything in it changed."""
+        if self.status.write(cluster_queue):
+            self.reactivate_later(cluster_queue)
+
+    def queue_for(self, info: WorkloadInfo) -> str:
+        """The ClusterQueue to which Kueue counts a workload; empty where its LocalQueue is stopped or missing."""
+        if info.is_reserved:
+            return info.cluster_queue
+        local = self.local_queues.get(info.workload.local_queue)
+        return local.cluster_queue if local is not None and local.stop_policy == "None" else ""
 
     def reactivate_later(self, cluster_queue: str) -> None:
         """Something changed in a cohort tree: its parked workloads are looked at again, with a little delay."""

@@ -24,7 +24,9 @@ RUNTIME_FIELD: Final = "runtime"
 PODS_FIELD: Final = "pods"
 """In a Pod as it is read: all pods of its group."""
 MOST_GROUPS: Final = 10_000
-"""The most groups that a LeaderWorkerSet may have; each is a Workload."""
+"""The most groups of a LeaderWorkerSet, or pods of a Deployment; each is a Workload."""
+SEVERAL: Final = ("LeaderWorkerSet", "Deployment")
+"""Kinds of which each of `replicas` is a Workload of its own."""
 _MOST_ROLES: Final = 18
 _ANCESTOR: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 _SUBMITTER: Final = {
@@ -65,7 +67,7 @@ def roles_of(job: Fields) -> list[Role]:
 
 def workload_count(job: Mapping[str, Any]) -> int:
     """Workloads that Kueue makes of a job that was read without problems: one, or one for each group of pods."""
-    if job.get("kind") != "LeaderWorkerSet":
+    if job.get("kind") not in SEVERAL:
         return 1
     replicas = job["spec"].get("replicas")
     return 1 if replicas is None else int(replicas)
@@ -161,15 +163,30 @@ def _kubeflow(job: Fields) -> list[Role]:
 
 
 def _leader_worker_set(job: Fields) -> list[Role]:
-    spec = job.child("spec")
-    if spec.integer("replicas", 1, least=0) > MOST_GROUPS:
-        spec.wrong("replicas", f"is {spec.data['replicas']}", f"write at most {MOST_GROUPS}")
-    group = _required(spec, "leaderWorkerTemplate")
+    group = _required(_with_few_replicas(job.child("spec")), "leaderWorkerTemplate")
     size = group.integer("size", 1, least=1)
     workers = _required(group, "workerTemplate")
     if "leaderTemplate" not in group:
         return [Role("main", size, workers)]
     return [Role("leader", 1, group.child("leaderTemplate")), Role("worker", size - 1, workers)]
+
+
+def _deployment(job: Fields) -> list[Role]:
+    """Each pod is a Workload of its own."""
+    return [Role("main", 1, _required(_with_few_replicas(job.child("spec")), "template"))]
+
+
+def _stateful_set(job: Fields) -> list[Role]:
+    """All pods are one group."""
+    spec = job.child("spec")
+    return [Role("main", spec.integer("replicas", 1, least=0), _required(spec, "template"))]
+
+
+def _with_few_replicas(spec: Fields) -> Fields:
+    """The spec, of which not more than `MOST_GROUPS` Workloads are made."""
+    if spec.integer("replicas", 1, least=0) > MOST_GROUPS:
+        spec.wrong("replicas", f"is {spec.data['replicas']}", f"write at most {MOST_GROUPS}")
+    return spec
 
 
 def _pod(job: Fields) -> list[Role]:
@@ -247,6 +264,8 @@ ROLES: Final[Mapping[str, Callable[[Fields], list[Role]]]] = MappingProxyType(
         **dict.fromkeys(_KUBEFLOW_ROLES, _kubeflow),
         "TrainJob": _train_job,
         "LeaderWorkerSet": _leader_worker_set,
+        "Deployment": _deployment,
+        "StatefulSet": _stateful_set,
         "Pod": _pod,
     }
 )

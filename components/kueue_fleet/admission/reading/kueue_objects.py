@@ -31,7 +31,7 @@ from kueue_fleet.admission.model import (
 from kueue_fleet.admission.pods import ResourceRules, Taint, Toleration
 from kueue_fleet.admission.queue.usage_ledger import NANO
 from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.manifests import JOBS, NAMESPACED, is_job
+from kueue_fleet.admission.reading.manifests import JOBS, NAMESPACED, WITH_QUEUE, is_job
 from kueue_fleet.admission.reading.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_fleet.admission.reading.pods import parse_pod_set
 from kueue_fleet.admission.reading.workloads import Context, parse_job, parse_workload
@@ -114,7 +114,7 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
     )
     workloads = (
         *read.all("Workload", lambda fields: parse_workload(fields, context)),
-        *read.all((*JOBS, "Pod"), lambda fields: parse_job(fields, context), is_job),
+        *read.all((*JOBS, *WITH_QUEUE), lambda fields: parse_job(fields, context), is_job),
     )
     if problems:
         raise ObjectError(list(dict.fromkeys(problems)))

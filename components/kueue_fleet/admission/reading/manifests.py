@@ -12,11 +12,13 @@ from kueue_fleet.kueue_api.names import QUEUE_LABEL
 Manifest = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
 
-JOBS: Final = tuple(kind for kind in ROLES if kind != "Pod")
-"""Kinds for which Kueue makes Workloads, and that are read; Pods are too, see `is_job`."""
-WORKLOADS: Final = ("Workload", *JOBS)
-"""What is queued, but Pods."""
-NAMESPACED: Final = frozenset((*WORKLOADS, "LocalQueue", "LimitRange", "Pod", "TrainingRuntime"))
+WITH_QUEUE: Final = ("Deployment", "StatefulSet", "Pod")
+"""Kinds that Kueue leaves alone unless they name a queue."""
+JOBS: Final = tuple(kind for kind in ROLES if kind not in WITH_QUEUE)
+"""Kinds of jobs, for which Kueue makes Workloads, and that are read."""
+QUEUED: Final = ("Workload", *JOBS, *WITH_QUEUE)
+"""Kinds of what may be queued, see `is_job`, in the order in which the core gives their workloads."""
+NAMESPACED: Final = frozenset((*QUEUED, "LocalQueue", "LimitRange", "TrainingRuntime"))
 """Kinds whose objects are in `default` where they name no namespace."""
 
 
@@ -33,11 +35,11 @@ def inside(data: object, *names: str) -> Manifest:
 
 
 def is_job(manifest: Manifest) -> bool:
-    """Whether Kueue makes a Workload of it: a kind of job, or a Pod that names a queue and is not created yet.
+    """Whether Kueue makes a Workload of it: a kind of job, or a Pod and the like with a queue that is not created yet.
 
     The Pods of a dump, which have a uid, mostly belong to jobs; their Workloads are in the dump.
     """
-    if manifest.get("kind") != "Pod":
+    if manifest.get("kind") not in WITH_QUEUE:
         return manifest.get("kind") in JOBS
     metadata = inside(manifest, "metadata")
     return QUEUE_LABEL in inside(metadata, "labels") and not metadata.get("uid")

@@ -202,9 +202,12 @@ class WorkloadController:
             self.queues.timers.reset(Timer.MAX_EXECUTION, info.key, info.admitted_at + limit - info.past_execution)
 
     def on_timer(self, kind: Timer, name: str) -> None:
-        """What was due is done; `name` is a workload or, to reactivate, a tree."""
+        """What was due is done; `name` is a workload, a ClusterQueue or, to reactivate, a tree."""
         if kind is Timer.REACTIVATE:
             self.queues.reactivate(name)
+            return
+        if kind is Timer.STATUS:
+            self.queues.write_status(name)
             return
         info = self.queues.workloads.get(name)
         if info is None:
