@@ -11,7 +11,7 @@ import yaml
 
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.job_pod_sets import ROLES
-from kueue_fleet.admission.reading.manifests import JOBS
+from kueue_fleet.admission.reading.manifests import JOBS, WITH_QUEUE
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.kueue_api.job_kinds import KINDS
 from kueue_fleet.simulation.delays import Delays
@@ -75,7 +75,7 @@ def test_an_example_has_the_pod_sets_that_kueue_makes(name: str, expected: objec
 
 
 def test_each_kind_that_is_read_is_one_of_kueues() -> None:
-    assert set(ROLES) == {*JOBS, "Pod"} <= {kind.kind for kind in KINDS.values()}
+    assert set(ROLES) == {*JOBS, *WITH_QUEUE} <= {kind.kind for kind in KINDS.values()}
 
 
 def test_submission_modes_of_a_ray_job() -> None:

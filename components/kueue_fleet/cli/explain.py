@@ -18,7 +18,7 @@ from kueue_fleet.kueue_api.known_messages import known_messages
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
-    from kueue_fleet.cli.explain_input import Cluster, Moment
+    from kueue_fleet.cli.explain_input import Cluster, Dump, Moment
     from kueue_fleet.explain import Explanation
     from kueue_fleet.simulation.records import Record
 
@@ -78,8 +78,10 @@ def explain(
     \b
     Examples:
       mkdir dump && for kind in resourceflavors cohorts clusterqueues \\
-          localqueues admissionchecks topologies workloads namespaces nodes \\
-          limitranges runtimeclasses; \\
+          localqueues admissionchecks topologies multikueueconfigs \\
+          multikueueclusters provisioningrequestconfigs workloads \\
+          workloadpriorityclasses priorityclasses jobs namespaces nodes \\
+          pods limitranges runtimeclasses; \\
           do kubectl get $kind -A -o yaml > dump/$kind.yaml; done
       kueue-fleet explain team-a/train-1 --objects dump/
       kueue-fleet explain team-a/train-1 --objects manager=m.yaml \\
@@ -90,7 +92,7 @@ def explain(
       kueue-fleet explain KF105
     """
     from kueue_fleet.admission.errors import AdmissionError
-    from kueue_fleet.cli.explain_input import Dump, tell_notes
+    from kueue_fleet.cli.explain_input import Dump
     from kueue_fleet.explain import render_clusters, render_json, render_short
 
     if re.fullmatch(r"[Kk][Ff]\d+", workload):
@@ -103,10 +105,7 @@ def explain(
             found = _explain_moment(_simulate(objects, stack, jobs, second, seed, fair_sharing=fair_sharing), workload)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-            dumps = [Dump(text, now, fair_sharing=fair_sharing) for text in objects]
-            for dump in dumps:
-                tell_notes(dump.notes)
-            found = explain_clusters(dumps, workload)
+            found = _explain_dumps([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
     except AdmissionError as refused:
         raise console.CommandError(str(refused)) from None
     finally:
@@ -183,6 +182,19 @@ def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
         message = f"It ran from second {admitted:g} to second {finished:g}"
         return [explain_finished(gone[0].key, message, cluster=gone[0].cluster or "", queue=gone[0].cluster_queue)]
     return explain_clusters(moment.clusters, wanted)
+
+
+def _explain_dumps(dumps: Sequence[Dump], wanted: str) -> list[Explanation]:
+    """As `explain_clusters`, and what of the objects is left out or missing, which may be why there is no answer."""
+    from kueue_fleet.cli.explain_input import tell_notes
+
+    notes = [note for dump in dumps for note in dump.notes]
+    try:
+        found = explain_clusters(dumps, wanted)
+    except console.CommandError as refused:
+        raise console.CommandError(refused.message, refused.exit_code, (*refused.problems, *notes)) from None
+    tell_notes(notes)
+    return found
 
 
 def _bare(record: Record) -> str:

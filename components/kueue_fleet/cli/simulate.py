@@ -92,9 +92,10 @@ def simulate(
 ) -> None:
     """Show when and where each job would be admitted, by Kueue's own rules on a virtual clock.
 
-    A workload arrives at its metadata.creationTimestamp, the earliest of the input being second 0, and runs as many
-    seconds as its annotation `kueue-fleet.dev/run-seconds` says; without it, without end. An evicted workload starts
-    over. Admission checks of raw objects stay Pending, since nothing answers them.
+    A job arrives at its metadata.creationTimestamp, the earliest of the input being second 0, and runs as many seconds
+    as its annotation `kueue-fleet.dev/run-seconds` says; without it, without end. Workloads of a live cluster are where
+    their status says, from the last time in it on. An evicted workload starts over. Admission checks of raw objects
+    stay Pending, since nothing answers them.
 
     With a stack, the manager and all workers are simulated together: jobs come from the workload file (see
     examples/*/workload.yaml), checks become Ready after the waits it declares, and what MultiKueue dispatches
@@ -113,7 +114,7 @@ def simulate(
           examples/batch-platform/with-defects.yaml \\
           --jobs examples/batch-platform/jobs.yaml
       kubectl get -A -o yaml \\
-          resourceflavors,cohorts,clusterqueues,localqueues,jobs \\
+          resourceflavors,cohorts,clusterqueues,localqueues,workloads,jobs \\
           | kueue-fleet simulate --objects -
       kueue-fleet simulate --objects dump/ --until 3600 --fair-sharing -o json
       kueue-fleet simulate --kueue-generator generator.yaml

@@ -22,6 +22,27 @@ from kueue_fleet.admission.reading.manifests import (
 )
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 
+RESOURCES: Final[Mapping[str, str]] = {
+    "ResourceFlavor": "resourceflavors",
+    "Cohort": "cohorts",
+    "ClusterQueue": "clusterqueues",
+    "LocalQueue": "localqueues",
+    "AdmissionCheck": "admissionchecks",
+    "Topology": "topologies",
+    "MultiKueueConfig": "multikueueconfigs",
+    "MultiKueueCluster": "multikueueclusters",
+    "ProvisioningRequestConfig": "provisioningrequestconfigs",
+    "Workload": "workloads",
+    "WorkloadPriorityClass": "workloadpriorityclasses",
+    "PriorityClass": "priorityclasses",
+    "Namespace": "namespaces",
+    "Node": "nodes",
+    "Pod": "pods",
+    "LimitRange": "limitranges",
+    "RuntimeClass": "runtimeclasses",
+    "Job": "jobs",
+}
+"""What kubectl calls the kinds that are read; beside Jobs there are other kinds of jobs."""
 _NOT_READ: Final = ("AppWrapper", "SparkApplication")
 """Kinds that Kueue manages and whose pods are not read."""
 _BY_PODS: Final = ("Deployment", "StatefulSet")
@@ -108,13 +129,12 @@ def missing_kinds(manifests: Iterable[Manifest]) -> list[str]:
     }
     return [
         f"there is no {kind} among the objects, and {label_of(users[0])} {_WHY[kind]}; "
-        f"add what `kubectl get {_PLURALS.get(kind, f'{kind.lower()}s')} -A -o yaml` prints"
+        f"add what `kubectl get {RESOURCES[kind]} -A -o yaml` prints"
         for kind, users in needs.items()
         if users and kind not in there
     ]
 
 
-_PLURALS: Final[Mapping[str, str]] = {"Topology": "topologies"}
 _WHY: Final[Mapping[str, str]] = {
     "ClusterQueue": "needs one",
     "LocalQueue": "needs one",
