@@ -41,7 +41,7 @@ SPECS: Final[Mapping[str, type[SpecModel]]] = {
 }
 """Kinds of Kueue's v1beta2 with a spec."""
 SYSTEM_PRIORITIES: Final = "system-"
-"""How the names of the PriorityClasses begin that Kubernetes makes itself, and whose values nobody else may give."""
+"""How the names of the PriorityClasses begin that Kubernetes makes itself, with values that it refuses to others."""
 _NOT_WRITTEN: Final = frozenset({"Workload"})
 _METADATA: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
