@@ -298,8 +298,8 @@ class ClusterContents:
     def _teams(self) -> None:
         self.teams = {}
         for team in self._spec.teams:
-            # The component makes namespaces and LocalQueues of the team's entry.
-            objects = [o for o in self._part(f"team/{team.name}") if o["kind"] not in ("Namespace", "LocalQueue")]
+            # The component makes LocalQueues of the team's entry.
+            objects = [each for each in self._part(f"team/{team.name}") if each["kind"] != "LocalQueue"]
             self.teams[team.name] = Team(
                 self._name(team.name),
                 team,

@@ -15,7 +15,7 @@ from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
 from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.manifests import manifest, namespace_manifest
+from kueue_fleet.kueue_api.manifests import manifest, namespace_labels, namespace_manifest
 
 
 class Namespaces(Component):
@@ -35,7 +35,9 @@ class Namespaces(Component):
         for item in spec:
             made = namespace_manifest(item) if isinstance(item, str) else item
             namespace = made["metadata"]["name"]
-            self.objects[namespace] = declare_object(self, f"{name}/{namespace}", made)
+            # Kubernetes makes this one, and lets it be deleted by no one.
+            patch = namespace == "default"
+            self.objects[namespace] = declare_object(self, f"{name}/{namespace}", made, patch=patch)
         self.register_outputs({"names": list(self.objects)})
 
 
@@ -66,7 +68,8 @@ class Team(Component):
     ) -> None:
         """Declare the team.
 
-        `objects` are what `objects.teams` renders for it on this cluster, each after its namespace. With
+        `objects` are its namespaces and what `objects.teams` renders for it on this cluster, each after its namespace;
+        a namespace that is not among them has the labels of a team. With
         `cluster_queues`, the cluster's queues by name, only LocalQueues of those are made, after the queue they lead
         to; without, all of them are. `secrets` has what is in the Secrets that the team's entry names, by name and key;
         without it, none are made.
@@ -74,8 +77,10 @@ class Team(Component):
         super().__init__(name, opts)
         self.namespaces = {}
         self.local_queues = {}
+        given = {each["metadata"]["name"]: each for each in objects if each["kind"] == "Namespace"}
+        labels = namespace_labels(spec.name, spec.pod_security)
         for namespace in spec.namespace_names:
-            made = namespace_manifest(namespace, spec.name, spec.pod_security)
+            made = given.get(namespace) or namespace_manifest(namespace, labels)
             place = declare_object(self, f"{name}/{namespace}", made)
             self.namespaces[namespace] = place
             for queue in spec.local_queues:
@@ -91,16 +96,16 @@ class Team(Component):
                 )
         self.secrets = {}
         if secrets is not None:
-            given = pulumi.Output.secret(secrets)
+            contents = pulumi.Output.secret(secrets)
             for namespace, place in self.namespaces.items():
                 for secret in spec.secrets:
-                    data = given.apply(partial(_secret_data, spec.name, secret))
+                    data = contents.apply(partial(_secret_data, spec.name, secret))
                     made = manifest("v1", "Secret", secret, namespace, type="Opaque", data=data)
                     self.secrets[namespace, secret] = declare_object(
                         self, f"{name}/{namespace}/Secret/{secret}", made, depends_on=[place]
                     )
         self.objects = []
-        for each in objects:
+        for each in (each for each in objects if each["kind"] != "Namespace"):
             metadata = each["metadata"]
             namespace = metadata.get("namespace")
             label = (namespace, each["kind"], metadata["name"]) if namespace else (each["kind"],)

@@ -65,15 +65,19 @@ def manifest(
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
 
 
-def namespace_manifest(name: str, team: str | None = None, pod_security: str = "baseline") -> Manifest:
-    """A Namespace; `team` and the Pod Security Standard that the API server enforces become its labels.
+def namespace_labels(team: str | None = None, pod_security: str = "baseline") -> dict[str, str]:
+    """Labels of a namespace that say its team and the Pod Security Standard that the API server enforces.
 
     In one of a team, the API server also warns of what the standard `restricted` would refuse.
     """
-    labels = {POD_SECURITY_LABEL: pod_security}
-    if team is not None:
-        labels = {TEAM_LABEL: team, **labels, POD_SECURITY_WARNING_LABEL: "restricted"}
-    return manifest("v1", "Namespace", name, labels=labels)
+    if team is None:
+        return {POD_SECURITY_LABEL: pod_security}
+    return {TEAM_LABEL: team, POD_SECURITY_LABEL: pod_security, POD_SECURITY_WARNING_LABEL: "restricted"}
+
+
+def namespace_manifest(name: str, labels: Mapping[str, str] | None = None) -> Manifest:
+    """A Namespace; by default with the labels of one that belongs to no team."""
+    return manifest("v1", "Namespace", name, labels=namespace_labels() if labels is None else labels)
 
 
 def token_secret_manifest(name: str, namespace: str, account: str, **annotations: str) -> Manifest:

@@ -168,12 +168,11 @@ def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
 
 
 def render_namespaces(fleet: FleetSpec) -> list[Manifest]:
-    """The namespaces, the same on every cluster: the teams', then those of other LocalQueues but `default`."""
-    teams = {namespace: team for team in fleet.teams for namespace in team.namespace_names}
-    others = dict.fromkeys(queue.namespace for queue in fleet.local_queues)
-    return [namespace_manifest(namespace, team.name, team.pod_security) for namespace, team in teams.items()] + [
-        namespace_manifest(namespace) for namespace in others if namespace not in teams and namespace != "default"
-    ]
+    """The namespaces, the same on every cluster: the teams', then those of other LocalQueues.
+
+    `default` is among them where the file labels it.
+    """
+    return [namespace_manifest(name, labels) for name, labels in fleet.namespaces.items() if labels]
 
 
 def render_manager_flavor(fleet: FleetSpec) -> list[Manifest]:

@@ -40,7 +40,8 @@ from kueue_fleet.fleet_file.model.operators import Operators
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.kueue_api import ResourceFlavorSpec
-from kueue_fleet.kueue_api.base import Flag, SpecModel
+from kueue_fleet.kueue_api.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
+from kueue_fleet.kueue_api.manifests import namespace_labels
 
 
 class Placed(Protocol):
@@ -105,6 +106,9 @@ class FleetSpec(SpecModel):
     """Teams, with namespaces and LocalQueues."""
     local_queues: tuple[LocalQueueEntry, ...] = ()
     """LocalQueues outside of teams."""
+    namespace_labels: Mapping[DnsLabel, Mapping[LabelKey, LabelValue]] = Field(default_factory=dict)
+    """Labels of namespaces, by the namespace's name, beside those that a fleet gives them: namespaces of teams, of
+    LocalQueues, and `default`. ClusterQueues choose namespaces by them."""
     multi_kueue: MultiKueue | None = None
     """Dispatch from the manager to the workers; needed with workers."""
     admission_controller: AdmissionController | None = None
@@ -191,6 +195,18 @@ class FleetSpec(SpecModel):
     def team_of(self) -> Mapping[str, str]:
         """The team of each namespace that has one."""
         return {namespace: team.name for team in self.teams for namespace in team.namespace_names}
+
+    @cached_property
+    def namespaces(self) -> Mapping[str, Mapping[str, str]]:
+        """The labels of each namespace that jobs may come from: the teams', then those of other LocalQueues.
+
+        Of `default`, which is there without the fleet, they are those that the file gives it.
+        """
+        teams = {namespace: team for team in self.teams for namespace in team.namespace_names}
+        made = {name: namespace_labels(team.name, team.pod_security) for name, team in teams.items()}
+        for queue in self.local_queues:
+            made.setdefault(queue.namespace, {} if queue.namespace == "default" else namespace_labels())
+        return {name: {**labels, **self.namespace_labels.get(name, {})} for name, labels in made.items()}
 
     def allowed_regions(self, team: TeamEntry) -> tuple[str, ...]:
         """The regions in which jobs of the team may run, those of groups too; none: any."""
