@@ -306,6 +306,34 @@ def test_what_clusters_have_in_common_is_written_once() -> None:
     ]
 
 
+def test_labels_of_namespaces_come_back() -> None:
+    labels = {"team-vision": {"workload-type": "ml"}, "default": {"environment": "production"}}
+    assert (
+        assert_round_trip(parse_fleet(changed(fleet_data(), {"namespaceLabels": labels}))).data["namespaceLabels"]
+        == labels
+    )
+
+
+def test_labels_of_namespaces_that_differ_are_named() -> None:
+    objects, fleet = rendered({"namespaceLabels": {"team-vision": {"workload-type": "ml"}}})
+    find(objects["worker-b"], "Namespace", "team-vision")["metadata"]["labels"]["workload-type"] = "web"
+    assert refusals(objects, fleet) == [
+        "worker-b.Namespace team-vision.metadata.labels[workload-type]: web, but ml elsewhere; make them the same on "
+        "every cluster"
+    ]
+
+
+def test_namespaces_that_are_not_given_are_asked_for_where_a_queue_chooses_by_labels() -> None:
+    objects, fleet = rendered(
+        {
+            "clusterQueues/1/namespaceSelector": {"matchLabels": {"type": "ml"}},
+            "namespaceLabels": {"team-language": {"type": "ml"}},
+        }
+    )
+    left = {name: [item for item in items if item["kind"] != "Namespace"] for name, items in objects.items()}
+    assert "the labels of team-vision, team-language and default are not known" in str(adopt(left, fleet).notes)
+
+
 def test_versions_of_kueue_that_differ_are_named() -> None:
     maps = [{**CONFIGURATION, "metadata": {"name": "k", "labels": {VERSION: f"v0.19.{number}"}}} for number in (1, 2)]
     objects, fleet = rendered()
@@ -328,9 +356,9 @@ def test_disagreements_are_all_named() -> None:
     find(objects["worker-b"], "LocalQueue", "main")["spec"]["stopPolicy"] = "Hold"
     found = refusals(objects, fleet)
     assert [text.split(": ")[0] for text in found] == [
-        "worker-b.LocalQueue team-vision/main",
         "worker-b.ResourceFlavor l4.nodeLabels",
         "worker-b.ClusterQueue vision.queueingStrategy",
+        "worker-b.LocalQueue team-vision/main",
     ]
 
 

@@ -5,6 +5,7 @@ from company_fleet import MANAGER, WORKERS, company_data
 from kueue_fleet import ClusterQueue, Namespaces, Team
 from kueue_fleet.fleet_file import TeamEntry, TeamQueue, parse_fleet
 from kueue_fleet.kueue_api import ClusterQueueSpec
+from kueue_fleet.kueue_api.manifests import namespace_manifest
 from kueue_fleet.objects.teams import render_team_objects
 
 TEAM = TeamEntry(
@@ -39,6 +40,18 @@ def test_on_a_cluster_it_has_only_queues_that_lead_somewhere() -> None:
 def test_namespaces_by_name() -> None:
     recording = pulumi_mocks.run(lambda: Namespaces("shared", ["a", "b"]))
     assert [n.inputs["metadata"]["name"] for n in recording.of_type("Namespace")] == ["a", "b"]
+
+
+def test_the_namespace_that_is_there_already_gets_labels_only() -> None:
+    recording = pulumi_mocks.run(lambda: Namespaces("shared", [namespace_manifest("default", {"a": "b"})]))
+    assert recording.one("NamespacePatch").inputs["metadata"]["labels"] == {"a": "b"}
+
+
+def test_a_namespace_of_a_team_is_as_it_is_rendered() -> None:
+    made = namespace_manifest("vision", {"a": "b"})
+    team = TeamEntry(name="vision")
+    recording = pulumi_mocks.run(lambda: Team("vision", team, objects=[made]))
+    assert recording.one("Namespace").inputs["metadata"]["labels"] == {"a": "b"}
 
 
 def test_a_team_has_what_the_spec_renders_in_its_namespaces() -> None:

@@ -134,6 +134,14 @@ def test_pods_are_reached_from_the_teams_own_namespaces_and_from_operators() -> 
     ]
 
 
+def test_a_namespace_has_the_labels_of_the_file_too() -> None:
+    labels = {"team-vision": {"workload-type": "ml"}, "default": {"workload-type": "any"}}
+    spec = parse_fleet(changed(fleet_data(), {"namespaceLabels": labels}))
+    made = {item["metadata"]["name"]: item["metadata"]["labels"] for item in render_namespaces(spec)}
+    assert made["team-vision"]["workload-type"] == "ml"
+    assert made["default"] == {"workload-type": "any"}
+
+
 @pytest.mark.parametrize("level", ["privileged", "baseline", "restricted"])
 def test_namespaces_enforce_a_pod_security_standard(level: str) -> None:
     given = {} if level == "baseline" else {"podSecurity": level}

@@ -89,7 +89,6 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     )
     platform.problems += problems
     platform.notes += notes
-    teams, local_queues = adopt_teams(platform, regions)
     own = managers_flavor(platform)
     priced = {flavor for prices in (controller or {}).get("prices", {}).values() for flavor in prices}
     data: Data = {
@@ -105,8 +104,7 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         "admissionChecks": adopt_checks(platform),
         "priorityClasses": adopt_entries(platform, "PriorityClass"),
         "workloadPriorityClasses": adopt_entries(platform, "WorkloadPriorityClass"),
-        "teams": teams,
-        "localQueues": local_queues,
+        **adopt_teams(platform, regions),
         "admissionController": controller,
         "observability": monitoring,
     }

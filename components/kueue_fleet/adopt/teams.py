@@ -7,23 +7,32 @@ makes of them, by the names it gives them.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
-from kueue_fleet.fleet_file.in_words import in_words
+from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
-from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL, TEAM_LABEL
+from kueue_fleet.kueue_api.manifests import (
+    NAMESPACE_NAME_LABEL,
+    POD_SECURITY_LABEL,
+    POD_SECURITY_WARNING_LABEL,
+    TEAM_LABEL,
+    namespace_labels,
+)
 from kueue_fleet.objects.team_policy import team_policy_name
 from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, SERVICE_LIMITS
 
 
-def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> tuple[list[Data], list[Data]]:
-    """Entries of `teams` and `localQueues`; `regions` says in which the jobs of a namespace may run."""
+def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> Data:
+    """`teams`, `localQueues` and `namespaceLabels`; `regions` says in which the jobs of a namespace may run."""
     queues = _local_queues(platform)
+    teams = _teams(platform)
+    namespaces_of = {namespace: team for team, namespaces in teams.items() for namespace in namespaces}
+    labels = _labels(platform, dict.fromkeys([*namespaces_of, *(namespace for namespace, _ in queues)]), namespaces_of)
     entries = []
-    for team, namespaces in _teams(platform).items():
+    for team, namespaces in teams.items():
         first = namespaces[0]
         shared = _shared_queues(queues, namespaces)
         entry: Data = {
@@ -43,7 +52,37 @@ def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> tup
             for name in shared:
                 del queues[namespace, name]
     alone = [{"namespace": namespace, "name": name, **spec} for (namespace, name), spec in queues.items()]
-    return entries, alone
+    return {"teams": entries, "localQueues": alone, "namespaceLabels": labels}
+
+
+def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[str]) -> Data:
+    """The labels of each namespace that a fleet would not give it by itself."""
+    made: Data = {}
+    for namespace in namespaces:
+        by_team = (
+            {TEAM_LABEL, POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL} if namespace in of_teams else {TEAM_LABEL}
+        )
+        own: dict[str, str] = {}
+        for cluster, found in platform.objects.items():
+            for key, value in found.namespaces.get(namespace, {}).items():
+                if key == NAMESPACE_NAME_LABEL or key in by_team or (key, value) in namespace_labels().items():
+                    continue
+                if own.setdefault(key, value) != value:
+                    path = f"{cluster}.Namespace {namespace}.metadata.labels[{key}]"
+                    platform.problem(path, f"{value}, but {own[key]} elsewhere", "make them the same on every cluster")
+        if own:
+            made[namespace] = own
+    unknown = [name for name in namespaces if not any(name in each.namespaces for each in platform.objects.values())]
+    queues = (spec for specs in platform.found("ClusterQueue").values() for spec in specs.values())
+    selectors = [queue.get("namespaceSelector") or {} for queue in queues]
+    asked = {key for each in selectors for key in each.get("matchLabels") or {}}
+    asked |= {condition["key"] for each in selectors for condition in each.get("matchExpressions") or ()}
+    if unknown and asked - {NAMESPACE_NAME_LABEL, TEAM_LABEL}:
+        platform.notes.append(
+            f"the labels of {listed(unknown)} are not known, by which queues choose namespaces: give the Namespaces "
+            "too, or write namespaceLabels"
+        )
+    return made
 
 
 def _local_queues(platform: Platform) -> dict[tuple[str, str], Data]:

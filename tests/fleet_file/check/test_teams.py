@@ -146,10 +146,74 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"clusterQueues/1/namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "team-vision"}}},
         [
             (
-                "teams[team-language].localQueues[main].clusterQueue: queue language takes no jobs of namespace "
-                "team-language: its namespaceSelector does not match; widen "
-                "clusterQueues[language].namespaceSelector, or use another queue"
+                "clusterQueues[language].namespaceSelector: matches no namespace that has a LocalQueue of the queue: "
+                "team-language has kueue-fleet.dev/team=team-language; widen clusterQueues[language].namespaceSelector"
             )
+        ],
+    ),
+    "selector of a label that no namespace has": (
+        {"clusterQueues/1/namespaceSelector": {"matchLabels": {"example.com/gpu": "yes"}}},
+        [
+            "clusterQueues[language].namespaceSelector: matches no namespace that has a LocalQueue of the queue: "
+            "team-language has kueue-fleet.dev/team=team-language; add example.com/gpu: yes to "
+            "namespaceLabels[team-language], or widen clusterQueues[language].namespaceSelector"
+        ],
+    ),
+    "selector by half of a key": (
+        {"clusterQueues/1/namespaceSelector": {"matchLabels": {"team": "team-language"}}},
+        [
+            "clusterQueues[language].namespaceSelector: matches no namespace that has a LocalQueue of the queue: "
+            "team-language has kueue-fleet.dev/team=team-language; write kueue-fleet.dev/team: team-language"
+        ],
+    ),
+    "selector of a label that a cluster of somebody else may have": (
+        {
+            "clusters/1/existing": True,
+            "clusterQueues/1/namespaceSelector": {"matchLabels": {"example.com/gpu": "yes"}},
+        },
+        [
+            "warning: clusterQueues[language].namespaceSelector: matches no namespace that has a LocalQueue of the "
+            "queue: team-language has kueue-fleet.dev/team=team-language, as far as this file says their labels; add "
+            "example.com/gpu: yes to namespaceLabels[team-language], or widen clusterQueues[language].namespaceSelector"
+        ],
+    ),
+    "selector of one namespace of two": (
+        {
+            "teams/1/namespaces": ["dev", "prod"],
+            "namespaceLabels": {"prod": {"stage": "prod"}},
+            "clusterQueues/1/namespaceSelector": {"matchLabels": {"stage": "prod"}},
+        },
+        [
+            "teams[team-language].localQueues[main].clusterQueue: queue language takes no jobs of namespace dev: its "
+            "namespaceSelector does not match; add stage: prod to namespaceLabels[dev], or widen "
+            "clusterQueues[language].namespaceSelector, or use another queue"
+        ],
+    ),
+    "namespaces that Kueue leaves alone": (
+        {
+            "namespaceLabels": {"team-vision": {"kueue": "on"}, "default": {"kueue": "on"}},
+            "kueue": {"configuration": {"managedJobsNamespaceSelector": {"matchLabels": {"kueue": "on"}}}},
+        },
+        [
+            "warning: kueue.configuration.managedJobsNamespaceSelector: does not match namespaces with LocalQueues, "
+            "team-language has kueue-fleet.dev/team=team-language, and Kueue leaves all jobs there alone, even those "
+            "that name a queue; add kueue: on to namespaceLabels[team-language], or widen "
+            "kueue.configuration.managedJobsNamespaceSelector"
+        ],
+    ),
+    "labels that are given": (
+        {
+            "namespaceLabels": {
+                "team-vision": {"kueue-fleet.dev/team": "vision", "pod-security.kubernetes.io/enforce": "privileged"},
+                "team-visio": {"a": "b"},
+            }
+        },
+        [
+            "namespaceLabels[team-vision][kueue-fleet.dev/team]: is set, but teams gives it; remove it",
+            "namespaceLabels[team-vision][pod-security.kubernetes.io/enforce]: is set, but podSecurity of the team "
+            "gives it; remove it",
+            "warning: namespaceLabels[team-visio]: no team and no LocalQueue has this namespace, so the fleet does not "
+            "make it; did you mean team-vision?",
         ],
     ),
     "selector of another team": (
@@ -160,9 +224,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             (
-                "teams[team-language].localQueues[main].clusterQueue: queue language takes no jobs of namespace "
-                "team-language: its namespaceSelector does not match; widen "
-                "clusterQueues[language].namespaceSelector, or use another queue"
+                "clusterQueues[language].namespaceSelector: matches no namespace that has a LocalQueue of the queue: "
+                "team-language has kueue-fleet.dev/team=team-language; widen clusterQueues[language].namespaceSelector"
             )
         ],
     ),
@@ -184,8 +247,17 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     "selector of the team": {
         "clusterQueues/1/namespaceSelector": {"matchLabels": {"kueue-fleet.dev/team": "team-language"}}
     },
-    "selector of labels not known here": {
-        "clusterQueues/1/namespaceSelector": {"matchLabels": {"example.com/gpu": "yes"}}
+    "selector of a label that the file gives": {
+        "clusterQueues/1/namespaceSelector": {"matchLabels": {"example.com/gpu": "yes"}},
+        "namespaceLabels": {"team-language": {"example.com/gpu": "yes"}},
+    },
+    "selector of a label of default": {
+        "localQueues/+": {"namespace": "default", "name": "language", "clusterQueue": "language"},
+        "teams/1": REMOVED,
+        "clusterQueues/1/namespaceSelector": {
+            "matchExpressions": [{"key": "gpu", "operator": "In", "values": ["yes"]}]
+        },
+        "namespaceLabels": {"default": {"gpu": "yes"}},
     },
     "JobSet's namespace without JobSet": {"jobSet": {"enabled": False}, "teams/0/name": "jobset-system"},
     "weight": {"localQueues/0/fairSharing": {"weight": "2"}},

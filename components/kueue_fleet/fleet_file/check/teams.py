@@ -7,16 +7,24 @@ rule: what `allowedRegions` promises must be possible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
-from kueue_fleet.fleet_file.model.entries import LocalQueueEntry
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.kueue_api import LocalQueueSpec, suggest
-from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL
+from kueue_fleet.kueue_api.base import problems_in
+from kueue_fleet.kueue_api.manifests import (
+    NAMESPACE_NAME_LABEL,
+    POD_SECURITY_LABEL,
+    POD_SECURITY_WARNING_LABEL,
+    TEAM_LABEL,
+)
 from kueue_fleet.kueue_api.problem import Problem, item_labels, listed_twice, rule, warning
+from kueue_fleet.kueue_api.selector import LabelSelector
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,11 @@ def check_teams(scope: Scope) -> Iterator[Problem]:
         yield from _team(scope, team)
     for entry in scope.entries("localQueues"):
         yield from _local_queue(scope, entry)
+    for queue in scope.entries("clusterQueues"):
+        yield from _takes_jobs(scope, queue)
     yield from _unreached(scope)
+    yield from _namespace_labels(scope)
+    yield from _managed(scope)
 
 
 @rule
@@ -140,28 +152,125 @@ def _duplicates(scope: Scope) -> Iterator[Problem]:
 
 @rule
 def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
-    """The ClusterQueue exists and takes jobs of the namespace."""
+    """The ClusterQueue exists."""
     yield from scope.unknown("clusterQueues", item.spec.cluster_queue, f"{item.path}.clusterQueue")
-    queue = scope.fleet.queue(item.spec.cluster_queue)
-    if queue is None:
-        return
-    selector = queue.namespace_selector
+
+
+@rule
+def _takes_jobs(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """The queue takes jobs of the namespaces that have a LocalQueue of it."""
+    fleet, selector = scope.fleet, queue.namespace_selector
+    places = [item for item in _local_queues(scope) if item.spec.cluster_queue == queue.name]
     at = f"{scope.path(queue)}.namespaceSelector"
     if selector is None:
+        if places:
+            wrong = "is missing, which matches no namespace, so no job is ever admitted"
+            yield Problem(at, wrong, "write {} to take jobs of every namespace")
+        return
+    left_out = [item for item in places if not selector.matches(_labels(fleet, item.namespace))]
+    may_match = [item for item in left_out if _may_match(fleet, queue, item.namespace)]
+    if left_out and len(left_out) == len(places):
+        names = list(dict.fromkeys(item.namespace for item in left_out))
         yield Problem(
             at,
-            "is missing, which matches no namespace, so no job is ever admitted",
-            "write {} to take jobs of every namespace",
+            f"matches no namespace that has a LocalQueue of the queue: {_with_labels(fleet, names)}"
+            + (", as far as this file says their labels" if may_match else ""),
+            _how_to_match(fleet, selector, at, names[0]),
+            "warning" if may_match else "error",
         )
         return
-    team = next((team.name for team in scope.fleet.teams if item.namespace in team.namespace_names), None)
-    labels = {NAMESPACE_NAME_LABEL: item.namespace, **({TEAM_LABEL: team} if team else {})}
-    if selector.keys <= {NAMESPACE_NAME_LABEL, TEAM_LABEL} and not selector.matches(labels):
+    for item in left_out:
         yield Problem(
             f"{item.path}.clusterQueue",
-            f"queue {queue.name} takes no jobs of namespace {item.namespace}: its namespaceSelector does not match",
-            f"widen {at}, or use another queue",
+            f"queue {queue.name} takes no jobs of namespace {item.namespace}: its namespaceSelector does not match"
+            + (" the labels that this file says" if item in may_match else ""),
+            f"{_how_to_match(fleet, selector, at, item.namespace)}, or use another queue",
+            "warning" if item in may_match else "error",
         )
+
+
+def _labels(fleet: FleetSpec, namespace: str) -> Mapping[str, str]:
+    """The labels of a namespace that the file, the fleet and Kubernetes give it."""
+    return {NAMESPACE_NAME_LABEL: namespace, **fleet.namespaces[namespace]}
+
+
+def _may_match(fleet: FleetSpec, queue: ClusterQueueEntry, namespace: str) -> bool:
+    """Whether labels that the file does not know of may make the namespace match: clusters that exist have such."""
+    selector, given = queue.namespace_selector, _labels(fleet, namespace)
+    if selector is None or not any(cluster.existing for cluster in fleet.clusters):
+        return False
+    wanted = dict(selector.match_labels or {})
+    for each in selector.match_expressions or ():
+        if each.operator in ("In", "Exists"):
+            wanted.setdefault(each.key, each.values[0] if each.values else "")
+    wanted.pop(TEAM_LABEL, None)
+    return selector.matches({**wanted, **given})
+
+
+def _with_labels(fleet: FleetSpec, namespaces: Sequence[str]) -> str:
+    """The first of the namespaces with the labels that somebody chose, and how many more there are."""
+    chosen = {
+        key: value for key, value in fleet.namespaces[namespaces[0]].items() if not key.startswith("pod-security.")
+    }
+    labels = ", ".join(f"{key}={value}" for key, value in chosen.items())
+    more = f" and {len(namespaces) - 1} more" if namespaces[1:] else ""
+    return f"{namespaces[0]} has {labels or 'no label'}{more}"
+
+
+def _how_to_match(fleet: FleetSpec, selector: LabelSelector, at: str, namespace: str) -> str:
+    """A label of the fleet's own that is meant, or the label that is missing, if a namespace may be given it."""
+    given = _labels(fleet, namespace)
+    for key, value in (selector.match_labels or {}).items():
+        meant = next((own for own in given if own.rpartition("/")[2] == key and given[own] == value), None)
+        if meant is not None:
+            return f"write {meant}: {value}"
+        if given.get(key) != value and key not in (TEAM_LABEL, NAMESPACE_NAME_LABEL):
+            return f"add {key}: {value} to namespaceLabels[{namespace}], or widen {at}"
+    return f"widen {at}"
+
+
+@rule
+def _namespace_labels(scope: Scope) -> Iterator[Problem]:
+    """Labels of namespaces that the fleet has, and that nothing else gives them."""
+    fleet = scope.fleet
+    for namespace, labels in fleet.namespace_labels.items():
+        path = f"namespaceLabels[{namespace}]"
+        if namespace not in fleet.namespaces:
+            yield warning(
+                path,
+                "no team and no LocalQueue has this namespace, so the fleet does not make it",
+                suggest.instead(namespace, fleet.namespaces, "namespaces"),
+            )
+        given = {NAMESPACE_NAME_LABEL: "Kubernetes gives it", TEAM_LABEL: "teams gives it"}
+        if namespace in fleet.team_of:
+            given |= dict.fromkeys((POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL), "podSecurity of the team gives it")
+        for key in labels:
+            if key in given:
+                yield Problem(f"{path}[{key}]", f"is set, but {given[key]}", "remove it")
+
+
+@rule
+def _managed(scope: Scope) -> Iterator[Problem]:
+    """Kueue manages jobs in the namespaces with LocalQueues: in others it leaves even those that name a queue alone.
+
+    Source: kueue@v0.19.2 pkg/controller/jobframework/reconciler.go (managedJobsNamespaceSelector is always respected).
+    """
+    fleet = scope.fleet
+    own = [("kueue.configuration", fleet.kueue.configuration)]
+    own += [(f"{scope.path(each)}.kueue.configuration", each.kueue.configuration) for each in fleet.clusters]
+    for path, configuration in own:
+        selector = configuration.managed_jobs_namespace_selector
+        if selector is None or any(problems_in(selector, "")):
+            continue
+        left_out = [name for name in fleet.namespaces if not selector.matches(_labels(fleet, name))]
+        if left_out:
+            at = f"{path}.managedJobsNamespaceSelector"
+            yield warning(
+                at,
+                f"does not match namespaces with LocalQueues, {_with_labels(fleet, left_out)}, and Kueue leaves all "
+                "jobs there alone, even those that name a queue",
+                _how_to_match(fleet, selector, at, left_out[0]),
+            )
 
 
 def check_accounts(scope: Scope) -> Iterator[Problem]:
