@@ -35,7 +35,7 @@ class Namespaces(Component):
         for item in spec:
             made = namespace_manifest(item) if isinstance(item, str) else item
             namespace = made["metadata"]["name"]
-            # Kubernetes makes this one, and lets it be deleted by no one.
+            # Kubernetes makes this one, and never lets it be deleted.
             patch = namespace == "default"
             self.objects[namespace] = declare_object(self, f"{name}/{namespace}", made, patch=patch)
         self.register_outputs({"names": list(self.objects)})
