@@ -88,11 +88,16 @@ def test_without_its_cluster_a_job_costs_between_the_cheapest_and_the_dearest() 
     assert found.usd_most == pytest.approx(2 * A_GPU_IN_US)
 
 
-def test_a_copy_says_the_flavor_and_what_has_no_price_is_named() -> None:
+def own_nodes(name: str) -> dict[str, Any]:
+    """A Workload, and its copy that ran on nodes that no pool of the file has."""
     assigned = {"podSetAssignments": [{"flavors": {GPU: "own-nodes"}, "resourceUsage": {GPU: "2"}}]}
-    copy = ran("runs", "2026-11-21T11:00:00Z", admission=assigned)
-    found = week(ran("runs", "2026-11-21T11:00:00Z"), copies=(copy,))
+    return ran(name, "2026-11-21T11:00:00Z", admission=assigned)
+
+
+def test_a_copy_says_the_flavor_and_what_has_no_price_is_named() -> None:
+    found = week(ran("runs", "2026-11-21T11:00:00Z"), copies=(own_nodes("runs"),))
     assert (found.usd_most, found.gpu_hours) == (0, 2.0)
+    assert found.unpriced == {"GPU hours of flavor own-nodes": 2.0}
     assert found.not_in_usd == (f"the nodes of flavor own-nodes on {EUROPE}, which no pool of the file has",)
 
 

@@ -15,6 +15,7 @@ from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.status import budget_line, span, teams_table
 from kueue_fleet.cli.tables import Column, Table
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.fleet_file.spending import without_price
 from kueue_fleet.gke.labels import TPU_RESOURCE
 from kueue_fleet.gke.prices import Prices
 
@@ -88,7 +89,9 @@ def _rendered(found: Top) -> list[RenderableType]:
         parts += ["", teams_table(found.teams)]
         if found.finished is not None:
             parts += ["", _weeks(found)]
-            missing = dict.fromkeys(each for week in found.weeks for each in week.not_in_usd)
+            unpriced = [week for week in found.weeks if week.unpriced]
+            parts += [f"{week.team}: {_usd(week)} USD + {without_price(week.unpriced)}" for week in unpriced]
+            missing = dict.fromkeys(each for week in unpriced for each in week.not_in_usd)
             parts += [f"not in USD: {each}" for each in missing]
             parts += ["", _history(found, found.finished), *map(budget_line, found.budgets)]
     for cluster, why in found.unreachable.items():
@@ -151,8 +154,9 @@ def _weeks(found: Top) -> Table:
 
 
 def _usd(week: TeamWeek) -> str:
-    amounts = dict.fromkeys(f"{amount:,.2f}" for amount in (week.usd_least, week.usd_most))
-    return " to ".join(amounts) + (" + ?" if week.not_in_usd else "")
+    if week.unpriced:
+        return f"at least {week.usd_least:,.2f}"
+    return " to ".join(dict.fromkeys(f"{amount:,.2f}" for amount in (week.usd_least, week.usd_most)))
 
 
 def _history(found: Top, finished: int) -> str:

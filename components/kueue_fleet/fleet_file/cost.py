@@ -84,6 +84,16 @@ class Cost:
         return sums
 
 
+@dataclass(frozen=True, slots=True)
+class Unpriced:
+    """A GPU or TPU chip whose cost is not known."""
+
+    what: str
+    """The machine type, or the flavor, that it is of."""
+    why: str
+    """What is not known."""
+
+
 def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
     """What `fleet` costs with `prices`."""
     lines = [*_clusters(fleet, prices), *(_reservation(entry, prices) for entry in fleet.reservations)]
@@ -91,8 +101,8 @@ def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
     return Cost(prices.date, tuple(lines), tuple(dict.fromkeys([*unknown, *_not_counted(fleet)])))
 
 
-def accelerator_hour(fleet: FleetSpec, cluster: str, flavor: str, prices: Prices) -> float | str:
-    """What one GPU or TPU chip of a flavor costs for an hour, with its part of the node; or what is not known.
+def accelerator_hour(fleet: FleetSpec, cluster: str, flavor: str, prices: Prices) -> float | Unpriced:
+    """What one GPU or TPU chip of a flavor costs for an hour, with its part of the node, in USD.
 
     Machines of a reservation cost what they cost on demand. Of several pools of the flavor the most expensive counts.
     """
@@ -100,14 +110,15 @@ def accelerator_hour(fleet: FleetSpec, cluster: str, flavor: str, prices: Prices
     found = []
     for pool in fleet.flavor_nodes(entry, cluster) if entry is not None else ():
         if isinstance(pool.capacity, Calendar):
-            return f"the price of calendar reservation {pool.capacity.reservation}"
+            return Unpriced(pool.machine_type, f"the price of calendar reservation {pool.capacity.reservation}")
         parts = _node(pool, prices)
         if missing := [part for part in parts if isinstance(part, Missing)]:
-            return f"the price of {missing[0]}"
+            return Unpriced(pool.machine_type, f"the price of {missing[0]}")
         if pool.machine is not None and pool.machine.accelerators:
             total = sum(part for part in parts if not isinstance(part, Missing))
             found.append(total / pool.machine.accelerators)
-    return max(found) if found else f"the nodes of flavor {flavor} on {cluster}, which no pool of the file has"
+    no_nodes = f"the nodes of flavor {flavor} on {cluster}, which no pool of the file has"
+    return max(found) if found else Unpriced(f"flavor {flavor}", no_nodes)
 
 
 def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:

@@ -1,7 +1,8 @@
 """What teams use in a week or month, and what that costs, against their budgets.
 
 The status of a live fleet, and the simulation, say who held how many GPUs of which flavor, from when to when. Where it
-is not known which flavor a job had, its cost lies between two amounts.
+is not known which flavor a job had, its cost lies between two amounts. What has no price is not free: its hours stand
+beside the amount, which is then the least that is known.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, Literal
 
-from kueue_fleet.fleet_file.cost import accelerator_hour
+from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamBudget
 from kueue_fleet.gke.labels import GPU_RESOURCE
@@ -45,8 +46,17 @@ class Spending:
     usd_least: float = 0.0
     usd_most: float = 0.0
     """As `usd_least` where each job's flavor is known."""
-    unknown: dict[str, None] = field(default_factory=dict)
-    """What is not in the sums of USD."""
+    unpriced: dict[tuple[str, Unpriced], float] = field(default_factory=dict)
+    """Hours that are not in the sums of USD, by resource and by what has no price."""
+
+    @property
+    def unpriced_hours(self) -> Mapping[str, float]:
+        """The same by what they are: `GPU hours of a3-highgpu-8g`."""
+        found: dict[str, float] = {}
+        for (resource, unpriced), hours in self.unpriced.items():
+            of = f"{'GPU' if resource == GPU_RESOURCE else 'TPU chip'} hours of {unpriced.what}"
+            found[of] = found.get(of, 0.0) + hours
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +68,23 @@ class BudgetUse:
     used: float
     limit: int
     per: Period
+    unpriced: Mapping[str, float] = field(default_factory=dict)
+    """Hours used besides whose price is not known, by what they are: `GPU hours of a3-highgpu-8g`."""
 
     @property
     def percent(self) -> int:
-        """How much of it, rounded down."""
+        """How much of it, rounded down; with hours that have no price, at least so much."""
         return int(100 * self.used / self.limit)
 
     @property
     def is_near(self) -> bool:
-        """Whether it is nearly used up, or exceeded."""
-        return self.percent >= NEAR_PERCENT
+        """Whether it is nearly used up, or exceeded, or may be, since not all prices are known."""
+        return self.percent >= NEAR_PERCENT or bool(self.unpriced)
 
     def __str__(self) -> str:
+        if self.unpriced:
+            used = f"at least {self.used:,.0f} {self.of} + {without_price(self.unpriced)}"
+            return f"{self.team}: {used}, of {self.limit:,} {self.of} per {self.per}"
         most = "up to " if self.of == "USD" else ""
         return f"{self.team}: {most}{self.used:,.0f} of {self.limit:,} {self.of} per {self.per}, {self.percent} %"
 
@@ -78,7 +93,7 @@ def spending(
     fleet: FleetSpec, held: Iterable[Held], prices: Prices, begin: float, end: float
 ) -> Mapping[str, Spending]:
     """What each team of the fleet used from `begin` to `end`."""
-    costs: dict[tuple[str, str], float | str] = {}
+    costs: dict[tuple[str, str], float | Unpriced] = {}
     found = {team.name: Spending() for team in fleet.teams}
     for each in held:
         hours = each.count * max(0.0, min(each.end, end) - max(each.begin, begin)) / 3600
@@ -86,24 +101,33 @@ def spending(
             continue
         team = found[each.team]
         team.gpu_hours += hours if each.resource == GPU_RESOURCE else 0.0
-        amounts = []
-        for place in sorted(each.places):
-            if place not in costs:
-                costs[place] = accelerator_hour(fleet, *place, prices)
-            amount = costs[place]
-            if isinstance(amount, str):
-                team.unknown[amount] = None
-            else:
-                amounts.append(amount * hours)
-        team.usd_least += min(amounts, default=0.0)
-        team.usd_most += max(amounts, default=0.0)
+        for place in each.places - costs.keys():
+            costs[place] = accelerator_hour(fleet, *place, prices)
+        amounts = [costs[place] for place in sorted(each.places)]
+        unpriced = next((amount for amount in amounts if isinstance(amount, Unpriced)), None)
+        if unpriced is not None:
+            key = each.resource, unpriced
+            team.unpriced[key] = team.unpriced.get(key, 0.0) + hours
+            continue
+        usd = [amount * hours for amount in amounts if not isinstance(amount, Unpriced)]
+        team.usd_least += min(usd, default=0.0)
+        team.usd_most += max(usd, default=0.0)
     return found
 
 
+def without_price(hours: Mapping[str, float]) -> str:
+    """The hours of `Spending.unpriced_hours` in words."""
+    return " + ".join(f"{count:,.0f} {of}" for of, count in hours.items()) + " without a price"
+
+
 def budget_use(team: str, budget: TeamBudget, used: Spending) -> Sequence[BudgetUse]:
-    """How far the amounts of a budget are used up; of a cost that lies between two amounts, the larger one counts."""
+    """How far the amounts of a budget are used up.
+
+    Of a cost that lies between two amounts the larger one counts; with hours that have no price, the smaller one.
+    """
     hours = budget.gpu_hours and BudgetUse(team, "GPU hours", used.gpu_hours, budget.gpu_hours, budget.per)
-    usd = budget.usd and BudgetUse(team, "USD", used.usd_most, budget.usd, budget.per)
+    amount = used.usd_least if used.unpriced else used.usd_most
+    usd = budget.usd and BudgetUse(team, "USD", amount, budget.usd, budget.per, used.unpriced_hours)
     return [each for each in (hours, usd) if each]
 
 

@@ -17,7 +17,7 @@ from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
 from kueue_fleet.admission.reading.manifests import QUEUED, inside, label_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
-from kueue_fleet.fleet_file.cost import accelerator_hour
+from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.kueue_api.syntax import whole_number
@@ -90,7 +90,7 @@ def accelerator_usd(fleet: FleetSpec, prices: Prices) -> Mapping[tuple[str, str]
     """See `Result.accelerator_usd`."""
     places = ((cluster, flavor.name) for cluster in fleet.job_clusters for flavor in fleet.flavors)
     amounts = {place: accelerator_hour(fleet, *place, prices) for place in places}
-    return {place: amount for place, amount in amounts.items() if not isinstance(amount, str)}
+    return {place: amount for place, amount in amounts.items() if not isinstance(amount, Unpriced)}
 
 
 def fleet_run(

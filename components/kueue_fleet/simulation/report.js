@@ -287,13 +287,14 @@ function waits() {
 
 function hours() {
   if (!now.runs.length) return;
-  const place = part("GPU hours and cost", "Hours for which jobs held GPUs or TPU chips; USD for those with nodes, by list prices. “-”: the price is not known.");
+  const place = part("GPU hours and cost", "Hours for which jobs held GPUs or TPU chips; USD by list prices, at least so much where hours have no price.");
   const groups = (section, of) => {
     const sums = new Map();
     for (const run of section.runs) {
-      const found = sums.get(of(run)) || { hours: 0, usd: 0, name: run.name };
+      const found = sums.get(of(run)) || { hours: 0, usd: 0, unpriced: 0, name: run.name };
       found.hours += run.hours;
-      found.usd = run.usd === null || found.usd === null ? null : found.usd + run.usd;
+      found.usd += run.usd ?? 0;
+      found.unpriced += run.usd === null ? run.hours : 0;
       sums.set(of(run), found);
     }
     return sums;
@@ -302,13 +303,14 @@ function hours() {
     const sums = groups(now, of), old = before ? groups(before, of) : new Map(), names = [...new Set([...sums.keys(), ...old.keys()])].sort();
     const most = Math.max(1e-9, ...[...sums.values()].map((one) => one.hours));
     const rows = names.map((name) => {
-      const one = sums.get(name) || { hours: 0, usd: 0 }, past = old.get(name) || { hours: 0, usd: 0 };
+      const none = { hours: 0, usd: 0, unpriced: 0 }, one = sums.get(name) || none, past = old.get(name) || none;
       const bar = element("span", null, null, "bar bars"), label = element("span", null, null);
       bar.style.width = `${(100 * one.hours) / most}%`;
       bar.style.background = by === "flavor" ? colourOf((one.name ?? past.name)) : "var(--accent)";
       label.append(by === "flavor" ? named(one.name ?? past.name) : name, by === "flavor" ? name.slice((one.name ?? past.name).length) : "");
-      const round = (value) => (value === null ? null : Math.round(value * 100) / 100);
-      return [label, round(one.hours), round(one.usd), ...(before ? [round(past.hours), round(past.usd)] : []), bar];
+      const round = (value) => Math.round(value * 100) / 100;
+      const cost = (sum) => (sum.unpriced ? `at least ${round(sum.usd)} + ${round(sum.unpriced)} hours without a price` : round(sum.usd));
+      return [label, round(one.hours), cost(one), ...(before ? [round(past.hours), cost(past)] : []), bar];
     });
     table(element("div", null, place, "panel"), `GPU hours and cost by ${by}`, [by, "hours", "USD", ...(before ? ["hours before", "USD before"] : []), "share"], rows);
   }

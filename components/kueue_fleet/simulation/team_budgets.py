@@ -41,9 +41,14 @@ def simulated_budgets(
         for begin in begins or [0.0]:
             used = spending(fleet, own, prices, begin, begin + length)[team.name]
             for use in budget_use(team.name, team.budget, used):
-                if use.of not in found or use.used > found[use.of].use.used:
+                if use.of not in found or _amount(use) > _amount(found[use.of].use):
                     found[use.of] = SimulatedBudget(use, begin)
         yield from found.values()
+
+
+def _amount(use: BudgetUse) -> tuple[float, float]:
+    """The amount that is known, then the hours without a price."""
+    return use.used, sum(use.unpriced.values())
 
 
 def _nth(time: float, length: float) -> int:

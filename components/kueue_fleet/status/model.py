@@ -148,6 +148,8 @@ class TeamWeek:
     usd_least: float
     usd_most: float
     """Above `usd_least` where it is not known which flavor a job had."""
+    unpriced: Mapping[str, float]
+    """Hours that are not in these amounts, by what they are: `GPU hours of a3-highgpu-8g`."""
     not_in_usd: tuple[str, ...]
     """Prices that are not known."""
     started: int
