@@ -33,13 +33,19 @@ class Difference(NamedTuple):
 
 def mismatch(case: Json, answer: Json) -> str | None:
     """None if the core answers as Kueue did, in one of the ways Kueue's speed may lead to; else what differs."""
-    banner = None
+    found = way(case, answer)
+    return found if isinstance(found, str) else None
+
+
+def way(case: Json, answer: Json) -> tuple[Chance, set[int]] | str:
+    """The way that Kueue went, and the cycles that came too early for what was just before them; or what differs."""
+    banner = ""
     for chance in chances_for(case):
         late: set[int] = set()
         for _ in range(LATEST):
             found = differs(case, answer, chance, late)
             if found is None:
-                return None
+                return chance, late
             banner = banner or found.text
             if (
                 found.cycle is None

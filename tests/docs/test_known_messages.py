@@ -33,6 +33,7 @@ SAID = {
     "KF112": 'Expecting spec.managedBy to be "kueue.x-k8s.io/multikueue" not "kubernetes.io/job-controller"',
     "KF113": f"{KUEUE}resources didn't satisfy LimitRange constraints: spec.podSets[0].template.spec.containers[0]: "
     'Invalid value: ["cpu"]: requests must not be above the limitRange max',
+    "KF114": "Workload no longer fits after processing another workload",
     "KF201": "metadata.labels[kueue.x-k8s.io/queue-name]: is missing; use gpu",
     "KF202": "spec.managedBy: is not kueue.x-k8s.io/multikueue; submit the job again in a minute",
     "KF203": 'pods "x" is forbidden: violates PodSecurity "baseline:latest": privileged',

@@ -73,10 +73,10 @@ class TestQueues:
         made = objects(queue(queueing_strategy="StrictFIFO"))
         found = explained(made, held("r", 8), job("big", 9, created=1.0), job("a", 1, created=2.0))
         assert found.reason == "PendingEvaluation"
-        assert found.headline == "There is room for it, but it is number 2 in its queue."
+        assert [(each.workload, each.does) for each in found.blockers] == [("ns/big", "isHead")]
         assert found.position is not None
         assert [(w.workload, w.reason) for w in found.position.ahead] == [("ns/big", "WaitingForQuota")]
-        assert found.next_step == "Look at what is ahead of it: kueue-fleet explain ns/big."
+        assert "BestEffortFIFO" in found.next_step
 
     def test_a_stopped_local_queue(self) -> None:
         made = objects(queue())

@@ -243,7 +243,7 @@ class FleetHistory(RuleBasedStateMachine):
         engine = self.world.run.clusters["manager"].engine
         snapshot = engine.snapshot()
         for key, info in engine.workloads.items():
-            found = diagnose(only_relevant(snapshot, key, same_queue=True), key)
+            found = diagnose(only_relevant(snapshot, key), key)
             reserved = "Admitted" if info.is_admitted else "QuotaReserved" if info.is_reserved else "Pending"
             assert found.state == ("Evicted" if info.is_reserved and info.is_evicted else reserved)
             shape = engine.pending(info.cluster_queue).parked_for(key) if found.state == "Pending" else None

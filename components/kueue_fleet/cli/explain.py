@@ -235,6 +235,7 @@ def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanati
             key,
             cluster=cluster.name,
             dispatch=dispatch if cluster is home else cluster.dispatch(key),
+            written=cluster.written(key),
             unplaceable=unplaceable if cluster is home else (),
             links=cluster.links,
         )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kueue_fleet.admission.model import Snapshot
     from kueue_fleet.admission.reading.manifests import Manifest
     from kueue_fleet.dispatch import Decision, ParsedReport
-    from kueue_fleet.explain import Explanation, Links
+    from kueue_fleet.explain import Condition, Explanation, Links
     from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.records import Record
     from kueue_fleet.simulation.result import Result
@@ -90,6 +90,13 @@ class Dump:
         from kueue_fleet.explain import dispatch_report
 
         return dispatch_report(self._index.workloads[key])
+
+    def written(self, key: str) -> Condition | None:
+        """What Kueue wrote last on the workload `key`, which is here."""
+        from kueue_fleet.explain import written_on
+
+        workloads = self._index.workloads
+        return written_on(workloads[key], workloads.values(), self._now)
 
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """What matters to the workload `key`, which is here or would come to this LocalQueue.
@@ -181,6 +188,10 @@ class Simulated:
     @property
     def links(self) -> Links | None:
         """See `Dump`: in a simulation every check is active."""
+        return None
+
+    def written(self, key: str) -> Condition | None:
+        """See `Dump`: no Kueue wrote anything."""
         return None
 
     def explain_unmanaged(self, name: str) -> Explanation | None:

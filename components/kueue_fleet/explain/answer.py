@@ -178,6 +178,26 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Blocker:
+    """A workload that stands in the way of one for which there is room, in the next cycles. `queue`: its ClusterQueue.
+
+    `does`, a word for programs: `getsQuota`, `holdsBack` (it finds nothing to preempt), `preempts` (it takes what is
+    free beside what it preempts), `preemptsTheSame`, `isHead` (of the same queue, and stays that), `podsNotReady`.
+    `amounts` are what it gets or holds back as flavor, resource and amount, `reason` is why it waits itself, in Kueue's
+    token. `first` is why its turn comes first: `borrowing` (it borrows less), `priority`, `age`, `fairSharing`,
+    `itsQueue` (both wait in one queue).
+    """
+
+    workload: str
+    queue: str
+    priority: int
+    does: str
+    amounts: tuple[tuple[str, str, int], ...] = ()
+    reason: str = ""
+    first: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Change:
     """A change that was made on a copy of the cluster, and what the core decided then.
 
@@ -189,6 +209,20 @@ class Change:
     outcome: str
     admits: bool
     preempts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Kueue's condition QuotaReserved=False of the workload.
+
+    `is_current`: nothing in the input is newer, so that Kueue decided on what the input shows. `agrees` is false where
+    it refuses what the core would admit, or names another reason.
+    """
+
+    reason: str
+    message: str
+    is_current: bool
+    agrees: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +254,12 @@ class Explanation:
     """What is missing or not Active below its ClusterQueue, each with its cause behind it."""
     position: Position | None = None
     victims: tuple[Holder, ...] = ()
+    turns: tuple[str, ...] = ()
+    """The workloads that get quota in the next cycles before it is decided."""
+    blockers: tuple[Blocker, ...] = ()
+    """Who stands in its way though there is room for it now."""
+    written: Written | None = None
+    """What Kueue itself wrote last, where the input has it."""
     changes: tuple[Change, ...] = ()
     next_step: str = ""
     is_there: bool = True

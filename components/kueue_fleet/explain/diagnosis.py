@@ -18,11 +18,16 @@ from kueue_fleet.admission.scheduler.cycle import examine
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload import lifecycle
 from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_fleet.explain.next_cycles import Outlook, look_ahead
 from kueue_fleet.kueue_api.cohort_tree import roots_of
 
 
 class Diagnosis(NamedTuple):
-    """The engine with the workload in it, and what it says. `entry` is there where a cycle would look at it."""
+    """The engine with the workload in it, and what it says.
+
+    `entry` is there where a cycle would look at it: what that would find if no other workload were pending. `outlook`
+    is what becomes of it beside them.
+    """
 
     engine: Engine
     state: str
@@ -31,13 +36,24 @@ class Diagnosis(NamedTuple):
     entry: Entry | None = None
     blocked: bool = False
     """It is in no queue, or its back-off runs: no cycle looks at it."""
+    outlook: Outlook | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether a cycle would give it quota, perhaps by preemption, if no other workload were pending."""
+        return self.entry is not None and self.entry.outcome in (Outcome.ADMITTED, Outcome.PREEMPTING)
+
+    @property
+    def decided(self) -> Entry | None:
+        """What the last cycle made of it, beside others where they were considered; None if none looks at it."""
+        return self.entry if self.outlook is None else self.outlook.entry
 
     @property
     def admits(self) -> bool:
-        """Whether it has quota, or would get it if it were the head of its queue."""
-        if self.entry is not None:
-            return self.entry.outcome in (Outcome.ADMITTED, Outcome.PREEMPTING)
-        return self.state in ("QuotaReserved", "Admitted")
+        """Whether it gets quota in the next cycles or, if none need look at it, has it."""
+        if self.entry is None:
+            return self.state in ("QuotaReserved", "Admitted")
+        return self.decided is not None and self.decided.outcome in (Outcome.ADMITTED, Outcome.PREEMPTING)
 
 
 def diagnose(snapshot: Snapshot, key: str) -> Diagnosis:
@@ -54,7 +70,8 @@ def diagnose(snapshot: Snapshot, key: str) -> Diagnosis:
     info = engine.workloads.get(key)
     if info is None:
         return Diagnosis(engine, "Finished", "Finished", "The workload is finished")
-    return _look(engine, info, decisions)
+    found = _look(engine, info, decisions)
+    return beside_others(found, snapshot)
 
 
 def _look(engine: Engine, info: WorkloadInfo, decisions: list[Decision]) -> Diagnosis:
@@ -72,11 +89,23 @@ def _look(engine: Engine, info: WorkloadInfo, decisions: list[Decision]) -> Diag
 
 
 def found_pending(engine: Engine, entry: Entry) -> Diagnosis:
-    """The diagnosis of a pending workload that a cycle would find so."""
-    if entry.outcome is Outcome.ADMITTED:
-        return Diagnosis(engine, "Pending", QuotaReservedReason.PENDING_EVALUATION, "It fits now", entry)
-    reason = entry.why or QuotaReservedReason.PENDING_EVALUATION
-    return Diagnosis(engine, "Pending", reason, entry.message(), entry)
+    """The diagnosis of a pending workload that a cycle would find so if no other workload were pending."""
+    return Diagnosis(engine, "Pending", entry.why or QuotaReservedReason.PENDING_EVALUATION, entry.message(), entry)
+
+
+def beside_others(found: Diagnosis, snapshot: Snapshot) -> Diagnosis:
+    """The diagnosis with what becomes of the workload in the next cycles, in which the others of the snapshot are too.
+
+    What it lacks even alone stays the reason, unless a later cycle finds another flavor for it.
+    """
+    entry = found.entry
+    if entry is None or entry.info.is_reserved or entry.outcome in (Outcome.INADMISSIBLE, Outcome.BLOCKED):
+        return found
+    outlook = look_ahead(snapshot, entry.info.key)
+    found = found._replace(outlook=outlook)
+    if not found.fits and not outlook.admits:
+        return found
+    return found._replace(reason=outlook.reason or QuotaReservedReason.PENDING_EVALUATION, message=outlook.message)
 
 
 def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
@@ -96,31 +125,30 @@ def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     return Diagnosis(engine, "QuotaReserved", missing, message)
 
 
-def only_relevant(snapshot: Snapshot, key: str, *, same_queue: bool = False) -> Snapshot:
-    """The snapshot without what cannot change the decision about `key`: other pending workloads, other cohort trees.
+def only_relevant(snapshot: Snapshot, key: str, *, alone: bool = False) -> Snapshot:
+    """The snapshot without what cannot change the decision about `key`, which is what is in other cohort trees.
 
-    With `same_queue`, pending workloads of the same ClusterQueue stay. Topologies and blocked admission reach across
-    trees; with them every workload that holds quota stays.
+    Topologies and blocked admission reach across trees; with them every workload stays. `alone` leaves out pending
+    workloads too.
     """
     objects = snapshot.objects
     settings = objects.configuration.wait_for_pods_ready
     everywhere = bool(objects.topologies) or (settings is not None and settings.block_admission)
     roots = _roots(objects)
     targets = {queue.key: queue.cluster_queue for queue in objects.local_queues}
-    workload = next(workload for workload in snapshot.workloads if workload.key == key)
-    queue = targets.get(workload.local_queue, "")
-    if workload.status.admission is not None:
-        queue = workload.status.admission.cluster_queue
-    root = roots.get(queue)
-    beside = {name for name, target in targets.items() if target == queue} if same_queue else set()
+
+    def queue_of(workload: Workload) -> str:
+        admission = workload.status.admission
+        return targets.get(workload.local_queue, "") if admission is None else admission.cluster_queue
+
+    root = roots.get(queue_of(next(workload for workload in snapshot.workloads if workload.key == key)))
 
     def is_kept(other: Workload) -> bool:
-        admission = other.status.admission
         if other.key == key:
             return True
-        if admission is None:
-            return bool(beside) and other.local_queue in beside
-        return everywhere or roots.get(admission.cluster_queue) == root
+        if alone and other.status.admission is None:
+            return False
+        return everywhere or roots.get(queue_of(other)) == root
 
     kept = tuple(other for other in snapshot.workloads if is_kept(other))
     if root is not None and not everywhere:

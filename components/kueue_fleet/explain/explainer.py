@@ -14,9 +14,11 @@ from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.explain.answer import Explanation, FlavorFigures
 from kueue_fleet.explain.checks import checks_of, has_failed
+from kueue_fleet.explain.crowd_changes import crowd_changes
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
 from kueue_fleet.explain.headlines import fits_nowhere, headline, next_step
 from kueue_fleet.explain.links import Links
+from kueue_fleet.explain.next_cycles import not_ready
 from kueue_fleet.explain.other_changes import (
     blocked_changes,
     check_changes,
@@ -31,6 +33,7 @@ from kueue_fleet.explain.quota_changes import quota_changes
 from kueue_fleet.explain.spared import spared_in
 from kueue_fleet.explain.trials import Trials
 from kueue_fleet.explain.worker_state import figures, holdings_of, position_of, requests_of, victims_of
+from kueue_fleet.explain.written import Condition, compare
 
 if TYPE_CHECKING:
     from kueue_fleet.dispatch.report import ParsedReport
@@ -42,26 +45,29 @@ def explain(
     *,
     cluster: str = "",
     dispatch: ParsedReport | None = None,
+    written: Condition | None = None,
     unplaceable: Collection[str] = (),
     links: Links | None = None,
 ) -> Explanation:
     """Why the workload `key` is where it is on this cluster. `dispatch`: what `dispatch_report` found in it.
 
-    `links`: what its ClusterQueue refers to, where that is known.
-    `unplaceable`: the workloads here that no worker can ever hold, this one or others (see the module of that name).
+    `written`: what Kueue wrote on it, by `written.written_on`. `links`: what its ClusterQueue refers to, where that is
+    known. `unplaceable`: the workloads here that no worker can ever hold, this one or others (see the module of that
+    name).
 
     Raises AdmissionError if the snapshot has no such workload.
     """
     workload = next((w for w in snapshot.workloads if w.key == key), None)
     if workload is None:
         raise AdmissionError(f"there is no workload {key}")
-    found = diagnose(only_relevant(snapshot, key, same_queue=True), key)
+    found = diagnose(only_relevant(snapshot, key), key)
     info = found.engine.workloads.get(key) or found.engine.cache.info(workload)
     trials = Trials(snapshot, key, found, frozenset(unplaceable))
     _try_changes(trials, found, info)
     queue = found.engine.cache.queues.get(info.cluster_queue)
-    entry = found.entry
+    entry, outlook = found.entry, found.outlook
     looked_at = found.state == "Pending" and entry is not None and entry.outcome is not Outcome.INADMISSIBLE
+    blockers = outlook.blockers if outlook is not None and found.fits else ()
     made = Explanation(
         workload=key,
         cluster=cluster,
@@ -82,7 +88,10 @@ def explain(
         checks=checks_of(found.engine, info),
         links=links.broken(queue.spec) if links is not None and queue is not None else (),
         position=position_of(found.engine, info) if found.state == "Pending" else None,
-        victims=victims_of(entry),
+        victims=victims_of(found.decided),
+        turns=outlook.turns if outlook is not None and found.fits else (),
+        blockers=not_ready(found.engine) if entry is not None and entry.outcome is Outcome.BLOCKED else blockers,
+        written=compare(written, found),
         changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
         is_copy=bool(workload.origin),
         dispatch=dispatch,
@@ -158,7 +167,9 @@ def _try_changes(trials: Trials, found: Diagnosis, info: WorkloadInfo) -> None:
         check_changes(trials, info.workload)
     elif found.blocked:
         blocked_changes(trials, info.workload)
-    elif found.entry is not None:
+    elif found.fits and not found.admits:
+        crowd_changes(trials)
+    elif found.entry is not None and not found.admits:
         _change_entry(trials, found.entry)
 
 

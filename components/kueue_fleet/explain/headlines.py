@@ -12,6 +12,7 @@ from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.explain.answer import CheckStanding, Explanation, ResourceFigures
 from kueue_fleet.explain.checks import FAILED
 from kueue_fleet.explain.diagnosis import Diagnosis
+from kueue_fleet.explain.turns import about_turn, turn_step
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
@@ -40,6 +41,8 @@ def headline(made: Explanation, found: Diagnosis) -> str:
         return f"{made.evicted_message.rstrip('.')}."
     if found.blocked or found.entry is None:
         return f"{found.message}."
+    if found.outlook is not None and (found.fits or found.admits):
+        return about_turn(made, found.outlook)
     return _about_entry(made, found.entry)
 
 
@@ -60,16 +63,6 @@ def _about_reservation(made: Explanation, found: Diagnosis) -> str:
 
 def _about_entry(made: Explanation, entry: Entry) -> str:
     outcome = entry.outcome
-    if outcome is Outcome.ADMITTED:
-        place = made.position.place if made.position else 1
-        if place > 1:
-            return f"There is room for it, but it is number {place} in its queue."
-        unseen = sum(group.count for each in made.placements for group in each.unseen)
-        but = f" But {unseen} of the nodes that Kueue counts are not for its pods." if unseen else ""
-        return f"There is room for it and it is the head of its queue: the next cycle admits it.{but}"
-    if outcome is Outcome.PREEMPTING:
-        count = len(made.victims)
-        return f"There is room once {count} preempted workload{'s have' if count > 1 else ' has'} stopped."
     if outcome in (Outcome.NO_FIT, Outcome.WAITING):
         return _about_flavors(made)
     if not entry.queue.active:
@@ -158,16 +151,13 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     if made.state == "QuotaReserved":
         return _about_checks(made, found)
     admitting = [change for change in made.changes if change.admits]
-    entry = found.entry
-    if entry is not None and entry.outcome is Outcome.ADMITTED:
-        first = made.position.ahead[0].workload if made.position and made.position.ahead else ""
-        return f"Look at what is ahead of it: kueue-fleet explain {first}." if first else "Wait for the next cycle."
-    if entry is not None and entry.outcome is Outcome.PREEMPTING:
-        return "Wait for the preempted workloads to stop."
+    entry, outlook = found.entry, found.outlook
+    if outlook is not None and outlook.admits:
+        return turn_step(made, outlook)
     waits = [change for change in admitting if change.kind == "finish"]
     if waits and made.reason == "WaitingForQuota":
         return f"{_sentence(waits[0].what)}, or make one of the listed changes."
-    if entry is not None and entry.info.workload.problem == made.message:
+    if entry is not None and made.message and entry.info.workload.problem == made.message:
         namespace = entry.info.workload.namespace
         return (
             "Submit it again with requests that are within its limits and the LimitRanges of its namespace: "
@@ -175,6 +165,12 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
         )
     if admitting:
         return f"{_sentence(admitting[0].what)}."
+    return _without_remedy(made)
+
+
+def _without_remedy(made: Explanation) -> str:
+    if made.blockers:
+        return f"Look at what is in its way: kueue-fleet explain {made.blockers[0].workload}."
     if made.changes:
         return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
     return "No single change was found that admits it; read Kueue's message above."

@@ -241,7 +241,7 @@ def _select(trials: Trials, entry: Entry, name: str) -> None:
 
 def check_changes(trials: Trials, workload: Workload) -> None:
     """Every check that is not Ready made Ready by its controller."""
-    again = diagnose(only_relevant(trials.snapshot, trials.key), trials.key).engine
+    again = diagnose(only_relevant(trials.snapshot, trials.key, alone=True), trials.key).engine
     info = again.workloads[workload.key]
     waiting = [name for name, check in sorted(info.checks.items()) if check.state is not CheckState.READY]
     for name in waiting:

@@ -7,6 +7,7 @@ from heapq import nsmallest
 
 from kueue_fleet.admission.amounts import format_amount, is_unlimited
 from kueue_fleet.admission.model import FlavorQuotas, ResourceQuota, Workload
+from kueue_fleet.admission.queue.cluster_queue import QueueNode
 from kueue_fleet.admission.quota.cohort_tree import raw_available
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.placement import is_on, unplaced
@@ -29,14 +30,13 @@ def quota_changes(trials: Trials, entry: Entry) -> None:
     _policies(trials, entry)
     _priority(trials, entry)
     _fewer_pods(trials)
-    _finishing(trials, entry)
+    finishing(trials, entry)
 
 
 def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
     """The least increase of one flavor's quotas, or borrowing limits, that admits the workload."""
     queue, ids = entry.queue, trials.before.engine.cache.ids
     amounts: dict[str, int] = {}
-    known: dict[str, int] = {}
     for group in queue.groups:
         for resource, asked in totals_of(entry.info, queue).items():
             if resource not in group.covered or flavor not in group.flavor_names:
@@ -48,7 +48,7 @@ def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
             source = queue.nominal if field == "nominalQuota" else queue.borrowing_limit
             if fr not in source or is_unlimited(missing):
                 return
-            amounts[resource], known[resource] = missing, source[fr]
+            amounts[resource] = missing
 
     def edit(more: dict[str, int]) -> Edit:
         return raise_quota(queue.name, flavor, *((more, {}) if field == "nominalQuota" else ({}, more)))
@@ -64,13 +64,20 @@ def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
             return
         amounts[resource] = needed
     if amounts:
-        parts = [
-            f"{resource} by {format_amount(resource, amount)}, from {format_amount(resource, known[resource])} "
-            f"to {format_amount(resource, known[resource] + amount)}"
-            for resource, amount in amounts.items()
-        ]
-        what = f"raise the {field} of ClusterQueue {queue.name} in flavor {flavor}: {'; '.join(parts)}"
-        trials.offer(field, what, edit(amounts))
+        trials.offer(field, raise_text(trials, entry.queue, flavor, amounts, field), edit(amounts))
+
+
+def raise_text(trials: Trials, queue: QueueNode, flavor: str, amounts: dict[str, int], field: str) -> str:
+    """The words for an increase of one flavor's quotas, or borrowing limits."""
+    known = queue.nominal if field == "nominalQuota" else queue.borrowing_limit
+    parts = []
+    for resource, amount in amounts.items():
+        before = known[trials.before.engine.cache.ids.id(flavor, resource)]
+        parts.append(
+            f"{resource} by {format_amount(resource, amount)}, from {format_amount(resource, before)} "
+            f"to {format_amount(resource, before + amount)}"
+        )
+    return f"raise the {field} of ClusterQueue {queue.name} in flavor {flavor}: {'; '.join(parts)}"
 
 
 def _cover(trials: Trials, entry: Entry) -> None:
@@ -99,24 +106,35 @@ def _policies(trials: Trials, entry: Entry) -> None:
     queue = entry.queue
     now = queue.spec.preemption
 
-    def offer(field: str, changed: ClusterQueuePreemption) -> bool:
+    def offer(field: str, policy: str, changed: ClusterQueuePreemption) -> bool:
         edit = edit_queue(queue.name, lambda q: replace(q, preemption=changed))
-        if not trials.admits(edit, preempting=True):
-            return False
-        policy = changed.within_cluster_queue if field == "withinClusterQueue" else changed.reclaim_within_cohort
-        return trials.offer("preemption", f"set preemption.{field} of ClusterQueue {queue.name} to {policy}", edit)
+        what = f"set preemption.{field} of ClusterQueue {queue.name} to {policy}"
+        return trials.admits(edit, preempting=True) and trials.offer("preemption", what, edit)
 
     if now.within_cluster_queue == "Never":
         any(
-            offer("withinClusterQueue", now.model_copy(update={"within_cluster_queue": policy}))
+            offer("withinClusterQueue", policy, now.model_copy(update={"within_cluster_queue": policy}))
             for policy in ("LowerPriority", "LowerOrNewerEqualPriority")
         )
-    if queue.parent is not None and now.reclaim_within_cohort != "Any":
+    if queue.parent is None:
+        return
+    reclaimed = [now]
+    if now.reclaim_within_cohort != "Any":
         milder = ("LowerPriority",) if now.reclaim_within_cohort == "Never" else ()
-        any(
-            offer("reclaimWithinCohort", now.model_copy(update={"reclaim_within_cohort": policy}))
-            for policy in (*milder, "Any")
-        )
+        reclaimed = [now.model_copy(update={"reclaim_within_cohort": policy}) for policy in (*milder, "Any")]
+        if any(offer("reclaimWithinCohort", each.reclaim_within_cohort, each) for each in reclaimed):
+            return
+    if now.borrow_within_cohort.policy == "Never":
+        offer("borrowWithinCohort.policy", *while_borrowing(now))
+
+
+def while_borrowing(now: ClusterQueuePreemption) -> tuple[str, ClusterQueuePreemption]:
+    """The policies with which a queue that borrows preempts too, and the change in words after the field's name."""
+    lower = now.borrow_within_cohort.model_copy(update={"policy": "LowerPriority"})
+    if now.reclaim_within_cohort != "Never":
+        return "LowerPriority", now.model_copy(update={"borrow_within_cohort": lower})
+    both = {"borrow_within_cohort": lower, "reclaim_within_cohort": "LowerPriority"}
+    return "LowerPriority, with reclaimWithinCohort LowerPriority", now.model_copy(update=both)
 
 
 def _priority(trials: Trials, entry: Entry) -> None:
@@ -159,7 +177,7 @@ def _fewer_pods(trials: Trials) -> None:
         trials.offer("count", what, edit(found))
 
 
-def _finishing(trials: Trials, entry: Entry) -> None:
+def finishing(trials: Trials, entry: Entry) -> None:
     """Whose end would make room: the fewest of the largest holders, then without those that are not needed."""
     queue, ids = entry.queue, trials.before.engine.cache.ids
     totals = totals_of(entry.info, queue)

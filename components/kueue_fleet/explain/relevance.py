@@ -1,7 +1,7 @@
 """Which of a dump's workloads can matter to the answer about one of them, before any of them is read closely.
 
-A large cluster has thousands of workloads; what holds quota in another cohort tree, or waits in another queue, changes
-nothing here.
+A large cluster has thousands of workloads; what holds quota in another cohort tree, or waits for it, changes nothing
+here.
 """
 
 from __future__ import annotations
@@ -80,11 +80,10 @@ class WorkloadIndex:
         if queue not in roots or any(m.get("kind") == "Topology" for m in self.others):
             return everything
         tree = {name for name, root in roots.items() if root == roots[queue]}
-        beside = {name for name, target in targets.items() if target == queue}
 
         def matters(key: str, manifest: Manifest) -> bool:
-            held = _admitted_to(manifest)
-            return _queue_of(key, manifest) in beside if held is None else held in tree and not _is_finished(manifest)
+            held = _admitted_to(manifest) or targets.get(_queue_of(key, manifest))
+            return held in tree and not _is_finished(manifest)
 
         kept = [m for name, m in self.workloads.items() if name == key or matters(name, m)]
         return [*self.others, *kept, *self._doubles]

@@ -17,6 +17,8 @@ from kueue_fleet.explain.answer import (
     ResourceFigures,
 )
 from kueue_fleet.explain.together import next_step_of_all
+from kueue_fleet.explain.turns import blocker_text
+from kueue_fleet.explain.worker_state import LISTED
 from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 from kueue_fleet.kueue_api.printable import printable
 
@@ -105,8 +107,7 @@ def render_text(explanation: Explanation) -> str:
     code = f" [{explanation.code}]" if explanation.code else ""
     lines = _wrap(f"{explanation.workload} is {state}{where}{reason}{code}", "", "    ")
     lines += _wrap(explanation.headline, "  ")
-    if explanation.message and not explanation.checks and explanation.message.rstrip(".") not in explanation.headline:
-        lines += _wrap(f"Kueue: {explanation.message}", "  ", "         ")
+    lines += _words(explanation)
     lines += _about(explanation)
     if explanation.dispatch is not None:
         lines += _dispatch(explanation.dispatch)
@@ -117,6 +118,7 @@ def render_text(explanation: Explanation) -> str:
         lines += _placement(placement)
     if explanation.position is not None:
         lines += _position(explanation.position)
+    lines += _turns(explanation)
     if explanation.victims:
         lines += ["", "Preempted for it:"]
         lines += _wrapped([f"{v.workload} ({v.queue}, priority {v.priority})" for v in explanation.victims])
@@ -126,6 +128,32 @@ def render_text(explanation: Explanation) -> str:
     if explanation.next_step:
         lines += ["", *_wrap(f"Next step: {explanation.next_step}", "", "  ")]
     return "\n".join(lines) + "\n"
+
+
+def _words(explanation: Explanation) -> list[str]:
+    """Kueue's sentence, as it wrote it or as its rules give it; both where they differ."""
+    written, message = explanation.written, explanation.message
+    lines: list[str] = []
+    if message and not explanation.checks and message.rstrip(".") not in explanation.headline:
+        lines += _wrap(f"Kueue: {message}", "  ", "         ")
+    if written is not None and written.message != message:
+        age = "" if written.is_current else "earlier "
+        lines += _wrap(f"Kueue wrote {age}({written.reason}): {written.message}", "  ", "         ")
+    return lines
+
+
+def _turns(explanation: Explanation) -> list[str]:
+    lines: list[str] = []
+    if explanation.turns and not explanation.blockers:
+        listed = ", ".join(explanation.turns[:LISTED])
+        more = len(explanation.turns) - LISTED
+        lines += ["", *_wrap(f"Before it get quota: {listed}{f' and {more} more' if more > 0 else ''}", "", "  ")]
+    if len(explanation.blockers) > 1:
+        lines += ["", "In its way, when the next cycles look at the heads of all queues:"]
+        lines += _wrapped([blocker_text(each) for each in explanation.blockers[:LISTED]])
+        more = len(explanation.blockers) - LISTED
+        lines += [f"  and {more} more"] if more > 0 else []
+    return lines
 
 
 def _wrap(text: str, first: str, rest: str | None = None) -> list[str]:

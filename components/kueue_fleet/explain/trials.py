@@ -1,7 +1,8 @@
 """Trying a change: the core decides again as if it were made.
 
-Where the workload is in an active queue, the change is made in the diagnosis and undone, which costs one decision.
-Otherwise the cluster is built again with it, as the workload may then be in another queue.
+Where the workload is in an active queue, the change is made in the diagnosis and undone, which costs one decision: what
+is not enough for the workload alone is enough beside others even less. Otherwise, and before a change is said to help,
+the cluster is built again with it, and its next cycles run with all heads.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.scheduler.cycle import examine
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.explain.answer import Change
-from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, found_pending, only_relevant
+from kueue_fleet.explain.diagnosis import Diagnosis, beside_others, diagnose, found_pending, only_relevant
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +56,13 @@ class Trials:
     def decide(self, edit: Edit) -> Diagnosis:
         """What the core decides about the workload after `edit`."""
         entry = self.before.entry
-        if entry is not None and entry.outcome is not Outcome.INADMISSIBLE:
-            return self._decide_on_the_cache(edit, entry)
-        return diagnose(only_relevant(edit.on(self.snapshot, self.key), self.key), self.key)
+        if entry is None or entry.outcome is Outcome.INADMISSIBLE:
+            return diagnose(only_relevant(edit.on(self.snapshot, self.key), self.key), self.key)
+        alone = self._decide_alone(edit, entry)
+        return beside_others(alone, edit.on(self.snapshot, self.key)) if alone.fits else alone
 
-    def _decide_on_the_cache(self, edit: Edit, entry: Entry) -> Diagnosis:
-        """Make the edit in the diagnosis, decide, and undo it."""
+    def _decide_alone(self, edit: Edit, entry: Entry) -> Diagnosis:
+        """Make the edit in the diagnosis, decide as if no other workload were pending, and undo it."""
         engine, info = self.before.engine, entry.info
         cache = engine.cache
         known = [engine.workloads[key] for key in sorted(edit.gone) if key in engine.workloads]
@@ -79,11 +81,17 @@ class Trials:
         return found
 
     def admits(self, edit: Edit, *, preempting: bool = False) -> bool:
-        """Whether the workload gets its quota after `edit`; by preemption only if `preempting`."""
-        entry = self.decide(edit).entry
-        return entry is not None and (
-            entry.outcome is Outcome.ADMITTED or (preempting and entry.outcome is Outcome.PREEMPTING)
-        )
+        """Whether the workload gets its quota after `edit`; by preemption only if `preempting`.
+
+        Only where others are in its way now are they considered here; `offer` always does.
+        """
+        entry = self.before.entry
+        if self.before.fits or entry is None or entry.outcome is Outcome.INADMISSIBLE:
+            decided = self.decide(edit).decided
+        else:
+            decided = self._decide_alone(edit, entry).entry
+        outcome = None if decided is None else decided.outcome
+        return outcome is Outcome.ADMITTED or (preempting and outcome is Outcome.PREEMPTING)
 
     def offer(self, kind: str, what: str, edit: Edit) -> bool:
         """Keep the change if it helps; whether it admits the workload.
@@ -93,23 +101,28 @@ class Trials:
         if edit.workload is not None and next(w.origin for w in self.snapshot.workloads if w.key == self.key):
             what = f"{what}, in its job on the manager"
         after = self.decide(edit)
-        entry = after.entry
+        decided = after.decided
         preempts: tuple[str, ...] = ()
-        if entry is not None and entry.outcome is Outcome.PREEMPTING:
-            preempts = tuple(sorted(target.info.key for target in entry.targets))
+        if decided is not None and decided.outcome is Outcome.PREEMPTING:
+            preempts = tuple(sorted(target.info.key for target in decided.targets))
             outcome = f"admitted once {len(preempts)} preempted {_workloads(len(preempts))} stopped"
-        elif entry is not None and entry.outcome is Outcome.ADMITTED:
+        elif decided is not None and decided.outcome is Outcome.ADMITTED:
             outcome = "admitted"
-        elif entry is None and after.state != self.before.state and after.admits:
+        elif after.entry is None and after.state != self.before.state and after.admits:
             outcome = "admitted" if after.state == "Admitted" else f"it has quota; then {after.reason}"
         elif (after.reason, after.message) == (self.before.reason, self.before.message):
             return False
         else:
-            outcome = f"not yet admitted: then {after.reason}"
+            outcome = f"not yet admitted: then {after.reason}{_in_the_way(after)}"
         change = Change(kind, what, outcome, after.admits, preempts)
         if change not in self.found:
             self.found.append(change)
         return after.admits
+
+
+def _in_the_way(after: Diagnosis) -> str:
+    blockers = after.outlook.blockers if after.fits and after.outlook is not None else ()
+    return f", as {blockers[0].workload} of ClusterQueue {blockers[0].queue} goes first" if blockers else ""
 
 
 def _workloads(count: int) -> str:

@@ -42,4 +42,4 @@ def fits_no_worker(workload: Workload, workers: Sequence[Snapshot]) -> bool:
 def _reason_on(worker: Snapshot, workload: Workload) -> str:
     others = tuple(other for other in worker.workloads if other.key != workload.key)
     there = replace(worker, workloads=(*others, replace(workload, status=WorkloadStatus())))
-    return diagnose(only_relevant(there, workload.key), workload.key).reason
+    return diagnose(only_relevant(there, workload.key, alone=True), workload.key).reason

@@ -34,15 +34,8 @@ class Head(NamedTuple):
     is_preemptor: bool = False
 
 
-class _Held(NamedTuple):
-    """What an entry counts as usage until the end of the cycle: this quota, and its places in the topology."""
-
-    entry: Entry
-    usage: Usage
-
-
 class _Pass:
-    """The state of a cycle under way: who is being preempted, and what must be subtracted at its end.
+    """The state of a cycle under way: who is being preempted, and whose quota must be subtracted at its end.
 
     `blocked`: some admitted workload's pods are not ready, and that blocks admission. `waiting`: a head waits for it,
     and all heads after it with it.
@@ -55,7 +48,7 @@ class _Pass:
         self.simulated: Simulated = {}
         self.oracle = make_oracle(cache, self.simulated)
         self.victims: dict[str, WorkloadInfo] = {}
-        self.held: list[_Held] = []
+        self.held: list[Entry] = []
         self.blocked = cache.blocks_admission and not cache.all_pods_ready()
         self.waiting = False
 
@@ -105,9 +98,9 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
 
 
 def _restore_cache(this: _Pass) -> None:
-    for held in reversed(this.held):
-        remove_all(held.entry.queue, held.usage)
-        reserve_topology(this.cache, held.entry, -1)
+    for entry in reversed(this.held):
+        remove_all(entry.queue, entry.counted)
+        reserve_topology(this.cache, entry, -1)
 
 
 def _is_inadmissible(cache: Cache, entry: Entry) -> bool:
@@ -222,8 +215,7 @@ def _process(this: _Pass, entry: Entry) -> None:
         this.waiting = True
         _block(entry)
     else:
-        add_all(entry.queue, entry.usage())
-        reserve_topology(this.cache, entry, 1)
+        _count(this, entry, entry.usage())
         entry.outcome = Outcome.ADMITTED
         this.blocked = this.cache.blocks_admission
 
@@ -249,9 +241,14 @@ def _is_gated(cache: Cache, info: WorkloadInfo) -> bool:
 
 def _hold(this: _Pass, entry: Entry, usage: Usage) -> None:
     """Count this much usage, and the entry's places in the topology, until the end of the cycle."""
+    _count(this, entry, usage)
+    this.held.append(entry)
+
+
+def _count(this: _Pass, entry: Entry, usage: Usage) -> None:
+    entry.counted = usage
     add_all(entry.queue, usage)
     reserve_topology(this.cache, entry, 1)
-    this.held.append(_Held(entry, usage))
 
 
 def _hold_for(this: _Pass, entry: Entry) -> None:

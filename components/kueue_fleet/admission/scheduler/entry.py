@@ -35,10 +35,14 @@ class Outcome(Enum):
 
 
 class Entry:
-    """A head in a cycle. `targets` are to be evicted for it; `text`, if set, replaces the assignment's message."""
+    """A head in a cycle. `targets` are to be evicted for it; `text`, if set, replaces the assignment's message.
+
+    `counted` is the quota that it has for the heads after it: what it was given, or holds back until the cycle ends.
+    """
 
     __slots__ = (
         "assignment",
+        "counted",
         "info",
         "is_preemptor",
         "outcome",
@@ -56,6 +60,7 @@ class Entry:
         self.is_preemptor = is_preemptor
         self.assignment = NOTHING_ASSIGNED
         self.targets: list[Target] = []
+        self.counted: Usage = ()
         self.outcome = Outcome.INADMISSIBLE
         self.requeue_reason = RequeueReason.GENERIC
         self.why: QuotaReservedReason | None = None
