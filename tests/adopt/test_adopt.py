@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.adopt.existing_platform import kueue_objects
-from tests.fleet_file.builders import REMOVED, changed, fleet_data, manager_quotas, standalone_data
+from tests.fleet_file.builders import REMOVED, changed, flavor_quotas, fleet_data, manager_quotas, standalone_data
 
 import small_fleets
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
@@ -73,6 +73,13 @@ def assert_round_trip(fleet: FleetSpec) -> Adopted:
     return adopted
 
 
+SHARE_NOTHING = {
+    "clusterQueues/0/clusters": ["worker-b"],
+    "clusterQueues/0/resourceGroups/0/flavors": [flavor_quotas("t4", 2)],
+}
+"""With this, the manager has a flavor for each queue."""
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -88,6 +95,8 @@ def assert_round_trip(fleet: FleetSpec) -> Adopted:
         {"topologies": [{"name": "rack", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]},
         {"multiKueue/workers": ["worker-b", "worker-a"]},
         {"multiKueue/managerFlavorName": "anywhere"},
+        {"multiKueue/managerFlavorName": "anywhere", **SHARE_NOTHING},
+        {**SHARE_NOTHING, "clusterQueues/0/manager": manager_quotas()},
         {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}},
         {"localQueues": REMOVED},
     ],

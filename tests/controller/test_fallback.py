@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -120,10 +121,12 @@ async def test_the_check_is_active_where_a_queue_has_fallback() -> None:
         assert body["status"]["conditions"][0]["status"] == known
 
 
-def of_workers(**section: Any) -> Fixture:
+def of_workers(
+    manager_flavors: Sequence[str] = ("multikueue",), local_queues: Sequence[str] = (), **section: Any
+) -> Fixture:
     made = Fixture(**section)
-    rules = {"flavors": ["flex", "od"], "fallback": [{"flavor": "flex", "patience": f"{PATIENCE}s"}]}
-    rules |= {"managerFlavors": ["multikueue"]}
+    rules: dict[str, Any] = {"flavors": ["flex", "od"], "fallback": [{"flavor": "flex", "patience": f"{PATIENCE}s"}]}
+    rules |= {"managerFlavors": manager_flavors, "localQueues": local_queues}
     made.configuration = type(made.configuration).model_validate(
         {**made.configuration.wire(), "fallback": {"gpu": rules}}
     )
@@ -175,6 +178,20 @@ async def test_a_copy_of_an_earlier_reservation_gives_nothing_up_again() -> None
     fixture.workers["eu"].take_workload("ns/train", on_flex(-PATIENCE))
     assert await fixture.look(sent(annotations={ALLOWED_FLAVORS_ANNOTATION: "od,multikueue"})) == NOW + PATIENCE
     assert fixture.check(FALLBACK_CHECK)["state"] == "Ready"
+
+
+@pytest.mark.parametrize("holds", [True, False], ids=["with quota", "waiting for it"])
+async def test_a_job_that_gave_up_a_flavor_may_have_the_new_flavors_of_the_manager(holds: bool) -> None:
+    fixture = of_workers(["multikueue-flex", "multikueue"], ["ns/gpu"])
+    gave_up = {ALLOWED_FLAVORS_ANNOTATION: "od,multikueue"}
+    await fixture.look(sent(annotations=gave_up) if holds else never_had_quota(annotations=gave_up))
+    assert annotation(fixture) == "od,multikueue,multikueue-flex"
+
+
+def never_had_quota(**changes: Any) -> dict[str, Any]:
+    made = workload(conditions=[condition("QuotaReserved", status=False)], checks={}, **changes)
+    del made["status"]["admission"]
+    return made
 
 
 async def test_what_the_watchdog_took_back_has_waited_already() -> None:

@@ -1,4 +1,4 @@
-"""The data of a fleet file without defaults, and without quotas of the manager that are the sum of the workers'."""
+"""The data of a fleet file without defaults, and without quotas and flavors of the manager that the fleet derives."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def drop_defaults(data: Data) -> Data:
     """The same fleet in fewer words. What does not parse is returned as it is: `check` says why."""
     data = _without_derived_quotas(data)
     try:
+        data = _without_derived_flavors(data, parse_fleet(data))
         data = _without_default_classes(data, parse_fleet(data))
         fleet = parse_fleet(data)
     except SpecError:
@@ -39,6 +40,15 @@ def _without_default_classes(data: Data, fleet: FleetSpec) -> Data:
         same = set(entry.get("priorityClasses", ())) == set(default)
         teams.append({name: value for name, value in entry.items() if name != "priorityClasses" or not same})
     return {**data, "teams": teams} if teams else data
+
+
+def _without_derived_flavors(data: Data, fleet: FleetSpec) -> Data:
+    """Flavors that the manager has of itself are no entries, unless something else names them."""
+    section = fleet.admission_controller
+    priced = {flavor for prices in section.prices.values() for flavor in prices} if section is not None else set()
+    names = set(fleet.manager_flavor_names) - priced
+    made = [{"name": name, "clusters": [fleet.manager_name]} for name in names]
+    return {**data, "flavors": [each for each in data["flavors"] if each not in made]} if "flavors" in data else data
 
 
 def _parses_to(data: Data, fleet: FleetSpec) -> bool:

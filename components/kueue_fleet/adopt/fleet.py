@@ -15,7 +15,7 @@ from kueue_fleet.adopt.controller import adopt_controller
 from kueue_fleet.adopt.drop_defaults import drop_defaults
 from kueue_fleet.adopt.google_cloud import cluster_fields, collects_metrics, network_fields
 from kueue_fleet.adopt.live_objects import Data
-from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue, managers_flavor
+from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue
 from kueue_fleet.adopt.platform import AdoptedCluster, Platform
 from kueue_fleet.adopt.pools import node_pool_entries
 from kueue_fleet.adopt.queues import (
@@ -89,15 +89,13 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     )
     platform.problems += problems
     platform.notes += notes
-    own = managers_flavor(platform)
-    priced = {flavor for prices in (controller or {}).get("prices", {}).values() for flavor in prices}
     data: Data = {
         "name": identity.name,
         "project": identity.project,
         **settings.sections,
         "clusters": [_cluster(platform, cluster, modes, settings.own) for cluster in clusters],
         "nodePools": pools,
-        "flavors": adopt_flavors(platform, pools, None if own in priced else own),
+        "flavors": adopt_flavors(platform, pools),
         "topologies": adopt_entries(platform, "Topology", placed=True),
         "cohorts": adopt_cohorts(platform),
         "clusterQueues": adopt_queues(platform),

@@ -16,8 +16,11 @@ from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 _DEFAULT_FLAVOR: Final = "multikueue"
 
 
-def managers_flavor(platform: Platform) -> str | None:
-    """The flavor that the manager's quotas of dispatched queues are on; one without labels is preferred."""
+def _managers_flavor(platform: Platform) -> str | None:
+    """The flavor that the manager's quotas of dispatched queues are on, or that gives several of them their names.
+
+    One without labels is preferred.
+    """
     on_manager = platform.of_manager.of("ClusterQueue")
     used = dict.fromkeys(
         flavor["name"]
@@ -30,7 +33,15 @@ def managers_flavor(platform: Platform) -> str | None:
     candidates = [name for name in used if name in flavors] or [name for name in flavors if name not in elsewhere]
     if _DEFAULT_FLAVOR in candidates:
         return _DEFAULT_FLAVOR
-    return min(candidates, key=lambda name: (name in elsewhere, bool(flavors[name])), default=None)
+    return min(
+        candidates,
+        key=lambda name: (
+            name in elsewhere,
+            bool(flavors[name]),
+            -sum(other.startswith(f"{name}-") for other in candidates),
+        ),
+        default=None,
+    )
 
 
 def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today: date) -> Data:
@@ -56,7 +67,7 @@ def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today
         workers = configs.get(checks[widest], [])
         if workers and workers != platform.job_clusters and set(workers) <= set(platform.job_clusters):
             section["workers"] = workers
-    flavor = managers_flavor(platform)
+    flavor = _managers_flavor(platform)
     if flavor is not None:
         section["managerFlavorName"] = flavor
     dispatched, on_workers = dispatched_queues(platform), platform.found("ClusterQueue", platform.job_clusters)

@@ -1,7 +1,7 @@
 """Flavors, cohorts, queues and admission checks of all clusters, as entries that say where they are.
 
-What the fleet makes of itself on the manager and on workers (its flavor, MultiKueue's checks, the check of its own
-controller) is left out.
+What the fleet makes of itself on the manager and on workers (MultiKueue's checks, the check of its own controller) is
+left out.
 """
 
 from __future__ import annotations
@@ -35,12 +35,10 @@ def adopt_entries(platform: Platform, kind: str, *, placed: bool = False) -> lis
     ]
 
 
-def adopt_flavors(platform: Platform, pools: list[Data], managers_own: str | None) -> list[Data]:
-    """Entries of `flavors`; one that is what a node pool gives names the pool. `managers_own` is made by the fleet."""
+def adopt_flavors(platform: Platform, pools: list[Data]) -> list[Data]:
+    """Entries of `flavors`; one that is what a node pool gives names the pool."""
     entries = []
     for name, specs in platform.found("ResourceFlavor").items():
-        if name == managers_own and specs == {platform.manager: {}}:
-            continue
         entry = _of_pool(platform, specs, pools)
         if entry is None:
             entry = {**platform.where(specs), **platform.same("ResourceFlavor", name, specs)}

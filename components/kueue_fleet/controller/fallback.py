@@ -21,11 +21,12 @@ from kueue_fleet.dispatch import (
     REQUEUE_SECONDS,
     CheckDecision,
     FallbackDecision,
-    FallbackRules,
     decide_fallback,
     waits_on_workers_since,
 )
+from kueue_fleet.dispatch.settings import fallback_rules
 from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
+from kueue_fleet.objects.controller_configuration import QueueFallback
 
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
 """Reason of the event about a job that moves on to another flavor."""
@@ -38,17 +39,18 @@ log = logging.getLogger(__name__)
 class Fallback:
     """Decides and writes.
 
-    `rules` are those of the queues; `timeout` are the seconds after which the watchdog takes a job back from a worker.
+    `queues` are those with rules; `timeout` are the seconds after which the watchdog takes a job back from a worker.
     """
 
-    def __init__(self, rules: Mapping[str, FallbackRules], fleet: Fleet, timeout: float) -> None:
-        self._rules = rules
+    def __init__(self, queues: Mapping[str, QueueFallback], fleet: Fleet, timeout: float) -> None:
+        self._rules = {name: fallback_rules(queue) for name, queue in queues.items()}
+        self._entrances = {entrance: name for name, queue in queues.items() for entrance in queue.local_queues}
         self._fleet = fleet
         self._timeout = timeout
 
     async def reconcile(self, key: str) -> float:
         """Answer for a Workload, and take it back if its patience is over; when to look again. Raises ApiError."""
-        record = self._fleet.manager.records.get(key)
+        record = await self._with_flavors_of_the_manager(self._fleet.manager.records.get(key))
         check = record.checks.get(FALLBACK_CHECK) if record is not None else None
         if record is None or not record.holds_quota or check is None or record.unreadable:
             return math.inf
@@ -65,13 +67,27 @@ class Fallback:
                 await self._answer(record, CheckDecision(CheckState.READY, found.message))
             return found.due
         if record.workload.allowed_flavors != found.allowed:
-            body = patches.allowed_flavors_body(record, found.allowed)
-            answer = await self._fleet.api.apply(patches.workload_path(key), body, patches.FALLBACK_MANAGER)
-            self._fleet.manager.take_answer(record, answer)
-            record = self._fleet.manager.records.get(key, record)
+            record = await self._allow(record, found.allowed)
         await self._answer(record, CheckDecision(CheckState.RETRY, found.message))
         self._fleet.tell(record, FLAVOR_GIVEN_UP, found.message, True)
         return math.inf
+
+    async def _with_flavors_of_the_manager(self, record: Record | None) -> Record | None:
+        """A job that gave up flavors may have whatever flavor its queue has on the manager now, if that has changed."""
+        if record is None or record.workload.allowed_flavors is None or record.finished or record.deleted:
+            return record
+        queue = record.cluster_queue or self._entrances.get(record.workload.local_queue, "")
+        allowed = record.workload.allowed_flavors
+        rules = self._rules.get(queue)
+        missing = [name for name in rules.manager_flavors if name not in allowed] if rules is not None else []
+        return await self._allow(record, (*allowed, *missing)) if missing else record
+
+    async def _allow(self, record: Record, flavors: tuple[str, ...]) -> Record:
+        """Write the flavors that it may have; the record with them."""
+        body = patches.allowed_flavors_body(record, flavors)
+        answer = await self._fleet.api.apply(patches.workload_path(record.key), body, patches.FALLBACK_MANAGER)
+        self._fleet.manager.take_answer(record, answer)
+        return self._fleet.manager.records.get(record.key, record)
 
     def _decide(self, record: Record) -> FallbackDecision | None:
         """None for a job whose pods have all been running, and for one that waits for no flavor with a patience."""

@@ -42,7 +42,7 @@ from kueue_fleet.dispatch.report import ParsedReport
 from kueue_fleet.dispatch.rescue import STUCK_COPY
 from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.dispatch.scoring import judge
-from kueue_fleet.dispatch.settings import check_rules, fallback_rules, watchdog_settings
+from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
@@ -93,8 +93,7 @@ class Reconciler:
         self._rules = {check.name: check_rules(check) for check in section.checks}
         self._fleet = fleet
         self._rescue = Rescue(fleet, self._watchdog.stuck_after)
-        rules = {name: fallback_rules(queue) for name, queue in configuration.fallback.items()}
-        self._fallback = Fallback(rules, fleet, self._watchdog.provisioning_timeout)
+        self._fallback = Fallback(configuration.fallback, fleet, self._watchdog.provisioning_timeout)
         self.assigner = Assigner(fleet)
         self._ready_since: dict[str, float] = {}
         self._asked: dict[str, float] = {}

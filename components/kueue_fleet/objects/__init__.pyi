@@ -6,7 +6,7 @@ from .render import render_admission_check as render_admission_check
 from .render import render_assignment_check as render_assignment_check
 from .render import render_cluster as render_cluster
 from .render import render_fleet as render_fleet
-from .render import render_manager_flavor as render_manager_flavor
+from .render import render_manager_flavors as render_manager_flavors
 from .render import render_multikueue_check as render_multikueue_check
 from .render import render_multikueue_cluster as render_multikueue_cluster
 from .render import render_multikueue_config as render_multikueue_config

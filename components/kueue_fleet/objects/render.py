@@ -136,7 +136,7 @@ def _part(name: str, manifests: Iterable[Manifest]) -> list[ClusterObject]:
 
 
 def _flavors_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
-    """Topologies, then the flavors, of which a manager has one of its own."""
+    """Topologies, then the flavors, of which a manager has some of its own."""
     found = [
         ClusterObject(topology_manifest(item.name, item))
         for item in fleet.topologies
@@ -147,7 +147,7 @@ def _flavors_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
             flavor = fleet.flavor_on(item, cluster)
             needs = (f"Topology/{flavor.topology_name}",)
             found.append(ClusterObject(resource_flavor_manifest(item.name, flavor), "", needs))
-    return found + (_part("", render_manager_flavor(fleet)) if fleet.cluster(cluster).role == "manager" else [])
+    return found + (_part("", render_manager_flavors(fleet)) if fleet.cluster(cluster).role == "manager" else [])
 
 
 def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
@@ -175,15 +175,13 @@ def render_namespaces(fleet: FleetSpec) -> list[Manifest]:
     return [namespace_manifest(name, labels) for name, labels in fleet.namespaces.items() if labels]
 
 
-def render_manager_flavor(fleet: FleetSpec) -> list[Manifest]:
-    """The manager's flavor without labels, unless the file declares one of that name on the manager."""
-    if fleet.multi_kueue is None or fleet.manager is None:
+def render_manager_flavors(fleet: FleetSpec) -> list[Manifest]:
+    """The manager's flavors without labels, but those that the file declares on the manager."""
+    if fleet.manager is None:
         return []
-    name = fleet.multi_kueue.manager_flavor_name
-    declared = fleet.flavor(name)
-    if declared is not None and fleet.manager.name in fleet.clusters_of(declared):
-        return []
-    return [resource_flavor_manifest(name, ResourceFlavorSpec())]
+    declared = {flavor.name for flavor in fleet.flavors if fleet.manager.name in fleet.clusters_of(flavor)}
+    names = (name for name in fleet.manager_flavor_names if name not in declared)
+    return [resource_flavor_manifest(name, ResourceFlavorSpec()) for name in names]
 
 
 def render_provisioning_request_config(check: AdmissionCheckEntry) -> list[Manifest]:

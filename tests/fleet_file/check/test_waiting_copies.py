@@ -46,6 +46,7 @@ def test_a_preemption_that_never_ends_is_named(change: dict[str, Any], expected:
     [
         {"clusterQueues/1/preemption": LOWER},
         {"clusterQueues/1/preemption": ANY, "clusterQueues/1/cohortName": "elsewhere"},
+        {"clusterQueues/1/preemption": ANY, "clusterQueues/1/clusters": ["worker-a"]},
         {"clusterQueues/0/preemption": LOWER, "clusterQueues/0/admissionChecksStrategy": REMOVED},
     ],
 )

@@ -11,7 +11,7 @@ from tests.fleet_file.builders import FIRST_QUOTA, Data, changed, fleet, fleet_d
 from kueue_fleet.fleet_file import FleetSpec, dispatch_groups, parse_fleet
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, queue_on
 from kueue_fleet.kueue_api.manifests import cluster_queue_manifest
-from kueue_fleet.objects import render_manager_flavor
+from kueue_fleet.objects import render_manager_flavors
 
 
 def spec_of(of: FleetSpec, queue: str, cluster: str) -> Data:
@@ -178,9 +178,9 @@ def test_group_of_a_cohort_without_its_flavors_is_left_out() -> None:
 
 def test_manager_flavor_declared_in_the_file_is_not_made_again() -> None:
     declared = {"flavors/+": {"name": "multikueue", "clusters": ["manager"], "nodeLabels": {"a": "b"}}}
-    assert render_manager_flavor(parse_fleet(changed(fleet_data(), declared))) == []
-    assert [item["metadata"]["name"] for item in render_manager_flavor(fleet())] == ["multikueue"]
-    assert render_manager_flavor(parse_fleet(standalone_data())) == []
+    assert render_manager_flavors(parse_fleet(changed(fleet_data(), declared))) == []
+    assert [item["metadata"]["name"] for item in render_manager_flavors(fleet())] == ["multikueue"]
+    assert render_manager_flavors(parse_fleet(standalone_data())) == []
 
 
 def test_every_set_of_workers_has_a_config_that_names_at_most_twenty() -> None:

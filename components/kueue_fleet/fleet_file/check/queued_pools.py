@@ -15,11 +15,12 @@ pkg/controller/admissionchecks/multikueue/workload.go and pkg/controller/jobfram
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.manager_flavors import Place
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SPOT
 from kueue_fleet.kueue_api.cohort_tree import root_of
@@ -151,30 +152,44 @@ def _too_long(
 
 def check_waiting_copies(scope: Scope) -> Iterator[Problem]:
     """Warns of every preemption that can hit a copy which waits for a ProvisioningRequest."""
-    fleet = scope.fleet
-    waiting = [queue for queue in fleet.cluster_queues if fleet.is_dispatched(queue.name) and _waits(scope, queue)]
-    for queue in waiting:
+    waiting = [(queue, places) for queue in scope.fleet.cluster_queues if (places := _waits_at(scope, queue))]
+    for queue, _ in waiting:
         if queue.preemption.within_cluster_queue != "Never":
             yield _problem(scope, queue, "withinClusterQueue", queue.preemption.within_cluster_queue, queue)
     yield from _reclaims(scope, waiting)
 
 
 @rule
-def _reclaims(scope: Scope, waiting: list[ClusterQueueEntry]) -> Iterator[Problem]:
-    parents = scope.fleet.cohort_parents
-    for queue in scope.fleet.cluster_queues:
+def _reclaims(scope: Scope, waiting: Sequence[tuple[ClusterQueueEntry, Set[Place]]]) -> Iterator[Problem]:
+    """Kueue preempts for quota of one flavor on one cluster: queues that share none never meet."""
+    fleet, parents = scope.fleet, scope.fleet.cohort_parents
+    for queue in fleet.cluster_queues:
         if queue.preemption.reclaim_within_cohort == "Never" or queue.cohort_name is None:
             continue
-        for other in waiting:
-            if other is not queue and root_of(other.cohort_name, parents) == root_of(queue.cohort_name, parents):
+        places = fleet.places_of(queue, fleet.clusters_of(queue))
+        for other, there in waiting:
+            same_tree = root_of(other.cohort_name, parents) == root_of(queue.cohort_name, parents)
+            if other is not queue and same_tree and not places.isdisjoint(there):
                 policy = queue.preemption.reclaim_within_cohort
                 yield _problem(scope, queue, "reclaimWithinCohort", policy, other)
                 break
 
 
-def _waits(scope: Scope, queue: ClusterQueueEntry) -> bool:
-    checks = [scope.fleet.check(name) for name in queue.check_names]
-    return any(check is not None and check.provisioning_request is not None for check in checks)
+def _waits_at(scope: Scope, queue: ClusterQueueEntry) -> Set[Place]:
+    """What jobs of the queue hold while they wait for a ProvisioningRequest on a worker.
+
+    The request may be for one pod set, and another have quota on any flavor that the queue has there.
+    """
+    fleet = scope.fleet
+    found: set[Place] = set()
+    for used in queue.check_rules:
+        check = fleet.check(used.name)
+        for worker in fleet.dispatch_workers(queue.name):
+            places = fleet.places_of(queue, [worker])
+            asked = not used.on_flavors or any(flavor in used.on_flavors for _, flavor in places)
+            if check is not None and check.provisioning_request is not None and worker in fleet.clusters_of(check):
+                found |= places if asked else frozenset()
+    return found
 
 
 def _problem(scope: Scope, queue: ClusterQueueEntry, field: str, policy: str, victim: ClusterQueueEntry) -> Problem:

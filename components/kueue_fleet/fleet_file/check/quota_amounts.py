@@ -15,9 +15,9 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, groups_on, quotas_on
+from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, groups_on, manager_groups, quotas_on
 from kueue_fleet.kueue_api import ResourceGroup, ResourceQuota
-from kueue_fleet.kueue_api.cohort_tree import with_ancestors
+from kueue_fleet.kueue_api.cohort_tree import root_of, with_ancestors
 from kueue_fleet.kueue_api.problem import Problem, rule, warning
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
@@ -35,6 +35,7 @@ def _manager_quotas(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]
         groups = queue.manager.resource_groups
         yield from _flavors(scope, queue, groups)
         yield from _amounts(scope, queue, groups)
+        yield from _shares(scope, queue, groups)
 
 
 @rule
@@ -42,7 +43,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
         return
-    here = fleet.flavors_on(fleet.manager.name)
+    here = fleet.flavors_on(fleet.manager.name).union(fleet.manager_flavor_names)
     for g, group in enumerate(groups):
         for flavor in group.flavors:
             path = f"{scope.path(queue)}.manager.resourceGroups[{g}].flavors[{flavor.name}].name"
@@ -54,9 +55,37 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
                 yield Problem(
                     path,
                     f"flavor {flavor.name} does not exist on the manager, {fleet.manager.name}",
-                    f"use {fleet.multi_kueue.manager_flavor_name}, or add {fleet.manager.name} to "
+                    f"use {_derived(fleet, queue) or fleet.multi_kueue.manager_flavor_name}, or add "
+                    f"{fleet.manager.name} to "
                     f"flavors[{flavor.name}].clusters",
                 )
+
+
+def _derived(fleet: FleetSpec, queue: ClusterQueueEntry) -> str | None:
+    """The manager's flavor that the queue's quota would be on if it were not written by hand."""
+    places = fleet.places_of(queue, fleet.dispatch_workers(queue.name))
+    return next((fleet.manager_flavor(queue.cohort_name, *place) for place in places), None)
+
+
+@rule
+def _shares(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
+    """By hand, queues that share nothing on any worker may share a flavor of the manager: derived quotas never do."""
+    fleet, parents = scope.fleet, scope.fleet.cohort_parents
+    root, own = root_of(queue.cohort_name, parents), _derived(fleet, queue)
+    names = {name for name, _ in _by_flavor(groups)}
+    for other in fleet.cluster_queues if root is not None and own is not None else ():
+        if not fleet.is_dispatched(other.name) or root_of(other.cohort_name, parents) != root:
+            continue
+        held = _by_flavor(manager_groups(fleet, other))
+        shared = [name for (name, _), quota in held.items() if name in names and quota.nominal_quota > ZERO]
+        if shared and _derived(fleet, other) != own:
+            yield warning(
+                f"{scope.path(queue)}.manager.resourceGroups",
+                f"its quota on the manager is on flavor {shared[0]}, and so is that of {other.name} in its cohort, but "
+                "they share no flavor on any worker: a job of one takes quota that only jobs of the other can use",
+                f"remove manager, or use {own}",
+            )
+            return
 
 
 @rule

@@ -13,12 +13,14 @@ from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
 from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS
-from kueue_fleet.fleet_file.model.per_cluster import local_queues
+from kueue_fleet.fleet_file.model.per_cluster import local_queues, manager_groups
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec
 from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_fleet.kueue_api.quantity import ZERO
 
 _NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
 
@@ -39,6 +41,7 @@ def contents_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference
     yield from _credentials(old, new)
     yield from _dispatcher(old, new)
     yield from _cohorts(old, new)
+    yield from _manager_flavors(old, new)
     yield from _priorities(old, new)
 
 
@@ -86,6 +89,44 @@ def _cohorts(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         if after is not None and queue.cohort_name is not None and after.cohort_name != queue.cohort_name:
             text = f"it borrows nothing from the other queues of {queue.cohort_name} any more, and lends them nothing"
             yield consequence(f"clusterQueues[{queue.name}].cohortName", text)
+
+
+def _manager_flavors(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """Queues whose quota on the manager goes to another flavor; what Kueue does with jobs on one that a queue loses.
+
+    Seen with Kueue 0.19.2: `per_cluster.manager_groups` says why.
+    """
+    for queue in new.cluster_queues:
+        before = old.queue(queue.name)
+        if before is None or not (old.is_dispatched(queue.name) and new.is_dispatched(queue.name)):
+            continue
+        sides = [_flavors(old, before), _flavors(new, queue)]
+        had, has = ([name for name, quota in side.items() if quota] for side in sides)
+        lost, path = [name for name in sides[0] if name not in sides[1]], f"clusterQueues[{queue.name}]"
+        if lost:
+            kept = "multiKueue.formerManagerFlavorNames" if queue.manager is None else "manager.resourceGroups with 0"
+            text = (
+                f"the queue loses {listed(lost)} on the manager, and jobs that hold it there lose their MultiKueue "
+                "check: Kueue admits those that wait for a worker without one, and may not see others end; keep it in "
+                f"{kept}, until no job holds it"
+            )
+            yield consequence(path, text)
+        elif had != has:
+            text = (
+                f"its quota on the manager moves from {listed(had)} to {listed(has)}: no job is evicted; those with "
+                f"quota keep it on {listed(had)} until they end, and do not count against the new quota, so that until "
+                "then more jobs may wait on the workers"
+            )
+            yield consequence(path, text)
+
+
+def _flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> dict[str, bool]:
+    """The queue's flavors on the manager, and whether it has quota on them."""
+    return {
+        flavor.name: any(quota.nominal_quota > ZERO for quota in flavor.resources)
+        for group in manager_groups(fleet, queue)
+        for flavor in group.flavors
+    }
 
 
 def _credentials(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:

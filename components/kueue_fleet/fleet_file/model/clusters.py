@@ -340,7 +340,11 @@ class MultiKueue(RuledModel):
     external: ExternalDispatcher | None = None
     """Who dispatches, where dispatcher is External."""
     manager_flavor_name: DnsSubdomain = "multikueue"
-    """The manager's only flavor, without labels, that derived quotas are on."""
+    """The manager's flavor, without labels, that derived quotas are on. Queues of one cohort tree that share no flavor
+    on any worker get one for each group of queues that do: this name, and the first of the group's flavors."""
+    former_manager_flavor_names: tuple[DnsSubdomain, ...] = ()
+    """Flavors that derived quotas were on, and that jobs on the manager still hold: queues keep them with a quota of 0,
+    since Kueue drops the MultiKueue check of jobs whose flavor their queue no longer has."""
     headroom_percent: Annotated[Count, Field(le=1000)] = 0
     """How much more than the sum of the workers' quotas the manager offers, against fragmentation; default 0."""
     queues: tuple[Text, ...] | None = None

@@ -7,7 +7,7 @@ run jobs, what exists where. Building one checks each entry; the rules between e
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Protocol
 
@@ -33,6 +33,7 @@ from kueue_fleet.fleet_file.model.entries import (
 )
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor, leads_to
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue, ProjectId, ResourceName
+from kueue_fleet.fleet_file.model.manager_flavors import Place, name_flavors
 from kueue_fleet.fleet_file.model.network import Network
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
@@ -41,6 +42,7 @@ from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolv
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.kueue_api import ResourceFlavorSpec
 from kueue_fleet.kueue_api.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
+from kueue_fleet.kueue_api.cohort_tree import root_of
 from kueue_fleet.kueue_api.manifests import namespace_labels
 
 
@@ -349,7 +351,7 @@ class FleetSpec(SpecModel):
         }
 
     def flavors_on(self, cluster: str) -> frozenset[str]:
-        """Names of the flavors that exist on `cluster`, the manager's own among them."""
+        """Names of the flavors that exist on `cluster`, `multiKueue.managerFlavorName` among the manager's."""
         return self._flavors_by_cluster.get(cluster, frozenset())
 
     def checks_on(self, cluster: str) -> frozenset[str]:
@@ -382,6 +384,44 @@ class FleetSpec(SpecModel):
     def dispatch_workers(self, queue: str) -> tuple[str, ...]:
         """The workers that a dispatched queue's jobs are offered to, most preferred first; else none."""
         return self._dispatch.get(queue, ())
+
+    def places_of(self, queue: ClusterQueueEntry, clusters: Iterable[str]) -> frozenset[Place]:
+        """Which of its flavors the queue has on which of `clusters`."""
+        names = set(queue.flavor_names)
+        return frozenset((cluster, name) for cluster in clusters for name in names & self.flavors_on(cluster))
+
+    @cached_property
+    def _manager_flavors(self) -> Mapping[str, Mapping[Place, str]]:
+        """By the root of each cohort tree with dispatched queues."""
+        trees: dict[str, list[frozenset[Place]]] = {}
+        for queue in self.cluster_queues:
+            root, workers = root_of(queue.cohort_name, self.cohort_parents), self.dispatch_workers(queue.name)
+            if root is not None and workers:
+                trees.setdefault(root, []).append(self.places_of(queue, workers))
+        order = [flavor.name for flavor in self.flavors], self.cluster_names
+        name = self.multi_kueue.manager_flavor_name if self.multi_kueue is not None else ""
+        return {root: name_flavors(name, queues, *order) for root, queues in trees.items()}
+
+    def manager_flavor(self, cohort: str | None, worker: str, flavor: str) -> str | None:
+        """The manager's flavor for quota of `flavor` on `worker`, of `cohort` itself or of a queue in it.
+
+        None where no dispatched queue of the tree can use it. Raises ValueError for a fleet without multiKueue.
+        """
+        if self.multi_kueue is None:
+            raise ValueError("the fleet has no multiKueue; add the section")
+        root = root_of(cohort, self.cohort_parents)
+        if root is None:
+            return self.multi_kueue.manager_flavor_name
+        return self._manager_flavors.get(root, {}).get((worker, flavor))
+
+    @cached_property
+    def manager_flavor_names(self) -> tuple[str, ...]:
+        """The flavors of the manager that the fleet makes of itself: those that quotas are on, or have been on."""
+        if self.multi_kueue is None or self.manager is None:
+            return ()
+        derived = (name for tree in self._manager_flavors.values() for name in tree.values())
+        former = self.multi_kueue.former_manager_flavor_names
+        return tuple(dict.fromkeys((self.multi_kueue.manager_flavor_name, *derived, *former)))
 
     @cached_property
     def _queue_clusters(self) -> Mapping[str, tuple[str, ...]]:

@@ -1,7 +1,8 @@
 """What of an entry holds on which cluster.
 
 A queue keeps the flavors that its cluster has, with the amounts for that cluster; the manager's copy of a dispatched
-queue has one flavor with the sum of the workers' quotas, unless they are written by hand, and the MultiKueue check.
+queue has the sum of the workers' quotas on a flavor of the manager, unless they are written by hand, and the MultiKueue
+check.
 Turning models into objects is the job of `manifests`.
 """
 
@@ -113,42 +114,48 @@ def _closed(flavor: FleetFlavorQuotas) -> FlavorQuotas:
     )
 
 
-def summed_groups(
-    fleet: FleetSpec, groups: Sequence[FleetResourceGroup], clusters: Sequence[str], headroom_percent: int
+def _summed_groups(
+    fleet: FleetSpec, entry: ClusterQueueEntry | CohortEntry, cohort: str | None, clusters: Sequence[str]
 ) -> tuple[ResourceGroup, ...]:
-    """One group with one flavor: for each resource the sum over `clusters` and flavors.
+    """One group: for each flavor of the manager and each resource, the sum over the flavors and `clusters` it is for.
 
     The nominal quota gets the headroom, rounded up. Limits are summed too; a limit that is missing anywhere is missing
-    in the sum.
+    in the sum. What no dispatched queue of the tree of `cohort` can use is not counted.
     """
-    covered = tuple(dict.fromkeys(name for group in groups for name in group.covered_resources))
-    quotas: dict[str, list[ResourceQuota]] = {name: [] for name in covered}
+    quotas: dict[str, dict[str, list[ResourceQuota]]] = {}
     for cluster in clusters:
-        for group in groups_on(fleet, groups, cluster):
+        for group in groups_on(fleet, entry.resource_groups, cluster):
             for flavor in group.flavors:
-                for quota in flavor.resources:
-                    quotas.setdefault(quota.name, []).append(quota)
-    names = tuple(name for name in covered if quotas[name])
-    if not names or fleet.multi_kueue is None:
+                name = fleet.manager_flavor(cohort, cluster, flavor.name)
+                if name is not None:
+                    for quota in flavor.resources:
+                        quotas.setdefault(name, {}).setdefault(quota.name, []).append(quota)
+    covered = dict.fromkeys(name for group in entry.resource_groups for name in group.covered_resources)
+    names = tuple(name for name in covered if any(name in each for each in quotas.values()))
+    if not names:
         return ()
-    summed = FlavorQuotas.model_construct(
-        name=fleet.multi_kueue.manager_flavor_name,
-        resources=tuple(
-            ResourceQuota.model_construct(
-                name=name,
-                nominal_quota=Quantity.total(q.nominal_quota for q in quotas[name]).with_headroom(headroom_percent),
-                borrowing_limit=_sum_limits([q.borrowing_limit for q in quotas[name]]),
-                lending_limit=_sum_limits([q.lending_limit for q in quotas[name]]),
-            )
-            for name in names
-        ),
+    headroom = fleet.multi_kueue.headroom_percent if fleet.multi_kueue is not None else 0
+    flavors = tuple(
+        FlavorQuotas.model_construct(
+            name=flavor, resources=tuple(_summed(name, each.get(name, ()), headroom) for name in names)
+        )
+        for flavor, each in quotas.items()
     )
-    return (ResourceGroup.model_construct(covered_resources=names, flavors=(summed,)),)
+    return (ResourceGroup.model_construct(covered_resources=names, flavors=flavors),)
+
+
+def _summed(name: str, quotas: Sequence[ResourceQuota], headroom_percent: int) -> ResourceQuota:
+    return ResourceQuota.model_construct(
+        name=name,
+        nominal_quota=Quantity.total(quota.nominal_quota for quota in quotas).with_headroom(headroom_percent),
+        borrowing_limit=_sum_limits([quota.borrowing_limit for quota in quotas]),
+        lending_limit=_sum_limits([quota.lending_limit for quota in quotas]),
+    )
 
 
 def _sum_limits(limits: Sequence[Quantity | None]) -> Quantity | None:
     given = [limit for limit in limits if limit is not None]
-    return Quantity.total(given) if len(given) == len(limits) else None
+    return Quantity.total(given) if given and len(given) == len(limits) else None
 
 
 def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> ClusterQueueSpec:
@@ -163,7 +170,7 @@ def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Cluste
         rules.append(AdmissionCheckStrategyRule.model_construct(name=ASSIGNMENT_CHECK, on_flavors=()))
     patient = tuple(entry.flavor for entry in queue.fallback)
     if patient and fleet.controller_cluster == cluster:
-        # The manager's flavor stands for all of the workers'.
+        # The manager's flavor stands for all of the workers' that the queue has.
         on_flavors = () if dispatching else patient
         rules.append(AdmissionCheckStrategyRule.model_construct(name=FALLBACK_CHECK, on_flavors=on_flavors))
     return ClusterQueueSpec.model_construct(
@@ -205,11 +212,41 @@ def quotas_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> tuple
 
 
 def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[ResourceGroup, ...]:
-    """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'."""
+    """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'.
+
+    Derived ones come with the flavors that jobs may hold from before their quota was on another, which have none now.
+    A queue keeps them because a check without `onFlavors` is one of all flavors of its queue: Kueue takes the
+    MultiKueue check away from a job on any other flavor, and then admits it without a worker, or never learns that it
+    has ended. Source: kueue@v0.19.2 pkg/workload/workload.go (admissionChecksForAdmission) and
+    pkg/controller/admissionchecks/multikueue/workload.go (Reconcile).
+    """
     if queue.manager is not None:
         return queue.manager.resource_groups
-    headroom = fleet.multi_kueue.headroom_percent if fleet.multi_kueue else 0
-    return summed_groups(fleet, queue.resource_groups, fleet.dispatch_workers(queue.name), headroom)
+    derived = _summed_groups(fleet, queue, queue.cohort_name, fleet.dispatch_workers(queue.name))
+    return tuple(
+        ResourceGroup.model_construct(
+            covered_resources=group.covered_resources, flavors=(*group.flavors, *_former(fleet, queue, group))
+        )
+        for group in derived
+    )
+
+
+def _former(fleet: FleetSpec, queue: ClusterQueueEntry, group: ResourceGroup) -> tuple[FlavorQuotas, ...]:
+    if fleet.multi_kueue is None:
+        return ()
+    names = (fleet.multi_kueue.manager_flavor_name, *fleet.multi_kueue.former_manager_flavor_names)
+    nothing = tuple(
+        ResourceQuota.model_construct(
+            name=name, nominal_quota=ZERO, borrowing_limit=None if queue.cohort_name is None else ZERO
+        )
+        for name in group.covered_resources
+    )
+    present = {flavor.name for flavor in group.flavors}
+    return tuple(
+        FlavorQuotas.model_construct(name=name, resources=nothing)
+        for name in dict.fromkeys(names)
+        if name not in present
+    )
 
 
 def _rules_on(
@@ -248,12 +285,8 @@ def _cohort_names(fleet: FleetSpec, cluster: str) -> set[str]:
 def cohort_on(fleet: FleetSpec, cohort: CohortEntry, cluster: str) -> CohortSpec:
     """The Cohort as it is on `cluster`; the manager's has the sum of the workers' quotas."""
     if cluster == fleet.manager_name and fleet.multi_kueue is not None:
-        groups = summed_groups(
-            fleet,
-            cohort.resource_groups,
-            [worker for worker in fleet.worker_names if cohort.name in _cohort_names(fleet, worker)],
-            fleet.multi_kueue.headroom_percent,
-        )
+        workers = [worker for worker in fleet.worker_names if cohort.name in _cohort_names(fleet, worker)]
+        groups = _summed_groups(fleet, cohort, cohort.name, workers)
     else:
         groups = groups_on(fleet, cohort.resource_groups, cluster)
     return CohortSpec.model_construct(

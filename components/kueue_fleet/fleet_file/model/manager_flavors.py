@@ -1,0 +1,51 @@
+"""The names of the flavors that derived quotas of the manager are on.
+
+A queue of the manager has quota on one flavor, which stands for all of its flavors on the workers. Kueue lends quota
+within a cohort tree by flavor, so two queues of a tree may have the same flavor on the manager only where they can use
+the same capacity: they are in one group where both have a flavor on the same worker, or where other queues of the tree
+connect them in this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+Place = tuple[str, str]
+"""A worker, and a flavor there."""
+
+
+def name_flavors(
+    name: str, queues: Iterable[Set[Place]], flavors: Sequence[str], workers: Sequence[str]
+) -> Mapping[Place, str]:
+    """The manager's flavor for each place where queues of one cohort tree have quota.
+
+    The only group of a tree has `name`. Of several, each adds the first of its flavors, in the order of the file: so a
+    name stays as it is when workers, or queues of other groups, come or go, and also when its own queues change what
+    they have beside this flavor. Where another group has the flavor on other workers, the first of the group's workers
+    tells the two apart.
+
+    Args:
+        name: `multiKueue.managerFlavorName`.
+        queues: the places of each queue of the tree.
+        flavors: all flavors, in the order of the file.
+        workers: all workers, in the order of the file.
+    """
+    groups = _connected(queues)
+    if len(groups) < 2:
+        return dict.fromkeys((place for group in groups for place in group), name)
+    first = {each: rank for rank, each in enumerate(flavors)}, {each: rank for rank, each in enumerate(workers)}
+    named: dict[Place, str] = {}
+    for group in groups:
+        worker, flavor = min(group, key=lambda place: (first[0][place[1]], first[1][place[0]]))
+        elsewhere = any(place[1] == flavor for other in groups if other is not group for place in other)
+        named |= dict.fromkeys(group, f"{name}-{flavor}-{worker}" if elsewhere else f"{name}-{flavor}")
+    return named
+
+
+def _connected(parts: Iterable[Set[Place]]) -> list[frozenset[Place]]:
+    """The unions of all parts that have a place in common, directly or by way of others."""
+    found: list[frozenset[Place]] = []
+    for part in filter(None, parts):
+        touched = [each for each in found if not each.isdisjoint(part)]
+        found = [each for each in found if each not in touched] + [frozenset(part).union(*touched)]
+    return found
