@@ -95,6 +95,7 @@ SHARE_NOTHING = {
         {"topologies": [{"name": "rack", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]},
         {"multiKueue/workers": ["worker-b", "worker-a"]},
         {"multiKueue/managerFlavorName": "anywhere"},
+        {"multiKueue/formerManagerFlavorNames": ["multikueue-t4"]},
         {"multiKueue/managerFlavorName": "anywhere", **SHARE_NOTHING},
         {**SHARE_NOTHING, "clusterQueues/0/manager": manager_quotas()},
         {"multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"}},

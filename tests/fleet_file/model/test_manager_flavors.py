@@ -176,12 +176,12 @@ def test_by_hand_a_flavor_of_queues_that_share_nothing_is_warned_of(flavor: str,
 
 
 MOVES = (
-    "clusterQueues[{}]: its quota on the manager moves from multikueue to multikueue-{}: no job is evicted; those with "
-    "quota keep it on multikueue until they end, and do not count against the new quota, so that until then more jobs "
-    "may wait on the workers"
+    "clusterQueues: {0}: quota on the manager moves from multikueue to multikueue-{1}: no job is evicted; those with "
+    "quota keep it on multikueue until they end, and do not count against the new quota, so that until then more "
+    "jobs may wait on the workers"
 )
 LOSES = (
-    "clusterQueues[{0}]: the queue loses multikueue-{1} on the manager, and jobs that hold it there lose their "
+    "clusterQueues: {0}: no flavor multikueue-{1} on the manager any more, and jobs that hold it there lose their "
     "MultiKueue check: Kueue admits those that wait for a worker without one, and may not see others end; keep it in "
     "multiKueue.formerManagerFlavorNames, until no job holds it"
 )
@@ -202,4 +202,4 @@ def test_diff_says_what_a_queue_loses_on_the_manager_unless_it_is_kept() -> None
         LOSES.format("language", "l4"),
     ]
     kept = fleet({"multiKueue/formerManagerFlavorNames": ["multikueue-t4", "multikueue-l4"]})
-    assert not [each for each in told(fleet(ONLY_T4), kept) if "loses" in each]
+    assert not [each for each in told(fleet(ONLY_T4), kept) if "lose their" in each]

@@ -96,28 +96,30 @@ def _manager_flavors(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 
     Seen with Kueue 0.19.2: `per_cluster.manager_groups` says why.
     """
+    told: dict[str, list[str]] = {}
     for queue in new.cluster_queues:
         before = old.queue(queue.name)
         if before is None or not (old.is_dispatched(queue.name) and new.is_dispatched(queue.name)):
             continue
         sides = [_flavors(old, before), _flavors(new, queue)]
         had, has = ([name for name, quota in side.items() if quota] for side in sides)
-        lost, path = [name for name in sides[0] if name not in sides[1]], f"clusterQueues[{queue.name}]"
-        if lost:
+        if lost := [name for name in sides[0] if name not in sides[1]]:
             kept = "multiKueue.formerManagerFlavorNames" if queue.manager is None else "manager.resourceGroups with 0"
             text = (
-                f"the queue loses {listed(lost)} on the manager, and jobs that hold it there lose their MultiKueue "
+                f"no flavor {listed(lost)} on the manager any more, and jobs that hold it there lose their MultiKueue "
                 "check: Kueue admits those that wait for a worker without one, and may not see others end; keep it in "
                 f"{kept}, until no job holds it"
             )
-            yield consequence(path, text)
+            told.setdefault(text, []).append(queue.name)
         elif had != has:
             text = (
-                f"its quota on the manager moves from {listed(had)} to {listed(has)}: no job is evicted; those with "
-                f"quota keep it on {listed(had)} until they end, and do not count against the new quota, so that until "
-                "then more jobs may wait on the workers"
+                f"quota on the manager moves from {listed(had)} to {listed(has)}: no job is evicted; those with quota "
+                f"keep it on {listed(had)} until they end, and do not count against the new quota, so that until then "
+                "more jobs may wait on the workers"
             )
-            yield consequence(path, text)
+            told.setdefault(text, []).append(queue.name)
+    for text, queues in told.items():
+        yield consequence("clusterQueues", f"{listed(queues)}: {text}")
 
 
 def _flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> dict[str, bool]:
