@@ -6,6 +6,7 @@ from typing import Any
 
 from controller_lab import GPU, MANAGER, ControllerLab, apply_object, job, restart_kueue
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.objects import render_cluster
 from one_cluster import Json, condition, wait_until
 from two_regions import data
@@ -25,8 +26,13 @@ def apply_manager(lab: ControllerLab, cohort: Json, **multi_kueue: Any) -> None:
 
 
 def waits_with_quota(lab: ControllerLab, name: str) -> None:
-    """Submit a job for which the workers have no quota left, and the manager has."""
-    lab.submit(job(name))
+    """Submit a job for which the workers have no quota left, and the manager has.
+
+    Kueue that has just started does not know that it is to set managedBy (docs/found-in-kueue.md, 7).
+    """
+    body = job(name)
+    body["spec"]["managedBy"] = MULTIKUEUE_CONTROLLER
+    lab.submit(body)
     wait_until(lambda: condition(lab.workload(name) or {}, "QuotaReserved") == "True")
 
 
