@@ -72,11 +72,11 @@ def _shares(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGro
     """By hand, queues that share nothing on any worker may share a flavor of the manager: derived quotas never do."""
     fleet, parents = scope.fleet, scope.fleet.cohort_parents
     root, own = root_of(queue.cohort_name, parents), _derived(fleet, queue)
-    names = {name for name, _ in _by_flavor(groups)}
+    names = {name for name, _ in by_flavor(groups)}
     for other in fleet.cluster_queues if root is not None and own is not None else ():
         if not fleet.is_dispatched(other.name) or root_of(other.cohort_name, parents) != root:
             continue
-        held = _by_flavor(manager_groups(fleet, other))
+        held = by_flavor(manager_groups(fleet, other))
         shared = [name for (name, _), quota in held.items() if name in names and quota.nominal_quota > ZERO]
         if shared and _derived(fleet, other) != own:
             yield warning(
