@@ -86,3 +86,15 @@ def test_rows_that_look_equal_say_what_differs(tmp_path: Path) -> None:
         ("before", "0 Finished only - on l4"),
         ("after", "0 Finished only - on t4"),
     ]
+
+
+def test_what_is_alike_on_several_clusters_is_one_row(tmp_path: Path) -> None:
+    more = yaml.safe_load(STACK.read_text())
+    fleet = more["config"]["kueue-fleet:fleet"]
+    for name in ("worker-b", "worker-a"):
+        fleet["clusters"].append({"name": name, "role": "worker", "region": "us-central1"})
+        fleet["multiKueue"]["workers"].append(name)
+    file = tmp_path / "more.yaml"
+    file.write_text(yaml.safe_dump(more))
+    rows = run(str(STACK), str(file)).stdout.splitlines()
+    assert "  clusters[worker-b] and clusters[worker-a]: new worker in us-central1" in rows

@@ -106,6 +106,24 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
             "deletionProtection to false and apply that first"
         ],
     ),
+    "another Kueue": (
+        {"kueue": {"version": "0.19.1"}},
+        [
+            f"kueue.version: Kueue 0.19.2 becomes 0.19.1 and restarts on {EVERYWHERE}: no job is admitted until it "
+            "has; running jobs continue"
+        ],
+    ),
+    "another Configuration": (
+        {"kueue": {"configuration": {"featureGates": {"FlavorFungibility": False}}}},
+        [
+            f"kueue.configuration: Kueue restarts on {EVERYWHERE}: no job is admitted until it has; running jobs "
+            "continue"
+        ],
+    ),
+    "another Configuration on one cluster": (
+        {"clusters/1/kueue": {"configuration": {"featureGates": {"FlavorFungibility": False}}}},
+        ["kueue.configuration: Kueue restarts on worker-a: no job is admitted until it has; running jobs continue"],
+    ),
     "JobSet goes": (
         {"jobSet": {"enabled": False}},
         [f"jobSet.enabled: JobSet is uninstalled on {EVERYWHERE}: jobs of JobSets no longer start or end"],

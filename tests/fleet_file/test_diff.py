@@ -132,6 +132,18 @@ def test_gains_one_way_are_losses_the_other() -> None:
     assert any("has no limit any more on borrowing nvidia.com/gpu (3 -> no limit) of l4 on" in text for text in back)
 
 
+def test_a_team_gains_only_where_its_jobs_may_run() -> None:
+    change = {"admissionController": {}, "teams/0/allowedRegions": ["europe-west4"]}
+    old, new = (
+        parse_fleet(changed(fleet_data(), {**change, **more})) for more in ({}, {f"{FIRST_QUOTA}/nominalQuota": 6})
+    )
+    found = [str(each) for each in compare_fleets(old, new) if each.area == "quota"]
+    assert found == [
+        "clusterQueues[vision]: queue vision gains 2 nvidia.com/gpu (4 -> 6) of l4 on worker-a",
+        "clusterQueues[vision]: team-vision gains 2 nvidia.com/gpu (4 -> 6) of l4 on worker-b",
+    ]
+
+
 def test_lists_of_names_say_what_comes_and_goes() -> None:
     sides = [
         parse_fleet(changed(fleet_data(), {"teams/0/namespaces": names}))

@@ -13,6 +13,7 @@ from kueue_fleet.cli.input_files import Output, OutputOption, read_text, well_fo
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.diff import Difference, compare_fleets
 from kueue_fleet.fleet_file.diff.quotas import compare_costs
+from kueue_fleet.fleet_file.in_words import listed
 
 if TYPE_CHECKING:
     from kueue_fleet.simulation.result import Result
@@ -80,14 +81,18 @@ def diff(
 
 
 def _print(found: list[Difference]) -> None:
+    """One row for what is alike, as on several clusters."""
     if not found:
         console.line("no difference")
     for area, heading in _HEADINGS.items():
-        lines = [difference for difference in found if difference.area == area]
-        if lines:
+        paths: dict[str, list[str]] = {}
+        for difference in found:
+            if difference.area == area:
+                paths.setdefault(difference.text, []).append(difference.path)
+        if paths:
             console.line(console.Styled(heading, "bold"))
-        for difference in lines:
-            console.line(f"  {difference}")
+        for text, where in paths.items():
+            console.line(f"  {listed(where)}: {text}" if any(where) else f"  {text}")
 
 
 def _document(found: list[Difference], results: tuple[Result, Result] | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS
 from kueue_fleet.fleet_file.model.per_cluster import local_queues, manager_groups
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
@@ -145,6 +146,14 @@ def _credentials(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 
 
 def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
+    if old.kueue.version != new.kueue.version:
+        text = (
+            f"Kueue {old.kueue.version} becomes {new.kueue.version} and restarts on {listed(stay)}: no job is admitted "
+            "until it has; running jobs continue"
+        )
+        yield consequence("kueue.version", text, whole=True)
+    else:
+        yield from _other_configuration(old, new, stay)
     if old.kueue.namespace != new.kueue.namespace:
         protected = [name for name in stay if old.protects(name)]
         text = (
@@ -162,6 +171,19 @@ def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[
             kinds = ", ".join(KINDS[framework].kind for framework in FRAMEWORKS[name])
             text = f"the operator is uninstalled on {listed(stay)}: jobs of kind {kinds} no longer start or end"
             yield consequence(f"operators.{name}", text)
+
+
+def _other_configuration(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
+    """The clusters where Kueue restarts for what the file says in its section `kueue`, or of a cluster."""
+    written = [
+        name
+        for name in stay
+        if (old.kueue.configuration, old.cluster(name).kueue) != (new.kueue.configuration, new.cluster(name).kueue)
+        and kueue_configuration(old, name) != kueue_configuration(new, name)
+    ]
+    if written:
+        text = f"Kueue restarts on {listed(written)}: no job is admitted until it has; running jobs continue"
+        yield consequence("kueue.configuration", text)
 
 
 def _namespaces(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from kueue_fleet.fleet_file.cost import cost_of
@@ -67,22 +67,33 @@ class _Place(NamedTuple):
 def compare_quotas(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     """One sentence for all resources of a flavor that change in the same way, on all clusters where they do."""
     sides = _amounts(old), _amounts(new)
-    users = {**_teams(old), **_teams(new)}
-    changes: dict[tuple[str, str, str], dict[str, dict[str, None]]] = {}
+    changes: dict[tuple[str, str, str, str], dict[str, dict[str, None]]] = {}
     for place in dict.fromkeys((*sides[0], *sides[1])):
         before, after = (side.get(place) for side in sides)
-        plural = len(users.get(place.queue, ())) > 1
+        who, plural = _users(old, new, place)
         for verb, amount in _gains(place.resource, before, after, plural=plural):
-            of_verb = changes.setdefault((place.queue, place.flavor, verb), {})
+            of_verb = changes.setdefault((place.queue, place.flavor, who, verb), {})
             of_verb.setdefault(place.cluster, {})[amount] = None
-    for (queue, flavor, verb), found in changes.items():
-        who = listed(users[queue]) if queue in users else f"queue {queue}"
+    for (queue, flavor, who, verb), found in changes.items():
         alike: dict[tuple[str, ...], list[str]] = {}
         for cluster, amounts_there in found.items():
             alike.setdefault(tuple(amounts_there), []).append(cluster)
         for amounts, where in alike.items():
             text = f"{who} {verb} {', '.join(amounts)} of {flavor} on {listed(where)}"
             yield Difference("quota", f"clusterQueues[{queue}]", text)
+
+
+def _users(old: FleetSpec, new: FleetSpec, place: _Place) -> tuple[str, bool]:
+    """The teams whose jobs may use a queue on a cluster before or after, in words; and whether they are several."""
+    own = dict.fromkeys(
+        team.name
+        for fleet in (old, new)
+        for team in fleet.teams
+        if any(queue.cluster_queue == place.queue for queue in team.local_queues)
+        and place.cluster in fleet.cluster_names
+        and (not team.allowed_regions or fleet.cluster(place.cluster).region in fleet.allowed_regions(team))
+    )
+    return (listed(list(own)), len(own) > 1) if own else (f"queue {place.queue}", False)
 
 
 def _amounts(fleet: FleetSpec) -> dict[_Place, ResourceQuota]:
@@ -94,15 +105,6 @@ def _amounts(fleet: FleetSpec) -> dict[_Place, ResourceQuota]:
         for flavor in group.flavors
         for quota in flavor.resources
     }
-
-
-def _teams(fleet: FleetSpec) -> dict[str, Sequence[str]]:
-    """The queues of teams, and whose they are."""
-    users: dict[str, dict[str, None]] = {}
-    for team in fleet.teams:
-        for queue in team.local_queues:
-            users.setdefault(queue.cluster_queue, {})[team.name] = None
-    return {queue: list(teams) for queue, teams in users.items()}
 
 
 def _gains(
