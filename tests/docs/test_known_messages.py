@@ -34,6 +34,9 @@ SAID = {
     "KF113": f"{KUEUE}resources didn't satisfy LimitRange constraints: spec.podSets[0].template.spec.containers[0]: "
     'Invalid value: ["cpu"]: requests must not be above the limitRange max',
     "KF114": "Workload no longer fits after processing another workload",
+    "KF115": f'{KUEUE}topology "nvl" allows to fit only 1 out of 2 pod(s). Total nodes: 3; excluded: taint "a": 2',
+    "KF116": "The workload has failed admission checks",
+    "KF117": "Kueue passes over every Job on this cluster",
     "KF201": "metadata.labels[kueue.x-k8s.io/queue-name]: is missing; use gpu",
     "KF202": "spec.managedBy: is not kueue.x-k8s.io/multikueue; submit the job again in a minute",
     "KF203": 'pods "x" is forbidden: violates PodSecurity "baseline:latest": privileged',

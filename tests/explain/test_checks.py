@@ -139,7 +139,7 @@ def ends(*manifests: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(link.kind, link.name, link.reason) for link in found]
 
 
-NO_CLUSTER = ("AdmissionCheck", "ask", "NoUsableClusters")
+NO_CLUSTER = ("AdmissionCheck", "ask", "NoUsableClusters"), ("MultiKueueConfig", "config", "")
 CHAINS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, str]]]] = {
     "all is well": ([check(), CONFIG, manifest("MultiKueueCluster", "w", {})], []),
     "no check": ([], [("AdmissionCheck", "ask", "NotFound")]),
@@ -169,39 +169,43 @@ CHAINS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, str]]]] = {
     ),
     "no MultiKueueCluster": (
         [check(**UNUSABLE), CONFIG, manifest("MultiKueueCluster", "v", {})],
-        [NO_CLUSTER, ("MultiKueueCluster", "w", "NotFound")],
+        [*NO_CLUSTER, ("MultiKueueCluster", "w", "NotFound")],
     ),
     "no Secret": (
         [check(**UNUSABLE), CONFIG, cluster(secret(), "BadKubeConfig", 'Secret "w-kubeconfig" not found')],
-        [NO_CLUSTER, ("MultiKueueCluster", "w", "BadKubeConfig"), ("Secret", "w-kubeconfig", "NotFound")],
+        [*NO_CLUSTER, ("MultiKueueCluster", "w", "BadKubeConfig"), ("Secret", "w-kubeconfig", "NotFound")],
     ),
     "a wrong Secret": (
         [check(**UNUSABLE), CONFIG, cluster(secret(), "InsecureKubeConfig", "tokenFile is not allowed")],
         [
-            NO_CLUSTER,
+            *NO_CLUSTER,
             ("MultiKueueCluster", "w", "InsecureKubeConfig"),
             ("Secret", "w-kubeconfig", "InsecureKubeConfig"),
         ],
     ),
     "no file": (
         [check(**UNUSABLE), CONFIG, cluster(secret("Path"), "BadKubeConfig", "open w: no such file or directory")],
-        [NO_CLUSTER, ("MultiKueueCluster", "w", "BadKubeConfig"), ("file", "w-kubeconfig of Kueue's pods", "NotFound")],
+        [
+            *NO_CLUSTER,
+            ("MultiKueueCluster", "w", "BadKubeConfig"),
+            ("file", "w-kubeconfig of Kueue's pods", "NotFound"),
+        ],
     ),
     "a wrong ClusterProfile": (
         [check(**UNUSABLE), CONFIG, cluster({"clusterProfileRef": {"name": "p"}}, "BadClusterProfile", "no provider")],
         [
-            NO_CLUSTER,
+            *NO_CLUSTER,
             ("MultiKueueCluster", "w", "BadClusterProfile"),
             ("ClusterProfile", "p", "BadClusterProfile"),
         ],
     ),
     "an API server out of reach": (
         [check(**UNUSABLE), CONFIG, cluster(secret(), "ClientConnectionFailed", "connection refused")],
-        [NO_CLUSTER, ("MultiKueueCluster", "w", "ClientConnectionFailed")],
+        [*NO_CLUSTER, ("MultiKueueCluster", "w", "ClientConnectionFailed")],
     ),
     "one of two workers": (
         [check(), CONFIG, cluster(secret(), "ClientConnectionFailed", "connection refused")],
-        [("MultiKueueCluster", "w", "ClientConnectionFailed")],
+        [("MultiKueueConfig", "config", ""), ("MultiKueueCluster", "w", "ClientConnectionFailed")],
     ),
 }
 
@@ -214,6 +218,7 @@ class TestLinks:
     def test_only_a_cause_says_what_to_do(self) -> None:
         found = Links(CHAINS["no Secret"][0]).broken(queue(checks=(rule("ask"),)))
         assert [link.undo for link in found] == [
+            "",
             "",
             "",
             "create Secret w-kubeconfig in Kueue's namespace, with a kubeconfig of w under the key kubeconfig",

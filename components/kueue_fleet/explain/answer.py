@@ -165,9 +165,10 @@ class CheckStanding:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An object below the ClusterQueue that is missing or not Active.
+    """An object below the ClusterQueue that is missing or not Active, or names one that is.
 
-    `reason` is Kueue's, or `NotFound`, `NoParameters` or `Unknown`; `undo` is empty where the cause is the next link.
+    `reason` is Kueue's, or `NotFound`, `NoParameters`, `Unknown`, or empty for a MultiKueueConfig, which has no
+    conditions; `undo` is empty where the cause is the next link.
     """
 
     kind: str

@@ -7,7 +7,7 @@ Source: kueue@v0.19.2 pkg/controller/admissionchecks/{multikueue,provisioning}.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from kueue_fleet.admission.model import ClusterQueue
@@ -65,13 +65,16 @@ class Links:
             yield from self._missing(kind, name, f"AdmissionCheck {check}", is_told=is_inactive)
         elif kind == "MultiKueueConfig":
             clusters = inside(config, "spec").get("clusters")
-            for cluster in clusters if isinstance(clusters, Sequence) else ():
-                yield from self._cluster(str(cluster), f"MultiKueueConfig {name}", is_inactive=is_inactive)
+            names = [str(each) for each in clusters] if isinstance(clusters, list) else []
+            below = [link for each in names for link in self._cluster(each, name, is_inactive=is_inactive)]
+            if below:
+                yield Link(kind, name, "", f"names {', '.join(names)}")
+            yield from below
 
-    def _cluster(self, name: str, named_by: str, *, is_inactive: bool) -> Iterator[Link]:
+    def _cluster(self, name: str, config: str, *, is_inactive: bool) -> Iterator[Link]:
         cluster = self._found.get("MultiKueueCluster", {}).get(name)
         if cluster is None:
-            yield from self._missing("MultiKueueCluster", name, named_by, is_told=is_inactive)
+            yield from self._missing("MultiKueueCluster", name, f"MultiKueueConfig {config}", is_told=is_inactive)
             return
         inactive = _inactive(cluster)
         if inactive is None:

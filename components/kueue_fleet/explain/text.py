@@ -205,7 +205,9 @@ def _checks(explanation: Explanation) -> list[str]:
         lines += ["", f"Below ClusterQueue {explanation.cluster_queue}:"]
     for link in explanation.links:
         said = (
-            link.message if link.reason in ("NotFound", "NoParameters", "Unknown") else f"{link.reason}: {link.message}"
+            link.message
+            if link.reason in ("", "NotFound", "NoParameters", "Unknown")
+            else f"{link.reason}: {link.message}"
         )
         lines += _wrap(f"{link.kind} {link.name}: {said}", "  ", "    ")
     return lines

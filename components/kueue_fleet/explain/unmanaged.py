@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from kueue_fleet.admission.reading.dumps import is_unmanaged
+from kueue_fleet.admission.reading.dumps import disabled_kinds, is_unmanaged, queue_of_job
 from kueue_fleet.admission.reading.manifests import Manifest, inside, key_of
 from kueue_fleet.explain.answer import Explanation
+from kueue_fleet.kueue_api.job_kinds import KINDS
 from kueue_fleet.kueue_api.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
 from kueue_fleet.kueue_api.syntax import whole_number
 
@@ -17,7 +18,10 @@ from kueue_fleet.kueue_api.syntax import whole_number
 def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:
     """Why Kueue has no Workload for the Job or pod group `name` (`namespace/name`, or the name alone)."""
     objects = list(manifests)
+    disabled = disabled_kinds(objects)
     for manifest in objects:
+        if manifest.get("kind") in disabled and name in _names(manifest):
+            return _passed_over(manifest, disabled[str(manifest.get("kind"))], cluster)
         if is_unmanaged(manifest) and name in _names(manifest):
             return _without_queue(manifest, cluster)
     group = [m for m in objects if m.get("kind") == "Pod" and name in _group_names(m)]
@@ -58,11 +62,33 @@ def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -
     )
 
 
+def _passed_over(manifest: Manifest, config: Manifest, cluster: str) -> Explanation:
+    kind, key = manifest.get("kind"), key_of(manifest)
+    name = next(framework for framework, each in KINDS.items() if each.kind == kind)
+    namespace, _, config_name = key_of(config).partition("/")
+    return _explanation(
+        key,
+        cluster,
+        f"Kueue passes over every {kind} on this cluster: integrations.frameworks of its Configuration does not name "
+        f"{name}.",
+        queue_of_job(manifest),
+        f"Add {name} to integrations.frameworks in ConfigMap {config_name}, restart Kueue (kubectl rollout restart "
+        f"deployment kueue-controller-manager -n {namespace}), and create the {kind} again with suspend: true.",
+    )
+
+
 def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
     kind, key = manifest.get("kind"), key_of(manifest)
     namespace, _, name = key.partition("/")
     spec = manifest.get("spec")
-    if isinstance(spec, Mapping) and spec.get("suspend") is True:
+    annotated = _texts(manifest, "annotations").get(QUEUE_LABEL, "")
+    if annotated:
+        headline = (
+            f"Kueue does not manage this {kind}: it names the LocalQueue {annotated} in an annotation, and Kueue reads "
+            f"the label {QUEUE_LABEL} only."
+        )
+        step = f"Create the {kind} again with the label {QUEUE_LABEL}: {annotated} and suspend: true."
+    elif isinstance(spec, Mapping) and spec.get("suspend") is True:
         headline = (
             f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, and where Kueue manages jobs "
             "without a queue name (manageJobsWithoutQueueName), it stays so."

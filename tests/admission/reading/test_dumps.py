@@ -64,6 +64,23 @@ def test_what_is_live_counts_by_the_workloads_of_its_pods(kind: str) -> None:
     assert said.endswith(f": {kind} default/serve")
 
 
+@pytest.mark.parametrize(
+    ("frameworks", "said"),
+    [
+        ("integrations: {frameworks: [kubeflow.org/mpijob]}", ["Job default/a"]),
+        ("integrations: {frameworks: [batch/job]}", []),
+        ("metrics: {}", []),
+        ("{", []),
+    ],
+)
+def test_kinds_that_the_configuration_of_kueue_does_not_name_are_left_out(frameworks: str, said: list[str]) -> None:
+    """kueue#931; without any framework, batch/job is enabled."""
+    data = {"controller_manager_config.yaml": frameworks}
+    config = {"kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}, "data": data}
+    left_out = take([*cluster(), job("a", 0), config]).left_out
+    assert [text.rpartition(": ")[2] for text in left_out] == said
+
+
 def test_a_workload_that_waits_for_a_missing_queue_is_left_out() -> None:
     lost, holds = workload("lost", 0), workload("holds", 0, since=1)
     for item in (lost, holds):

@@ -10,16 +10,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import yaml
+
 from kueue_fleet.admission.reading.manifests import (
     JOBS,
     Manifest,
     inside,
     is_job,
+    is_object,
     key_of,
     label_of,
     owners_of,
     without_stood_for,
 )
+from kueue_fleet.kueue_api.job_kinds import enabled_kinds
 from kueue_fleet.kueue_api.names import QUEUE_LABEL
 
 RESOURCES: Final[Mapping[str, str]] = {
@@ -47,6 +51,8 @@ _NOT_READ: Final = ("AppWrapper", "SparkApplication")
 """Kinds that Kueue manages and whose pods are not read."""
 _BY_PODS: Final = ("Deployment", "StatefulSet")
 """Kinds whose pods Kueue queues: the Workloads belong to the pods."""
+_CONFIGURATION: Final = "controller_manager_config.yaml"
+"""Where the ConfigMap of Kueue's installation has its Configuration."""
 _MOST_NAMED: Final = 8
 _DEFAULT_QUEUE: Final = "default"
 """The LocalQueue of jobs that name none when they are created.
@@ -73,6 +79,23 @@ def is_unmanaged(manifest: Manifest) -> bool:
     return manifest.get("kind") in JOBS and not queue_of_job(manifest)
 
 
+def disabled_kinds(manifests: Iterable[Manifest]) -> Mapping[str, Manifest]:
+    """Kinds of jobs that Kueue passes over, each with the ConfigMap whose integrations do not name it.
+
+    Empty where Kueue's Configuration is not among the objects, or is not YAML, with which Kueue does not start either.
+    """
+    for config in _of(manifests, "ConfigMap"):
+        text = inside(config, "data").get(_CONFIGURATION)
+        try:
+            configuration = yaml.load(text, Loader=yaml.CSafeLoader) if isinstance(text, str) else None
+        except yaml.YAMLError:
+            continue
+        if is_object(configuration):
+            enabled = {kind.kind for kind in enabled_kinds(configuration)}
+            return {kind: config for kind in JOBS if kind not in enabled}
+    return {}
+
+
 def take(manifests: Iterable[Manifest]) -> Taken:
     """What Kueue has to do with of these objects, each thing once."""
     given = list(manifests)
@@ -80,13 +103,16 @@ def take(manifests: Iterable[Manifest]) -> Taken:
     given = [_with_default_queue(m) if key_of(m).partition("/")[0] in defaults else m for m in given]
     single = without_stood_for(given)
     unmanaged = [m for m in single if is_unmanaged(m)]
+    disabled = disabled_kinds(given)
+    passed_over = [m for m in single if m.get("kind") in disabled and queue_of_job(m)]
     not_read = [m for m in single if m.get("kind") in _NOT_READ and queue_of_job(m)]
     stood_for = _owners_of_workloads(given)
     live = [m for m in single if m.get("kind") in _BY_PODS and _is_live(m) and queue_of_job(m)]
     without = [m for m in live if inside(m, "spec").get("replicas") != 0 and not _has_pods(m, stood_for)]
-    gone = {id(m) for m in (*unmanaged, *not_read, *live)}
+    gone = {id(m) for m in (*unmanaged, *passed_over, *not_read, *live)}
     said = [
         *_said(unmanaged, "Kueue does not manage what names no LocalQueue"),
+        *_said(passed_over, "integrations.frameworks of Kueue's Configuration does not name their kind"),
         *_said(not_read, "the pods of their kinds are not read"),
         *_said(without, "none of the Workloads of their pods is among the objects"),
     ]
