@@ -7,7 +7,7 @@ from dataclasses import replace
 from tests.admission.build import job, objects, queue
 from tests.explain.test_states import explained, held
 
-from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Objects, WaitForPodsReady
+from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Objects, WaitForPodsReady, WorkloadStatus
 from kueue_fleet.explain import Explanation
 from kueue_fleet.explain.turns import blocker_text
 from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption
@@ -91,6 +91,14 @@ class TestItsQueue:
     def test_a_preemptor_keeps_the_head_of_its_queue(self) -> None:
         made = objects(queue(preemption=EVICTS))
         found = explained(made, held("r", 8), job("big", 9, priority=5), job("a", 2, created=2.0))
+        assert in_the_way(found) == [("ns/big", "isHead", "")]
+
+    def test_it_keeps_it_while_its_preemption_is_under_way_though_others_come_first_by_priority(self) -> None:
+        made = objects(queue(preemption=EVICTS))
+        running = held("r", 8)
+        stopping = replace(running, status=replace(running.status, evicted_at=5.0, evicted_reason="Preempted"))
+        waits = job("big", 9, priority=5, status=WorkloadStatus(evaluated="Pending the preemption of 1 workload(s)"))
+        found = explained(made, stopping, waits, job("a", 2, priority=9, created=2.0))
         assert in_the_way(found) == [("ns/big", "isHead", "")]
 
     def test_those_ahead_get_quota_and_it_does_too(self) -> None:

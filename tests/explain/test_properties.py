@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.admission.build import job
@@ -14,9 +15,11 @@ from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaRese
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted, PodsStopped, Submitted
 from kueue_fleet.admission.model import Objects, Snapshot
+from kueue_fleet.admission.pods import PodSet
 from kueue_fleet.admission.reasons import RequeueReason
-from kueue_fleet.explain import Explanation, explain
+from kueue_fleet.explain import Explanation, explain, next_cycles
 from kueue_fleet.explain.answer import Change
+from kueue_fleet.explain.next_cycles import look_ahead
 from kueue_fleet.explain.trials import raise_quota
 
 jobs = st.lists(
@@ -32,9 +35,9 @@ def history(made: Objects, arrivals: list[tuple[str, int, int]]) -> Snapshot:
     for index, (to, cores, priority) in enumerate(arrivals):
         engine.handle(Submitted(float(index), job(f"w{index:02}", cores, to, priority=priority, created=float(index))))
     for step in range(4):
-        for decision in engine.handle(CycleStarted(20.0 + step)):
+        for decision in engine.handle(CycleStarted(100.0 + step)):
             if isinstance(decision, Evicted):
-                engine.handle(PodsStopped(20.0 + step, decision.key))
+                engine.handle(PodsStopped(100.0 + step, decision.key))
     return engine.snapshot()
 
 
@@ -52,6 +55,13 @@ def alone(snapshot: Snapshot, key: str) -> Snapshot:
 
 def pending(snapshot: Snapshot) -> list[str]:
     return [w.key for w in snapshot.workloads if w.status.admission is None]
+
+
+def with_shared_pods(snapshot: Snapshot) -> Snapshot:
+    """As when read: pods of equal text are one object."""
+    known: dict[tuple[PodSet, ...], tuple[PodSet, ...]] = {}
+    shared = (replace(w, pod_sets=known.setdefault(w.pod_sets, w.pod_sets)) for w in snapshot.workloads)
+    return replace(snapshot, workloads=tuple(shared))
 
 
 def check(explanation: Explanation, snapshot: Snapshot) -> None:
@@ -79,6 +89,21 @@ class TestAgreement:
         snapshot = history(made, arrivals)
         for key in pending(snapshot)[:3]:
             check(explain(snapshot, key), snapshot)
+
+    @settings(max_examples=examples(25), deadline=None)
+    @given(clusters(), jobs)
+    def test_equal_workloads_that_are_left_out_change_nothing(
+        self, made: Objects, arrivals: list[tuple[str, int, int]]
+    ) -> None:
+        snapshot = with_shared_pods(history(made, [arrival for arrival in arrivals for _ in range(3)]))
+        for key in pending(snapshot)[-3:]:
+            every = look_ahead(snapshot, key)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(next_cycles, "MOST_EQUALS", 1)
+                few = look_ahead(snapshot, key)
+            assert (few.outcome, few.reason, few.message, few.turns) == (
+                every.outcome, every.reason, every.message, every.turns,
+            )  # fmt: skip
 
     @settings(max_examples=examples(25), deadline=None)
     @given(clusters(), jobs)

@@ -252,14 +252,15 @@ def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[st
     """
     from kueue_fleet.explain import fits_no_worker, is_dispatched
 
+    if not workers:
+        return []
     here = home.snapshot(key, home.queue_of(key))
     waiting = [w for w in here.workloads if w.status.admission and w.status.admitted_at is None and w.key != key]
     candidates = [w for w in here.workloads if w.key == key] + waiting[:_MOST_WAITING]
     return [
         each.key
         for each in candidates
-        if workers
-        and is_dispatched(here.objects, each)
+        if is_dispatched(here.objects, each)
         and home.dispatch(each.key) is None
         and fits_no_worker(each, [worker.snapshot(each.key, each.local_queue) for worker in workers])
     ]

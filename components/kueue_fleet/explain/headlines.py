@@ -171,6 +171,9 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
 def _without_remedy(made: Explanation) -> str:
     if made.blockers:
         return f"Look at what is in its way: kueue-fleet explain {made.blockers[0].workload}."
+    if made.position is not None and made.position.ahead:
+        first = made.position.ahead[0].workload
+        return f"Look at the first of the {made.position.place - 1} ahead of it: kueue-fleet explain {first}."
     if made.changes:
         return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
     return "No single change was found that admits it; read Kueue's message above."

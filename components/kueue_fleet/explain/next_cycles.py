@@ -7,17 +7,22 @@ what this one would preempt, or the head of its own queue keeps its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.events import CycleStarted
-from kueue_fleet.admission.model import Snapshot
+from kueue_fleet.admission.model import Snapshot, Workload, WorkloadStatus
 from kueue_fleet.admission.queue.pending import Place
 from kueue_fleet.admission.quota.cohort_tree import Usage, add_all, available, remove_all
-from kueue_fleet.admission.reasons import QuotaReservedReason
+from kueue_fleet.admission.reasons import QuotaReservedReason, RequeueReason
 from kueue_fleet.admission.scheduler.entry import Entry, Outcome
 from kueue_fleet.admission.workload.state import WorkloadInfo
 from kueue_fleet.explain.answer import Blocker
+
+MOST_EQUALS = 16
+"""So many equal workloads of a LocalQueue are looked at, and more only if all of these get quota."""
+_NEVER_HELD = WorkloadStatus()
 
 
 class Outlook(NamedTuple):
@@ -60,7 +65,36 @@ class _Cycles(NamedTuple):
 
 def look_ahead(snapshot: Snapshot, key: str) -> Outlook:
     """Run cycles until the pending workload `key` is decided, or nothing changes any more; time stands still."""
+    kept, groups = _first_of_equals(snapshot, key)
+    found = _look_ahead(kept, key)
+    if any(group <= {*found.turns} for group in groups):
+        return _look_ahead(snapshot, key)
+    return found
+
+
+def _first_of_equals(snapshot: Snapshot, key: str) -> tuple[Snapshot, list[frozenset[str]]]:
+    """The snapshot with the first of equal workloads that wait in one LocalQueue, and those of each group of them.
+
+    The next one matters only when all before it have quota. Pod sets that were read from equal text are one object.
+    """
+    equals: dict[object, list[Workload]] = {}
+    for workload in snapshot.workloads:
+        status = replace(workload.status, evaluated=None)
+        if status == _NEVER_HELD and workload.key != key:
+            one = replace(workload, name="", uid="", created=0.0, job_uid="", pod_sets=(), status=status)
+            equals.setdefault((id(workload.pod_sets), one), []).append(workload)
+    large = [group for group in equals.values() if len(group) > MOST_EQUALS]
+    later: set[str] = set()
+    for group in large:
+        group.sort(key=lambda workload: (workload.created, workload.uid))
+        later.update(workload.key for workload in group[MOST_EQUALS:])
+    kept = tuple(workload for workload in snapshot.workloads if workload.key not in later)
+    return replace(snapshot, workloads=kept), [frozenset(w.key for w in group[:MOST_EQUALS]) for group in large]
+
+
+def _look_ahead(snapshot: Snapshot, key: str) -> Outlook:
     engine = Engine.from_snapshot(snapshot)
+    _let_preemptors_go_on(engine)
     info = engine.workloads[key]
     ran = _run(engine, info)
     turns = tuple(entry.info.key for entry, _ in ran.admitted if entry.info is not info)
@@ -69,6 +103,19 @@ def look_ahead(snapshot: Snapshot, key: str) -> Outlook:
         return Outlook(None, why, "", turns, _ahead_in_queue(engine, info, ran))
     found = Outlook(ran.entry, ran.entry.why, ran.entry.message(), turns)
     return found if found.admits else _name_blockers(engine, found, ran)
+
+
+def _let_preemptors_go_on(engine: Engine) -> None:
+    """A workload whose preemption is under way stays the head of its queue until it gets quota."""
+    if not any(info.is_reserved and info.is_evicted for info in engine.workloads.values()):
+        return
+    for queue in engine.queues.pending.values():
+        for info in list(queue.infos()):
+            if info.workload.status.evaluated is None:
+                continue
+            entry = engine.examine(info.key)
+            if entry.targets and all(target.info.is_evicted for target in entry.targets):
+                queue.requeue(info, RequeueReason.PENDING_PREEMPTION, entry.why, engine.now)
 
 
 def _run(engine: Engine, info: WorkloadInfo) -> _Cycles:
