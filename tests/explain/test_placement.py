@@ -143,6 +143,26 @@ class TestNodes:
         kinds = admitting(found)
         assert kinds.get(change[0]) == change[1] if change else not kinds
 
+    def test_uncordoning_takes_the_taint_away_too(self) -> None:
+        taints = (Taint("node.kubernetes.io/unschedulable"),)
+        found = explained(cluster(node("a1", "a", unschedulable=True, taints=taints)), pods(1))
+        assert admitting(found)["nodes"] == "uncordon node a1"
+
+    def test_a_label_is_tried_with_the_value_of_a_neighbour(self) -> None:
+        bare = node("a1", "a", labels=(("pool", "big"), (HOSTNAME_LABEL, "a1")))
+        found = explained(cluster(bare, node("a2", "a")), pods(4, TopologyRequest(required="rack")))
+        assert admitting(found)["nodeLabels"].startswith("label node a1 with rack")
+
+    def test_several_nodes_that_need_different_changes(self) -> None:
+        nodes = (
+            node("a1", "a", ready=False),
+            node("a2", "a", unschedulable=True),
+            node("a3", "a", taints=(GPU_TAINT,)),
+        )
+        found = explained(cluster(*nodes), pods(6))
+        tolerate = "tolerate nvidia.com/gpu=present:NoSchedule in ResourceFlavor default"
+        assert admitting(found)["nodes"] == f"uncordon node a2, and make node a1 Ready, and {tolerate}"
+
     def test_nodes_with_one_reason_are_one_group(self) -> None:
         nodes = [node(f"a{n}", "a", taints=(GPU_TAINT,)) for n in range(5)]
         found = explained(cluster(*nodes, node("b", "b", 0)), pods(1))
@@ -196,7 +216,8 @@ class TestRoom:
     def test_slices_at_a_wider_level(self) -> None:
         made = cluster(node("a1", "a"), node("a2", "a"))
         found = explained(made, pods(4, TopologyRequest(slices=(SliceConstraint(HOSTNAME_LABEL, 4),))))
-        assert only(found).slices == f"slices of 4 in one {HOSTNAME_LABEL}"
+        slices = f"slices of 4 in one {HOSTNAME_LABEL}"
+        assert found.headline.endswith(f"2 of its 4 pods fit into one {HOSTNAME_LABEL}, and it asks for {slices}.")
         assert "podset-slice-required-topology" in admitting(found)["level"]
 
     def test_room_that_a_workload_of_another_tree_holds(self) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kueue_fleet.explain import Explanation, render_clusters, render_short
-from kueue_fleet.explain.answer import CheckStanding
+from kueue_fleet.explain.answer import CheckStanding, Link
 from kueue_fleet.explain.together import next_step_of_all
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 
@@ -54,6 +55,18 @@ CASES: dict[str, tuple[list[Explanation], str]] = {
         "On hub: do hub",
     ),
 }
+
+CASES["no worker has its queue"] = (
+    [replace(OFFERED, local_queue="gpu"), on("eu", "Absent", "", is_there=False)],
+    "On eu: create LocalQueue ns/gpu, which no worker that was given has.",
+)
+CASES["the manager does not reach its workers"] = (
+    [
+        replace(OFFERED, links=(Link("MultiKueueCluster", "eu", "ClientConnectionFailed", "", "look"),)),
+        on("eu", "Pending", "PendingEvaluation", is_there=False),
+    ],
+    "On hub: do hub",
+)
 
 
 @pytest.mark.parametrize(("explanations", "step"), CASES.values(), ids=CASES)

@@ -112,9 +112,10 @@ class DomainRoom:
 class Placement:
     """Why a pod set cannot be placed in the topology of a flavor.
 
-    `mode` is `required`, `preferred` or empty, `level` the wanted level; `nodes` how many nodes have the flavor's
-    `node_labels`. `unseen` are nodes that pods cannot use, of which Kueue counts the room: it looks at taints and
-    selectors only where the lowest level is the host. `rooms` are the largest of `domains` domains of the level.
+    `mode` is `required`, `preferred` or empty, `level` the wanted level; `room_level` is that of `rooms`, with slices
+    their own. `nodes` is how many nodes have the flavor's `node_labels`. `unseen` are nodes that pods cannot use, of
+    which Kueue counts the room: it looks at taints and selectors only where the lowest level is the host. `rooms` are
+    the largest of `domains` domains.
     """
 
     pod_set: str
@@ -124,6 +125,7 @@ class Placement:
     levels: tuple[str, ...]
     mode: str
     level: str
+    room_level: str
     slices: str
     node_labels: str
     nodes: int

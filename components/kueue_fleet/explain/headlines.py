@@ -111,14 +111,16 @@ def _about_placement(made: Explanation) -> str:
     if not made.placements:
         return ""
     first = made.placements[0]
-    if first.level not in first.levels:
-        return f": Topology {first.topology} has no level {first.level}"
+    unknown = next((level for level in (first.level, first.room_level) if level not in first.levels), None)
+    if unknown is not None:
+        return f": Topology {first.topology} has no level {unknown}"
     if not first.nodes:
         labels = f" with {first.node_labels}" if first.node_labels else ""
         return f": there is no node{labels}, as flavor {first.flavor} asks for"
     room = max((each.pods for each in first.rooms), default=0)
-    if room and first.mode:
-        return f": at most {room} of its {first.count} pods fit into one {first.level}"
+    if room and (first.mode or first.slices):
+        slices = f", and it asks for {first.slices}" if first.slices else ""
+        return f": at most {room} of its {first.count} pods fit into one {first.room_level}{slices}"
     if not first.lacking:
         return ""
     worst = first.lacking[0]

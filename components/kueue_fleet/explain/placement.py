@@ -81,10 +81,11 @@ def _placement(engine: Engine, item: Unplaced) -> Placement:
     request = pod_set.topology
     mode, level = "", state.levels[-1]
     if request is not None and not item.request.implied:
-        level = request.required or request.preferred or (request.slices[0].level if request.slices else level)
+        level = request.required or request.preferred or level
         mode = "required" if request.required else "preferred" if request.preferred else ""
     slices = "; ".join(f"slices of {each.size} in one {each.level}" for each in request.slices) if request else ""
-    rooms = list(_rooms(item, level)) if level in state.levels else []
+    room_level = request.slices[0].level if request is not None and request.slices else level
+    rooms = list(_rooms(item, room_level)) if room_level in state.levels else []
     return Placement(
         pod_set=pod_set.name,
         count=item.request.count,
@@ -93,6 +94,7 @@ def _placement(engine: Engine, item: Unplaced) -> Placement:
         levels=state.levels,
         mode=mode,
         level=level,
+        room_level=room_level,
         slices=slices,
         node_labels=", ".join(f"{key}={value}" for key, value in state.flavor.node_labels),
         nodes=len(own),

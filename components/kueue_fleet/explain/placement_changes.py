@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -14,7 +14,7 @@ from kueue_fleet.admission.model import Node, Objects, ResourceFlavor
 from kueue_fleet.admission.pods import PodSet, Taint, Toleration, TopologyRequest
 from kueue_fleet.admission.scheduler.entry import Entry
 from kueue_fleet.explain.placement import Unplaced, lacking, nodes_of, unplaced
-from kueue_fleet.explain.trials import Edit, Trials, edit_pods, least
+from kueue_fleet.explain.trials import Edit, Trials, edit_pods, least, together
 from kueue_fleet.explain.worker_state import listed
 from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 from kueue_fleet.kueue_api.suggest import nearest
@@ -63,27 +63,38 @@ def _edit_pod_set(item: Unplaced, change: Callable[[PodSet], PodSet]) -> Edit:
 
 def _tolerate(trials: Trials, engine: Engine, item: Unplaced) -> None:
     """One taint at a time, and all of them where no single one is enough."""
-    lacks = [lacking(item, node) for node in nodes_of(engine, item.state)]
-    taints = list(dict.fromkeys(lack.taint for lack in lacks if lack is not None and lack.taint is not None))
-    taints = [taint for taint in taints if not taint.key.startswith(_OF_KUBERNETES)]
+    taints = _untolerated(engine, item)
     enough = [_offer_toleration(trials, item, [taint]) for taint in taints]
     if len(taints) > 1 and not any(enough):
         _offer_toleration(trials, item, taints)
 
 
+def _untolerated(engine: Engine, item: Unplaced) -> list[Taint]:
+    lacks = [lacking(item, node) for node in nodes_of(engine, item.state)]
+    taints = dict.fromkeys(lack.taint for lack in lacks if lack is not None and lack.taint is not None)
+    return [taint for taint in taints if not taint.key.startswith(_OF_KUBERNETES)]
+
+
+def _texts(taints: list[Taint]) -> str:
+    return ", ".join(taint.text for taint in taints)
+
+
 def _offer_toleration(trials: Trials, item: Unplaced, taints: list[Taint]) -> bool:
+    what = f"add a toleration for {_texts(taints)} to ResourceFlavor {item.state.flavor.name} (or to the pods)"
+    return trials.offer("toleration", what, _tolerating(item, taints))
+
+
+def _tolerating(item: Unplaced, taints: list[Taint]) -> Edit:
     made = tuple(Toleration(taint.key, "Equal", taint.value, taint.effect) for taint in taints)
-    flavor = item.state.flavor
 
     def change(objects: Objects) -> Objects:
         def tolerating(each: ResourceFlavor) -> ResourceFlavor:
-            return replace(each, tolerations=(*each.tolerations, *made)) if each.name == flavor.name else each
+            is_it = each.name == item.state.flavor.name
+            return replace(each, tolerations=(*each.tolerations, *made)) if is_it else each
 
         return replace(objects, flavors=tuple(map(tolerating, objects.flavors)))
 
-    names = ", ".join(taint.text for taint in taints)
-    what = f"add a toleration for {names} to ResourceFlavor {flavor.name} (or to the pods)"
-    return trials.offer("toleration", what, Edit(objects=change))
+    return Edit(objects=change)
 
 
 def _drop_selectors(trials: Trials, engine: Engine, item: Unplaced) -> None:
@@ -139,8 +150,9 @@ def _try_levels(
     if level in levels:
         others = list(reversed(levels[: levels.index(level)]))
     else:
-        near = nearest(level, levels)
-        others = [*([near] if near else ()), *(each for each in reversed(levels) if each != near)]
+        ends = {each.rpartition("/")[2]: each for each in levels}
+        near = nearest(level.rpartition("/")[2], ends)
+        others = [*([ends[near]] if near else ()), *reversed(levels)]
     for other in others:
         what = f"ask for the level {other} instead of {level} (annotation kueue.x-k8s.io/{annotation})"
         if _offer_request(trials, item, asking(other), what, only_if_admitted=True):
@@ -157,27 +169,49 @@ def _offer_request(
 
 
 def _fix_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:
-    """Nodes that are cordoned, not Ready, or lack the label of a level."""
-    own = nodes_of(engine, item.state)
+    """Nodes that are cordoned, not Ready, or lack the label of a level: each kind alone, else all with the taints."""
+    own, flavor = nodes_of(engine, item.state), item.state.flavor
+    fixes = list(_node_fixes(item, own))
+    enough = [trials.offer(kind, what, edit) for kind, what, edit in fixes]
+    taints = _untolerated(engine, item)
+    if taints:
+        fixes.append(
+            ("toleration", f"tolerate {_texts(taints)} in ResourceFlavor {flavor.name}", _tolerating(item, taints))
+        )
+    every = together(edit for _, _, edit in fixes)
+    if len(fixes) > 1 and not any(enough) and trials.admits(every, preempting=True):
+        trials.offer("nodes", ", and ".join(what for _, what, _ in fixes), every)
+
+
+def _node_fixes(item: Unplaced, own: list[Node]) -> Iterator[tuple[str, str, Edit]]:
     cordoned = [node for node in own if node.unschedulable]
     broken = [node for node in own if not node.ready]
     missing = [level for level in item.state.levels if any(level not in dict(node.labels) for node in own)]
     if cordoned:
-        edit = _edit_nodes(cordoned, lambda node: replace(node, unschedulable=False))
-        trials.offer("nodes", f"uncordon {_names(cordoned)}", edit)
+        edit = _edit_nodes(cordoned, lambda node: replace(_without_taints(node), unschedulable=False))
+        yield "nodes", f"uncordon {_names(cordoned)}", edit
     if broken:
-        edit = _edit_nodes(broken, lambda node: replace(node, ready=True))
-        trials.offer("nodes", f"make {_names(broken)} Ready", edit)
+        edit = _edit_nodes(broken, lambda node: replace(_without_taints(node), ready=True))
+        yield "nodes", f"make {_names(broken)} Ready", edit
     if missing:
         bare = [node for node in own if any(level not in dict(node.labels) for level in missing)]
-
-        def labelled(node: Node) -> Node:
-            made = {level: node.name if level == HOSTNAME_LABEL else "the-same" for level in missing}
-            return replace(node, labels=tuple(sorted({**made, **dict(node.labels)}.items())))
-
         where = "" if missing == [HOSTNAME_LABEL] else ", with one value for nodes that are together"
         what = f"label {_names(bare)} with {', '.join(missing)}{where}"
-        trials.offer("nodeLabels", what, _edit_nodes(bare, labelled))
+        yield "nodeLabels", what, _edit_nodes(bare, partial(_labelled, item, own))
+
+
+def _without_taints(node: Node) -> Node:
+    """Without those that Kubernetes takes away as the node is uncordoned or Ready again."""
+    return replace(node, taints=tuple(taint for taint in node.taints if not taint.key.startswith(_OF_KUBERNETES)))
+
+
+def _labelled(item: Unplaced, own: list[Node], node: Node) -> Node:
+    """With the labels that it lacks: those of a node that it may be beside, by the labels that it has."""
+    labels, levels = dict(node.labels), item.state.levels
+    beside = [dict(other.labels) for other in own if all(level in dict(other.labels) for level in levels)]
+    model = next((b for b in beside if all(labels.get(level, b[level]) == b[level] for level in levels[:-1])), {})
+    made = {level: model.get(level, "the-same") for level in levels}
+    return replace(node, labels=tuple(sorted({**made, HOSTNAME_LABEL: node.name, **labels}.items())))
 
 
 def _more_nodes(trials: Trials, engine: Engine, item: Unplaced) -> None:

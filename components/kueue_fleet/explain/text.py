@@ -289,7 +289,7 @@ def _placement(placement: Placement) -> list[str]:
         ]
         more = placement.domains - len(rooms)
         also = f"; {more} more with no more room" if more else ""
-        lines += _wrap(f"pods that fit, by {placement.level}: {', '.join(rooms)}{also}", "  ", "    ")
+        lines += _wrap(f"pods that fit, by {placement.room_level}: {', '.join(rooms)}{also}", "  ", "    ")
     return lines
 
 

@@ -31,7 +31,12 @@ def next_step_of_all(explanations: Sequence[Explanation]) -> str:
         return _on([home])
     if copies:
         return _on(copies)
-    if len(explanations) > 1 and home.dispatch is None:
+    others = [each for each in explanations if each is not home]
+    if others and all(each.state == "Absent" for each in others):
+        names = ", ".join(each.cluster for each in others)
+        namespace = home.workload.partition("/")[0]
+        return f"On {names}: create LocalQueue {namespace}/{home.local_queue}, which no worker that was given has."
+    if others and home.dispatch is None and not any(link.undo for link in home.links):
         return (
             "None of the other clusters given has a copy of it, which the manager's Kueue makes: kubectl get "
             f"multikueueclusters, kubectl describe workload {home.workload.partition('/')[2]} there."

@@ -172,6 +172,41 @@ def test_the_end_of_the_run_duration_takes_the_machines_away(kueue_cluster: OneC
     wait_until(lambda: not kueue_cluster.items(NODES))
 
 
+def test_a_check_that_fails_without_quota_stays_failed_until_its_workload_is_deleted(kueue_cluster: OneCluster) -> None:
+    """kueue#5129; `explain` says so."""
+    queue = f"{KUEUE}/clusterqueues/queued"
+
+    def stop(policy: str) -> None:
+        kueue_cluster.request("PATCH", queue, {"spec": {"stopPolicy": policy}}, "application/merge-patch+json")
+
+    def workload() -> dict[str, Any] | None:
+        found = kueue_cluster.items(f"{KUEUE}/namespaces/default/workloads")
+        return next((one for one in found if one["metadata"]["name"].startswith("job-failed-check-")), None)
+
+    def checks() -> list[dict[str, Any]]:
+        return list(((workload() or {}).get("status") or {}).get("admissionChecks") or ())
+
+    stop("Hold")
+    template = pod_template(annotations={"kueue-fleet.dev/run-seconds": "1"})
+    kueue_cluster.create(JOBS, job("failed-check", "queued", template))
+    failed = [{**each, "state": "Retry", "message": "by hand"} for each in wait_until(checks)]
+    first = wait_until(workload)["metadata"]
+    path = f"{KUEUE}/namespaces/default/workloads/{first['name']}"
+    body = {"status": {"admissionChecks": failed}}
+    kueue_cluster.request("PATCH", f"{path}/status", body, "application/merge-patch+json")
+    stop("None")
+
+    def says() -> bool:
+        conditions = kueue_cluster.get(path)["status"].get("conditions") or ()
+        return any("has failed admission checks" in each["message"] for each in conditions)
+
+    wait_until(says)
+    assert [each["state"] for each in checks()] == ["Retry"]  # settled: only an eviction resets it
+    kueue_cluster.delete(path)
+    assert end_of(kueue_cluster, "failed-check") == "Complete"
+    kueue_cluster.delete(f"{JOBS}/failed-check")
+
+
 def test_the_request_cannot_be_changed(bare_cluster: OneCluster) -> None:
     ask(bare_cluster, "fixed", 1)
     body = {"spec": {"parameters": {"maxRunDurationSeconds": "5"}}}
