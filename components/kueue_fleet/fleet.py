@@ -344,6 +344,7 @@ class Fleet(pulumi.ComponentResource):
             project=self._project,
             cluster=cluster.cluster.name,
             service_account=cluster.node_service_account,
+            private_nodes=cluster.private_nodes,
             deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
             opts=pulumi.ResourceOptions(

@@ -175,6 +175,7 @@ def printed_pool(pool: ResolvedNodePool) -> Object:
         "locations": list(pool.node_locations),
         "management": {name: True for name, on in declared["management"].items() if on},
         "maxPodsConstraint": {"maxPodsPerNode": str(declared["maxPodsPerNode"])},
+        "networkConfig": declared["networkConfig"],
         "upgradeSettings": _without_zeros(declared.get("upgradeSettings", {"strategy": "SHORT_LIVED"})),
         "status": "RUNNING",
         "version": "1.34.1-gke.1829001",

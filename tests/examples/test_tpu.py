@@ -83,7 +83,7 @@ def test_a_slice_of_several_nodes_is_asked_for_with_its_topology() -> None:
     made = properties(spec, "flex-slice")
     assert made["placementPolicy"] == {"type": "COMPACT", "tpuTopology": "4x4"}
     assert made["nodeConfig"]["diskType"] == "hyperdisk-balanced"
-    assert "guestAccelerators" not in made["nodeConfig"]
+    assert [each["count"] for each in made["nodeConfig"]["guestAccelerators"]] == [0]
     assert "placementPolicy" not in properties(spec, "flex-single")
 
 

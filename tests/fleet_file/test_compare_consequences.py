@@ -488,7 +488,7 @@ def test_what_a_reservation_is_not_asked_for_again(
     assert [each.startswith(f"reservations[l4-backup]: {text}") for each in said] == ([True] if text else [])
     place = "gcp:compute/reservation:Reservation", "l4-backup"
     old, made = (declared(json.dumps(side))[place] for side in (data, new))
-    plan = google_cloud.changes(place[0], google_cloud.created(place[0], old.inputs), made.inputs, made.ignore_changes)
+    plan = google_cloud.planned(made, google_cloud.created(place[0], old.inputs))
     assert bool(plan) is not bool(text)
     assert not any(each.endswith("REPLACE") for each in plan.values())
 
@@ -561,9 +561,7 @@ def compared(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, b
     found = []
     for key, old in sides[0].items():
         if (new := sides[1].get(key)) is not None:
-            plan = google_cloud.changes(
-                old.type, google_cloud.created(old.type, old.inputs), new.inputs, new.ignore_changes
-            )
+            plan = google_cloud.planned(new, google_cloud.created(old.type, old.inputs))
             name = f"{old.place}/Kueue" if old.type == CLUSTER else old.place
             replaced = any(change.endswith("_REPLACE") for change in plan.values())
             assert old.protect or not replaced, f"Pulumi would make {name} again without a word"

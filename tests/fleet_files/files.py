@@ -28,7 +28,7 @@ def fleet_files(draw: Draw, *, everything: bool = False) -> Data:
 
 def _file(draw: Draw) -> Data:
     data: Data = {"name": draw(one_of("batch-fleet", "f")), "project": draw(one_of("my-project", "other-project-7"))}
-    data |= fields(draw, deletionProtection=flags, enableApis=flags, labels=one_of({"cost-centre": "ml", "env": ""}))
+    data |= fields(draw, deletionProtection=flags, enableApis=flags, labels=one_of({"cost-centre": "ml", "env": "dev"}))
     data |= installations(draw)
     data["clusters"] = clusters(draw)
     data |= network(draw, data["clusters"])

@@ -56,10 +56,6 @@ def test_what_is_off_is_said_since_a_field_that_is_left_out_changes_nothing(mode
     assert inputs["binaryAuthorization"] == {"evaluationMode": "DISABLED"}
 
 
-def test_an_empty_group_switches_googles_groups_off() -> None:
-    assert cluster({"rbacSecurityGroup": ""})["authenticatorGroupsConfig"] == {"securityGroup": ""}
-
-
 @BOTH
 def test_by_default_there_is_a_dns_name_and_no_address(mode: dict[str, Any]) -> None:
     inputs = cluster(mode)

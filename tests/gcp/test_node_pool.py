@@ -76,6 +76,7 @@ def test_every_argument_of_an_on_demand_pool() -> None:
         "management": {"autoRepair": True, "autoUpgrade": True},
         "upgradeSettings": {"strategy": "SURGE", "maxSurge": 1, "maxUnavailable": 0},
         "maxPodsPerNode": 110,
+        "networkConfig": {"enablePrivateNodes": True},
         "nodeConfig": NODE,
     }
 
@@ -226,19 +227,21 @@ def test_local_ssds_that_come_with_the_machine_are_said(machine_type: str, disks
 
 def test_gpus_get_networks_of_their_own_where_the_file_says_so() -> None:
     large: dict[str, Any] = {"machineType": "a3-ultragpu-8g", "zones": ["us-east4-b"], "capacity": {"type": "spot"}}
-    assert "networkConfig" not in pool(**large).inputs
-    asked = pool(**large, acceleratorNetworkProfile="auto")
-    assert asked.inputs["networkConfig"] == {"acceleratorNetworkProfile": "auto"}
+    without, asked = pool(**large), pool(**large, acceleratorNetworkProfile="auto")
+    assert without.inputs["networkConfig"] == {"enablePrivateNodes": True}
+    assert asked.inputs["networkConfig"] == {"enablePrivateNodes": True, "acceleratorNetworkProfile": "auto"}
     assert google_cloud.second_plan(asked) == {}
-    state = google_cloud.created(asked.type, pool(**large).inputs)
-    plan = google_cloud.changes(asked.type, state, asked.inputs, asked.ignore_changes)
-    assert "UPDATE_REPLACE" in plan.values() or "ADD_REPLACE" in plan.values()
+    for before, after, change in ((without, asked, "ADD_REPLACE"), (asked, without, "DELETE_REPLACE")):
+        plan = google_cloud.planned(after, google_cloud.created(before.type, before.inputs))
+        assert plan == {"networkConfig.acceleratorNetworkProfile": change}
 
 
-def test_a_pool_without_gpus_asks_for_none_and_says_so_where_gpus_could_have_been_attached() -> None:
-    assert "guestAccelerators" not in pool(machineType="n2-standard-8").inputs["nodeConfig"]
-    none = [{"type": "nvidia-tesla-t4", "count": 0}]
-    assert pool(machineType="n1-standard-8").inputs["nodeConfig"]["guestAccelerators"] == none
+def test_a_pool_without_gpus_says_so_since_those_of_its_former_machines_would_stay() -> None:
+    without, gpus = pool(machineType="n2-standard-8"), pool()
+    assert without.inputs["nodeConfig"]["guestAccelerators"] == [{"type": "nvidia-tesla-t4", "count": 0}]
+    assert google_cloud.second_plan(without) == {}
+    plan = google_cloud.planned(without, google_cloud.created(gpus.type, gpus.inputs))
+    assert plan["nodeConfig.guestAccelerators[0].count"] == "UPDATE_REPLACE"
 
 
 def test_a_pool_that_must_be_made_anew_keeps_its_name_so_the_old_one_goes_first() -> None:
@@ -280,3 +283,12 @@ def test_a_slice_of_tpu7x_takes_its_topology_from_a_workload_policy() -> None:
     assert policy.inputs["workloadPolicy"] == {"type": "HIGH_THROUGHPUT", "acceleratorTopology": "2x2x2"}
     made = recording.one("gcp:container/nodePool:NodePool")
     assert made.inputs["placementPolicy"] == {"type": "COMPACT", "policyName": policy.inputs["name"]}
+    assert made.replace_with == (policy.urn,), "another topology is another policy, and another slice"
+
+
+def test_another_topology_is_another_slice() -> None:
+    fields: dict[str, Any] = {"machineType": "ct6e-standard-4t", "autoscaling": None}
+    four = pool(**fields, nodeCount=4, tpuTopology="4x4")
+    eight = pool(**fields, nodeCount=8, tpuTopology="4x8")
+    plan = google_cloud.planned(eight, google_cloud.created(four.type, four.inputs))
+    assert plan == {"nodeCount": "UPDATE", "placementPolicy.tpuTopology": "UPDATE_REPLACE"}

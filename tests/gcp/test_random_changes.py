@@ -12,7 +12,7 @@ from tests.fleet_files import fleet_files
 from tests.gcp.test_second_plan import declared
 
 from drawn import examples
-from google_cloud import changes, created, updated
+from google_cloud import created, planned, updated
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.diff import compare_fleets
 from kueue_fleet.kueue_api import SpecError
@@ -97,11 +97,11 @@ def compare(path: Path, before: FleetSpec, after: FleetSpec, both: list[tuple[Re
     replaced, kept = [], []
     for old, new in both:
         state = created(old.type, old.inputs)
-        plan = changes(new.type, state, new.inputs, new.ignore_changes)
+        plan = planned(new, state)
         if any(change.endswith("REPLACE") for change in plan.values()):
             replaced.append(new.short)
         else:
-            assert changes(new.type, updated(new.type, state, new.inputs), new.inputs, new.ignore_changes) == {}, path
+            assert planned(new, updated(new.type, state, new.inputs)) == {}, path
             if not plan and _asked(old) != _asked(new):
                 kept.append(new.short)
     again = [text for text in said if any(words in text for words in MADE_AGAIN)]

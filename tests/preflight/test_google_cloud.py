@@ -90,6 +90,19 @@ def test_kinds_of_gpu_that_came_later_are_read_of_service_usage(project: Project
     assert facts.quotas[metric] == Quota(16, None)
 
 
+def test_kinds_of_tpu_are_of_a_family_of_their_own(project: Project) -> None:
+    data = fleet_data()
+    tpus = {"machineType": "tpu7x-standard-4t", "capacity": {"type": "onDemand"}, "zones": ["us-central1-c"]}
+    data["nodePools"][3] |= tpus
+    wanted = needs_of(parse_fleet(data))
+    here = {"region": "us-central1"}
+    limits = [(here, 1), ({**here, "tpu_family": "tpu7x"}, 64), ({**here, "tpu_family": "CT6E"}, 8)]
+    project.other_limits = {"tpus_per_tpu_family": limits}
+    with project.served() as endpoints:
+        facts = read_facts(wanted, Google(httplib2.Http(timeout=5), endpoints))
+    assert facts.quotas[Metric("TPUS_PER_TPU_FAMILY", "us-central1", "tpu7x")] == Quota(64, None)
+
+
 def test_what_exists_is_read_as_the_api_has_it(project: Project, read: Read) -> None:
     project.networks = ["lab"]
     network = "https://www.googleapis.com/compute/v1/projects/my-project/global/networks"

@@ -35,6 +35,7 @@ def of_pool(**fields: Any) -> dict[str, int]:
 
 
 DISKS = {"INSTANCES": 3, "SSD_TOTAL_GB": 300}
+HYPERDISKS = {"INSTANCES": 3, "HDB_TOTAL_GB": 300, "HDB_TOTAL_IOPS": 1800, "HDB_TOTAL_THROUGHPUT": 450}
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,14 @@ DISKS = {"INSTANCES": 3, "SSD_TOTAL_GB": 300}
         ),
         (
             {"machineType": "ct5p-hightpu-4t"},
-            {**DISKS, "TPUS_PER_TPU_FAMILY CT5P": 12},
+            {**DISKS, "TPU_V5P": 12},
+        ),
+        ({"machineType": "ct5p-hightpu-4t", "capacity": {"type": "spot"}}, {**DISKS, "PREEMPTIBLE_TPU_V5P": 12}),
+        ({"machineType": "ct6e-standard-4t"}, {**HYPERDISKS, "TPUS_PER_TPU_FAMILY CT6E": 12}),
+        ({"machineType": "tpu7x-standard-4t"}, {**HYPERDISKS, "TPUS_PER_TPU_FAMILY tpu7x": 12}),
+        (
+            {"machineType": "tpu7x-standard-4t", "capacity": {"type": "flexStart"}},
+            {**HYPERDISKS, "PREEMPTIBLE_TPU7X": 12},
         ),
         ({"machineType": "n2-standard-4"}, {**DISKS, "N2_CPUS": 12, "CPUS_ALL_REGIONS": 12}),
         (

@@ -15,7 +15,7 @@ import pulumi_mocks
 from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
 from kueue_fleet.rehearsal.standins.gcp_plan import planned_changes, updated_state
 from kueue_fleet.rehearsal.standins.gcp_resources import answered, completed, find_kind
-from kueue_fleet.rehearsal.standins.property_diff import render_path
+from kueue_fleet.rehearsal.standins.property_diff import is_within, parse_pattern, render_path
 from kueue_fleet.rehearsal.standins.property_values import reveal
 from pulumi_mocks import Recorded, Recording
 
@@ -64,10 +64,21 @@ def changes(
     return {render_path(path): change.name for path, change in plan.items()}
 
 
+def planned(resource: Recorded, state: Mapping[str, Any]) -> dict[str, str]:
+    """What an update to `resource` would change of the state, with what its options say about changes."""
+    replacing = [parse_pattern(text) for text in resource.replace_on_changes]
+    inputs = completed(resource.type, dict(resource.inputs), WHERE)
+    plan = planned_changes(resource.type, state, inputs, resource.ignore_changes)
+    return {
+        render_path(path): (change.as_replacing() if any(is_within(path, each) for each in replacing) else change).name
+        for path, change in plan.items()
+    }
+
+
 def second_plan(resource: Recorded) -> dict[str, str]:
     """What another `pulumi up` of the same program would change."""
     state = created(resource.type, resource.inputs)
-    return changes(resource.type, state, resource.inputs, resource.ignore_changes)
+    return planned(resource, state)
 
 
 def differences(recording: Recording) -> dict[str, dict[str, str]]:

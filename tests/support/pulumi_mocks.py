@@ -53,6 +53,7 @@ class Recorded:
     deleted_with: str
     ignore_changes: tuple[str, ...]
     replace_on_changes: tuple[str, ...]
+    replace_with: tuple[str, ...]
     secret_outputs: tuple[str, ...]
     timeouts: dict[str, str]
     hooks: tuple[str, ...]
@@ -365,6 +366,7 @@ def _recorded(request: Any, urn: str, inputs: dict[str, Any], secrets: frozenset
         deleted_with=request.deletedWith,
         ignore_changes=tuple(request.ignoreChanges),
         replace_on_changes=tuple(request.replaceOnChanges),
+        replace_with=tuple(request.replace_with),
         secret_outputs=tuple(request.additionalSecretOutputs),
         timeouts={key: getattr(timeouts, key) for key in ("create", "update", "delete") if getattr(timeouts, key)},
         hooks=tuple(request.hooks.on_error),

@@ -45,6 +45,8 @@ class GkeCluster(pulumi.ComponentResource):
     """Workload Identity pool of the project."""
     node_service_account: pulumi.Output[str]
     """Address of the nodes' service account."""
+    private_nodes: pulumi.Input[bool]
+    """Whether nodes have internal addresses alone, as far as a node pool does not say otherwise."""
     system_pool: NodePool | None
     """On a Standard cluster: the pool that Kueue and the rest of the system run on."""
 
@@ -141,6 +143,7 @@ class GkeCluster(pulumi.ComponentResource):
                 ),
             )
         self.deleted_with = None if spec.existing else self.cluster
+        self.private_nodes = self.cluster.private_cluster_config.apply(_private_nodes) if spec.existing else True
         self._addresses(access)
         # With the id: what is in the cluster depends on the resource that makes it, and goes before it.
         self.kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate, known).apply(
@@ -234,6 +237,10 @@ def _same_cluster(name: str, identifier: str, given: str) -> str:
 def _dns_name(endpoints: "gcp.container.outputs.ClusterControlPlaneEndpointsConfig | None") -> str | None:
     dns = endpoints.dns_endpoint_config if endpoints else None
     return dns.endpoint or None if dns and dns.allow_external_traffic else None
+
+
+def _private_nodes(config: "gcp.container.outputs.ClusterPrivateClusterConfig | None") -> bool:
+    return bool(config and config.enable_private_nodes)
 
 
 def _service_account(node_config: "gcp.container.outputs.ClusterNodeConfig | None") -> str:

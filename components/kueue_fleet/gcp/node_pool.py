@@ -50,6 +50,7 @@ class NodePool(pulumi.ComponentResource):
         project: pulumi.Input[str],
         cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
+        private_nodes: pulumi.Input[bool] = True,
         deletion_protection: bool = True,
         labels: Mapping[str, str] | None = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -58,9 +59,9 @@ class NodePool(pulumi.ComponentResource):
 
         `spec` and `cluster_spec` are the entries of the pool and of its cluster, as a fleet file has them: region,
         zones, disk key and image streaming are the cluster's. `cluster` is the cluster's name and `service_account` the
-        address of its nodes' account; with `deletion_protection`, unless `spec` says otherwise, Pulumi refuses to
-        delete or replace the pool; `labels` are Google Cloud labels. Put a reservation of the same program into
-        `opts.depends_on`.
+        address of its nodes' account; `private_nodes`, whether nodes have internal addresses alone, is to be as the
+        cluster has it; with `deletion_protection`, unless `spec` says otherwise, Pulumi refuses to delete or replace
+        the pool; `labels` are Google Cloud labels. Put a reservation of the same program into `opts.depends_on`.
         """
         super().__init__("kueue-fleet:index:NodePool", name, None, opts)
         resolved = resolve_pool(spec, cluster_spec)
@@ -72,6 +73,7 @@ class NodePool(pulumi.ComponentResource):
             disk_encryption_key=cluster_spec.disk_encryption_key,
             image_streaming=cluster_spec.image_streaming,
             labels=labels or {},
+            private_nodes=private_nodes,
         )
         if self.placement is not None:
             properties["placementPolicy"]["policyName"] = self.placement.name
@@ -87,6 +89,9 @@ class NodePool(pulumi.ComponentResource):
                 protect=deletion_protection if spec.deletion_protection is None else spec.deletion_protection,
                 # Said once, when the pool is made; a change would replace it.
                 ignore_changes=["initialNodeCount", *_answered_otherwise(resolved)],
+                # The provider would resize the slice, which GKE does not do.
+                replace_on_changes=["placementPolicy.tpuTopology"],
+                replace_with=[self.placement] if self.placement else None,
             ),
         )
         self.register_outputs({"name": spec.name})
@@ -130,8 +135,13 @@ def node_pool_properties(
     disk_encryption_key: str | None,
     image_streaming: bool,
     labels: Mapping[str, str],
+    private_nodes: pulumi.Input[bool] = True,
 ) -> dict[str, Any]:
     """The pool's properties, less project and cluster."""
+    # Never left out: a profile would outlive its field, and beside a profile alone the provider asks for public nodes.
+    network: dict[str, Any] = {"enablePrivateNodes": private_nodes}
+    if spec.accelerator_network_profile:
+        network["acceleratorNetworkProfile"] = spec.accelerator_network_profile
     properties: dict[str, Any] = {
         "name": spec.name,
         "location": spec.region,
@@ -142,6 +152,7 @@ def node_pool_properties(
         **_upgrades(spec),
         # Left out, the provider would keep whatever the pool has.
         "maxPodsPerNode": spec.pods_per_node,
+        "networkConfig": network,
         "nodeConfig": {
             **node_security(service_account, disk_encryption_key),
             "machineType": spec.machine_type,
@@ -160,8 +171,6 @@ def node_pool_properties(
         properties["nodeConfig"]["taints"] = [
             {"key": taint.key, "value": taint.value, "effect": _EFFECTS[taint.effect]} for taint in spec.own_taints
         ]
-    if spec.accelerator_network_profile:
-        properties["networkConfig"] = {"acceleratorNetworkProfile": spec.accelerator_network_profile}
     if spec.compact_placement:
         properties["placementPolicy"] = {"type": "COMPACT"}
         topology = asked_topology(spec.machine_type, spec.tpu_topology)
@@ -251,8 +260,8 @@ def _hardware(spec: ResolvedNodePool) -> dict[str, Any]:
                 "gpuDriverInstallationConfig": {"gpuDriverVersion": spec.driver_version},
             }
         ]
-    elif spec.machine is None or spec.machine.family == "n1":
-        # GPUs that were attached would stay where none are said; of which kind there are none does not matter.
+    else:
+        # GPUs that a node had would stay where none are said; of which kind there are none does not matter.
         hardware["guestAccelerators"] = [{"type": "nvidia-tesla-t4", "count": 0}]
     ssds = spec.local_ssd_count or (spec.machine.local_ssds if spec.machine else 0)
     if ssds:

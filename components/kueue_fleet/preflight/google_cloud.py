@@ -19,7 +19,7 @@ import httplib2
 
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet, without_preemptible
 from kueue_fleet.preflight.needs import Needs
-from kueue_fleet.preflight.quotas import Metric
+from kueue_fleet.preflight.quotas import TPU_FAMILY_METRIC, Metric
 
 with warnings.catch_warnings():
     # The library announces for each version of Python the day on which it will be too old.
@@ -334,7 +334,8 @@ def _quotas_of(resource: Mapping[str, Any], region: str) -> dict[Metric, Quota]:
 
 def _effective(buckets: Iterable[Mapping[str, Any]], metric: Metric) -> float | None:
     """The limit of the bucket that says most about METRIC."""
-    dimensions = {"region": metric.region} | ({"gpu_family": metric.family} if metric.family else {})
+    family = "tpu_family" if metric.name == TPU_FAMILY_METRIC else "gpu_family"
+    dimensions = {"region": metric.region} | ({family: metric.family} if metric.family else {})
     known = [each for each in buckets if (each.get("dimensions") or {}).items() <= dimensions.items()]
     best = max(known, key=lambda each: len(each.get("dimensions") or {}), default=None)
     return None if best is None or best.get("effectiveLimit") is None else float(best["effectiveLimit"])

@@ -1,11 +1,13 @@
 """The quotas of Compute Engine that a fleet takes up when it has grown to its limits.
 
-Metrics are those of Compute Engine's API; kinds of GPU that came later share the metric GPUS_PER_GPU_FAMILY, and TPUs
-from v5p on TPUS_PER_TPU_FAMILY.
+Metrics are those of Compute Engine's API; kinds of GPU that came later share the metric GPUS_PER_GPU_FAMILY, and TPU
+v6e and TPU7x TPUS_PER_TPU_FAMILY. How sure each is stands in docs/google-cloud.md.
 
 Sources: https://cloud.google.com/compute/resource-usage (allocation quotas),
 https://cloud.google.com/compute/docs/gpus#gpu-quota (GPUs, preemptible ones),
-https://cloud.google.com/kubernetes-engine/docs/troubleshooting/tpus (TPU chips), and
+https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus#ensure-quota (TPU chips),
+https://cloud.google.com/compute/docs/disks/hd-types/hyperdisk-balanced (what a disk gets by default, and without
+charge), and
 https://cloud.google.com/compute/docs/instances/reservations-shared (a shared reservation counts for its owner, and
 again for who uses it). Flex-start nodes take preemptible quota:
 https://cloud.google.com/blog/products/compute/introducing-flex-start-vms-for-the-compute-engine-instance-api. Machines
@@ -15,6 +17,7 @@ that come with GPUs or TPUs are taken to be limited by the quota of these, not b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import ceil
 from typing import Final, NamedTuple
 
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
@@ -56,19 +59,21 @@ _FAMILIES: Final[Mapping[str, str]] = {
     "nvidia-gb200": "NVIDIA_GB200",
     "nvidia-rtx-pro-6000": "NVIDIA_RTX_PRO_6000",
 }
-_TPUS: Final[Mapping[str, tuple[str, str, str | None]]] = {
+_TPUS: Final[Mapping[str, tuple[str, str, str]]] = {
     "tpu-v5-lite-podslice": ("TPU_LITE_PODSLICE_V5", "", "PREEMPTIBLE_TPU_LITE_PODSLICE_V5"),
-    "tpu-v5p-slice": (TPU_FAMILY_METRIC, "CT5P", "PREEMPTIBLE_TPU_V5P"),
+    "tpu-v5p-slice": ("TPU_V5P", "", "PREEMPTIBLE_TPU_V5P"),
     "tpu-v6e-slice": (TPU_FAMILY_METRIC, "CT6E", "PREEMPTIBLE_TPU_V6E"),
-    "tpu7x": (TPU_FAMILY_METRIC, "TPU7X", None),
+    "tpu7x": (TPU_FAMILY_METRIC, "tpu7x", "PREEMPTIBLE_TPU7X"),
 }
-"""By kind: the metric of its chips, their family, and the metric of preemptible ones where it is known."""
+"""By kind: the metric of its chips, their family, and the metric of preemptible ones."""
 _DISKS: Final[Mapping[str, str]] = {
     "pd-standard": "DISKS_TOTAL_GB",
     "pd-balanced": "SSD_TOTAL_GB",
     "pd-ssd": "SSD_TOTAL_GB",
     "hyperdisk-balanced": "HDB_TOTAL_GB",
 }
+_PER_GB: Final = {"HDB_TOTAL_IOPS": 6.0, "HDB_TOTAL_THROUGHPUT": 1.5}
+"""What a hyperdisk-balanced gets for each GB, in IOPS and MiB/s, beyond the 3,000 and 140 that every one has."""
 _SHARED_CPUS: Final = ("e2", "n1")
 _CPU_FAMILIES: Final = ("c2", "c2d", "c3", "m3", "n2", "n2d", "t2a", "t2d")
 """Machine families with a metric of their own."""
@@ -136,8 +141,7 @@ class _Demand:
             self.gpus(kind, region, count, reason, preemptible=preemptible)
             return
         metric, family, spot = _TPUS[kind]
-        preempted = Metric(spot, region) if preemptible and spot is not None else None
-        self.add(Metric(metric, region, family), count, reason, preempted)
+        self.add(Metric(metric, region, family), count, reason, Metric(spot, region) if preemptible else None)
 
     def machines(self, machine: MachineType, region: str, count: int, reason: str, *, preemptible: bool) -> None:
         """GPUs, TPU chips and CPUs of so many machines."""
@@ -183,6 +187,8 @@ def _pool(demand: _Demand, pool: ResolvedNodePool, project: str) -> None:
     demand.add(Metric("INSTANCES", pool.region), count, reason)
     if pool.disk_type in _DISKS:
         demand.add(Metric(_DISKS[pool.disk_type], pool.region), count * pool.disk_size_gb, reason)
+    for metric, each in _PER_GB.items() if pool.disk_type == "hyperdisk-balanced" else ():
+        demand.add(Metric(metric, pool.region), count * ceil(each * pool.disk_size_gb), reason)
     own = isinstance(capacity, Reserved) and capacity.project in (None, project)
     if own or isinstance(capacity, Calendar):
         # A reservation of the project has taken up the quota; its nodes take up none again.

@@ -16,7 +16,7 @@ ROOM = MOST_LABELS - len(OWN_LABELS)
 
 
 def labels(number: int) -> dict[str, str]:
-    return {f"label-{index}": "" for index in range(number)}
+    return {f"label-{index}": "a" for index in range(number)}
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,30 @@ def labels(number: int) -> dict[str, str]:
 )
 def test_names_and_labels_fit(changes: dict[str, Any], expected: list[str]) -> None:
     assert problems(changed(fleet_data(), changes)) == expected
+
+
+NO_VALUE = "empty, which the Google provider never sets, or sets again with every `pulumi up`"
+WRITE = "write a value, or remove the label"
+
+
+def test_a_label_has_a_value() -> None:
+    data = changed(
+        pools_data(),
+        {"labels": {"env": "", "team": "a"}, "nodePools/1/labels": {"company.test/a": "", "company.test/b": "c"}},
+    )
+    name = data["nodePools"][1]["name"]
+    assert problems(data) == [
+        f"labels[env]: {NO_VALUE}; {WRITE}",
+        f"nodePools[{name}].labels[company.test/a]: {NO_VALUE}; {WRITE}",
+    ]
+
+
+def test_a_label_on_one_cluster_has_a_value_too() -> None:
+    data = pools_data()
+    cluster = next(each["name"] for each in data["clusters"] if each.get("mode") == "Standard")
+    there = changed(data, {"nodePools/1/perCluster": {cluster: {"labels": {"a": ""}}}})
+    path = f"nodePools[{data['nodePools'][1]['name']}].perCluster[{cluster}].labels[a]"
+    assert f"{path}: {NO_VALUE}; {WRITE}" in problems(there)
 
 
 def test_names_that_begin_alike_stay_apart() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, ClassVar
 
 import pytest
 
 from google_cloud import CONTROL_PLANE, answer, changes, created, resource_id, updated
 from kueue_fleet.rehearsal.standins.gcp_answers import project_number, without_zeros
-from kueue_fleet.rehearsal.standins.gcp_answers_gke import cluster_answer
+from kueue_fleet.rehearsal.standins.gcp_answers_gke import cluster_answer, node_pool_answer
 from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL, load_facts
 from kueue_fleet.rehearsal.standins.property_values import Secret
 
@@ -121,8 +122,75 @@ def test_auto_provisioning_without_defaults_or_zones_is_answered_with_gkes() -> 
     assert answered["autoProvisioningDefaults"]["management"] == {"autoRepair": True, "autoUpgrade": True}
     assert answered["autoProvisioningLocations"] == ["europe-west4-a", "europe-west4-b", "europe-west4-c"]
     assert again(CLUSTER, asked) == {}
-    without = created(CLUSTER, {"name": "batch", "clusterAutoscaling": {"enabled": False}})["clusterAutoscaling"]
-    assert without == {"enabled": False, "autoscalingProfile": "BALANCED", "defaultComputeClassEnabled": False}
+
+
+class TestRecorded:
+    """What Google's API was recorded to answer where nothing was asked."""
+
+    ASKED: ClassVar = {"project": "p", "location": "europe-west4", "name": "batch"}
+
+    def cluster(self, version: str) -> dict[str, Any]:
+        return cluster_answer(self.ASKED, {**CONTROL_PLANE, "version": version})
+
+    def pool(self, config: dict[str, Any] | None = None, **cluster: Any) -> dict[str, Any]:
+        asked = {"project": "p", "location": "europe-west4", "cluster": "batch", "name": "a"}
+        return node_pool_answer({**asked, "nodeConfig": config or {}}, {**CONTROL_PLANE, "asked": cluster})
+
+    @pytest.mark.parametrize(
+        ("version", "on"), [("1.34.7-gke.100", False), ("1.34.8-gke.1278000", True), ("v1.36.3", True)]
+    )
+    def test_the_dns_cache_is_on_in_new_versions(self, version: str, on: bool) -> None:
+        assert self.cluster(version)["addonsConfig"]["dnsCacheConfig"] == {"enabled": on}
+
+    def test_defaults_of_auto_provisioning_are_answered_without_it(self) -> None:
+        off = {"enabled": False, "autoscalingProfile": "BALANCED", "defaultComputeClassEnabled": False}
+        assert self.cluster("1.33.4-gke.1")["clusterAutoscaling"] == off
+        answered = self.cluster("1.33.5-gke.1")["clusterAutoscaling"]
+        defaults = answered.pop("autoProvisioningDefaults")
+        assert answered == off
+        assert len(defaults.pop("oauthScopes")) == 6
+        management = {"autoRepair": True, "autoUpgrade": True}
+        assert defaults == {"imageType": "COS_CONTAINERD", "serviceAccount": "default", "management": management}
+
+    def test_vulnerabilities_are_not_looked_for(self) -> None:
+        assert self.cluster("1.36")["securityPostureConfig"]["vulnerabilityMode"] == "VULNERABILITY_MODE_UNSPECIFIED"
+
+    def test_pods_of_a_pool_have_the_range_of_the_cluster(self) -> None:
+        made = self.cluster("1.36")["ipAllocationPolicy"]["clusterSecondaryRangeName"]
+        assert re.fullmatch("gke-batch-pods-[0-9a-f]{8}", made)
+        assert self.pool()["networkConfig"]["podRange"] == made
+        named = {"ipAllocationPolicy": {"clusterSecondaryRangeName": "pods"}}
+        assert self.pool(**named)["networkConfig"]["podRange"] == "pods"
+
+    def test_nodes_have_six_scopes(self) -> None:
+        scopes = self.pool()["nodeConfig"]["oauthScopes"]
+        names = "devstorage.read_only logging.write monitoring service.management.readonly servicecontrol trace.append"
+        assert scopes == [f"https://www.googleapis.com/auth/{name}" for name in names.split()]
+
+    def test_metadata_are_gkes_only_with_workload_identity(self) -> None:
+        assert "workloadMetadataConfig" not in self.pool()["nodeConfig"]
+        with_identity = self.pool(workloadIdentityConfig={"workloadPool": "p.svc.id.goog"})
+        assert with_identity["nodeConfig"]["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
+
+    @pytest.mark.parametrize(
+        ("config", "pulls"),
+        [({}, 2), (EIGHT, 3), ({"machineType": "a3-highgpu-8g"}, 3), ({"machineType": "g2-standard-4"}, 2)],
+    )
+    def test_nodes_with_local_ssds_pull_more_images_at_once(self, config: dict[str, Any], pulls: int) -> None:
+        asked = {"ephemeralStorageLocalSsdConfig": config} if config == EIGHT else config
+        assert self.pool(asked)["nodeConfig"]["kubeletConfig"]["maxParallelImagePulls"] == pulls
+
+    def test_nodes_are_balanced_over_zones_and_queued_ones_are_anywhere(self) -> None:
+        limits = {"totalMaxNodeCount": 4}
+        assert created(NODE_POOL, pool({}, autoscaling=limits))["autoscaling"]["locationPolicy"] == "BALANCED"
+        queued = pool({}, autoscaling=limits, queuedProvisioning={"enabled": True})
+        assert created(NODE_POOL, queued)["autoscaling"]["locationPolicy"] == "ANY"
+
+    def test_whether_reservations_go_with_their_request_is_what_was_asked_since_it_is_never_answered(self) -> None:
+        asked = future(autoDeleteAutoCreatedReservations=True)
+        assert again(FUTURE, asked) == {}
+        kept = {**asked, "autoDeleteAutoCreatedReservations": False}
+        assert changes(FUTURE, created(FUTURE, asked), kept) == {"autoDeleteAutoCreatedReservations": "UPDATE"}
 
 
 def test_secrets_are_encrypted_with_everything_else_from_1_35_on() -> None:

@@ -71,7 +71,7 @@ def defaults(**more: Any) -> dict[str, Any]:
             {
                 "clusterAutoscaling.enabled": "UPDATE",
                 "clusterAutoscaling.resourceLimits[0]": "ADD",
-                "clusterAutoscaling.autoProvisioningDefaults": "ADD_REPLACE",
+                "clusterAutoscaling.autoProvisioningDefaults.bootDiskKmsKey": "ADD_REPLACE",
             },
         ),
         (

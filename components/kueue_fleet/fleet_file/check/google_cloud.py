@@ -44,6 +44,7 @@ def check_google_cloud(scope: Scope) -> Iterator[Problem]:
     """Names fit, clusters and nodes have no more labels than fit, and versions are those that pools need."""
     yield from _names(scope)
     yield from _labels(scope)
+    yield from _empty_labels(scope)
     yield from _versions(scope)
 
 
@@ -83,6 +84,21 @@ def _labels(scope: Scope) -> Iterator[Problem]:
             f"{found}, but GKE adds up to {len(GKE_LABELS)} to nodes, which have at most {MOST_LABELS}",
             f"keep at most {left - len(GKE_LABELS)}",
         )
+
+
+@rule
+def _empty_labels(scope: Scope) -> Iterator[Problem]:
+    """The provider takes a label without a value for a different one each time, or for none."""
+    at = {"": scope.fleet.labels}
+    for pool in scope.fleet.node_pools:
+        path = f"{scope.path(pool)}."
+        at[path] = {} if pool.existing else pool.labels
+        at |= {f"{path}perCluster[{name}].": other.labels or {} for name, other in pool.per_cluster.items()}
+    for path, labels in at.items():
+        for key, value in labels.items():
+            if not value:
+                wrong = "empty, which the Google provider never sets, or sets again with every `pulumi up`"
+                yield Problem(f"{path}labels[{key}]", wrong, "write a value, or remove the label")
 
 
 @rule

@@ -25,6 +25,7 @@ from kueue_fleet.fleet_file.model.capacity import (
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
+from kueue_fleet.gke.tpu_slices import asked_topology
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
 _AGAIN: Final = "deleted and made again"
@@ -128,7 +129,8 @@ def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
             end = "end that with `gcloud container fleet memberships unregister`"
             yield consequence(f"clusters[{name}].fleetMembership", f"{text}: {end}")
         if before.rbac_security_group and after.rbac_security_group is None:
-            text = f"{before.rbac_security_group} keeps its rights: write an empty text to revoke them"
+            revoke = f'gcloud container clusters update {name} --location {after.region} --security-group=""'
+            text = f"{before.rbac_security_group} keeps its rights: revoke them with `{revoke}`"
             yield consequence(f"clusters[{name}].rbacSecurityGroup", text)
         for field, was, becomes in _range_names(old, new, after.region) if not after.existing else ():
             if was is not None and becomes is None:
@@ -265,6 +267,7 @@ def _fixed(pool: ResolvedNodePool) -> dict[str, object]:
         "maxPodsPerNode": pool.max_pods_per_node,
         "compactPlacement": str(pool.compact_placement).lower(),
         "acceleratorNetworkProfile": pool.accelerator_network_profile,
+        "tpuTopology": asked_topology(pool.machine_type, pool.tpu_topology),
         "capacity": _source(pool.capacity),
     }
 

@@ -160,8 +160,8 @@ class ClusterEntry(RuledModel):
     node_service_account: GoogleServiceAccountAddress | None = None
     """Address of the nodes' Google service account, with its roles; default: the fleet makes one (CIS GKE 5.2.1)."""
     rbac_security_group: Text | None = None
-    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). To switch it off, write "" and
-    apply that: a cluster from which the field is only removed keeps its group."""
+    """gke-security-groups@your-domain: lets groups be members of teams (CIS GKE 5.8.2). A cluster from which the field
+    is removed keeps its group, until `gcloud container clusters update NAME --location REGION --security-group=""`."""
     binary_authorization: Flag = False
     """Whether images need the attestations of the project's policy (CIS GKE 5.10.4); default false."""
     fleet_membership: Flag = True
@@ -205,10 +205,11 @@ class ClusterEntry(RuledModel):
     @rule
     def _group(self) -> Iterator[Problem]:
         group = self.rbac_security_group
-        if group and not group.startswith("gke-security-groups@"):
+        if group is not None and not group.startswith("gke-security-groups@"):
+            # Empty, it would end the provider when the cluster is made.
             yield Problem(
                 "rbacSecurityGroup",
-                f"{group}, but GKE looks into one group only",
+                f"{group or 'empty'}, but GKE looks into one group only",
                 "write gke-security-groups@ and your domain, and put the other groups into it",
             )
 

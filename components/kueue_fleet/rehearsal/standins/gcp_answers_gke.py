@@ -6,6 +6,7 @@ Which zones a region has is a fact of `gke.zones`.
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -17,6 +18,10 @@ from kueue_fleet.rehearsal.standins.property_values import Secret
 
 ALL_OBJECTS_SINCE: Final = (1, 35)
 """Kubernetes version from which GKE encrypts every object where secrets were to be encrypted, and says so."""
+DNS_CACHE_SINCE: Final = (1, 34, 8)
+"""Version from which NodeLocal DNSCache is on by default; recorded, and not below."""
+DEFAULTS_SINCE: Final = (1, 33, 5)
+"""Version from which GKE answers the defaults of pools that it makes also where it makes none; recorded."""
 _EFFECTS: Final = {"NoSchedule": "NO_SCHEDULE"}
 
 
@@ -24,23 +29,25 @@ def cluster_answer(given: Properties, control_plane: Mapping[str, Any]) -> Prope
     """A cluster as GKE reports it; `control_plane` is what the rehearsal's supervisor started."""
     project, location, name = (str(given[key]) for key in ("project", "location", "name"))
     autopilot = given.get("enableAutopilot") is True
+    version = str(control_plane["version"])
     own = google_defaults("autopilotCluster" if autopilot else "standardCluster")
-    answered = filled(filled(given, own), google_defaults("cluster"))
+    cached = {"addonsConfig": {"dnsCacheConfig": {"enabled": _is_since(version, DNS_CACHE_SINCE)}}}
+    answered = filled(filled(filled(given, own), cached), google_defaults("cluster"))
     zones = list(given.get("nodeLocations") or default_zones(location))
     answered |= {
         "addonsConfig": _addons(answered["addonsConfig"], autopilot=autopilot),
         "clusterIpv4Cidr": answered["ipAllocationPolicy"]["clusterIpv4CidrBlock"],
-        "clusterAutoscaling": _autoscaling(answered["clusterAutoscaling"], zones, autopilot=autopilot),
+        "clusterAutoscaling": _autoscaling(answered["clusterAutoscaling"], zones, version, autopilot=autopilot),
         "controlPlaneEndpointsConfig": _endpoints(answered["controlPlaneEndpointsConfig"], control_plane),
-        "databaseEncryption": _encryption(answered["databaseEncryption"], str(control_plane["version"])),
+        "databaseEncryption": _encryption(answered["databaseEncryption"], version),
         "endpoint": control_plane["endpoint"],
         "ipAllocationPolicy": _ranges(answered["ipAllocationPolicy"], name),
         "labelFingerprint": number_of(str(sorted((given.get("resourceLabels") or {}).items()))),
         "masterAuth": _credentials(control_plane),
-        "masterVersion": control_plane["version"],
+        "masterVersion": version,
         "network": _relative(given.get("network") or "default", project, "global/networks"),
         "nodeLocations": zones,
-        "nodeVersion": given.get("nodeVersion") or control_plane["version"],
+        "nodeVersion": given.get("nodeVersion") or version,
         "operation": "",
         "selfLink": control_plane["selfLink"],
         "servicesIpv4Cidr": answered["ipAllocationPolicy"]["servicesIpv4CidrBlock"],
@@ -73,13 +80,14 @@ def _addons(addons: Properties, *, autopilot: bool) -> Properties:
     return addons
 
 
-def _autoscaling(scaling: Properties, zones: list[str], *, autopilot: bool) -> Properties:
-    """Without auto-provisioning GKE reports the profile and no defaults; on Autopilot always limits and defaults."""
+def _autoscaling(scaling: Properties, zones: list[str], version: str, *, autopilot: bool) -> Properties:
+    """Without auto-provisioning GKE reports the profile, and defaults of its own; on Autopilot always limits too."""
     profile = scaling.get("autoscalingProfile") or "BALANCED"
     answered = {"autoscalingProfile": profile, "defaultComputeClassEnabled": False, **scaling}
     if not autopilot and scaling.get("enabled") is not True:
         kept = ("enabled", "autoscalingProfile", "defaultComputeClassEnabled")
-        return {name: answered[name] for name in kept if name in answered}
+        own = google_defaults("withoutAutoProvisioning") if _is_since(version, DEFAULTS_SINCE) else {}
+        return {name: answered[name] for name in kept if name in answered} | own
     answered = filled(answered, google_defaults("autoProvisioning"))
     if not autopilot and "autoProvisioningLocations" not in answered:
         answered["autoProvisioningLocations"] = zones
@@ -102,16 +110,23 @@ def _endpoints(config: Properties, control_plane: Mapping[str, Any]) -> Properti
 
 
 def _encryption(config: Properties, version: str) -> Properties:
-    numbers = re.match(r"v?(\d+)\.(\d+)", version)
-    new = numbers is not None and tuple(map(int, numbers.groups())) >= ALL_OBJECTS_SINCE
-    encrypted = config["state"] == "ENCRYPTED" and new
+    encrypted = config["state"] == "ENCRYPTED" and _is_since(version, ALL_OBJECTS_SINCE)
     return {**config, "state": "ALL_OBJECTS_ENCRYPTION_ENABLED" if encrypted else config["state"]}
+
+
+def _is_since(version: str, first: tuple[int, ...]) -> bool:
+    """Whether a version such as v1.36.3-gke.1 is `first` or a newer one."""
+    return tuple(map(int, re.findall(r"\d+", version)[: len(first)])) >= first
 
 
 def _ranges(policy: Properties, cluster: str) -> Properties:
     """Secondary ranges that are not named are made by GKE, for pods always, for Services in its own range not."""
-    made = f"gke-{cluster}-pods-{number_of(cluster)[-8:]}"
-    return {"clusterSecondaryRangeName": made, "servicesSecondaryRangeName": "", **policy}
+    return {"clusterSecondaryRangeName": _pod_range(cluster), "servicesSecondaryRangeName": "", **policy}
+
+
+def _pod_range(cluster: str) -> str:
+    """The name that GKE gives to a range of pods."""
+    return f"gke-{cluster}-pods-{zlib.crc32(cluster.encode()):08x}"
 
 
 def _credentials(control_plane: Mapping[str, Any]) -> Properties:
@@ -168,9 +183,14 @@ def without_no_accelerators(given: Properties) -> Properties:
     return {**given, "nodeConfig": rest | ({"guestAccelerators": some} if some else {})}
 
 
-def node_pool_answer(given: Properties, version: str) -> Properties:
-    """A node pool as GKE reports it; `version` is the control plane's."""
-    answered = filled(without_no_accelerators(given), google_defaults("nodePool"))
+def node_pool_answer(given: Properties, control_plane: Mapping[str, Any]) -> Properties:
+    """A node pool as GKE reports it; the control plane's `asked` is what its cluster was asked to be."""
+    cluster, asked = str(given["cluster"]).rpartition("/")[2], control_plane.get("asked") or {}
+    pods = (asked.get("ipAllocationPolicy") or {}).get("clusterSecondaryRangeName") or _pod_range(cluster)
+    own: Properties = {"networkConfig": {"podRange": pods}}
+    if asked.get("workloadIdentityConfig"):
+        own["nodeConfig"] = {"workloadMetadataConfig": {"mode": "GKE_METADATA"}}
+    answered = filled(filled(without_no_accelerators(given), own), google_defaults("nodePool"))
     config = answered["nodeConfig"]
     machine = machine_type(str(config["machineType"]))
     queued = (given.get("queuedProvisioning") or {}).get("enabled") is True
@@ -178,6 +198,8 @@ def node_pool_answer(given: Properties, version: str) -> Properties:
         answered["upgradeSettings"] = {"maxSurge": 0, "maxUnavailable": 0, "strategy": "SHORT_LIVED"}
     if "nodeCount" in given and "initialNodeCount" not in given:
         answered["initialNodeCount"] = given["nodeCount"]
+    if "autoscaling" in given:
+        answered["autoscaling"] = {"locationPolicy": "ANY" if queued else "BALANCED", **given["autoscaling"]}
     return {
         **answered,
         "instanceGroupUrls": [],
@@ -185,7 +207,7 @@ def node_pool_answer(given: Properties, version: str) -> Properties:
         "nodeConfig": _node_config(config, machine, queued=queued),
         "nodeLocations": list(given.get("nodeLocations") or default_zones(str(given["location"]))),
         "operation": "",
-        "version": given.get("version") or version,
+        "version": given.get("version") or str(control_plane.get("version", "")),
     }
 
 
@@ -195,6 +217,8 @@ def _node_config(config: Properties, machine: MachineType | None, *, queued: boo
         # Reported for machines that come with disks, asked for or not.
         count = (config.get("ephemeralStorageLocalSsdConfig") or {}).get("localSsdCount") or machine.local_ssds
         answered["ephemeralStorageLocalSsdConfig"] = {"dataCacheCount": 0, "localSsdCount": count}
+    pulls = 3 if answered.get("ephemeralStorageLocalSsdConfig") else 2
+    answered["kubeletConfig"] = {"maxParallelImagePulls": pulls, **config["kubeletConfig"]}
     if machine is not None and machine.gpus and "guestAccelerators" not in config:
         answered["guestAccelerators"] = [{"count": machine.gpus, "type": machine.accelerator}]
     model = "flex_start" if config.get("flexStart") else "spot" if config.get("spot") else "on_demand"

@@ -260,7 +260,8 @@ class GcpProvider(StandInProvider):
             raise PluginError(f"Autopilot clusters do not support mutating node pools; remove the pool of {cluster}")
         asked = {**without_no_accelerators(inputs), "cluster": cluster}
         self._ask(urn, what, lambda client: client.put_node_pool(cluster, pool, asked))
-        return control_plane
+        inputs_of_cluster = self._ask(urn, what, lambda client: client.inputs(cluster))["cluster"]
+        return {**control_plane, "asked": inputs_of_cluster}
 
     @refusing
     def Update(self, request: provider_pb2.UpdateRequest, context: grpc.ServicerContext) -> provider_pb2.UpdateResponse:
@@ -318,7 +319,7 @@ class GcpProvider(StandInProvider):
             given = {**asked["nodePools"][place["name"]], **place}
         else:
             return provider_pb2.ReadResponse()
-        state = answered(request.type, given, request.id, live)
+        state = answered(request.type, given, request.id, {**live, "asked": asked["cluster"]})
         return provider_pb2.ReadResponse(id=request.id, properties=render_struct(state), inputs=render_struct(given))
 
     @refusing

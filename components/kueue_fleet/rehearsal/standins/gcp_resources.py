@@ -222,7 +222,7 @@ def answered(
     if token == CLUSTER:
         state = cluster_answer(dict(given), control_plane)
     elif token == NODE_POOL:
-        state = node_pool_answer(dict(given), str(control_plane.get("version", "")))
+        state = node_pool_answer(dict(given), control_plane)
     else:
         echo = ANSWERS.get(token, dict)(dict(given))
         state = {**echo, **find_kind(token).derive(echo, resource_id)}
