@@ -45,7 +45,7 @@ class GkeCluster(pulumi.ComponentResource):
     """Workload Identity pool of the project."""
     node_service_account: pulumi.Output[str]
     """Address of the nodes' service account."""
-    private_nodes: pulumi.Input[bool]
+    private_nodes: pulumi.Output[bool]
     """Whether nodes have internal addresses alone, as far as a node pool does not say otherwise."""
     system_pool: NodePool | None
     """On a Standard cluster: the pool that Kueue and the rest of the system run on."""
@@ -143,7 +143,8 @@ class GkeCluster(pulumi.ComponentResource):
                 ),
             )
         self.deleted_with = None if spec.existing else self.cluster
-        self.private_nodes = self.cluster.private_cluster_config.apply(_private_nodes) if spec.existing else True
+        theirs = self.cluster.private_cluster_config.apply(_private_nodes) if spec.existing else True
+        self.private_nodes = pulumi.Output.from_input(theirs)
         self._addresses(access)
         # With the id: what is in the cluster depends on the resource that makes it, and goes before it.
         self.kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate, known).apply(

@@ -41,6 +41,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "nodeServiceAccounts": "Addresses of nodes' accounts by cluster, instead of the file's.",
     "objectName": "Name of the object in the cluster; by default the resource's name.",
     "objects": "Kubernetes objects, as `kueue-fleet render` prints them.",
+    "privateNodes": "Whether nodes have internal addresses alone; to be as the cluster has it. Default true.",
     "podRangeName": "Secondary range of the subnet for pods; by default GKE's choice.",
     "podRanges": "Range of the pods by region; default: a /15 of 10.0.0.0/9 that no other region has.",
     "project": "Google Cloud project id.",
