@@ -66,6 +66,8 @@ def test_the_pools_own_taint_stands_for_gkes_of_the_same_key() -> None:
 def test_attached_gpus_are_those_of_the_inputs() -> None:
     made = pool(machineType="n1-standard-8", guestAccelerators=[{"type": "nvidia-tesla-t4", "count": 2.0}])
     assert (made.machine.accelerator, made.machine.gpus) == ("nvidia-tesla-t4", 2)
+    without = pool(machineType="e2-standard-8", guestAccelerators=[{"type": "nvidia-tesla-t4", "count": 0}])
+    assert (without.machine.accelerator, without.machine.gpus) == (None, 0)
 
 
 @pytest.mark.parametrize(

@@ -266,7 +266,8 @@ def machine_of(config: JsonView) -> MachineType | None:
     if machine is None or machine.accelerator is not None:
         return machine
     for accelerator in config.get("guestAccelerators") or ():
-        return with_accelerator(machine, str(accelerator["type"]), int(accelerator["count"]))
+        if count := int(accelerator["count"]):
+            return with_accelerator(machine, str(accelerator["type"]), count)
     return machine
 
 
