@@ -342,8 +342,8 @@ POOLS: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "clusters[worker-us-east4].fleetMembership: it stays a member of the project's GKE fleet: end that with "
             "`gcloud container fleet memberships unregister`",
-            "clusters[worker-us-east4].rbacSecurityGroup: gke-security-groups@company.test keeps its rights: revoke them "
-            'with `gcloud container clusters update worker-us-east4 --location us-east4 --security-group=""`',
+            "clusters[worker-us-east4].rbacSecurityGroup: gke-security-groups@company.test keeps its rights: revoke "
+            'them with `gcloud container clusters update worker-us-east4 --location us-east4 --security-group=""`',
         ],
     ),
     "drivers": (
