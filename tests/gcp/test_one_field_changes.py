@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, Final, NamedTuple
 
 import pytest
+from pydantic import BaseModel
 from tests.gcp.test_second_plan import declared
 
 from google_cloud import created, planned, updated
@@ -48,7 +49,7 @@ V7 |= {"tpuTopology": "2x2x2"}
 RESERVED = {"name": "r", "zone": A, "machineType": "n1-standard-16", "count": 2}
 FUTURE = {"name": "f", "zone": A, "machineType": "a3-highgpu-8g", "count": 2, "start": "2027-01-10T00:00:00Z"}
 FUTURE |= {"duration": "336h"}
-COMMITTED = {"name": "c", "region": "us-central1", "plan": "TWELVE_MONTH"}
+COMMITTED: dict[str, Any] = {"name": "c", "region": "us-central1", "plan": "TWELVE_MONTH"}
 COMMITTED |= {
     "resources": [{"type": "VCPU", "amount": 8}, {"type": "MEMORY", "amount": 32}],
     "confirm": "I-accept-the-cost",
@@ -288,7 +289,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     (Entry("labels", {}), {"cost-center": "a"}),
     (Entry("labels", {"cost-center": "a"}), {"cost-center": "b"}),
 ]
-ELSEWHERE: Final = {
+ELSEWHERE: Final[Mapping[type[BaseModel], set[str]]] = {
     ClusterEntry: {"name", "role", "kueue", "existing", "upsertExistingObjects"},
     NodePoolEntry: {"name", "existing", "clusters", "management"},
     Network: set(),
@@ -390,7 +391,7 @@ def asked(resource: Recorded) -> dict[str, Any]:
 
 
 def test_every_field_is_changed() -> None:
-    sections = {
+    sections: dict[type[BaseModel], str] = {
         ClusterEntry: "clusters",
         NodePoolEntry: "nodePools",
         Network: "network",

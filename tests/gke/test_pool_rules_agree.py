@@ -121,8 +121,10 @@ def pool_of(machine: str, capacity: str, options: Iterable[str], cluster: Cluste
 def declared(pool: NodePoolEntry, cluster: ClusterEntry) -> dict[str, Any]:
     """What the component declares for it, with what it would leave out of a pool that breaks a rule."""
     made = resolve_pool(pool, cluster)
-    account = {"service_account": "nodes@my-project.iam.gserviceaccount.com"}
-    inputs = node_pool_properties(made, **account, disk_encryption_key=None, image_streaming=True, labels={})
+    account = "nodes@my-project.iam.gserviceaccount.com"
+    inputs = node_pool_properties(
+        made, service_account=account, disk_encryption_key=None, image_streaming=True, labels={}
+    )
     if pool.autoscaling is not None:
         least, most = pool.autoscaling.total_min_node_count, pool.autoscaling.total_max_node_count
         limits = {"totalMinNodeCount": least, "totalMaxNodeCount": most}
