@@ -261,13 +261,13 @@ def test_of_long_texts_the_line_that_would_be_changed_is_named() -> None:
         (
             {"objects": [{**CONFIGURATION, "metadata": {"name": "kueue-manager-config"}}]},
             "kueue.version: is not known: the ConfigMap with Kueue's Configuration has no label "
-            "app.kubernetes.io/version; add the label to the ConfigMap that you give, or take the defaults of a fleet "
-            "file (--default-kueue)",
+            "app.kubernetes.io/version or helm.sh/chart, and Kueue's Deployment is not among the objects; add the "
+            "Deployment kueue-controller-manager to them, or take the defaults of a fleet file (--default-kueue)",
         ),
         (
-            {"objects": [{**CONFIGURATION, "data": {KEY: "apiVersion: config.kueue.x-k8s.io/v1beta1"}}]},
-            "only.kueue.configuration: is config.kueue.x-k8s.io/v1beta1, not config.kueue.x-k8s.io/v1beta2; upgrade "
-            "Kueue to 0.19 first, or rewrite it",
+            {"objects": [{**CONFIGURATION, "data": {KEY: "apiVersion: config.kueue.x-k8s.io/v1alpha1"}}]},
+            "only.kueue.configuration: is config.kueue.x-k8s.io/v1alpha1, not config.kueue.x-k8s.io/v1beta2; write it "
+            "as config.kueue.x-k8s.io/v1beta2",
         ),
         (
             {"objects": [CONFIGURATION, {**CONFIGURATION, "metadata": {**CONFIGURATION["metadata"], "name": "b"}}]},
@@ -292,6 +292,74 @@ def test_what_is_not_known_is_asked_for(cluster: dict[str, Any], expected: str) 
     with pytest.raises(SpecError) as refused:
         adopt_fleet([given], replace(IDENTITY, default_kueue=False))
     assert [str(problem) for problem in refused.value.problems] == [expected]
+
+
+def test_all_that_is_not_known_is_asked_for_at_once() -> None:
+    with pytest.raises(SpecError) as refused:
+        adopt_fleet([AdoptedCluster("only", "", [])], replace(IDENTITY, default_kueue=False))
+    assert [problem.path for problem in refused.value.problems] == [
+        "clusters[only].region",
+        "clusters[only].mode",
+        "only.kueue.configuration",
+    ]
+
+
+OLD_CONFIGURATION = """
+apiVersion: config.kueue.x-k8s.io/v1beta1
+kind: Configuration
+queueVisibility: { updateIntervalSeconds: 5 }
+fairSharing: { enable: false }
+waitForPodsReady: { enable: true, timeout: 10m }
+integrations: { frameworks: [batch/job, pod], podOptions: { namespaceSelector: {} } }
+"""
+
+
+def adopted_with(text: str, *objects: Mapping[str, Any]) -> Adopted:
+    item = {**CONFIGURATION, "data": {KEY: text}}
+    return adopt_fleet([AdoptedCluster("only", "us-east4", [item, *objects], (), "Autopilot")], IDENTITY)
+
+
+def test_a_configuration_in_v1beta1_is_read_as_kueue_reads_it() -> None:
+    found = adopted_with(OLD_CONFIGURATION).data["kueue"]["configuration"]
+    assert found == {
+        "integrations": {"frameworks": ["batch/job", "pod"]},
+        "waitForPodsReady": {"timeout": "10m", "blockAdmission": True},
+    }
+
+
+def test_what_kueue_passes_over_in_v1beta1_is_named() -> None:
+    [note] = (note for note in adopted_with(OLD_CONFIGURATION).notes if "v1beta1" in note)
+    assert note.startswith("only.kueue.configuration: queueVisibility and integrations.podOptions left out: ")
+
+
+def version_of(labels: Mapping[str, str], *images: str) -> str | None:
+    """Kueue's version, by the labels of its Configuration and the images of its Deployment."""
+    item = {**CONFIGURATION, "metadata": {**CONFIGURATION["metadata"], "labels": dict(labels)}}
+    pod = {"containers": [{"name": "manager", "image": image} for image in images]}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "kueue-controller-manager", "namespace": "kueue-system"},
+        "spec": {"template": {"spec": pod}},
+    }
+    cluster = AdoptedCluster("only", "us-east4", [item, *([deployment] if images else [])], (), "Autopilot")
+    version: str | None = adopt_fleet([cluster], IDENTITY).data.get("kueue", {}).get("version")
+    return version
+
+
+@pytest.mark.parametrize(
+    ("labels", "images", "version"),
+    [
+        ({VERSION: "v0.17.1"}, (), "0.17.1"),
+        ({"helm.sh/chart": "kueue-0.17.1"}, (), "0.17.1"),
+        ({}, ("registry.k8s.io/kueue/kueue:v0.17.1",), "0.17.1"),
+        ({}, ("example.com/mirror/kueue:v0.17.1-gke.2", "example.com/proxy:v1"), "0.17.1-gke.2"),
+        ({VERSION: "v0.17.0"}, ("registry.k8s.io/kueue/kueue:v0.17.1",), "0.17.1"),
+        ({}, ("registry.k8s.io/kueue/kueue@sha256:00",), None),
+    ],
+)
+def test_kueues_version_is_found(labels: Mapping[str, str], images: Sequence[str], version: str | None) -> None:
+    assert version_of(labels, *images) == version
 
 
 def test_the_defaults_of_a_fleet_file_may_be_taken_for_kueue() -> None:
@@ -391,23 +459,23 @@ def test_clusters_that_are_missing_are_named(drop: list[str], expected: str) -> 
         ({"kind": "ClusterQueue"}, "worker-a[0]: is not a Kubernetes object with a kind and a name"),
         (
             {"apiVersion": "kueue.x-k8s.io/v1alpha1", "kind": "Cohort", "metadata": {"name": "x"}},
-            "worker-a[0].Cohort x.apiVersion: kueue.x-k8s.io/v1alpha1 is not known",
+            "worker-a.Cohort x.apiVersion: kueue.x-k8s.io/v1alpha1 is not known",
         ),
         (
             {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "x"}, "spec": [1]},
-            "worker-a[0].Cohort x: has spec of another form than Kubernetes gives it; give what `kubectl get -o yaml`",
+            "worker-a.Cohort x: has spec of another form than Kubernetes gives it; give what `kubectl get -o yaml`",
         ),
         (
             {"kind": "Namespace", "metadata": {"name": "x", "labels": {"kueue-fleet.dev/team": ["a"]}}},
-            "worker-a[0].Namespace x: has metadata.labels of another form than Kubernetes gives it",
+            "worker-a.Namespace x: has metadata.labels of another form than Kubernetes gives it",
         ),
         (
             {"kind": "RoleBinding", "metadata": {"name": "x"}, "subjects": ["a"], "data": "a"},
-            "worker-a[0].RoleBinding x: has data and subjects of another form than Kubernetes gives it",
+            "worker-a.RoleBinding x: has data and subjects of another form than Kubernetes gives it",
         ),
         (
             {**POOL_FLAVOR, "spec": {"nodeLabels": "l4"}},
-            'worker-a[0].ResourceFlavor l4.spec.nodeLabels: "l4" is given where a map is needed',
+            'worker-a.ResourceFlavor l4.spec.nodeLabels: "l4" is given where a map is needed',
         ),
         (
             {**CONFIGURATION, "data": {KEY: "apiVersion: config.kueue.x-k8s.io/v1beta2\nmultiKueue: [a]"}},

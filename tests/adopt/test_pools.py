@@ -199,7 +199,7 @@ def test_the_clusters_own_pools_stay_its_own() -> None:
 def test_what_gke_does_not_print_is_refused(fields: dict[str, Any]) -> None:
     _, problems, _ = node_pool_entries({"a": [pool(**fields)]})
     assert [str(problem) for problem in problems] == [
-        "a.nodePools[0]: l4-reserved is malformed; give the output of `gcloud container node-pools list --format yaml`"
+        "a.nodePools[l4-reserved]: is malformed; give the output of `gcloud container node-pools list --format yaml`"
     ]
 
 

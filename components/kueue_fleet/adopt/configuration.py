@@ -6,10 +6,12 @@ Defaults that the fleet has anyway are left out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kueue_fleet.adopt.live_objects import Data, Object
+from kueue_fleet.adopt.old_configuration import OLD_API, as_v1beta2
 from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
@@ -29,6 +31,8 @@ from kueue_fleet.objects.teams import MEMBERS_ROLE
 
 _KEY: Final = "controller_manager_config.yaml"
 _VERSION_LABEL: Final = "app.kubernetes.io/version"
+_CHART_LABEL: Final = "helm.sh/chart"
+_IMAGE: Final = re.compile(r"/kueue:v([0-9][\w.-]*)")
 # What Kueue's chart adds where its values say nothing about it.
 _CHART_CERTIFICATES: Final = {
     "enable": True,
@@ -80,9 +84,12 @@ def is_configuration(item: Object) -> bool:
 
 def _read(platform: Platform, item: Object, path: str) -> Object:
     data = platform.yaml_in(item, _KEY, path)
-    if data and data.get("apiVersion") != CONFIGURATION_API:
+    if data and data.get("apiVersion") == OLD_API:
+        data, lost = as_v1beta2(data)
+        platform.notes += [f"{path}: {lost}"] if lost else []
+    elif data and data.get("apiVersion") != CONFIGURATION_API:
         wrong = f"is {data.get('apiVersion')}, not {CONFIGURATION_API}"
-        platform.problem(path, wrong, "upgrade Kueue to 0.19 first, or rewrite it")
+        platform.problem(path, wrong, f"write it as {CONFIGURATION_API}")
     if data.get("internalCertManagement") == _CHART_CERTIFICATES:
         del data["internalCertManagement"]
     fields = {key: value for key, value in data.items() if key not in ("apiVersion", "kind")}
@@ -103,8 +110,9 @@ def adopt_configuration(
     if version is None and configurations and not default:
         platform.problem(
             "kueue.version",
-            f"is not known: the ConfigMap with Kueue's Configuration has no label {_VERSION_LABEL}",
-            f"add the label to the ConfigMap that you give{_OR_DEFAULT}",
+            f"is not known: the ConfigMap with Kueue's Configuration has no label {_VERSION_LABEL} or {_CHART_LABEL}, "
+            "and Kueue's Deployment is not among the objects",
+            f"add the Deployment {KUEUE_DEPLOYMENT} to them{_OR_DEFAULT}",
         )
     job_sets = _has_job_sets(platform, configurations)
     base = default_configuration(namespace or "kueue-system", observed=observed, job_sets=job_sets)
@@ -183,13 +191,18 @@ def _one(platform: Platform, what: str, values: Mapping[str, Any]) -> Any:
 
 
 def _versions(platform: Platform) -> dict[str, str | None]:
-    """The version of Kueue on each cluster, by the label that its chart gives the ConfigMap."""
-    labels = {
-        cluster: (item["metadata"].get("labels") or {}).get(_VERSION_LABEL)
-        for cluster, item in platform.others("ConfigMap")
-        if is_configuration(item)
-    }
-    return {cluster: version and str(version).removeprefix("v") for cluster, version in labels.items()}
+    """The version of Kueue on each cluster: of its image, else by the labels that its chart gives the ConfigMap."""
+    found: dict[str, str | None] = {}
+    for cluster, item in platform.others("ConfigMap"):
+        if is_configuration(item):
+            labels = item["metadata"].get("labels") or {}
+            chart = str(labels.get(_CHART_LABEL, "")).removeprefix("kueue-")
+            found[cluster] = str(labels.get(_VERSION_LABEL) or chart).removeprefix("v") or None
+    for cluster, item, pod in platform.controllers():
+        for container in (pod.get("containers") or ()) if item["metadata"]["name"] == KUEUE_DEPLOYMENT else ():
+            if image := _IMAGE.search(str(container.get("image", ""))):
+                found[cluster] = image[1]
+    return found
 
 
 def _take_section(configuration: Data) -> Data:

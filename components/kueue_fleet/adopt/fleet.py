@@ -6,6 +6,7 @@ The data of a fleet file in its own order, and notes on all that it leaves out o
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
@@ -16,6 +17,7 @@ from kueue_fleet.adopt.drop_defaults import drop_defaults
 from kueue_fleet.adopt.google_cloud import cluster_fields, collects_metrics, network_fields
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue
+from kueue_fleet.adopt.placeholders import lower_placeholders
 from kueue_fleet.adopt.platform import AdoptedCluster, Platform
 from kueue_fleet.adopt.pools import node_pool_entries
 from kueue_fleet.adopt.queues import (
@@ -78,17 +80,24 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
             fleet file cannot say.
     """
     platform = Platform(clusters)
-    _raise(platform)
+    for cluster in clusters:
+        if not cluster.region:
+            wrong = "is not known: no Kubernetes object says where the cluster is"
+            fix = f"give it (--region {cluster.name}=REGION), or what `gcloud container clusters describe` prints"
+            platform.problem(f"clusters[{cluster.name}].region", wrong, f"{fix} (--description)")
     modes = _modes(platform)
     configurations = read_configurations(platform, default=identity.default_kueue)
     monitoring = _observability(platform)
     settings = adopt_configuration(platform, configurations, observed=bool(monitoring), default=identity.default_kueue)
     controller, regions = adopt_controller(platform, settings.multi_kueue.get("external", {}).get("name"))
+    flavors = platform.found("ResourceFlavor").values()
+    of_flavors = {(spec.get("nodeLabels") or {}).get(NODE_POOL, "") for specs in flavors for spec in specs.values()}
     pools, problems, notes = node_pool_entries(
-        {cluster.name: cluster.node_pools for cluster in clusters}, platform.manager
+        {cluster.name: cluster.node_pools for cluster in clusters}, platform.manager, of_flavors
     )
     platform.problems += problems
     platform.notes += notes
+    _raise(platform)
     data: Data = {
         "name": identity.name,
         "project": identity.project,
@@ -114,6 +123,8 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     if not identity.managed:
         platform.notes.append(_NOT_READ)
     data = drop_defaults({key: value for key, value in data.items() if value not in (None, {}, [])})
+    with suppress(SpecError):
+        platform.notes += lower_placeholders(data, parse_fleet(data, as_published=True))
     try:
         platform.notes += remainder_notes(platform, parse_fleet(data), configurations)
     except SpecError:

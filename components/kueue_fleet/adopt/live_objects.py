@@ -76,7 +76,7 @@ def sort_objects(objects: Iterable[Object], where: str) -> tuple[ClusterObjects,
     problems: list[Problem] = []
     for number, item in enumerate(_flat(objects)):
         wrong = list(_take(found, item))
-        problems += [problem.at(f"{where}[{number}]") for problem in wrong]
+        problems += [problem.at(where if problem.path else f"{where}[{number}]") for problem in wrong]
         if not wrong:
             found.given[key_of(item)] = item
     return found, problems

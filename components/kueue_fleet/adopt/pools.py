@@ -7,13 +7,14 @@ https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locat
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
+from kueue_fleet.gke.zones import region_of
 from kueue_fleet.kueue_api.problem import Problem
 
 _FIX: Final = "give the output of `gcloud container node-pools list --format yaml`"
@@ -45,9 +46,12 @@ _RESERVATION: Final = re.compile(
 
 
 def node_pool_entries(
-    pools: Mapping[str, Sequence[Object]], manager: str | None = None
+    pools: Mapping[str, Sequence[Object]], manager: str | None = None, of_flavors: Collection[str] = ()
 ) -> tuple[list[Data], list[Problem], list[str]]:
-    """The entries for the pools of each cluster, what cannot be said, and notes on what is left out."""
+    """The entries for the pools of each cluster, what cannot be said, and notes on what is left out.
+
+    A cluster's own pool that is one `of_flavors` has jobs of queues, and an entry.
+    """
     problems: list[Problem] = []
     notes: list[str] = []
     entries: dict[str, dict[str, Data]] = {}
@@ -60,13 +64,13 @@ def node_pool_entries(
                 continue
             subject = f"node pool {pool['name']} of {cluster}"
             try:
-                elsewhere = _made_elsewhere(pool, of_manager=cluster == manager)
+                elsewhere = _made_elsewhere(pool, of_flavors, of_manager=cluster == manager)
                 if elsewhere is not None:
                     notes.append(f"{subject} is left out: {elsewhere}")
                     continue
                 entry, texts = _entry(pool), _left_out(pool)
             except (AttributeError, KeyError, TypeError, ValueError):  # Fields of other types than GKE's.
-                problems.append(Problem(f"{cluster}.nodePools[{number}]", f"{pool['name']} is malformed", _FIX))
+                problems.append(Problem(f"{cluster}.nodePools[{pool['name']}]", "is malformed", _FIX))
             else:
                 entries.setdefault(pool["name"], {})[cluster] = entry
                 notes += [f"{subject}: {text}" for text in texts]
@@ -74,13 +78,21 @@ def node_pool_entries(
     return [_merge(name, by, standard, problems) for name, by in entries.items()], problems, notes
 
 
-def _made_elsewhere(pool: Object, *, of_manager: bool) -> str | None:
+def region_of_pools(pools: Sequence[Object]) -> str | None:
+    """The region where all zones of these pools are; None where none or several are named."""
+    zones = {str(zone) for pool in pools if isinstance(pool, Mapping) for zone in pool.get("locations") or ()}
+    regions = {region_of(zone) for zone in zones}
+    return regions.pop() if len(regions) == 1 else None
+
+
+def _made_elsewhere(pool: Object, of_flavors: Collection[str], *, of_manager: bool) -> str | None:
     """Why a pool has no entry, and what the file has in its place; None for the others."""
     if of_manager:
         return "a manager runs no jobs; see clusters[].systemPool"
     if (pool.get("autoscaling") or {}).get("autoprovisioned"):
         return "node auto-provisioning made it; see clusters[].nodeAutoProvisioning"
-    return "it is the cluster's own; see clusters[].systemPool" if pool["name"] in _SYSTEM_POOLS else None
+    own = pool["name"] in _SYSTEM_POOLS and pool["name"] not in of_flavors
+    return "it is the cluster's own; see clusters[].systemPool" if own else None
 
 
 def _merge(name: str, by_cluster: Mapping[str, Data], standard: Sequence[str], problems: list[Problem]) -> Data:

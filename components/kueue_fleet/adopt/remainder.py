@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kueue_fleet.adopt.configuration import is_configuration
 from kueue_fleet.adopt.live_objects import MODELS, Key, Object, key_of, top_level
-from kueue_fleet.adopt.platform import Platform
+from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -61,7 +61,7 @@ def _is_of_installation(key: Key, item: Object) -> bool:
     group, kind, namespace, name = key
     default = name == "default" and kind in ("Namespace", "ServiceAccount")
     labels = item["metadata"].get("labels") or {}
-    of_kueue = group != KUEUE_GROUP and labels.get("app.kubernetes.io/name") == "kueue"
+    of_kueue = group != KUEUE_GROUP and (labels.get("app.kubernetes.io/name") == "kueue" or name == KUEUE_DEPLOYMENT)
     of_system = namespace.startswith(_SYSTEM) or name.startswith(_SYSTEM)
     return default or of_kueue or of_system or is_configuration(item)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 import typer
 
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
+from kueue_fleet.adopt.pools import region_of_pools
 from kueue_fleet.cli import console
 from kueue_fleet.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
@@ -38,6 +39,7 @@ def import_(
             "--region",
             metavar="[CLUSTER=]REGION",
             help="Region of a cluster without --description; alone: of all of them.",
+            show_default="where its node pools are",
         ),
     ] = None,
     description: Annotated[
@@ -143,9 +145,6 @@ def import_(
     without = [cluster for cluster in paths if cluster not in described]
     regions = _of_others("--region", region or [], without, described)
     regions |= {cluster: str(each["location"]) for cluster, each in described.items()}
-    missing = [cluster for cluster in paths if cluster not in regions]
-    if missing:
-        raise console.mistyped(f"--region: none for {', '.join(missing)}; add --region {missing[0]}=REGION")
     modes = _of_others("--mode", mode or [], [cluster for cluster in without if cluster not in pools], described)
     for cluster, wanted in modes.items():
         if wanted not in get_args(Mode):
@@ -155,17 +154,13 @@ def import_(
     today = date.today()  # noqa: DTZ011  (the day where the user is)
     replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
     modes |= {cluster: mode_of(each) for cluster, each in described.items()}
-    clusters = [
-        AdoptedCluster(
-            cluster,
-            regions[cluster],
-            _read_manifests(Path(path)),
-            _pools_of(described.get(cluster), pools.get(cluster)),
-            cast("Mode | None", modes.get(cluster)),
-            described.get(cluster),
-        )
-        for cluster, path in paths.items()
-    ]
+    clusters = []
+    for cluster, path in paths.items():
+        found = _pools_of(described.get(cluster), pools.get(cluster))
+        region_there = regions.get(cluster) or region_of_pools(found) or ""
+        mode_there = cast("Mode | None", modes.get(cluster))
+        objects_there = _read_manifests(Path(path))
+        clusters.append(AdoptedCluster(cluster, region_there, objects_there, found, mode_there, described.get(cluster)))
     identity = Identity(name, project, replace_by, today, default_kueue, not new, pulumi_import is not None)
     try:
         adopted, plan = _adopt(clusters, identity)

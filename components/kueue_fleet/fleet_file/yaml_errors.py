@@ -93,7 +93,7 @@ def explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark is not None else (0, 0)
     opened = error.context_mark.line if error.context_mark is not None else line
-    rows = text.split("\n")
+    rows = [*text.split("\n"), ""]
     while opened > 0 and not rows[min(opened, len(rows) - 1)].strip():
         opened -= 1  # The end of the text is where libyaml puts what was never closed.
     place = _Place(rows, line, column, opened)
