@@ -13,6 +13,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_installation import CONFIGURATION_API
 
 OLD_API: Final = "config.kueue.x-k8s.io/v1beta1"
+"""Its apiVersion."""
 _STRATEGIES: Final = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 _POD_OPTIONS: Final = "integrations.podOptions"
 _IGNORED: Final = ("queueVisibility", _POD_OPTIONS)
