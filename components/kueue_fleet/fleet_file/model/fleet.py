@@ -33,7 +33,7 @@ from kueue_fleet.fleet_file.model.entries import (
 )
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor, leads_to
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue, ProjectId, ResourceName
-from kueue_fleet.fleet_file.model.manager_flavors import Place, name_flavors
+from kueue_fleet.fleet_file.model.manager_flavors import Place, name_flavors, not_adjacent
 from kueue_fleet.fleet_file.model.network import Network
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
@@ -391,16 +391,30 @@ class FleetSpec(SpecModel):
         return frozenset((cluster, name) for cluster in clusters for name in names & self.flavors_on(cluster))
 
     @cached_property
-    def _manager_flavors(self) -> Mapping[str, Mapping[Place, str]]:
-        """By the root of each cohort tree with dispatched queues."""
-        trees: dict[str, list[frozenset[Place]]] = {}
+    def _trees(self) -> Mapping[str, Mapping[str, frozenset[Place]]]:
+        trees: dict[str, dict[str, frozenset[Place]]] = {}
         for queue in self.cluster_queues:
             root, workers = root_of(queue.cohort_name, self.cohort_parents), self.dispatch_workers(queue.name)
             if root is not None and workers:
-                trees.setdefault(root, []).append(self.places_of(queue, workers))
+                trees.setdefault(root, {})[queue.name] = self.places_of(queue, workers)
+        return trees
+
+    def tree_of(self, cohort: str | None) -> Mapping[str, frozenset[Place]]:
+        """The dispatched queues in the tree of `cohort`, with where each has quota on workers."""
+        return self._trees.get(root_of(cohort, self.cohort_parents) or "", {})
+
+    @cached_property
+    def _manager_flavors(self) -> Mapping[str, Mapping[Place, str]]:
+        """By the root of each cohort tree with dispatched queues."""
         order = [flavor.name for flavor in self.flavors], self.cluster_names
         name = self.multi_kueue.manager_flavor_name if self.multi_kueue is not None else ""
-        return {root: name_flavors(name, queues, *order) for root, queues in trees.items()}
+        return {root: name_flavors(name, queues.values(), *order) for root, queues in self._trees.items()}
+
+    @cached_property
+    def not_adjacent(self) -> frozenset[str]:
+        """The dispatched queues that share nothing on any worker with some queue on the same flavor of the manager."""
+        found = (not_adjacent(queues, self._manager_flavors[root]) for root, queues in self._trees.items())
+        return frozenset().union(*found)
 
     def manager_flavor(self, cohort: str | None, worker: str, flavor: str) -> str | None:
         """The manager's flavor for quota of `flavor` on `worker`, of `cohort` itself or of a queue in it.

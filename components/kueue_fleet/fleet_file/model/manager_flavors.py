@@ -42,6 +42,16 @@ def name_flavors(
     return named
 
 
+def not_adjacent(queues: Mapping[str, Set[Place]], named: Mapping[Place, str]) -> frozenset[str]:
+    """The queues of one tree that share no place with another of their group; `named` is what `name_flavors` gave."""
+    flavors = {queue: named[next(iter(places))] for queue, places in queues.items() if places}
+    return frozenset(
+        queue
+        for queue, flavor in flavors.items()
+        if any(flavor == flavors[other] and queues[queue].isdisjoint(queues[other]) for other in flavors)
+    )
+
+
 def _connected(parts: Iterable[Set[Place]]) -> list[frozenset[Place]]:
     """The unions of all parts that have a place in common, directly or by way of others."""
     found: list[frozenset[Place]] = []

@@ -8,7 +8,7 @@ Turning models into objects is the job of `manifests`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from operator import is_
 
@@ -25,7 +25,7 @@ from kueue_fleet.kueue_api import (
     ResourceQuota,
 )
 from kueue_fleet.kueue_api.cluster_queue import LocalQueueSpec
-from kueue_fleet.kueue_api.cohort_tree import with_ancestors
+from kueue_fleet.kueue_api.cohort_tree import root_of, with_ancestors
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
@@ -223,12 +223,57 @@ def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[Resource
     if queue.manager is not None:
         return queue.manager.resource_groups
     derived = _summed_groups(fleet, queue, queue.cohort_name, fleet.dispatch_workers(queue.name))
+    most = _borrowable(fleet, queue)
     return tuple(
         ResourceGroup.model_construct(
-            covered_resources=group.covered_resources, flavors=(*group.flavors, *_former(fleet, queue, group))
+            covered_resources=group.covered_resources,
+            flavors=(*(_limited(flavor, most) for flavor in group.flavors), *_former(fleet, queue, group)),
         )
         for group in derived
     )
+
+
+def _borrowable(fleet: FleetSpec, queue: ClusterQueueEntry) -> Mapping[str, Quantity] | None:
+    """What the queue can borrow on its workers: what others of its tree lend there of its own flavors.
+
+    None where it shares a flavor with each queue of its group. Else some of the quota on its flavor of the manager is
+    for capacity that it cannot use, and only others can.
+    """
+    if queue.name not in fleet.not_adjacent:
+        return None
+    tree, root = fleet.tree_of(queue.cohort_name), root_of(queue.cohort_name, fleet.cohort_parents)
+    own = tree[queue.name]
+    queues = (each for each in fleet.cluster_queues if each.name in tree and each is not queue)
+    lenders = [(each.resource_groups, own & tree[each.name]) for each in queues]
+    for cohort in fleet.cohorts:
+        if root_of(cohort.name, fleet.cohort_parents) == root:
+            here = {place for place in own if cohort.name in _cohort_names(fleet, place[0])}
+            lenders.append((cohort.resource_groups, frozenset(here)))
+    lent: dict[str, list[Quantity]] = {}
+    for groups, places in lenders:
+        for worker in {worker for worker, _ in places}:
+            for quota in _quotas(groups_on(fleet, groups, worker), {name for at, name in places if at == worker}):
+                limit = quota.nominal_quota if quota.lending_limit is None else quota.lending_limit
+                lent.setdefault(quota.name, []).append(min(quota.nominal_quota, limit))
+    headroom = fleet.multi_kueue.headroom_percent if fleet.multi_kueue is not None else 0
+    return {name: Quantity.total(amounts).with_headroom(headroom) for name, amounts in lent.items()}
+
+
+def _quotas(groups: Iterable[ResourceGroup], flavors: Set[str]) -> Iterator[ResourceQuota]:
+    return (
+        quota for group in groups for flavor in group.flavors if flavor.name in flavors for quota in flavor.resources
+    )
+
+
+def _limited(flavor: FlavorQuotas, most: Mapping[str, Quantity] | None) -> FlavorQuotas:
+    """The flavor with borrowing limits of at most `most`; None: as it is."""
+    if most is None:
+        return flavor
+    resources = []
+    for quota in flavor.resources:
+        given = [limit for limit in (quota.borrowing_limit, most.get(quota.name, ZERO)) if limit is not None]
+        resources.append(quota.model_copy(update={"borrowing_limit": min(given)}))
+    return FlavorQuotas.model_construct(name=flavor.name, resources=tuple(resources))
 
 
 def _former(fleet: FleetSpec, queue: ClusterQueueEntry, group: ResourceGroup) -> tuple[FlavorQuotas, ...]:
