@@ -181,6 +181,12 @@ class TestNodes:
         assert only(found).nodes == 0
         assert "there is no node with pool=big, as flavor default asks for" in found.headline
 
+    def test_without_any_node_among_the_objects_nothing_is_known_of_them(self) -> None:
+        found = explained(cluster(), pods(1))
+        assert only(found).nodes is None
+        assert found.headline.endswith("as far as the objects tell: there is no Node among them.")
+        assert found.next_step == "See whether its nodes are there, Ready and free: kubectl get nodes -l pool=big."
+
     def test_taints_that_kueue_does_not_look_at(self) -> None:
         """kueue#6868: where the lowest level is not the host, Kueue counts the room of every node."""
         found = explained(cluster(node("a1", "a", taints=(GPU_TAINT,)), levels=("rack",)), pods(1))
@@ -274,7 +280,7 @@ class TestSecondPass:
         assert not found.placements
 
     def test_without_nodes(self) -> None:
-        found = self.reserved()
+        found = self.reserved(node("a1", "a", labels=(("pool", "small"),)))
         assert "there is no node with pool=big" in found.headline
         assert "kubectl get nodes -l pool=big" in found.next_step
 

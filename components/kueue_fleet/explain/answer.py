@@ -113,7 +113,8 @@ class Placement:
     """Why a pod set cannot be placed in the topology of a flavor.
 
     `mode` is `required`, `preferred` or empty, `level` the wanted level; `room_level` is that of `rooms`, with slices
-    their own. `nodes` is how many nodes have the flavor's `node_labels`. `unseen` are nodes that pods cannot use, of
+    their own. `nodes` is how many nodes have the flavor's `node_labels`; None: no node at all is among the objects.
+    `unseen` are nodes that pods cannot use, of
     which Kueue counts the room: it looks at taints and selectors only where the lowest level is the host. `rooms` are
     the largest of `domains` domains.
     """
@@ -128,7 +129,7 @@ class Placement:
     room_level: str
     slices: str
     node_labels: str
-    nodes: int
+    nodes: int | None
     lacking: tuple[NodeGroup, ...]
     unseen: tuple[NodeGroup, ...]
     rooms: tuple[DomainRoom, ...]

@@ -114,6 +114,8 @@ def _about_placement(made: Explanation) -> str:
     unknown = next((level for level in (first.level, first.room_level) if level not in first.levels), None)
     if unknown is not None:
         return f": Topology {first.topology} has no level {unknown}"
+    if first.nodes is None:
+        return ", as far as the objects tell: there is no Node among them"
     if not first.nodes:
         labels = f" with {first.node_labels}" if first.node_labels else ""
         return f": there is no node{labels}, as flavor {first.flavor} asks for"
@@ -176,6 +178,8 @@ def _without_remedy(made: Explanation) -> str:
     if made.position is not None and made.position.ahead:
         first = made.position.ahead[0].workload
         return f"Look at the first of the {made.position.place - 1} ahead of it: kueue-fleet explain {first}."
+    if made.placements and not made.placements[0].nodes:
+        return f"See whether its nodes are there, Ready and free: {_get_nodes(made)}."
     if made.changes:
         return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
     return "No single change was found that admits it; read Kueue's message above."
@@ -226,12 +230,15 @@ def _about_late_placement(made: Explanation) -> str:
         return "Wait: Kueue tries to place its pods at least every 30 seconds."
     if admitting:
         return f"{_sentence(admitting[0].what)}; Kueue tries again at least every 30 seconds."
-    labels = made.placements[0].node_labels.replace(", ", ",")
     return (
-        f"See whether its nodes are there, Ready and free: kubectl get nodes{f' -l {labels}' if labels else ''}, "
-        f"kubectl get provisioningrequests -n {made.workload.partition('/')[0]}. Kueue tries again at least every 30 "
-        "seconds."
+        f"See whether its nodes are there, Ready and free: {_get_nodes(made)}, kubectl get provisioningrequests -n "
+        f"{made.workload.partition('/')[0]}. Kueue tries again at least every 30 seconds."
     )
+
+
+def _get_nodes(made: Explanation) -> str:
+    labels = made.placements[0].node_labels.replace(", ", ",")
+    return f"kubectl get nodes{f' -l {labels}' if labels else ''}"
 
 
 def _sentence(text: str) -> str:

@@ -97,7 +97,7 @@ def _placement(engine: Engine, item: Unplaced) -> Placement:
         room_level=room_level,
         slices=slices,
         node_labels=", ".join(f"{key}={value}" for key, value in state.flavor.node_labels),
-        nodes=len(own),
+        nodes=len(own) if engine.objects.nodes else None,
         lacking=_grouped(own, lambda node: lacking(item, node)),
         unseen=unseen,
         rooms=tuple(nsmallest(LISTED, rooms, key=lambda room: (-room.pods, room.domain))),

@@ -271,6 +271,8 @@ def _placement(placement: Placement) -> list[str]:
     ]
     lines += _wrap(f"levels: {', '.join(placement.levels)}", "  ", "    ")
     labels = f" with {placement.node_labels}" if placement.node_labels else ""
+    if placement.nodes is None:
+        return [*lines, "  its nodes are not known: there is no Node among the objects"]
     nodes = "1 node" if placement.nodes == 1 else f"{placement.nodes or 'no'} nodes"
     lines += _wrap(f"{nodes}{labels}", "  ", "    ")
     lines += _node_groups(placement.lacking)
