@@ -65,6 +65,21 @@ async def test_a_job_whose_pods_are_gone_is_told_so_once_with_an_event() -> None
     assert b'kueue_fleet_rescued_total{reason="StuckEviction"} 1.0' in made.metrics.text()
 
 
+async def test_a_deleted_workload_of_a_running_job_is_finished_in_the_same_way() -> None:
+    """Kueue keeps its finalizer: https://github.com/kubernetes/kubernetes/pull/135104 refuses what it then writes."""
+    made = fixture()
+    made.api.put("/apis/batch/v1/jobs", job())
+    deleted = left(conditions=[condition("QuotaReserved"), condition("Admitted")])
+    deleted["metadata"]["deletionTimestamp"] = when()
+    assert await made.look(deleted) == NOW + 60
+    made.clock.now += 60
+    await made.reconciler.reconcile("ns/train")
+    [(path, body, _)] = made.api.applied
+    assert (path, body["status"]["active"]) == (f"{JOBS}/train-job/status", 0)
+    [(reason, message, _)] = made.told
+    assert (reason, message.split(",")[0]) == ("StuckEviction", "Deleted 60 s ago")
+
+
 async def test_an_eviction_that_falls_due_while_the_manager_is_not_followed_is_looked_at_afterwards() -> None:
     made = fixture()
     made.api.put("/apis/batch/v1/jobs", job())
@@ -157,10 +172,9 @@ async def test_a_job_that_kueue_suspends_late_is_corrected_all_the_same() -> Non
     [
         left(kind="RayJob"),
         left(checks={"other": "Pending"}),
-        left(deletionTimestamp=when()),
         workload(conditions=[condition("Evicted")]),
     ],
-    ids=["another kind of job", "not dispatched", "deleted", "no quota"],
+    ids=["another kind of job", "not dispatched", "no quota"],
 )
 async def test_what_is_not_ours_to_finish_is_left_alone(item: Json) -> None:
     made = fixture()

@@ -46,8 +46,8 @@ def test_any_other_copy_is_left_alone(copy: Copy | None) -> None:
 
 
 def test_an_eviction_without_a_copy_anywhere_is_finished_after_the_set_time() -> None:
-    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 159.0).retry_at == 160.0
-    due = watch_eviction(100.0, "us", NOWHERE, 60.0, 160.0)
+    assert watch_eviction("Evicted", 100.0, "us", NOWHERE, 60.0, 159.0).retry_at == 160.0
+    due = watch_eviction("Evicted", 100.0, "us", NOWHERE, 60.0, 160.0)
     assert due.give_up
     assert due.message == (
         "Evicted 60 s ago, and no worker has a copy of it; the status of its job still counted pods, and is corrected"
@@ -55,8 +55,8 @@ def test_an_eviction_without_a_copy_anywhere_is_finished_after_the_set_time() ->
 
 
 def test_what_did_not_help_is_tried_again_ever_later() -> None:
-    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 160.0).retry_at == 220.0
-    assert watch_eviction(100.0, "us", NOWHERE, 60.0, 220.0).retry_at == 340.0
+    assert watch_eviction("Evicted", 100.0, "us", NOWHERE, 60.0, 160.0).retry_at == 220.0
+    assert watch_eviction("Evicted", 100.0, "us", NOWHERE, 60.0, 220.0).retry_at == 340.0
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_what_did_not_help_is_tried_again_ever_later() -> None:
 def test_as_long_as_pods_may_run_somewhere_an_eviction_is_not_finished(
     assigned: str, views: dict[str, WorkerView], why: str
 ) -> None:
-    decision = watch_eviction(0.0, assigned, views, 60.0, 1000.0)
+    decision = watch_eviction("Evicted", 0.0, assigned, views, 60.0, 1000.0)
     assert (decision.give_up, decision.retry_at) == (False, 1060.0)
     assert decision.message == f"Evicted, and its pods may still run: {why}"
 
@@ -87,4 +87,4 @@ def test_as_long_as_pods_may_run_somewhere_an_eviction_is_not_finished(
     ids=["another worker cannot be asked", "an operator says that it is gone"],
 )
 def test_only_the_worker_that_ran_it_counts_and_only_while_it_is_not_gone(views: dict[str, WorkerView]) -> None:
-    assert watch_eviction(0.0, "us", views, 60.0, 1000.0).give_up
+    assert watch_eviction("Evicted", 0.0, "us", views, 60.0, 1000.0).give_up

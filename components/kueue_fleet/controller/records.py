@@ -73,7 +73,7 @@ class Record:
     admitted_at: float | None = None
     evicted_at: float | None = None
     finished: bool = False
-    deleted: bool = False
+    deleted_at: float | None = None
     cluster_name: str = ""
     nominated: tuple[str, ...] = ()
     owner: Owner = Owner()
@@ -89,12 +89,17 @@ class Record:
     @property
     def holds_quota(self) -> bool:
         """Whether anything may be decided about it: it has quota, and is neither evicted nor done."""
-        return self.reserved_at is not None and self.evicted_at is None and not (self.finished or self.deleted)
+        return self.reserved_at is not None and not self.finished and self.left_at is None
+
+    @property
+    def left_at(self) -> float | None:
+        """When it was evicted or deleted; from then on Kueue is to give its quota back."""
+        return self.deleted_at if self.evicted_at is None else self.evicted_at
 
     @property
     def leaves(self) -> bool:
-        """Whether it is evicted, and still has its quota."""
-        return self.reserved_at is not None and self.evicted_at is not None and not (self.finished or self.deleted)
+        """Whether it is evicted or deleted, and still has its quota."""
+        return self.reserved_at is not None and not self.finished and self.left_at is not None
 
     @property
     def current_report(self) -> Report | None:
@@ -153,7 +158,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         admitted_at=since(item, "Admitted"),
         evicted_at=since(item, "Evicted"),
         finished=since(item, "Finished") is not None,
-        deleted="deletionTimestamp" in metadata,
+        deleted_at=Fields(metadata, "", []).seconds("deletionTimestamp"),
         cluster_name=str(status.get("clusterName") or ""),
         nominated=tuple(str(one) for one in status.get("nominatedClusterNames") or ()),
         owner=_owner(metadata),

@@ -1,4 +1,4 @@
-"""Evictions on the manager that Kueue does not finish: the job's status is corrected, as no pod is left.
+"""Evictions and deletions on the manager that Kueue does not finish: the job's status is corrected, as no pod is left.
 
 Decided by `dispatch.rescue`. Only the status of the job is written: Kueue then returns the quota. For Jobs and JobSets;
 where other kinds count their pods is not known here.
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Rescue:
-    """Finishes evictions. `patience`: seconds that Kueue has for one."""
+    """Finishes evictions and deletions. `patience`: seconds that Kueue has for one."""
 
     def __init__(self, fleet: Fleet, patience: float) -> None:
         self._fleet = fleet
@@ -33,15 +33,16 @@ class Rescue:
         self._held: dict[str, str] = {}
 
     async def reconcile(self, record: Record, now: float) -> float | None:
-        """Finish the eviction of a Workload if that is overdue; when to look again. Raises ApiError."""
+        """Finish the eviction or deletion of a Workload if that is overdue; when to look again. Raises ApiError."""
         if now < self._again.get(record.key, 0.0):
             # Each change of the Workload is a reason to look, and none to say the same again.
             return self._again[record.key]
         check = self._fleet.manager.dispatch_check(record)
-        if not record.leaves or record.evicted_at is None or check is None or record.owner.kind not in _KINDS:
+        if not record.leaves or record.left_at is None or check is None or record.owner.kind not in _KINDS:
             return None
+        what = "Deleted" if record.evicted_at is None else "Evicted"
         views = self._fleet.worker_views(record, Residency(), self._fleet.workers)
-        found = watch_eviction(record.evicted_at, record.assigned, views, self._patience, now)
+        found = watch_eviction(what, record.left_at, record.assigned, views, self._patience, now)
         if found.give_up:
             if not await self._correct(record, found.message):
                 # Kueue has yet to suspend the job, which is not a change of the Workload.

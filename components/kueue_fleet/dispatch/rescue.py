@@ -5,10 +5,12 @@ reconciler of its job (kueue@v0.19.2 pkg/controller/jobframework/reconciler.go, 
 The copy is withdrawn, by withdrawing the nomination, and offered again. So is one that was assigned and is not
 admitted.
 
-A Workload that is evicted on the manager while its remote pods run: its copy can be removed as out of sync before the
-job's status was copied back (pkg/controller/admissionchecks/multikueue/workload.go, step 5), so that the manager's job
-counts an active pod from then on, and holds its quota. Once no worker has a copy, its status is corrected. Nothing is
-done while the worker that ran it cannot be asked: removed from a queue or unreachable, its pods still run.
+A Workload that is evicted or deleted on the manager while its remote pods run: its copy can be removed before the
+job's status was copied back (pkg/controller/admissionchecks/multikueue/workload.go, step 5; of a deleted one always, as
+Reconcile has it), so that the manager's job counts an active pod from then on. An evicted one then keeps its quota; of
+a deleted one, Kueue cannot restore the job's pod template, which the API server refuses as long as a pod is active.
+Once no worker has a copy, the status is corrected. Nothing is done while the worker that ran it cannot be asked:
+removed from a queue or unreachable, its pods still run.
 """
 
 from __future__ import annotations
@@ -48,16 +50,16 @@ def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> 
 
 
 def watch_eviction(
-    evicted_at: float, assigned: str, views: Mapping[str, WorkerView], patience: float, now: float
+    what: str, left_at: float, assigned: str, views: Mapping[str, WorkerView], patience: float, now: float
 ) -> WatchdogDecision:
-    """Whether the eviction of a Workload of the manager that keeps its quota has to be finished.
+    """Whether the eviction of a Workload of the manager that keeps its quota, or its deletion, has to be finished.
 
-    `assigned` is the worker that it was assigned to, empty if that is not known; `views` are all workers of the fleet,
+    `what` is Evicted or Deleted, `left_at` when it was. `assigned` is the worker that it was assigned to, empty if that is not known; `views` are all workers of the fleet,
     those that its queue does not have any more too. Where its pods may still run nothing is done: a worker has a copy,
     or the one that ran it cannot be asked. Without an assignment every worker has to be asked. What fails is
     retried after longer and longer times.
     """
-    due = evicted_at + patience
+    due = left_at + patience
     if now < due:
         return WatchdogDecision(give_up=False, retry_at=due)
     holds = "" if views else "no worker is known"
@@ -71,11 +73,11 @@ def watch_eviction(
         elif not view.known and assigned in ("", name):
             holds = f"{name} cannot be asked"
     if holds:
-        message = f"Evicted, and its pods may still run: {holds}"
+        message = f"{what}, and its pods may still run: {holds}"
         return WatchdogDecision(give_up=False, message=message, retry_at=now + patience)
     return WatchdogDecision(
         give_up=True,
-        message=f"Evicted {now - evicted_at:.0f} s ago, and no worker has a copy of it; the status of its job still "
+        message=f"{what} {now - left_at:.0f} s ago, and no worker has a copy of it; the status of its job still "
         "counted pods, and is corrected",
-        retry_at=now + max(patience, now - evicted_at),
+        retry_at=now + max(patience, now - left_at),
     )
