@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.controller.build import (
     NOW,
     Fixture,
@@ -15,6 +16,7 @@ from tests.controller.build import (
     workload,
 )
 
+from kueue_fleet.controller.requests import PROVISIONING
 from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 
@@ -122,3 +124,110 @@ async def test_where_there_is_nothing_else_it_is_tried_there_again_once_the_copy
     fixture.workers["us"].take_workload("ns/train", None)
     await fixture.reconciler.reconcile("ns/train")
     assert fixture.nominated() == ["us"]
+
+
+def standalone(**watchdog: Any) -> Fixture:
+    """The controller of a cluster whose own queues ask DWS for nodes."""
+    made = Fixture(dispatches=False, watchdog=watchdog)
+    made.configuration = made.configuration.model_copy(update={"asks_in": "solo"})
+    made.restart()
+    return made
+
+
+def asked(fixture: Fixture, at: float = 0.0, uid: str = "uid-1") -> None:
+    """Kueue has made a ProvisioningRequest, which was accepted."""
+    request = provisioning(at)
+    request["metadata"]["uid"] = uid
+    fixture.manager.take_request("ns/train-dws-1", fixture.api.put(PROVISIONING, request))
+
+
+async def test_on_a_standalone_cluster_a_request_that_is_overdue_is_made_again_and_counted() -> None:
+    fixture = standalone(provisioningTimeout="10m", retries=1)
+    key = fixture.take(workload(checks={"dws": "Pending"}))
+    asked(fixture)
+    assert await fixture.reconciler.reconcile(key) == NOW + 600
+    fixture.clock.now += 600
+    await fixture.reconciler.reconcile(key)
+    assert fixture.api.deleted == [("ns/train-dws-1", "uid-1")]
+    words = "ProvisioningRequest train-dws-1 on solo was accepted 600 s ago and is not provisioned; retry 1 of 1"
+    assert fixture.told == [("ProvisioningTimeout", words, True)]
+    # The watch has yet to say that it is gone.
+    await fixture.reconciler.reconcile(key)
+    assert len(fixture.api.deleted) == 1
+    asked(fixture, 600, "uid-2")
+    assert await fixture.reconciler.reconcile(key) == NOW + 1200
+    fixture.clock.now += 600
+    for _ in range(2):
+        await fixture.reconciler.reconcile(key)
+        fixture.restart()
+    assert len(fixture.api.deleted) == 1
+    [(reason, message, _)] = fixture.told[1:]
+    assert (reason, message.endswith("all 1 retries are used, and it stays")) == ("RetriesUsed", True)
+
+
+async def test_a_request_that_kueue_has_taken_away_meanwhile_is_no_failure() -> None:
+    fixture = standalone(provisioningTimeout="10m")
+    key = fixture.take(workload(checks={"dws": "Pending"}))
+    asked(fixture)
+    fixture.api.remove(PROVISIONING, "ns/train-dws-1")
+    fixture.clock.now += 600
+    await fixture.reconciler.reconcile(key)
+    assert [reason for reason, _, _ in fixture.told] == ["ProvisioningTimeout"]
+
+
+@pytest.mark.parametrize(
+    ("item", "at"),
+    [
+        (workload(checks={"dws": "Ready"}, conditions=[condition("QuotaReserved"), condition("Admitted")]), 0.0),
+        (workload(checks={"dws": "Retry"}, conditions=[condition("QuotaReserved"), condition("Evicted")]), 0.0),
+        (workload(checks={"dws": "Pending"}), 1.0),
+    ],
+    ids=["admitted", "evicted", "not yet overdue"],
+)
+async def test_any_other_request_is_left_alone(item: dict[str, Any], at: float) -> None:
+    fixture = standalone(provisioningTimeout="10m")
+    key = fixture.take(item)
+    asked(fixture, at)
+    fixture.clock.now += 600
+    await fixture.reconciler.reconcile(key)
+    assert fixture.api.deleted == []
+
+
+def left_behind(**changes: Any) -> dict[str, Any]:
+    """A Workload that lost its quota, whose check became Retry after that: kueue#5129."""
+    made = workload(**{"conditions": [condition("QuotaReserved", status=False), condition("Evicted")], **changes})
+    made["status"]["admissionChecks"] = [{"name": "dws", "state": "Retry", "lastTransitionTime": when(), "message": ""}]
+    del made["status"]["admission"]
+    return made
+
+
+async def test_a_check_that_kueue_left_in_retry_is_pending_again_after_the_set_time_with_an_event() -> None:
+    fixture = standalone(stuckAfter="1m")
+    item = left_behind()
+    item["status"]["requeueState"] = {"count": 1, "requeueAt": when(30)}
+    assert await fixture.look(item) == NOW + 90
+    assert fixture.api.applied == []
+    fixture.clock.now += 90
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.check("dws")["state"] == "Pending"
+    assert [reason for reason, _, _ in fixture.told] == ["StuckCheck"]
+    assert b'kueue_fleet_rescued_total{reason="StuckCheck"} 1.0' in fixture.metrics.text()
+    assert await fixture.reconciler.reconcile("ns/train") is None
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        left_behind(active=False),
+        left_behind(deletionTimestamp=when()),
+        left_behind(conditions=[condition("Finished")]),
+        left_behind(conditions=[condition("QuotaReserved")]),
+    ],
+    ids=["not active", "deleted", "finished", "Kueue is to evict it"],
+)
+async def test_a_check_in_retry_that_holds_up_nothing_is_left_alone(item: dict[str, Any]) -> None:
+    fixture = standalone(stuckAfter="1m")
+    fixture.take(item)
+    fixture.clock.now += 600
+    await fixture.reconciler.reconcile("ns/train")
+    assert fixture.api.applied == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -32,8 +33,9 @@ def data() -> Json:
     queue["resourceGroups"][0]["flavors"] += later["resourceGroups"][0]["flavors"]
     queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["b200"]}]}
     queue["fallback"] = [{"flavor": "b200", "patience": f"{PATIENCE}s"}]
-    made["clusterQueues"] = [queue]
-    made["localQueues"] = [{"namespace": "team", "name": "gpu", "clusterQueue": "gpu"}]
+    # DWS alone, without a flavor to move on to.
+    made["clusterQueues"] = [queue, queue_data("only", "b200", 8, "dws")]
+    made["localQueues"] = [{"namespace": "team", "name": name, "clusterQueue": name} for name in ("gpu", "only")]
     return made
 
 
@@ -147,3 +149,48 @@ def simulated_job(until: float | None = None) -> Json:
     file = WorkloadFile.model_validate({"jobs": [jobs], "stockOuts": [{"flavor": "b200", "seconds": 1e6}]})
     [found] = prepare_fleet(parse_fleet(data()), file, Delays(), until=until).run().as_json()["workloads"]
     return dict(found)
+
+
+def requests(lab: ControllerLab) -> list[str]:
+    """The uids of the ProvisioningRequests that are accepted."""
+    return [item["metadata"]["uid"] for item in lab.manager.items(REQUESTS) if condition(item, "Accepted") == "True"]
+
+
+def test_a_request_for_the_only_flavor_is_made_again_as_often_as_the_watchdog_may(lab: ControllerLab) -> None:
+    """The job keeps its quota; then it is named as one that waits without end."""
+    lab.replicas[-1].stop()
+    lab.start_controller("again", watchdog={"provisioningTimeout": "3s", "retries": 1, "stuckAfter": "2s"})
+    lab.submit(job("only", queue="only"))
+    first = wait_until(lambda: requests(lab))
+    second = wait_until(lambda: [uid for uid in requests(lab) if uid not in first])
+    assert len(second) == 1
+
+    def given_up() -> Json | None:
+        conditions = (lab.workload("only") or {})["status"]["conditions"]
+        return next((one for one in conditions if one["reason"] == "RetriesUsed"), None)
+
+    assert "manager 1 times" in wait_until(given_up)["message"]
+    wait_until(lambda: requests(lab) == second)
+    assert holds(lab.workload("only") or {}) == "QuotaReserved"
+    lab.manager.delete(f"{JOBS}/only")
+
+
+def test_a_check_that_is_retry_without_quota_does_not_keep_the_job_waiting(lab: ControllerLab) -> None:
+    """As in kueue#5129: the scheduler passes over it from then on, whatever is free."""
+    lab.submit(job("all", queue="only", gpus=8))
+    wait_until(lambda: requests(lab))
+    lab.submit(job("left-behind", queue="only"))
+    name = wait_until(lambda: lab.workload("left-behind"))["metadata"]["name"]
+    path = f"{KUEUE}/namespaces/team/workloads/{name}"
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    check = {"name": "dws", "state": "Retry", "message": "late", "lastTransitionTime": moment}
+    body = {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": name, "namespace": "team"},
+        "status": {"admissionChecks": [check]},
+    }
+    lab.manager.request("PATCH", f"{path}/status?fieldManager=late&force=true", body, "application/apply-patch+yaml")
+    lab.manager.delete(f"{JOBS}/all")
+    wait_until(lambda: condition(lab.manager.get(path), "QuotaReserved") == "True")
+    wait_until(lambda: requests(lab))

@@ -12,7 +12,7 @@ from kueue_fleet.kube.api import Identity, Opened, nothing
 
 
 class FakeApi:
-    """Objects by list path and key. `applied` and `created` have every body that was accepted.
+    """Objects by list path and key. `applied` and `created` have every body that was accepted, `deleted` key and uid.
 
     `silent`: no watch is answered; `short`: every watch ends at once; `refusal`: the answer to every watch.
     """
@@ -21,6 +21,7 @@ class FakeApi:
         self.lists: dict[str, dict[str, Json]] = {}
         self.applied: list[tuple[str, Json, str]] = []
         self.created: list[tuple[str, Json]] = []
+        self.deleted: list[tuple[str, str]] = []
         self.failures: list[ApiError] = []
         self.version = 100
         self.oldest = 0
@@ -111,6 +112,15 @@ class FakeApi:
             else:
                 status[field] = value
         return self.put(list_path, changed)
+
+    async def delete(self, path: str, uid: str = "") -> Json:
+        self._fail(f"DELETE {path}")
+        list_path, key, item = self._find(path)
+        if uid and uid != item["metadata"].get("uid"):
+            raise ApiError(409, "Conflict", "it is another object")
+        self.deleted.append((key, uid))
+        self.remove(list_path, key)
+        return item
 
     def _find(self, path: str) -> tuple[str, str, Json]:
         parts = path.removesuffix("/status").split("/")

@@ -93,6 +93,8 @@ class Fleet:
         self.bound[name] = place
         body = job(name, regions=REGIONS[place] if place and namespace == "team" else None, seconds=RUN_SECONDS)
         body["metadata"]["namespace"] = namespace
+        # A pod that is deleted counts as one that failed.
+        body["spec"]["backoffLimit"] = 3
         # Kueue may forget it while it starts; see docs/found-in-kueue.md.
         body["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
         self.lab.submit(body)
@@ -186,6 +188,8 @@ class Fleet:
             assert missing == [], "lost"
             waiting[:] = [name for name in expected if condition(jobs[name], "Complete") != "True"]
             assert waiting == [], f"{len(waiting)} not ended"
+            waiting[:] = [name for name in expected if jobs[name]["spec"].get("suspend")]
+            assert waiting == [], f"{len(waiting)} ended, and still suspended"
             return True
 
         waiting: list[str] = []

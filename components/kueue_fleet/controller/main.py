@@ -144,6 +144,7 @@ class Controller:
             lambda key: self._add(queue, manager, key),
             self._configuration.namespace,
             limits,
+            asks=bool(self._configuration.asks_in),
         )
         manager.on_check = lambda name: queue.add(f"{_CHECK} {name}")
         workers = {entry.name: self._worker(entry, queue, manager, limits) for entry in self._configuration.workers}

@@ -10,6 +10,7 @@ from kueue_fleet.admission.reading.configuration import parse_configuration
 from kueue_fleet.admission.reading.pod_resources import Limits
 from kueue_fleet.admission.reading.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record
+from kueue_fleet.controller.requests import PROVISIONING, Requests
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
 from kueue_fleet.kube.answers import Json, version_number
@@ -36,7 +37,7 @@ class ManagerState:
     """The manager. `on_change` gets the keys of workloads that something happened to, None for all of them.
 
     `namespace` is the controller's own, on which operators say which workers are gone (`GONE_ANNOTATION`); `limits` are
-    the teams' LimitRanges by namespace.
+    the teams' LimitRanges by namespace; `asks`: its own queues ask for nodes, by ProvisioningRequests.
     """
 
     def __init__(
@@ -46,8 +47,12 @@ class ManagerState:
         on_change: Callable[[str | None], None],
         namespace: str = "",
         limits: Mapping[str, Limits] | None = None,
+        *,
+        asks: bool = False,
     ) -> None:
         self._settings = settings
+        self._asks = asks
+        self.requests = Requests()
         self._namespace = namespace
         self.gone: frozenset[str] = frozenset()
         self.watches: list[Watch] = []
@@ -73,6 +78,7 @@ class ManagerState:
             f"{KUEUE}/multikueueconfigs": self.take_config,
             f"{KUEUE}/admissionchecks": self.take_check,
             f"{KUEUE}/workloads": self.take_workload,
+            **({PROVISIONING: self.take_request} if self._asks else {}),
         }
         self.watches = [
             Watch(
@@ -83,6 +89,7 @@ class ManagerState:
                 on_list=self.take_list if path.endswith("/workloads") else None,
                 # Where a job may run is decided by labels of namespaces, whose versions are in no write.
                 grace=0.0 if path == NAMESPACES else GRACE_SECONDS,
+                optional=path == PROVISIONING,
             )
             for path, listener in listeners.items()
         ]
@@ -147,6 +154,11 @@ class ManagerState:
         others = self._components.get(record.component_of, ()) if record.component_of else ()
         found = {self.records[key].cluster_name for key in others if key != record.key}
         return min(filter(None, found), default="")
+
+    def take_request(self, key: str, item: Json | None) -> None:
+        """A ProvisioningRequest of the manager's own is new, changed or gone."""
+        if owner := self.requests.take(key, item):
+            self._on_change(owner)
 
     def take_answer(self, asked: Record, item: Json) -> None:
         """What the server made of a write to a Workload; no news if that is gone, or another one by now.

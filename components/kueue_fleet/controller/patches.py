@@ -34,6 +34,10 @@ FALLBACK_MANAGER: Final = "kueue-fleet-fallback"
 """Field manager of the flavors that a Workload may have, and of the check by which it is taken back from one."""
 ASSIGNMENT_MANAGER: Final = "kueue-fleet-assignment"
 """Field manager of assignments, on the manager and on the workers."""
+ASK_AGAIN_MANAGER: Final = "kueue-fleet-ask-again"
+"""Field manager of what is said about ProvisioningRequests of the controller's own cluster."""
+RESET_MANAGER: Final = "kueue-fleet-reset"
+"""Field manager of checks that are Pending again."""
 _EVENT_TEXT: Final = 1024
 
 
@@ -68,17 +72,24 @@ def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, Giv
         }
     ]
     if given_up or stays:
-        last = max((entry.last for entry in given_up.values()), default=decision.now)
-        conditions.append(
-            {
-                "type": GIVEN_UP_CONDITION,
-                "status": "True",
-                "reason": RETRIES_USED if stays else PROVISIONING_TIMEOUT,
-                "message": "; ".join(filter(None, (describe_given_up(given_up), stays))),
-                "lastTransitionTime": format_time(last),
-            }
-        )
+        conditions.append(_given_up(given_up, stays, decision.now))
     return _body(record, {"nominatedClusterNames": list(decision.nominated), "conditions": conditions})
+
+
+def given_up_body(record: Record, given_up: Mapping[str, GivenUp], stays: str, now: float) -> Json:
+    """The status with how often a ProvisioningRequest was made again; `stays` is why the last one is not."""
+    return _body(record, {"conditions": [_given_up(given_up, stays, now)]})
+
+
+def _given_up(given_up: Mapping[str, GivenUp], stays: str, now: float) -> Json:
+    last = max((entry.last for entry in given_up.values()), default=now)
+    return {
+        "type": GIVEN_UP_CONDITION,
+        "status": "True",
+        "reason": RETRIES_USED if stays else PROVISIONING_TIMEOUT,
+        "message": "; ".join(filter(None, (describe_given_up(given_up), stays))),
+        "lastTransitionTime": format_time(last),
+    }
 
 
 def assignment_body(record: Record, worker: str, why: str, now: float) -> Json:

@@ -10,6 +10,7 @@ from typing import Final
 
 from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
+from kueue_fleet.controller.ask_again import AskAgain
 from kueue_fleet.controller.fallback import Fallback
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record, Report
@@ -94,6 +95,7 @@ class Reconciler:
         self._fleet = fleet
         self._rescue = Rescue(fleet, self._watchdog.stuck_after)
         self._fallback = Fallback(configuration.fallback, fleet, self._watchdog.provisioning_timeout)
+        self._ask_again = AskAgain(configuration.asks_in, self._watchdog, fleet)
         self.assigner = Assigner(fleet)
         self._ready_since: dict[str, float] = {}
         self._asked: dict[str, float] = {}
@@ -111,13 +113,19 @@ class Reconciler:
         self._rescue.forget(key)
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
+            self._ask_again.forget(key)
             if record is not None and record.holds_quota:
                 await self.assigner.remember(record)
-            again = await self._fallback.reconcile(key)
+                again = await self._fallback.reconcile(key)
+            else:
+                again = math.inf if record is None else await self._ask_again.checks(record)
             return again if again < math.inf else None
         if not self._fleet.manager.knows_namespace(record.namespace):
             return None
         again = min(await self._answer_checks(record), await self._fallback.reconcile(key))
+        record = self._fleet.manager.records.get(key)
+        if record is not None and record.holds_quota:
+            again = min(again, await self._ask_again.request(record))
         # What was written came back, and is known by now.
         record = self._fleet.manager.records.get(key)
         if record is None or not self._waits_for_kueue(record):

@@ -20,6 +20,7 @@ from kueue_fleet.admission.reading.kueue_objects import parse_objects
 from kueue_fleet.admission.reading.manifests import since
 from kueue_fleet.admission.reading.pod_resources import Limits
 from kueue_fleet.admission.reading.workloads import Context, parse_workload
+from kueue_fleet.controller.requests import PROVISIONING, Requests
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
@@ -31,8 +32,6 @@ KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 """Path of Kueue's API."""
 CONFIGURED: Final = ("clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
 """Kinds of Kueue that decide what fits, all of them read only."""
-PROVISIONING: Final = "/apis/autoscaling.x-k8s.io/v1/provisioningrequests"
-"""Path of all ProvisioningRequests."""
 GRACE_SECONDS: Final = 2.0
 """For how long a broken watch may be on its way back: every write names the version that it was decided at."""
 NAMESPACES: Final = "/api/v1/namespaces"
@@ -77,8 +76,7 @@ class WorkerState:
         self._copies: dict[str, Copy] = {}
         self._local: dict[str, Copy] = {}
         self._queues: dict[str, str] = {}
-        self._provisioning: dict[str, dict[str, tuple[str, Provisioning]]] = {}
-        self._owners: dict[str, str] = {}
+        self._requests = Requests()
         self._check_version = ""
         self._was_followed = False
         self._settling: asyncio.Task[None] | None = None
@@ -135,8 +133,7 @@ class WorkerState:
     def provisioning(self, key: str) -> tuple[Provisioning, ...]:
         """The ProvisioningRequests of the copy that is there now; those of an earlier one may be gone later than it."""
         copy = self._copies.get(key)
-        uid = copy.uid if copy is not None else None
-        return tuple(found for owner, found in self._provisioning.get(key, {}).values() if owner == uid)
+        return self._requests.of(key, copy.uid) if copy is not None else ()
 
     def _listener(self, kind: str) -> Callable[[str, Json | None], None]:
         def listen(key: str, item: Json | None) -> None:
@@ -293,16 +290,7 @@ class WorkerState:
 
     def take_provisioning(self, key: str, item: Json | None) -> None:
         """A ProvisioningRequest is new, changed or gone."""
-        if item is None:
-            owner = self._owners.pop(key, "")
-            self._provisioning.get(owner, {}).pop(key, None)
-            if not self._provisioning.get(owner, True):
-                del self._provisioning[owner]
-        else:
-            owner, uid = _owner(item)
-            if owner:
-                self._owners[key] = owner
-                self._provisioning.setdefault(owner, {})[key] = uid, _read_provisioning(item)
+        owner = self._requests.take(key, item)
         if owner:
             self._on_change(owner)
 
@@ -344,24 +332,6 @@ def _with_quota_only(item: Json) -> Json:
             },
         },
     }
-
-
-def _owner(item: Json) -> tuple[str, str]:
-    """Key and uid of the Workload that an object belongs to."""
-    metadata = item["metadata"]
-    for reference in metadata.get("ownerReferences") or ():
-        if reference.get("kind") == "Workload":
-            return f"{metadata['namespace']}/{reference['name']}", str(reference.get("uid", ""))
-    return "", ""
-
-
-def _read_provisioning(item: Json) -> Provisioning:
-    return Provisioning(
-        name=item["metadata"]["name"],
-        accepted_at=since(item, "Accepted"),
-        provisioned_at=since(item, "Provisioned"),
-        failed=any(since(item, kind) is not None for kind in ("Failed", "BookingExpired", "CapacityRevoked")),
-    )
 
 
 def read_copy(item: Json) -> Copy:

@@ -54,10 +54,10 @@ def watch_eviction(
 ) -> WatchdogDecision:
     """Whether the eviction of a Workload of the manager that keeps its quota, or its deletion, has to be finished.
 
-    `what` is Evicted or Deleted, `left_at` when it was. `assigned` is the worker that it was assigned to, empty if that is not known; `views` are all workers of the fleet,
-    those that its queue does not have any more too. Where its pods may still run nothing is done: a worker has a copy,
-    or the one that ran it cannot be asked. Without an assignment every worker has to be asked. What fails is
-    retried after longer and longer times.
+    `what` is Evicted or Deleted, `left_at` when it was. `assigned` is the worker that it was assigned to, empty if that
+    is not known; `views` are all workers of the fleet, those that its queue does not have any more too. Where its pods
+    may still run nothing is done: a worker has a copy, or the one that ran it cannot be asked. Without an assignment
+    every worker has to be asked. What fails is retried after longer and longer times.
     """
     due = left_at + patience
     if now < due:

@@ -7,12 +7,14 @@ elsewhere, or there again when there is nowhere else, as often as the budget all
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from kueue_fleet.admission.model import CheckState, WorkloadStatus
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.model import GivenUp
 
@@ -43,6 +45,7 @@ class Provisioning:
     accepted_at: float | None = None
     provisioned_at: float | None = None
     failed: bool = False
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +67,10 @@ def watch(
     settings: WatchdogSettings,
     now: float,
 ) -> WatchdogDecision:
-    """About the ProvisioningRequests of a copy that is not admitted yet."""
-    stuck = [
-        request
-        for request in requests
-        if request.accepted_at is not None and request.provisioned_at is None and not request.failed
-    ]
-    if not stuck:
+    """About the ProvisioningRequests of a copy, or of a Workload of a cluster of its own, that is not admitted yet."""
+    oldest = oldest_accepted(requests)
+    if oldest is None:
         return WatchdogDecision(give_up=False)
-    oldest = min(stuck, key=lambda request: (request.accepted_at or 0.0, request.name))
     since = oldest.accepted_at or 0.0
     due = since + settings.provisioning_timeout
     if now < due:
@@ -86,6 +84,33 @@ def watch(
         return WatchdogDecision(give_up=False, message=message)
     message = f"{text} {now - since:.0f} s ago and is not provisioned; retry {used + 1} of {settings.retries}"
     return WatchdogDecision(give_up=True, message=message)
+
+
+def oldest_accepted(requests: tuple[Provisioning, ...]) -> Provisioning | None:
+    """The one that has waited longest of those that are accepted and may still be provisioned."""
+    waiting = [
+        request
+        for request in requests
+        if request.accepted_at is not None and request.provisioned_at is None and not request.failed
+    ]
+    return min(waiting, key=lambda request: (request.accepted_at or 0.0, request.name), default=None)
+
+
+def watch_checks(status: WorkloadStatus, patience: float, now: float) -> tuple[tuple[str, ...], float]:
+    """The checks that keep a Workload without quota from ever getting any, if they are overdue, and when they are.
+
+    Kueue resets a check that is Retry when it evicts the Workload, and looks at no check of one without quota. One that
+    became Retry later than that stays so, and the scheduler passes over the Workload from then on. Source:
+    kueue@v0.19.2 pkg/workload/evict/evict.go (resetChecksOnEviction), pkg/scheduler/scheduler.go (nominate),
+    https://github.com/kubernetes-sigs/kueue/issues/5129.
+    """
+    if status.reserved_at is not None or status.finished:
+        return (), math.inf
+    left = [check for check in status.checks if check.state is CheckState.RETRY]
+    if not left:
+        return (), math.inf
+    due = patience + max(status.requeue_at or 0.0, *(check.since + (check.requeue_after or 0.0) for check in left))
+    return (tuple(check.name for check in left) if due <= now else ()), due
 
 
 def describe_given_up(given_up: Mapping[str, GivenUp]) -> str:

@@ -56,6 +56,10 @@ class Api(ListAndWatch, Protocol):
         """Server-side apply as a field manager, taking over contested fields. Raises ApiError."""
         ...
 
+    async def delete(self, path: str, uid: str = "") -> Json:
+        """Delete the object at `path` after all that it owns; with a `uid` only that one. Raises ApiError."""
+        ...
+
 
 async def ask_identity(api: ListAndWatch) -> Identity:
     """Which cluster a server is of. Raises ApiError."""

@@ -162,9 +162,12 @@ class KubeApi:
         """The whole object at `path`, if it has the resource version in `body`. Raises ApiError."""
         return await self._json("PUT", path, body=body)
 
-    async def delete(self, path: str) -> Json:
-        """The answer to deleting the object at `path`. Raises ApiError."""
-        return await self._json("DELETE", path)
+    async def delete(self, path: str, uid: str = "") -> Json:
+        """See `Api.delete`."""
+        body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"}
+        if uid:
+            body["preconditions"] = {"uid": uid}
+        return await self._json("DELETE", path, body=body)
 
     async def identity(self) -> Identity:
         """See `Api.identity`. Asked for by many watches at once, the server is asked once."""

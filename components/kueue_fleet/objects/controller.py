@@ -28,7 +28,7 @@ from kueue_fleet.kueue_api.manifests import Manifest, manifest, namespace_manife
 from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
-from kueue_fleet.objects.controller_configuration import LEASE_NAME, controller_configuration
+from kueue_fleet.objects.controller_configuration import LEASE_NAME, asks_for_nodes, controller_configuration
 from kueue_fleet.objects.grants import (
     cluster_grant,
     job_namespaces,
@@ -46,6 +46,7 @@ JOBS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-jobs"
 TOKENS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-tokens"
 """Name of what is granted to it to renew the tokens by which the workers are reached."""
 _FOLLOW: Final = ["list", "watch"]
+_AUTOSCALING: Final = "autoscaling.x-k8s.io"
 _PORT: Final = 8080
 _LABELS: Final = {"app.kubernetes.io/name": CONTROLLER_NAME}
 _FOLDER: Final = "/etc/kueue-fleet"
@@ -60,9 +61,13 @@ _METADATA_SERVER: Final = (
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#network-policy."""
 
 
-def manager_rules() -> list[dict[str, Any]]:
-    """What the controller does in the whole manager; `manager_job_rules` and `lease_rules` have the rest."""
+def manager_rules(*, asks: bool) -> list[dict[str, Any]]:
+    """What the controller does in the whole manager; `manager_job_rules` and `lease_rules` have the rest.
+
+    `asks`: queues of this cluster ask for nodes by ProvisioningRequests, which the controller follows.
+    """
     return [
+        *([policy_rule(_AUTOSCALING, "provisioningrequests", _FOLLOW)] if asks else []),
         policy_rule("", "namespaces", _FOLLOW),
         policy_rule(KUEUE_GROUP, "workloads", _FOLLOW),
         policy_rule(KUEUE_GROUP, "multikueueclusters", _FOLLOW),
@@ -72,13 +77,17 @@ def manager_rules() -> list[dict[str, Any]]:
     ]
 
 
-def manager_job_rules(*, job_set: bool, fallback: bool) -> list[dict[str, Any]]:
-    """What the controller does on the manager in each namespace that has jobs of the fleet."""
+def manager_job_rules(*, job_set: bool, fallback: bool, asks: bool) -> list[dict[str, Any]]:
+    """What the controller does on the manager in each namespace that has jobs of the fleet.
+
+    Where queues of this cluster ask for nodes (`asks`), it deletes a ProvisioningRequest, so that Kueue asks again.
+    """
     kinds = [("batch", "jobs"), *([("jobset.x-k8s.io", "jobsets")] if job_set else [])]
     return [
         policy_rule("", "events", ["create"]),
         policy_rule(KUEUE_GROUP, "workloads/status", ["patch"]),
         *([policy_rule(KUEUE_GROUP, "workloads", ["patch"])] if fallback else []),
+        *([policy_rule(_AUTOSCALING, "provisioningrequests", ["delete"])] if asks else []),
         *(policy_rule(group, kind, ["get"]) for group, kind in kinds),
         *(policy_rule(group, f"{kind}/status", ["patch"]) for group, kind in kinds),
     ]
@@ -115,7 +124,7 @@ def controller_worker_rules() -> list[dict[str, Any]]:
     return [
         policy_rule("", "namespaces", _FOLLOW),
         *(policy_rule(KUEUE_GROUP, kind, _FOLLOW) for kind in kinds),
-        policy_rule("autoscaling.x-k8s.io", "provisioningrequests", _FOLLOW),
+        policy_rule(_AUTOSCALING, "provisioningrequests", _FOLLOW),
         policy_rule(KUEUE_GROUP, "admissionchecks/status", ["patch"], [ASSIGNMENT_CHECK]),
     ]
 
@@ -148,16 +157,18 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     section = fleet.admission_controller
     if section is None or fleet.controller_cluster != cluster:
         return []
-    namespace = section.namespace
+    namespace, asks = section.namespace, asks_for_nodes(fleet, cluster)
     text = yaml.safe_dump(controller_configuration(fleet).wire(), sort_keys=True, width=1000)
     subject = service_account_subject(CONTROLLER_NAME, namespace)
     objects = [
         namespace_manifest(namespace),
         _service_account(fleet, namespace),
-        *cluster_grant(CONTROLLER_NAME, manager_rules(), subject),
+        *cluster_grant(CONTROLLER_NAME, manager_rules(asks=asks), subject),
         *namespace_grants(
             JOBS_ROLE_NAME,
-            manager_job_rules(job_set=fleet.job_set.enabled, fallback=any(q.fallback for q in fleet.cluster_queues)),
+            manager_job_rules(
+                job_set=fleet.job_set.enabled, fallback=any(q.fallback for q in fleet.cluster_queues), asks=asks
+            ),
             subject,
             job_namespaces(fleet),
         ),

@@ -60,6 +60,9 @@ class ControllerConfiguration(SpecModel):
     """Where the Lease is."""
     region: Text = ""
     """Region of the cluster that it runs on, where that runs jobs itself; else empty."""
+    asks_in: Text = ""
+    """Name of the cluster that it runs on, where the queues of that ask for nodes by ProvisioningRequests; else empty.
+    """
     origin: Text
     """Mark on the copies that the manager makes on the workers."""
     dispatches: Flag
@@ -93,6 +96,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         fleet=fleet.name,
         namespace=section.namespace,
         region=fleet.cluster(home).region if fleet.cluster(home).runs_jobs else "",
+        asks_in=home if asks_for_nodes(fleet, home) else "",
         origin=kueue_configuration(fleet, home).get("multiKueue", {}).get("origin", DEFAULT_ORIGIN),
         dispatches=settings is not None and settings.dispatcher_name == DISPATCHER_NAME,
         controller=section.model_copy(update={"checks": fleet_checks(fleet)}),
@@ -112,6 +116,12 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         tokens=worker_tokens(fleet),
         **({"token_lifetime": credentials.lifetime} if credentials is not None else {}),
     )
+
+
+def asks_for_nodes(fleet: FleetSpec, cluster: str) -> bool:
+    """Whether a queue on a cluster may ask for nodes by ProvisioningRequests."""
+    checks = (check for check in fleet.admission_checks if check.name in fleet.checks_on(cluster))
+    return any(check.provisioning_request is not None for check in checks)
 
 
 def queue_fallback(fleet: FleetSpec) -> dict[str, QueueFallback]:

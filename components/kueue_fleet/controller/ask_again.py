@@ -1,0 +1,99 @@
+"""What Kueue never asks for again, asked for again: nodes of a request that stays accepted, and checks that stay Retry.
+
+Decided by `dispatch.watchdog`, on the controller's own cluster. An overdue ProvisioningRequest is deleted, upon which
+Kueue makes another one; the job keeps its quota. On workers the whole copy is taken back instead, by `reconcile`.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Final
+
+from kueue_fleet.admission.model import CheckState
+from kueue_fleet.controller import patches
+from kueue_fleet.controller.fleet import Fleet
+from kueue_fleet.controller.records import Record
+from kueue_fleet.dispatch import CheckDecision, Provisioning, WatchdogSettings, watch
+from kueue_fleet.dispatch.watchdog import (
+    PROVISIONING_TIMEOUT,
+    RETRIES_USED,
+    add_given_up,
+    oldest_accepted,
+    watch_checks,
+)
+from kueue_fleet.kube.answers import ApiError, Json
+
+STUCK_CHECK: Final = "StuckCheck"
+"""Reason of the event about a check that is Pending again."""
+_RESET: Final = "Pending again: it was Retry when the Workload had no quota, where Kueue does not look at it again"
+
+log = logging.getLogger(__name__)
+
+
+class AskAgain:
+    """Decides and writes. `cluster`: the controller's own, if its queues ask for nodes; else empty."""
+
+    def __init__(self, cluster: str, settings: WatchdogSettings, fleet: Fleet) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._fleet = fleet
+        self._deleted: dict[str, str] = {}
+        """The request that was deleted last, by Workload: the watch may tell of it later than of our own write."""
+
+    async def request(self, record: Record) -> float:
+        """Ask again for the nodes of a Workload that waits with quota; when to look again. Raises ApiError."""
+        if not self._cluster:
+            return math.inf
+        deleted, now = self._deleted.get(record.key), self._fleet.clock()
+        requests = tuple(
+            one for one in self._fleet.manager.requests.of(record.key, record.uid) if not deleted or one.uid != deleted
+        )
+        found, overdue = watch(self._cluster, requests, record.given_up, self._settings, now), oldest_accepted(requests)
+        if found.give_up and overdue is not None:
+            await self._delete(record, overdue)
+            given_up = add_given_up(record.given_up, self._cluster, math.floor(now))
+            await self._say(
+                record, patches.given_up_body(record, given_up, "", now), PROVISIONING_TIMEOUT, found.message
+            )
+            self._fleet.metrics.given_up.labels(self._cluster).inc()
+        elif found.message and not record.retries_used:
+            body = patches.given_up_body(record, record.given_up, found.message, now)
+            await self._say(record, body, RETRIES_USED, found.message)
+        return math.inf if found.retry_at is None else found.retry_at
+
+    async def checks(self, record: Record) -> float:
+        """Set checks back that keep a Workload without quota from getting any; when to look again. Raises ApiError."""
+        if record.deleted_at is not None or not record.workload.active:
+            return math.inf
+        now = self._fleet.clock()
+        names, due = watch_checks(record.workload.status, self._settings.stuck_after, now)
+        if not names:
+            return due
+        pending = {name: (CheckDecision(CheckState.PENDING, _RESET), None) for name in names}
+        body = patches.check_body(record, pending, now)
+        await self._fleet.write_status(record, body, patches.RESET_MANAGER)
+        self._fleet.metrics.rescued.labels(STUCK_CHECK).inc()
+        self._tell(record, STUCK_CHECK, f"{', '.join(names)}: {_RESET}")
+        return math.inf
+
+    def forget(self, key: str) -> None:
+        """A Workload does not wait with quota any more."""
+        self._deleted.pop(key, None)
+
+    async def _delete(self, record: Record, request: Provisioning) -> None:
+        path = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{record.namespace}/provisioningrequests/{request.name}"
+        try:
+            await self._fleet.api.delete(path, request.uid)
+        except ApiError as error:
+            if not (error.is_not_found or error.is_conflict):
+                raise
+        self._deleted[record.key] = request.uid
+
+    async def _say(self, record: Record, body: Json, reason: str, message: str) -> None:
+        await self._fleet.write_status(record, body, patches.ASK_AGAIN_MANAGER)
+        self._tell(record, reason, message)
+
+    def _tell(self, record: Record, reason: str, message: str) -> None:
+        log.warning("watchdog", extra={"fields": {"workload": record.key, "reason": reason, "why": message}})
+        self._fleet.tell(record, reason, message, True)

@@ -1,0 +1,168 @@
+"""Objects of running jobs are deleted, on the manager and on workers, as anybody with the right to may do it.
+
+Each job ends all the same, once and where it may be; but for what was deleted by its user, which leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from controller_lab import JOBS, apply_object
+from faulty_fleet import EU, REGIONS, Fleet
+from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
+
+QUEUE = f"{KUEUE}/namespaces/team/localqueues/gpu"
+BACKGROUND = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+
+
+@dataclass
+class Running:
+    """A job whose pods run, as the manager's Job says too."""
+
+    name: str
+    workload: str
+    worker: OneCluster
+
+    def delete(self, what: str, fleet: Fleet) -> None:
+        """`what` is an object of the manager in the plural of its kind, or one of the worker after `remote`."""
+        paths = {
+            "workloads": f"{KUEUE}/namespaces/team/workloads/{self.workload}",
+            "jobs": f"{JOBS}/{self.name}",
+            "pods": f"/api/v1/namespaces/team/pods?labelSelector=job-name%3D{self.name}",
+        }
+        place, _, plural = what.rpartition(" ")
+        if what == "jobs":
+            fleet.forgotten.add(self.name)
+        delete(self.worker if place else fleet.lab.manager, paths[plural])
+
+
+def running(fleet: Fleet, but: set[str]) -> Running:
+    """Waits for one of this round."""
+
+    def look() -> Running | None:
+        for item in fleet.lab.manager.items(JOBS):
+            name = item["metadata"]["name"]
+            if name in but or not name.startswith(f"r{fleet.rounds}-") or not item.get("status", {}).get("active"):
+                continue
+            workload = fleet.lab.workload(name)
+            where = (workload or {}).get("status", {}).get("clusterName")
+            if workload and where:
+                return Running(name, workload["metadata"]["name"], fleet.lab.workers[where])
+        return None
+
+    return wait_until(look)
+
+
+def delete(cluster: OneCluster, path: str) -> None:
+    cluster.request("DELETE", path, BACKGROUND)
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [("workloads", "jobs"), ("remote workloads", "remote jobs", "remote pods")],
+    ids=["the manager's", "a worker's"],
+)
+def test_objects_of_running_jobs_are_deleted(fleet: Fleet, objects: tuple[str, ...]) -> None:
+    def strike() -> None:
+        if len(objects) > fleet.load:
+            fleet.submit(f"r{fleet.rounds}-more")
+        struck: set[str] = set()
+        for what in objects:
+            one = running(fleet, struck)
+            struck.add(one.name)
+            one.delete(what, fleet)
+
+    fleet.survive(strike, restarts=True)
+
+
+def test_the_queues_of_running_jobs_are_deleted(fleet: Fleet) -> None:
+    kept: list[tuple[OneCluster, Json]] = []
+
+    def strike() -> None:
+        for cluster in (fleet.lab.manager, running(fleet, set()).worker):
+            found = cluster.get(QUEUE)
+            metadata = {name: found["metadata"][name] for name in ("name", "namespace")}
+            kept.append((cluster, {**found, "metadata": metadata, "status": {}}))
+            delete(cluster, QUEUE)
+
+    def again() -> None:
+        for cluster, item in kept:
+            wait_until(lambda cluster=cluster: cluster.find(QUEUE) is None)  # type: ignore[misc]
+            apply_object(cluster, item)
+
+    fleet.survive(strike, again)
+
+
+def test_the_namespaces_of_running_jobs_are_deleted(fleet: Fleet) -> None:
+    """On the manager with all that its team had there; on a worker only what is to start again once it is back."""
+    places = {f"{where}-{fleet.rounds}": fleet.lab.clusters[where] for where in (fleet.lab.manager.name, EU)}
+
+    def make(cluster: OneCluster, name: str) -> None:
+        label = {"kueue-fleet.dev/regions": REGIONS[EU]}
+        metadata: Json = {"name": name, "labels": label if cluster is fleet.lab.manager else {}}
+        apply_object(cluster, {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+        queue = {"name": "gpu", "namespace": name}
+        local = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": queue}
+        apply_object(cluster, {**local, "spec": {"clusterQueue": "gpu"}})
+
+    def strike() -> None:
+        for name, place in places.items():
+            for cluster in fleet.lab.clusters.values():
+                make(cluster, name)
+            fleet.submit(name, namespace=name, place=EU)
+            job = f"/apis/batch/v1/namespaces/{name}/jobs/{name}"
+            wait_until(lambda job=job: fleet.lab.manager.get(job).get("status", {}).get("active"))  # type: ignore[misc]
+            (fleet.forgotten if place is fleet.lab.manager else fleet.restarted).add(name)
+            delete(place, f"/api/v1/namespaces/{name}")
+
+    def again() -> None:
+        wait_until(lambda: fleet.lab.workers[EU].find(f"/api/v1/namespaces/{EU}-{fleet.rounds}") is None)
+        make(fleet.lab.workers[EU], f"{EU}-{fleet.rounds}")
+
+    fleet.survive(strike, again)
+
+
+POLICIES = "/apis/admissionregistration.k8s.io/v1"
+NO_WORKER: Json = {
+    "matchConstraints": {
+        "resourceRules": [
+            {
+                "apiGroups": ["kueue.x-k8s.io"],
+                "apiVersions": ["*"],
+                "operations": ["UPDATE"],
+                "resources": ["workloads/status"],
+            }
+        ]
+    },
+    "validations": [{"expression": "!has(object.status.clusterName) || has(oldObject.status.clusterName)"}],
+}
+
+
+def test_jobs_end_before_kueue_has_recorded_their_worker(fleet: Fleet) -> None:
+    """Whatever keeps the manager's Kueue from writing; here the API server refuses."""
+    name = f"no-worker-{fleet.rounds}"
+    made = {
+        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"): NO_WORKER,
+        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"): {
+            "policyName": name,
+            "validationActions": ["Deny"],
+        },
+    }
+
+    def refuse() -> None:
+        for (kind, plural), spec in made.items():
+            item = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
+            fleet.lab.manager.create(f"{POLICIES}/{plural}", {**item, "spec": spec})
+
+    def ended() -> list[str]:
+        jobs = [item for worker in fleet.lab.workers.values() for item in worker.items(JOBS)]
+        return [item["metadata"]["name"] for item in jobs if condition(item, "Complete") == "True"]
+
+    def allow() -> None:
+        wait_until(ended)
+        for _, plural in made:
+            fleet.lab.manager.delete(f"{POLICIES}/{plural}/{name}")
+
+    fleet.survive(refuse, allow)
