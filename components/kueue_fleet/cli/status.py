@@ -36,7 +36,7 @@ def status(
     prices: PricesFile = None,
     output: OutputOption = Output.text,
 ) -> None:
-    """Show a live fleet: clusters, queues with use against quota, what waits with its dominant reason, DWS requests.
+    """Show a live fleet: clusters, queues with use against quota, what is stuck, what waits and why, DWS requests.
 
     Reads only. Exits 1 if a cluster could not be read.
 
@@ -54,13 +54,14 @@ def status(
 
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetStatus:
+    from kueue_fleet.dispatch.settings import watchdog_settings
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
     from kueue_fleet.status import budgets, calendar_status, fleet_status, held_by_teams, team_use
 
     by_name = read_clusters("status", fleet, kubeconfig)
     credentials = token_credentials(fleet)
-    renewed = fleet.admission_controller is not None
-    rotate_by = credentials.rotate_by if credentials is not None and not renewed else None
+    controller = fleet.admission_controller
+    rotate_by = credentials.rotate_by if credentials is not None and controller is None else None
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     return fleet_status(
         fleet.name,
@@ -70,6 +71,7 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetSta
         list(calendar_status(fleet, now)),
         list(team_use(fleet, by_name)),
         list(budgets(fleet, held_by_teams(fleet, by_name, now), prices, now)),
+        watchdog_settings(controller.watchdog) if controller is not None else None,
     )
 
 
@@ -79,7 +81,7 @@ def _rendered(found: FleetStatus) -> list[RenderableType]:
         parts += ["", teams_table(found.teams)]
     if found.budgets:
         parts += ["", *map(budget_line, found.budgets)]
-    for rows, table in ((found.pending, _pending), (found.requests, _requests)):
+    for rows, table in ((found.stuck, _stuck), (found.pending, _pending), (found.requests, _requests)):
         if rows:
             parts += ["", table(found), *_more(len(rows))]
     if found.calendars:
@@ -168,6 +170,16 @@ def _pending(found: FleetStatus) -> Table:
             where = f" on every worker it was offered to; it keeps {each.keeps} on the manager until it is deleted"
         name = f"{each.namespace}/{each.name}"
         table.add(name, each.queue, span(each.waiting_seconds), [Styled(each.reason, "yellow"), where])
+    return table
+
+
+def _stuck(found: FleetStatus) -> Table:
+    table = Table(
+        Column("stuck"), Column("cluster", leave_out=1), Column("for", right=True), Column("why", sentences=True)
+    )
+    for each in found.stuck[:_SHOWN]:
+        why = [Styled(each.why, "red"), f": {each.message}"]
+        table.add(f"{each.namespace}/{each.name}", each.cluster, span(each.seconds), why)
     return table
 
 

@@ -18,14 +18,13 @@ from kueue_fleet.dispatch import CheckDecision, Provisioning, WatchdogSettings, 
 from kueue_fleet.dispatch.watchdog import (
     PROVISIONING_TIMEOUT,
     RETRIES_USED,
+    STUCK_CHECK,
     add_given_up,
     oldest_accepted,
     watch_checks,
 )
 from kueue_fleet.kube.answers import ApiError, Json
 
-STUCK_CHECK: Final = "StuckCheck"
-"""Reason of the event about a check that is Pending again."""
 _RESET: Final = "Pending again: it was Retry when the Workload had no quota, where Kueue does not look at it again"
 
 log = logging.getLogger(__name__)
@@ -64,10 +63,12 @@ class AskAgain:
 
     async def checks(self, record: Record) -> float:
         """Set checks back that keep a Workload without quota from getting any; when to look again. Raises ApiError."""
-        if record.deleted_at is not None or not record.workload.active:
+        if record.reserved_at is not None or record.finished or record.deleted_at is not None:
             return math.inf
-        now = self._fleet.clock()
-        names, due = watch_checks(record.workload.status, self._settings.stuck_after, now)
+        status, now = record.workload.status, self._fleet.clock()
+        if not record.workload.active:
+            return math.inf
+        names, due = watch_checks(status.checks, status.requeue_at, self._settings.stuck_after, now)
         if not names:
             return due
         pending = {name: (CheckDecision(CheckState.PENDING, _RESET), None) for name in names}

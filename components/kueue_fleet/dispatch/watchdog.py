@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState, WorkloadStatus
+from kueue_fleet.admission.model import CheckState, WorkloadCheck
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.model import GivenUp
 
@@ -25,6 +25,8 @@ PROVISIONING_TIMEOUT: Final = "ProvisioningTimeout"
 RETRIES_USED: Final = "RetriesUsed"
 """Reason of the condition, where it did not again, and the workload stays."""
 
+STUCK_CHECK: Final = "StuckCheck"
+"""Reason of the event about a check that is Pending again."""
 _ENTRY: Final = re.compile(r"(?P<cluster>[^\s;]+) (?P<times>\d{1,6}) times, last at (?P<last>\S+Z)")
 
 
@@ -96,20 +98,22 @@ def oldest_accepted(requests: tuple[Provisioning, ...]) -> Provisioning | None:
     return min(waiting, key=lambda request: (request.accepted_at or 0.0, request.name), default=None)
 
 
-def watch_checks(status: WorkloadStatus, patience: float, now: float) -> tuple[tuple[str, ...], float]:
+def watch_checks(
+    checks: Iterable[WorkloadCheck], requeue_at: float | None, patience: float, now: float
+) -> tuple[tuple[str, ...], float]:
     """The checks that keep a Workload without quota from ever getting any, if they are overdue, and when they are.
+
+    `requeue_at` is when Kueue was to queue it again, if that is known.
 
     Kueue resets a check that is Retry when it evicts the Workload, and looks at no check of one without quota. One that
     became Retry later than that stays so, and the scheduler passes over the Workload from then on. Source:
     kueue@v0.19.2 pkg/workload/evict/evict.go (resetChecksOnEviction), pkg/scheduler/scheduler.go (nominate),
     https://github.com/kubernetes-sigs/kueue/issues/5129.
     """
-    if status.reserved_at is not None or status.finished:
-        return (), math.inf
-    left = [check for check in status.checks if check.state is CheckState.RETRY]
+    left = [check for check in checks if check.state is CheckState.RETRY]
     if not left:
         return (), math.inf
-    due = patience + max(status.requeue_at or 0.0, *(check.since + (check.requeue_after or 0.0) for check in left))
+    due = patience + max(requeue_at or 0.0, *(check.since for check in left))
     return (tuple(check.name for check in left) if due <= now else ()), due
 
 

@@ -16,6 +16,7 @@ from kueue_fleet.status.model import (
     QueueStatus,
     QueueTop,
     RequestStatus,
+    StuckWorkload,
     TeamUse,
     TeamWeek,
     Top,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
+from kueue_fleet.dispatch import WatchdogSettings
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.spending import BudgetUse
@@ -22,6 +23,7 @@ from kueue_fleet.status.model import (
     TeamUse,
     Use,
 )
+from kueue_fleet.status.stuck import stuck_workloads
 
 # The latest of these that is True is where a ProvisioningRequest stands.
 _REQUEST_STATES: Final = ("CapacityRevoked", "BookingExpired", "Failed", "Provisioned", "Accepted")
@@ -35,9 +37,10 @@ def fleet_status(
     calendars: Sequence[CalendarStatus] = (),
     teams: Sequence[TeamUse] = (),
     budgets: Sequence[BudgetUse] = (),
+    watchdog: WatchdogSettings | None = None,
 ) -> FleetStatus:
-    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars`, `teams` and
-    `budgets` are of its file."""
+    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars`, `teams`, `budgets`
+    and `watchdog` are of its file; without a `watchdog`, its defaults say what is stuck."""
     home = next((name for name, found in clusters.items() if found.role != "worker"), "")
     connections = _connections(clusters.get(home))
     return FleetStatus(
@@ -56,6 +59,9 @@ def fleet_status(
         calendars=tuple(calendars),
         teams=tuple(teams),
         budgets=tuple(budgets),
+        stuck=tuple(
+            sorted(stuck_workloads(clusters, watchdog or WatchdogSettings(), now), key=lambda each: -each.seconds)
+        ),
     )
 
 
@@ -85,7 +91,7 @@ def _connections(manager: ClusterObjects | None) -> dict[str, tuple[bool, str]]:
 
 def _cluster(name: str, found: ClusterObjects, connection: tuple[bool, str] | None) -> ClusterStatus:
     workloads = [each for each in found.of("workloads") if not is_true(each, "Finished")]
-    admitted = sum(is_true(each, "Admitted") for each in workloads)
+    admitted = sum(is_true(each, "Admitted") and not _leaves(each) for each in workloads)
     reserved = sum(is_true(each, "QuotaReserved") for each in workloads) - admitted
     known = found.knows("workloads")
     return ClusterStatus(
@@ -98,6 +104,11 @@ def _cluster(name: str, found: ClusterObjects, connection: tuple[bool, str] | No
         reserved=reserved if known else None,
         admitted=admitted if known else None,
     )
+
+
+def _leaves(workload: Manifest) -> bool:
+    """Whether it was evicted or deleted, whatever it still holds."""
+    return is_true(workload, "Evicted") or "deletionTimestamp" in workload["metadata"]
 
 
 def _queues(cluster: str, found: ClusterObjects) -> Iterator[QueueStatus]:

@@ -48,7 +48,7 @@ class ClusterStatus:
     pending: int | None
     """Workloads without quota. None, here and in the next two: its Workloads could not be read."""
     reserved: int | None
-    """Workloads with quota that wait for their checks."""
+    """Workloads with quota that wait for their checks, or that were evicted or deleted and have not yet ended."""
     admitted: int | None
 
 
@@ -94,6 +94,22 @@ class PendingWorkload:
     waiting_seconds: float
     keeps: str = ""
     """What it has reserved on the manager, where no worker that it was offered to can ever hold it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StuckWorkload:
+    """A job that waits for what does not come by itself."""
+
+    cluster: str
+    namespace: str
+    name: str
+    """Of the job; of the ProvisioningRequest's Workload."""
+    why: str
+    """Reason of the controller's event about it, where there is a controller: StuckEviction, StuckCopy, StuckCheck or
+    ProvisioningTimeout."""
+    message: str
+    seconds: float
+    """For how long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +261,8 @@ class FleetStatus:
     calendars: tuple[CalendarStatus, ...] = ()
     teams: tuple[TeamUse, ...] = ()
     budgets: tuple[BudgetUse, ...] = ()
+    stuck: tuple[StuckWorkload, ...] = ()
+    """The longest first."""
 
     @property
     def is_complete(self) -> bool:
