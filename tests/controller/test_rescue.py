@@ -170,11 +170,10 @@ async def test_a_job_that_kueue_suspends_late_is_corrected_all_the_same() -> Non
 @pytest.mark.parametrize(
     "item",
     [
-        left(kind="RayJob"),
         left(checks={"other": "Pending"}),
         workload(conditions=[condition("Evicted")]),
     ],
-    ids=["another kind of job", "not dispatched", "no quota"],
+    ids=["not dispatched", "no quota"],
 )
 async def test_what_is_not_ours_to_finish_is_left_alone(item: Json) -> None:
     made = fixture()
@@ -182,6 +181,17 @@ async def test_what_is_not_ours_to_finish_is_left_alone(item: Json) -> None:
     made.clock.now += 600
     assert await made.reconciler.reconcile(key) is None
     assert made.api.applied == []
+
+
+async def test_a_job_of_another_kind_is_named_once_and_left_alone() -> None:
+    made = fixture()
+    key = made.take(left(kind="RayJob"))
+    made.clock.now += 60
+    for _ in range(2):
+        assert await made.reconciler.reconcile(key) == made.clock.now + 60
+        made.clock.now += 60
+    words = "Evicted, and no worker has a copy of it; the status of a RayJob is not corrected"
+    assert (made.api.applied, made.told) == ([], [("HeldEviction", words, True)])
 
 
 async def test_a_job_that_changed_since_it_was_read_is_refused_and_tried_again() -> None:

@@ -124,6 +124,13 @@ def test_a_worker_that_is_unknown_for_a_moment_is_no_alert() -> None:
     assert fired("worker-unfollowed", [leader], 60) == {}
 
 
+def stuck(jobs: int) -> str:
+    """What the leader says of jobs whose eviction or deletion is not finished."""
+    metrics = Metrics()
+    metrics.stuck.labels("StuckEviction").set(jobs)
+    return metrics.text().decode()
+
+
 def tokens(issued: float, expiry: float, renewed_at: float | None, minute: float) -> str:
     """What the leader says of a token; times in minutes; once it is renewed, a second one of the same lifetime."""
     metrics = Metrics()
@@ -173,6 +180,12 @@ FAULTS: dict[str, tuple[list[Collector], int, dict[str, tuple[float, float]]]] =
         [Collector(MANAGER).follow(lambda m: replica(True, eu=1, us=0 if 5 <= m < 20 else 1), 40)],
         40,
         {"us": (15, 19)},
+    ),
+    # A deletion that is not finished from minute 5 to 20.
+    "jobs-stuck": (
+        [Collector(MANAGER).follow(lambda m: stuck(1 if 5 <= m < 20 else 0), 40)],
+        40,
+        {"StuckEviction": (15, 19)},
     ),
     # A token of two hours that nothing renews.
     "token-expiring": (

@@ -119,8 +119,10 @@ def test_the_fleets_own_controller_has_alerts_of_its_own() -> None:
     of_controller = {"controller-gone", "worker-unfollowed", "token-expiring"}
     assert not of_controller & policies().keys()
     assert not of_controller & policies(manager=None, controller_namespace="system").keys()
+    alone = policies(manager=None, job_clusters=["batch"], controller_namespace="system")
+    assert query_of(alone["jobs-stuck"]) == 'max by (reason) (kueue_fleet_stuck{cluster="batch"}) > 0'
     recording = run(controller_namespace="system")
-    for short in of_controller:
+    for short in (*of_controller, "jobs-stuck"):
         assert recording.one("AlertPolicy", f"lab/{short}")
     assert "kueue_fleet_" in recording.one("gcp:monitoring/dashboard:Dashboard").inputs["dashboardJson"]
 
@@ -128,7 +130,7 @@ def test_the_fleets_own_controller_has_alerts_of_its_own() -> None:
 def test_each_text_says_what_happens_and_the_first_command() -> None:
     """With the clusters and namespaces of this fleet, so that it can be copied."""
     found = policies(controller_namespace="dispatch", kueue_namespace="queues")
-    assert len(found) == 7
+    assert len(found) == 8
     for policy in found.values():
         text = policy["documentation"]["content"]
         meaning, _, first = text.partition("\n\nFirst: `")

@@ -14,6 +14,7 @@ from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.stuck import overdue_checks
 from kueue_fleet.dispatch import CheckDecision, Provisioning, WatchdogSettings, watch
 from kueue_fleet.dispatch.watchdog import (
     PROVISIONING_TIMEOUT,
@@ -21,7 +22,6 @@ from kueue_fleet.dispatch.watchdog import (
     STUCK_CHECK,
     add_given_up,
     oldest_accepted,
-    watch_checks,
 )
 from kueue_fleet.kube.answers import ApiError, Json
 
@@ -63,12 +63,8 @@ class AskAgain:
 
     async def checks(self, record: Record) -> float:
         """Set checks back that keep a Workload without quota from getting any; when to look again. Raises ApiError."""
-        if record.reserved_at is not None or record.finished or record.deleted_at is not None:
-            return math.inf
-        status, now = record.workload.status, self._fleet.clock()
-        if not record.workload.active:
-            return math.inf
-        names, due = watch_checks(status.checks, status.requeue_at, self._settings.stuck_after, now)
+        now = self._fleet.clock()
+        names, due = overdue_checks(record, self._settings, now)
         if not names:
             return due
         pending = {name: (CheckDecision(CheckState.PENDING, _RESET), None) for name in names}

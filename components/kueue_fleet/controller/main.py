@@ -26,9 +26,11 @@ from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.renewal import TokenRenewal
+from kueue_fleet.controller.stuck import REASONS, count_stuck
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
+from kueue_fleet.dispatch.settings import watchdog_settings
 from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.client import KubeApi
@@ -254,6 +256,7 @@ class Controller:
 
     async def _measure(self, queue: WorkQueue, manager: ManagerState, workers: Mapping[str, WorkerState]) -> None:
         ahead = time.time() - time.monotonic()
+        watchdog = watchdog_settings(self._configuration.controller.watchdog)
         while True:
             if abs(time.time() - time.monotonic() - ahead) > _CLOCK_STEP_SECONDS:
                 # Delays of any workload, evicted ones included, were computed with the clock that was wrong.
@@ -261,6 +264,9 @@ class Controller:
                 for key in manager.records:
                     queue.add(key)
             self.metrics.queue.set(len(queue))
+            stuck = count_stuck(manager.records.values(), watchdog, time.time())
+            for reason in REASONS:
+                self.metrics.stuck.labels(reason).set(stuck[reason])
             for name, worker in workers.items():
                 self.metrics.connected.labels(name).set(worker.followed)
             self._alive_at = time.monotonic()

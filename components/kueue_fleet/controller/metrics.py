@@ -26,7 +26,8 @@ class Metrics:
         self.filtered = counter("kueue_fleet_filtered", "Clusters left out of a decision.", ["cluster", "reason"])
         self.checks = counter("kueue_fleet_check_decisions", "Admission check decisions written.", ["check", "state"])
         self.given_up = counter("kueue_fleet_given_up", "Workloads taken back from a cluster.", ["cluster"])
-        self.rescued = counter("kueue_fleet_rescued", "Evictions that were finished for Kueue.", ["reason"])
+        self.rescued = counter("kueue_fleet_rescued", "Jobs that were stuck and were helped on, by reason.", ["reason"])
+        self.stuck = gauge("kueue_fleet_stuck", "Jobs that are stuck, by the reason of the event.", ["reason"])
         self.requests = counter(
             "kueue_fleet_requests",
             "Requests to API servers, by the permission that they need and the HTTP status; 0: no answer.",

@@ -38,21 +38,31 @@ class Rescue:
             # Each change of the Workload is a reason to look, and none to say the same again.
             return self._again[record.key]
         check = self._fleet.manager.dispatch_check(record)
-        if not record.leaves or record.left_at is None or check is None or record.owner.kind not in _KINDS:
+        if not record.leaves or record.left_at is None or check is None:
             return None
         what = "Deleted" if record.evicted_at is None else "Evicted"
         views = self._fleet.worker_views(record, Residency(), self._fleet.workers)
         found = watch_eviction(what, record.left_at, record.assigned, views, self._patience, now)
+        if found.give_up and record.owner.kind not in _KINDS:
+            # No number in it: the same words at every look are said once.
+            message = f"{what}, and no worker has a copy of it; the status of a {record.owner.kind} is not corrected"
+            self._hold(record, message)
+            return now + self._patience
         if found.give_up:
             if not await self._correct(record, found.message):
                 # Kueue has yet to suspend the job, which is not a change of the Workload.
                 return now + self._patience
             self._again[record.key] = found.retry_at or now
-        elif found.message and self._held.get(record.key) != found.message:
-            self._held[record.key] = found.message
-            log.warning("held", extra={"fields": {"workload": record.key, "why": found.message}})
-            self._fleet.tell(record, HELD_EVICTION, found.message, True)
+        elif found.message:
+            self._hold(record, found.message)
         return found.retry_at
+
+    def _hold(self, record: Record, message: str) -> None:
+        """Say once why an eviction is not finished."""
+        if self._held.get(record.key) != message:
+            self._held[record.key] = message
+            log.warning("held", extra={"fields": {"workload": record.key, "why": message}})
+            self._fleet.tell(record, HELD_EVICTION, message, True)
 
     async def _correct(self, record: Record, why: str) -> bool:
         """Write a status without pods, and return True; False if the job is another one by now, or not suspended."""

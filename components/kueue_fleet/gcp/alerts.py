@@ -39,7 +39,8 @@ def alert_policies(
     """The policies by short name.
 
     Of every fleet: `queue-inactive`, `provisioning-stuck`, `kueue-gone`; with a manager: `worker-disconnected`; with
-    the fleet's own controller, in `controller_namespace`: `controller-gone`, `worker-unfollowed`, `token-expiring`.
+    the fleet's own controller, in `controller_namespace`: `jobs-stuck`, and with a manager too `controller-gone`,
+    `worker-unfollowed`, `token-expiring`.
     `stopped_queues` are inactive on purpose.
     """
     clusters = [*([manager] if manager else []), *job_clusters]
@@ -72,11 +73,27 @@ def alert_policies(
             severity="CRITICAL",
         ),
     }
+    if controller_namespace is not None:
+        policies["jobs-stuck"] = _jobs_stuck(fleet, manager or job_clusters[0], controller_namespace)
     if manager is not None and controller_namespace is not None:
         policies |= _of_controller(fleet, manager, controller_namespace)
     if manager is not None:
         policies["worker-disconnected"] = _disconnected(fleet, manager, kueue_namespace)
     return policies
+
+
+def _jobs_stuck(fleet: str, cluster: str, namespace: str) -> dict[str, Any]:
+    return _policy(
+        f"{fleet}: jobs are stuck",
+        "For 10 minutes jobs have waited for what does not come by itself, and the fleet's own controller has not "
+        "helped them on. By the reason in the label: StuckEviction: evicted or deleted, with its quota still held, as "
+        "long as a worker cannot be asked (event HeldEviction); StuckCheck: a check is Retry without quota; "
+        "RetriesUsed: DWS has not provided nodes for any of the retries.\n\n"
+        "First: `kueue-fleet status STACK --kubeconfig FILE` names the jobs; docs/stuck.md says what undoes each kind. "
+        f"If none of them is: `kubectl --context {cluster} -n {namespace} logs deployment/{CONTROLLER_NAME} "
+        "--all-pods --tail 50`.",
+        _prometheus("JobsStuck", f'max by (reason) (kueue_fleet_stuck{{cluster="{cluster}"}}) > 0', 600),
+    )
 
 
 def _of_controller(fleet: str, manager: str, namespace: str) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,35 @@
+"""How many jobs wait for what does not come by itself, for the metric that people are alerted by."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from kueue_fleet.controller.records import Record
+from kueue_fleet.dispatch import WatchdogSettings
+from kueue_fleet.dispatch.rescue import STUCK_EVICTION
+from kueue_fleet.dispatch.watchdog import RETRIES_USED, STUCK_CHECK, watch_checks
+
+REASONS: Final = (STUCK_EVICTION, STUCK_CHECK, RETRIES_USED)
+"""Those that are counted."""
+
+
+def count_stuck(records: Iterable[Record], settings: WatchdogSettings, now: float) -> Counter[str]:
+    """By reason: what the controller is to undo, as long as it is not undone, and what it may not undo any more."""
+    return Counter(why for record in records if (why := _why(record, settings, now)))
+
+
+def _why(record: Record, settings: WatchdogSettings, now: float) -> str:
+    if record.leaves:
+        return STUCK_EVICTION if now >= (record.left_at or 0.0) + settings.stuck_after else ""
+    if record.holds_quota:
+        return RETRIES_USED if record.retries_used and record.admitted_at is None else ""
+    return STUCK_CHECK if overdue_checks(record, settings, now)[0] else ""
+
+
+def overdue_checks(record: Record, settings: WatchdogSettings, now: float) -> tuple[tuple[str, ...], float]:
+    """See `watch_checks`; of a Workload that may get quota."""
+    waits = record.reserved_at is None and not record.finished and record.deleted_at is None and record.workload.active
+    status = record.workload.status
+    return watch_checks(status.checks if waits else (), status.requeue_at, settings.stuck_after, now)

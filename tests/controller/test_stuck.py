@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from tests.controller.build import NOW, Fixture, condition, when, workload
+
+from kueue_fleet.controller.stuck import count_stuck
+from kueue_fleet.dispatch import WatchdogSettings
+from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
+
+
+def test_jobs_are_counted_by_what_they_wait_for_once_that_is_overdue() -> None:
+    made = Fixture()
+    used = {**condition(GIVEN_UP_CONDITION, message="us 3 times"), "reason": "RetriesUsed"}
+    retry = workload("retry", conditions=[condition("Evicted")], checks={"dws": "Retry"})
+    retry["status"]["admissionChecks"][0]["lastTransitionTime"] = when()
+    for item in (
+        workload("runs", conditions=[condition("QuotaReserved"), condition("Admitted"), used]),
+        workload("waits"),
+        workload("evicted", conditions=[condition("QuotaReserved"), condition("Evicted")]),
+        workload("deleted", deletionTimestamp=when()),
+        workload("dws", conditions=[condition("QuotaReserved"), used]),
+        retry,
+    ):
+        made.take(item)
+    records, settings = made.manager.records.values(), WatchdogSettings(stuck_after=60.0)
+    assert count_stuck(records, settings, NOW + 60) == {"StuckEviction": 2, "StuckCheck": 1, "RetriesUsed": 1}
+    assert count_stuck(records, settings, NOW + 59) == {"RetriesUsed": 1}
