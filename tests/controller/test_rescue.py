@@ -222,6 +222,44 @@ def test_the_pods_of_a_job_set_are_counted_by_its_replicated_jobs() -> None:
     assert counts == {"name": "main", "ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 
 
+def ended(**changes: Any) -> Json:
+    """A Workload that Kueue has finished without having admitted it."""
+    return left(conditions=[condition("QuotaReserved"), condition("Finished")], **changes)
+
+
+def ended_job(*, suspend: bool = True, kind: str = "Complete") -> Json:
+    return {**job(suspend=suspend), "status": {"conditions": [condition(kind)]}}
+
+
+async def test_a_job_that_ended_before_kueue_recorded_where_is_resumed_with_an_event() -> None:
+    made = fixture()
+    made.api.put("/apis/batch/v1/jobs", ended_job())
+    assert await made.look(ended()) is None
+    [(path, body, manager)] = made.api.applied
+    assert (path, body["spec"], manager) == (f"{JOBS}/train-job", {"suspend": False}, RESCUE_MANAGER)
+    assert [reason for reason, _, _ in made.told] == ["EndedSuspended"]
+
+
+@pytest.mark.parametrize(
+    ("item", "found"),
+    [
+        (ended(), ended_job(suspend=False)),
+        (ended(), job()),
+        (ended(), None),
+        (ended(kind="RayJob"), ended_job()),
+        (ended(checks={"other": "Pending"}), ended_job()),
+        (left(conditions=[condition("QuotaReserved"), condition("Admitted"), condition("Finished")]), ended_job()),
+    ],
+    ids=["resumed", "not ended", "gone", "another kind of job", "not dispatched", "it was admitted"],
+)
+async def test_any_other_finished_job_is_left_as_it_is(item: Json, found: Json | None) -> None:
+    made = fixture()
+    if found is not None:
+        made.api.put("/apis/batch/v1/jobs", found)
+    await made.look(item)
+    assert (made.api.applied, made.told) == ([], [])
+
+
 async def test_a_copy_that_was_evicted_before_its_job_was_there_is_taken_back_and_offered_anew() -> None:
     made = fixture()
     key = made.take(workload(status={"nominatedClusterNames": ["us"]}))

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from alerting import Collector, Labels, firing
+from controller_faults import no_worker_recorded
 from controller_lab import JOBS, MANAGER, fleet_data, job
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
@@ -228,10 +229,11 @@ VOIDING = {("delete", "secrets")}
 def test_every_permission_that_is_granted_is_used_and_nothing_else_is_asked_for(deployed: Deployed) -> None:
     """Whatever the replicas asked of the API servers in this module, beside the rules that the component declares.
 
-    What Kueue does not finish of an eviction, the controller does, by permissions that are for nothing else. Whether
-    Kueue finishes it is chance, so that some more jobs are evicted until it did not.
+    What Kueue does not finish, the controller does, by permissions that are for nothing else. Whether Kueue finishes an
+    eviction is chance, so that some more jobs are evicted until it did not.
     """
     for number in range(MOST_EVICTIONS):
+        end_before_recorded(deployed, number)
         evict(deployed, number)
         if all(asked(deployed, cluster) >= granted(deployed, cluster) - VOIDING for cluster in (MANAGER, WORKER)):
             break
@@ -243,6 +245,16 @@ def test_every_permission_that_is_granted_is_used_and_nothing_else_is_asked_for(
         return True
 
     wait_until(used_is_granted)
+
+
+def end_before_recorded(deployed: Deployed, number: int) -> None:
+    """A Job and a JobSet end while Kueue may not write where they run; waits until both are resumed."""
+    manager, names = deployed.manager, (f"ended-{number}", f"ended-set-{number}")
+    with no_worker_recorded(manager):
+        manager.create(JOBS, job(names[0], seconds=1))
+        manager.create(JOB_SETS, job_set(names[1], seconds=1))
+        for path in (f"{JOBS}/{names[0]}", f"{JOB_SETS}/{names[1]}"):
+            wait_until(lambda path=path: not manager.get(path)["spec"]["suspend"])  # type: ignore[misc]
 
 
 def evict(deployed: Deployed, number: int) -> None:
@@ -322,7 +334,9 @@ REFUSED = [
     ("DELETE", "/api/v1/namespaces/team"),
     ("GET", "/apis/batch/v1/jobs"),
     ("POST", JOBS),
-    ("PATCH", f"{JOBS}/long"),
+    ("PATCH", f"{JOBS}/long-0"),
+    ("PATCH", f"{JOB_SETS}/long-set-0"),
+    ("PATCH", "/apis/batch/v1/namespaces/kube-system/jobs/any"),
     ("GET", "/apis/batch/v1/namespaces/kube-system/jobs/any"),
     ("PATCH", "/apis/batch/v1/namespaces/kube-system/jobs/any/status"),
     ("PATCH", f"{KUEUE}/namespaces/kube-system/workloads/any/status"),
@@ -362,7 +376,7 @@ def test_whatever_was_not_granted_is_refused(
 
 def refused(here: OneCluster, method: str, path: str, token: str) -> bool:
     """Whether the API server forbids the request; it is made, so that whatever else is wrong with it is seen."""
-    body: Json | None = None if method == "GET" else {}
+    body: Json | None = None if method == "GET" else {"metadata": {"labels": {"x": "y"}}} if method == "PATCH" else {}
     try:
         here.request(method, path, body, "application/merge-patch+json" if method == "PATCH" else "", token)
     except Refused as problem:

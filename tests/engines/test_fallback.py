@@ -194,3 +194,5 @@ def test_a_check_that_is_retry_without_quota_does_not_keep_the_job_waiting(lab: 
     lab.manager.delete(f"{JOBS}/all")
     wait_until(lambda: condition(lab.manager.get(path), "QuotaReserved") == "True")
     wait_until(lambda: requests(lab))
+    events = "/api/v1/namespaces/team/events"
+    wait_until(lambda: [one for one in lab.manager.items(events) if one["reason"] == "StuckCheck"])

@@ -24,8 +24,8 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from itertools import pairwise
@@ -390,6 +390,32 @@ class Witnesses:
             for first, second in pairwise(sorted(found))
             if second[0] < first[1] - _WATCHES_APART_SECONDS
         ]
+
+
+@contextmanager
+def no_worker_recorded(manager: OneCluster) -> Iterator[None]:
+    """The manager's Kueue cannot write which worker has a job."""
+    name, api = "no-worker-is-recorded", "/apis/admissionregistration.k8s.io/v1"
+    rule = {
+        "apiGroups": ["kueue.x-k8s.io"],
+        "apiVersions": ["*"],
+        "operations": ["UPDATE"],
+        "resources": ["workloads/status"],
+    }
+    expression = "!has(object.status.clusterName) || has(oldObject.status.clusterName)"
+    specs: dict[str, Json] = {
+        "Policy": {"matchConstraints": {"resourceRules": [rule]}, "validations": [{"expression": expression}]},
+        "PolicyBinding": {"policyName": name, "validationActions": ["Deny"]},
+    }
+    paths = [f"{api}/validatingadmissionpolicies", f"{api}/validatingadmissionpolicybindings"]
+    for path, (kind, spec) in zip(paths, specs.items(), strict=True):
+        item = {"kind": f"ValidatingAdmission{kind}", "metadata": {"name": name}, "spec": spec}
+        manager.create(path, {"apiVersion": "admissionregistration.k8s.io/v1", **item})
+    # API servers learn of a policy within a second or two.
+    time.sleep(3.0)
+    yield
+    for path in paths:
+        manager.delete(f"{path}/{name}")
 
 
 class Clock:

@@ -117,8 +117,11 @@ class Reconciler:
             if record is not None and record.holds_quota:
                 await self.assigner.remember(record)
                 again = await self._fallback.reconcile(key)
+            elif record is not None:
+                await self._rescue.resume(record)
+                again = await self._ask_again.checks(record)
             else:
-                again = math.inf if record is None else await self._ask_again.checks(record)
+                again = math.inf
             return again if again < math.inf else None
         if not self._fleet.manager.knows_namespace(record.namespace):
             return None

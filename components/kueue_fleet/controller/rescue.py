@@ -1,7 +1,7 @@
 """Evictions and deletions on the manager that Kueue does not finish: the job's status is corrected, as no pod is left.
 
-Decided by `dispatch.rescue`. Only the status of the job is written: Kueue then returns the quota. For Jobs and JobSets;
-where other kinds count their pods is not known here.
+Decided by `dispatch.rescue`. Only the status of the job is written: Kueue then returns the quota. A job that has ended
+and is still suspended is resumed. For Jobs and JobSets; where other kinds count their pods is not known here.
 """
 
 from __future__ import annotations
@@ -9,15 +9,18 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from kueue_fleet.admission.reading.manifests import since
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import Residency, watch_eviction
-from kueue_fleet.dispatch.rescue import HELD_EVICTION, STUCK_EVICTION
+from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, STUCK_EVICTION
 from kueue_fleet.kube.answers import ApiError, Json
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
 """Field manager of what is taken back and corrected."""
 _KINDS: Final = {"Job": ("batch/v1", "jobs"), "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets")}
+_ENDS: Final = ("Complete", "Completed", "Failed")
+"""Conditions of a Job or a JobSet that has ended."""
 _NO_JOBS: Final = {"ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 
 log = logging.getLogger(__name__)
@@ -57,6 +60,34 @@ class Rescue:
             self._hold(record, found.message)
         return found.retry_at
 
+    async def resume(self, record: Record) -> None:
+        """Resume a job that has ended before Kueue recorded where; nothing runs by that. Raises ApiError."""
+        never = record.finished and record.admitted_at is None and record.reserved_at is not None
+        if not never or self._fleet.manager.dispatch_check(record) is None or record.owner.kind not in _KINDS:
+            return
+        job = await self._job(record)
+        ended = job is not None and any(since(job, kind) is not None for kind in _ENDS)
+        if job is None or not ended or not job["spec"].get("suspend"):
+            return
+        body = {**_head(record, job), "spec": {"suspend": False}}
+        await self._fleet.api.apply(path_of_job(record), body, RESCUE_MANAGER)
+        self._done(record, ENDED_SUSPENDED, "It has ended on its worker before Kueue recorded that, and is resumed")
+
+    async def _job(self, record: Record) -> Json | None:
+        """The job of a Workload; None if it is gone, or another one by now."""
+        try:
+            job = await self._fleet.api.get(path_of_job(record))
+        except ApiError as error:
+            if error.is_not_found:
+                return None
+            raise
+        return job if job["metadata"].get("uid") == record.owner.uid else None
+
+    def _done(self, record: Record, reason: str, why: str) -> None:
+        self._fleet.metrics.rescued.labels(reason).inc()
+        log.warning("rescue", extra={"fields": {"workload": record.key, "why": why}})
+        self._fleet.tell(record, reason, why, True)
+
     def _hold(self, record: Record, message: str) -> None:
         """Say once why an eviction is not finished."""
         if self._held.get(record.key) != message:
@@ -66,19 +97,11 @@ class Rescue:
 
     async def _correct(self, record: Record, why: str) -> bool:
         """Write a status without pods, and return True; False if the job is another one by now, or not suspended."""
-        path = path_of_job(record)
-        try:
-            job = await self._fleet.api.get(path)
-        except ApiError as error:
-            if error.is_not_found:
-                return False
-            raise
-        if job["metadata"].get("uid") != record.owner.uid or not job.get("spec", {}).get("suspend"):
+        job = await self._job(record)
+        if job is None or not job.get("spec", {}).get("suspend"):
             return False
-        await self._fleet.api.apply(f"{path}/status", status_of_job(record, job), RESCUE_MANAGER)
-        self._fleet.metrics.rescued.labels(STUCK_EVICTION).inc()
-        log.warning("rescue", extra={"fields": {"workload": record.key, "why": why}})
-        self._fleet.tell(record, STUCK_EVICTION, why, True)
+        await self._fleet.api.apply(f"{path_of_job(record)}/status", status_of_job(record, job), RESCUE_MANAGER)
+        self._done(record, STUCK_EVICTION, why)
         return True
 
     def forget(self, key: str) -> None:
@@ -95,15 +118,19 @@ def path_of_job(record: Record) -> str:
 
 def status_of_job(record: Record, job: Json) -> Json:
     """The status of a Workload's job without pods; refused if the job was changed since it was read."""
-    version, _ = _KINDS[record.owner.kind]
     status: Json = {"active": 0, "ready": 0, "terminating": 0}
     if record.owner.kind == "JobSet":
         # Kueue names pod sets like the replicated jobs that they are.
         status = {"replicatedJobsStatus": [{"name": one.name, **_NO_JOBS} for one in record.workload.pod_sets]}
+    return {**_head(record, job), "status": status}
+
+
+def _head(record: Record, job: Json) -> Json:
+    """What says which job it is, at the version that was read."""
     metadata = {
         "name": record.owner.name,
         "namespace": record.namespace,
         "uid": record.owner.uid,
         "resourceVersion": job["metadata"]["resourceVersion"],
     }
-    return {"apiVersion": version, "kind": record.owner.kind, "metadata": metadata, "status": status}
+    return {"apiVersion": _KINDS[record.owner.kind][0], "kind": record.owner.kind, "metadata": metadata}

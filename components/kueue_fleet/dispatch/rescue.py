@@ -11,6 +11,9 @@ Reconcile has it), so that the manager's job counts an active pod from then on. 
 a deleted one, Kueue cannot restore the job's pod template, which the API server refuses as long as a pod is active.
 Once no worker has a copy, the status is corrected. Nothing is done while the worker that ran it cannot be asked:
 removed from a queue or unreachable, its pods still run.
+
+A job that ends on its worker before the manager has recorded that worker: its Workload is finished without having been
+admitted (step 3), and nothing resumes the manager's job any more.
 """
 
 from __future__ import annotations
@@ -28,6 +31,10 @@ STUCK_EVICTION: Final = "StuckEviction"
 """Reason of the event about a job of the manager whose status was corrected."""
 HELD_EVICTION: Final = "HeldEviction"
 """Reason of the event about an eviction that waits for a worker where pods of the job may still run."""
+
+
+ENDED_SUSPENDED: Final = "EndedSuspended"
+"""Reason of the event about a job of the manager that had ended, and was suspended all the same."""
 
 
 def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> WatchdogDecision:

@@ -40,11 +40,14 @@ from kueue_fleet.objects.grants import (
     worker_subject,
 )
 from kueue_fleet.objects.monitoring import POD_MONITORING_API
+from kueue_fleet.objects.policies import denying_policy
 
 JOBS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-jobs"
 """Name of what is granted to it in the namespaces that have jobs."""
 TOKENS_ROLE_NAME: Final = f"{CONTROLLER_NAME}-tokens"
 """Name of what is granted to it to renew the tokens by which the workers are reached."""
+RESUME_POLICY_NAME: Final = f"{CONTROLLER_NAME}-resumes"
+"""Name of the policy on what it may patch of jobs."""
 _FOLLOW: Final = ["list", "watch"]
 _AUTOSCALING: Final = "autoscaling.x-k8s.io"
 _PORT: Final = 8080
@@ -77,10 +80,11 @@ def manager_rules(*, asks: bool) -> list[dict[str, Any]]:
     ]
 
 
-def manager_job_rules(*, job_set: bool, fallback: bool, asks: bool) -> list[dict[str, Any]]:
+def manager_job_rules(*, job_set: bool, fallback: bool, asks: bool, dispatches: bool) -> list[dict[str, Any]]:
     """What the controller does on the manager in each namespace that has jobs of the fleet.
 
     Where queues of this cluster ask for nodes (`asks`), it deletes a ProvisioningRequest, so that Kueue asks again.
+    Where it sends jobs to workers (`dispatches`), it resumes one that has ended before Kueue recorded where.
     """
     kinds = [("batch", "jobs"), *([("jobset.x-k8s.io", "jobsets")] if job_set else [])]
     return [
@@ -90,6 +94,7 @@ def manager_job_rules(*, job_set: bool, fallback: bool, asks: bool) -> list[dict
         *([policy_rule(_AUTOSCALING, "provisioningrequests", ["delete"])] if asks else []),
         *(policy_rule(group, kind, ["get"]) for group, kind in kinds),
         *(policy_rule(group, f"{kind}/status", ["patch"]) for group, kind in kinds),
+        *(policy_rule(group, kind, ["patch"]) for group, kind in kinds if dispatches),
     ]
 
 
@@ -167,11 +172,15 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         *namespace_grants(
             JOBS_ROLE_NAME,
             manager_job_rules(
-                job_set=fleet.job_set.enabled, fallback=any(q.fallback for q in fleet.cluster_queues), asks=asks
+                job_set=fleet.job_set.enabled,
+                fallback=any(q.fallback for q in fleet.cluster_queues),
+                asks=asks,
+                dispatches=fleet.multi_kueue is not None,
             ),
             subject,
             job_namespaces(fleet),
         ),
+        *(_resume_policy(namespace) if fleet.multi_kueue is not None else ()),
         *role_grant(CONTROLLER_NAME, namespace, lease_rules(), subject),
         *(
             made
@@ -189,6 +198,23 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         monitoring = {"selector": {"matchLabels": dict(_LABELS)}, "endpoints": [endpoint]}
         objects.append(manifest(POD_MONITORING_API, "PodMonitoring", CONTROLLER_NAME, namespace, spec=monitoring))
     return objects
+
+
+def _resume_policy(namespace: str) -> list[Manifest]:
+    """The controller changes no job but one that has ended, of which nothing runs whatever it says.
+
+    It may patch jobs in order to resume such a one; RBAC cannot say more than that.
+    """
+    ended = "c.status == 'True' && c.type in ['Complete', 'Completed', 'Failed']"
+    validation = {
+        "expression": "request.operation == 'UPDATE' && has(oldObject.status) && has(oldObject.status.conditions) && "
+        f"oldObject.status.conditions.exists(c, {ended})",
+        "message": "the fleet's controller changes no job that has not ended",
+        "reason": "Forbidden",
+    }
+    account = f"request.userInfo.username == 'system:serviceaccount:{namespace}:{CONTROLLER_NAME}'"
+    kinds = [("batch", "v1", ("jobs",)), ("jobset.x-k8s.io", "*", ("jobsets",))]
+    return denying_policy(RESUME_POLICY_NAME, kinds, ("is-the-controller", account), [validation])
 
 
 def _service_account(fleet: FleetSpec, namespace: str) -> Manifest:

@@ -5,11 +5,13 @@ Each job ends all the same, once and where it may be; but for what was deleted b
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
 
-from controller_lab import JOBS, apply_object
+from controller_faults import no_worker_recorded
+from controller_lab import JOBS, MANAGER, apply_object
 from faulty_fleet import EU, REGIONS, Fleet
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 
@@ -97,7 +99,8 @@ def test_the_queues_of_running_jobs_are_deleted(fleet: Fleet) -> None:
 
 def test_the_namespaces_of_running_jobs_are_deleted(fleet: Fleet) -> None:
     """On the manager with all that its team had there; on a worker only what is to start again once it is back."""
-    places = {f"{where}-{fleet.rounds}": fleet.lab.clusters[where] for where in (fleet.lab.manager.name, EU)}
+    on_worker = f"{EU}-{fleet.rounds}"
+    places = {f"{MANAGER}-{fleet.rounds}": fleet.lab.manager, on_worker: fleet.lab.workers[EU]}
 
     def make(cluster: OneCluster, name: str) -> None:
         label = {"kueue-fleet.dev/regions": REGIONS[EU]}
@@ -118,51 +121,23 @@ def test_the_namespaces_of_running_jobs_are_deleted(fleet: Fleet) -> None:
             delete(place, f"/api/v1/namespaces/{name}")
 
     def again() -> None:
-        wait_until(lambda: fleet.lab.workers[EU].find(f"/api/v1/namespaces/{EU}-{fleet.rounds}") is None)
-        make(fleet.lab.workers[EU], f"{EU}-{fleet.rounds}")
+        wait_until(lambda: fleet.lab.workers[EU].find(f"/api/v1/namespaces/{on_worker}") is None)
+        make(fleet.lab.workers[EU], on_worker)
 
     fleet.survive(strike, again)
 
 
-POLICIES = "/apis/admissionregistration.k8s.io/v1"
-NO_WORKER: Json = {
-    "matchConstraints": {
-        "resourceRules": [
-            {
-                "apiGroups": ["kueue.x-k8s.io"],
-                "apiVersions": ["*"],
-                "operations": ["UPDATE"],
-                "resources": ["workloads/status"],
-            }
-        ]
-    },
-    "validations": [{"expression": "!has(object.status.clusterName) || has(oldObject.status.clusterName)"}],
-}
-
-
 def test_jobs_end_before_kueue_has_recorded_their_worker(fleet: Fleet) -> None:
     """Whatever keeps the manager's Kueue from writing; here the API server refuses."""
-    name = f"no-worker-{fleet.rounds}"
-    made = {
-        ("ValidatingAdmissionPolicy", "validatingadmissionpolicies"): NO_WORKER,
-        ("ValidatingAdmissionPolicyBinding", "validatingadmissionpolicybindings"): {
-            "policyName": name,
-            "validationActions": ["Deny"],
-        },
-    }
+    name = f"unrecorded-{fleet.rounds}"
 
     def refuse() -> None:
-        for (kind, plural), spec in made.items():
-            item = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": name}}
-            fleet.lab.manager.create(f"{POLICIES}/{plural}", {**item, "spec": spec})
-
-    def ended() -> list[str]:
-        jobs = [item for worker in fleet.lab.workers.values() for item in worker.items(JOBS)]
-        return [item["metadata"]["name"] for item in jobs if condition(item, "Complete") == "True"]
+        refused.enter_context(no_worker_recorded(fleet.lab.manager))
+        fleet.submit(name)
 
     def allow() -> None:
-        wait_until(ended)
-        for _, plural in made:
-            fleet.lab.manager.delete(f"{POLICIES}/{plural}/{name}")
+        wait_until(lambda: condition(fleet.lab.manager.get(f"{JOBS}/{name}"), "Complete") == "True")
+        refused.close()
 
-    fleet.survive(refuse, allow)
+    with ExitStack() as refused:
+        fleet.survive(refuse, allow)

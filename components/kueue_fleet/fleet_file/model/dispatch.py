@@ -136,12 +136,14 @@ class Watchdog(RuledModel):
 
     provisioning_timeout: Duration = Duration("72h")
     """How long a ProvisioningRequest may be Accepted and not Provisioned; default 72h: DWS may well take days. Then the
-    job is taken back where another cluster has a better score, or no other one could take it."""
+    job is taken back where another cluster has a better score, or no other one could take it; on a standalone cluster
+    the request is made again."""
     retries: Annotated[Count, Field(le=100)] = 3
-    """How often a job is taken back for that, over all clusters; default 3; 0: never."""
+    """How often a job is taken back for that, over all clusters, or its request made again; default 3; 0: never."""
     stuck_after: Duration = Duration("2m")
-    """How long Kueue may take for an eviction; default 2m. Then a copy that was evicted before its job was there is
-    taken back, and a job of the manager that counts pods that no worker has is corrected."""
+    """How long Kueue may take for an eviction or a deletion; default 2m. Then a copy that was evicted before its job
+    was there is taken back, a job of the manager that counts pods that no worker has is corrected, and a check that is
+    Retry without quota is Pending again."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Lengths of time."""
