@@ -156,10 +156,17 @@ def requests(lab: ControllerLab) -> list[str]:
     return [item["metadata"]["uid"] for item in lab.manager.items(REQUESTS) if condition(item, "Accepted") == "True"]
 
 
+@pytest.fixture(scope="module")
+def impatient(lab: ControllerLab) -> None:
+    """A controller that waits for seconds."""
+    for replica in lab.replicas:
+        replica.stop()
+    lab.start_controller("again", watchdog={"provisioningTimeout": "3s", "retries": 1, "stuckAfter": "2s"})
+
+
+@pytest.mark.usefixtures("impatient")
 def test_a_request_for_the_only_flavor_is_made_again_as_often_as_the_watchdog_may(lab: ControllerLab) -> None:
     """The job keeps its quota; then it is named as one that waits without end."""
-    lab.replicas[-1].stop()
-    lab.start_controller("again", watchdog={"provisioningTimeout": "3s", "retries": 1, "stuckAfter": "2s"})
     lab.submit(job("only", queue="only"))
     first = wait_until(lambda: requests(lab))
     second = wait_until(lambda: [uid for uid in requests(lab) if uid not in first])
@@ -175,6 +182,7 @@ def test_a_request_for_the_only_flavor_is_made_again_as_often_as_the_watchdog_ma
     lab.manager.delete(f"{JOBS}/only")
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_check_that_is_retry_without_quota_does_not_keep_the_job_waiting(lab: ControllerLab) -> None:
     """As in kueue#5129: the scheduler passes over it from then on, whatever is free."""
     lab.submit(job("all", queue="only", gpus=8))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from tests.fleet_file.builders import Data, fleet
 
-from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values, parse_fleet_text
 from kueue_fleet.fleet_file.model.kueue_installation import has_mutating_policies
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration, controller_configuration
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
 
 
@@ -43,8 +45,9 @@ def by_name(objects: list[Data], kind: str) -> dict[str, Data]:
 def test_the_manager_has_all_of_it_and_each_worker_an_account() -> None:
     kinds = [one["kind"] for one in render_controller(watched(), "manager")]
     assert kinds == [
-        "Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3,
-        *["Role", "RoleBinding"] * 3, "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Deployment",
+        "Namespace", "ServiceAccount", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "ClusterRole",
+        "ClusterRoleBinding", "ClusterRole", *["RoleBinding"] * 3, *["Role", "RoleBinding"] * 3,
+        "ConfigMap", "NetworkPolicy", "PodDisruptionBudget", "Deployment",
         "PodMonitoring",
     ]  # fmt: skip
     assert render_controller(with_controller(), "worker-a") == []
@@ -101,12 +104,35 @@ def test_whatever_belongs_to_jobs_it_may_write_in_the_namespaces_of_teams_and_of
     }
     statuses = ("workloads", "jobs", "jobsets")
     wanted = {"events": ["create"], **{f"{name}/status": ["patch"] for name in statuses}}
+    # Jobs that have ended; a policy says so.
+    wanted |= {"jobs": ["patch"], "jobsets": ["patch"]}
     assert roles(here["manager"])["kueue-fleet-controller-jobs"] == wanted
     assert roles(here["worker-a"])["kueue-fleet-controller-jobs"] == {"workloads/status": ["patch"]}
     for objects in here.values():
         bindings = [one for one in objects if one["kind"] == "RoleBinding" and one["roleRef"]["kind"] == "ClusterRole"]
         assert {one["metadata"]["namespace"] for one in bindings} == {"team-vision", "team-language", "default"}
         assert {one["roleRef"]["name"] for one in bindings} == {"kueue-fleet-controller-jobs"}
+
+
+def test_a_policy_lets_it_change_jobs_that_have_ended_and_no_other() -> None:
+    [policy] = by_name(render_controller(with_controller(), "manager"), "ValidatingAdmissionPolicy").values()
+    [condition] = policy["spec"]["matchConditions"]
+    user = "system:serviceaccount:kueue-fleet-system:kueue-fleet-controller"
+    assert condition["expression"] == f"request.userInfo.username == '{user}'"
+    [validation] = policy["spec"]["validations"]
+    assert "oldObject.status.conditions.exists(" in validation["expression"]
+    assert "DELETE" not in policy["spec"]["matchConstraints"]["resourceRules"][0]["operations"]
+
+
+def test_where_its_own_queues_ask_for_nodes_it_may_delete_a_request_and_patch_no_job() -> None:
+    solo = parse_fleet_text((EXAMPLES / "fallback/fleet.yaml").read_text(), "fleet.yaml")
+    made = render_controller(solo, solo.cluster_names[0])
+    jobs = roles(made)["kueue-fleet-controller-jobs"]
+    assert jobs["provisioningrequests"] == ["delete"]
+    assert not {"jobs", "jobsets"} & jobs.keys()
+    rules = by_name(made, "ClusterRole")["kueue-fleet-controller"]["rules"]
+    assert ["list", "watch"] in [rule["verbs"] for rule in rules if "provisioningrequests" in rule["resources"]]
+    assert "ValidatingAdmissionPolicy" not in by_kind(made)
 
 
 def test_no_rule_is_about_everything_and_of_secrets_those_with_tokens_of_workers_only() -> None:

@@ -178,7 +178,7 @@ def _stuck(found: FleetStatus) -> Table:
         Column("stuck"), Column("cluster", leave_out=1), Column("for", right=True), Column("why", sentences=True)
     )
     for each in found.stuck[:_SHOWN]:
-        why = [Styled(each.why, "red"), f": {each.message}"]
+        why: list[str | Styled] = [Styled(each.why, "red"), f": {each.message}"]
         table.add(f"{each.namespace}/{each.name}", each.cluster, span(each.seconds), why)
     return table
 

@@ -168,6 +168,7 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     objects = [
         namespace_manifest(namespace),
         _service_account(fleet, namespace),
+        *(_resume_policy(namespace) if fleet.multi_kueue is not None else ()),
         *cluster_grant(CONTROLLER_NAME, manager_rules(asks=asks), subject),
         *namespace_grants(
             JOBS_ROLE_NAME,
@@ -180,7 +181,6 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
             subject,
             job_namespaces(fleet),
         ),
-        *(_resume_policy(namespace) if fleet.multi_kueue is not None else ()),
         *role_grant(CONTROLLER_NAME, namespace, lease_rules(), subject),
         *(
             made
