@@ -260,6 +260,35 @@ async def test_any_other_finished_job_is_left_as_it_is(item: Json, found: Json |
     assert (made.api.applied, made.told) == ([], [])
 
 
+def lost(**changes: Any) -> Json:
+    """A Workload that Kueue finished since its Job was deleted on the worker, and that is there on the manager."""
+    finished = {**condition("Finished"), "reason": "OwnerNotFound"}
+    return left(conditions=[condition("QuotaReserved"), condition("Admitted"), finished], **changes)
+
+
+async def test_a_job_that_was_deleted_on_its_worker_is_named_once_as_one_that_never_ends() -> None:
+    made = fixture()
+    key = made.take(lost(status={"clusterName": "us"}))
+    assert await made.reconciler.reconcile(key) == NOW + 60
+    made.clock.now += 60
+    for _ in range(2):
+        assert await made.reconciler.reconcile(key) is None
+    assert made.told == [("LostJob", "Its Job was deleted on us; it never ends here", True)]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [lost(), lost(status={"clusterName": "us"}, deletionTimestamp=when())],
+    ids=["on this cluster", "it is being deleted here too"],
+)
+async def test_any_other_job_that_is_gone_is_not_named(item: Json) -> None:
+    made = fixture()
+    key = made.take(item)
+    made.clock.now += 60
+    assert await made.reconciler.reconcile(key) is None
+    assert made.told == []
+
+
 async def test_a_copy_that_was_evicted_before_its_job_was_there_is_taken_back_and_offered_anew() -> None:
     made = fixture()
     key = made.take(workload(status={"nominatedClusterNames": ["us"]}))

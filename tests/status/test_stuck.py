@@ -36,6 +36,13 @@ def workload(conditions: list[Object], checks: list[Object] | None = None, **met
     }
 
 
+def lost(**metadata: Any) -> Object:
+    """Finished because its Job is gone on the worker; the manager has it still."""
+    made = workload([{**condition, "reason": "OwnerNotFound"} for condition in true("Finished")], **metadata)
+    made["status"]["clusterName"] = "worker-us"
+    return made
+
+
 def request(*conditions: Object) -> Object:
     owners = [{"kind": "Workload", "name": "job-train", "uid": "u"}]
     metadata = {"namespace": "team", "name": "job-train-dws-1", "ownerReferences": owners, "creationTimestamp": LATE}
@@ -75,8 +82,12 @@ def named(role: str = "manager", timeout: float = 259200.0, **objects: list[Obje
                 600.0,
             ),
         ),
+        (
+            lost(),
+            ("team/train LostJob", "it was deleted on worker-us, and never ends here", 600.0),
+        ),
     ],
-    ids=["a deletion", "an eviction", "a copy", "a check"],
+    ids=["a deletion", "an eviction", "a copy", "a check", "a lost job"],
 )
 def test_what_does_not_end_by_itself_is_named_with_what_it_holds(item: Object, said: tuple[str, str, float]) -> None:
     assert named(workloads=[item]) == [said]
@@ -88,10 +99,11 @@ def test_what_does_not_end_by_itself_is_named_with_what_it_holds(item: Object, s
         workload(true("QuotaReserved", "Admitted")),
         workload(true("QuotaReserved", "Evicted", at=RECENT)),
         workload(true("QuotaReserved", "Finished"), deletionTimestamp=LATE),
+        lost(deletionTimestamp=LATE),
         workload(true("Evicted"), [{"name": "dws", "state": "Retry", "lastTransitionTime": RECENT}]),
         workload(true("Evicted"), [{"name": "dws", "state": "Pending", "lastTransitionTime": LATE}]),
     ],
-    ids=["runs", "is just evicted", "is finished", "a recent check", "waits its turn"],
+    ids=["runs", "is just evicted", "is finished", "is deleted here too", "a recent check", "waits its turn"],
 )
 def test_what_moves_on_is_not(item: Object) -> None:
     assert named(workloads=[item]) == []

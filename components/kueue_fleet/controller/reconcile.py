@@ -110,7 +110,8 @@ class Reconciler:
         if record is not None and record.leaves:
             self._forget(key, record)
             return await self._rescue.reconcile(record, self._fleet.clock())
-        self._rescue.forget(key)
+        if record is None or record.lost_at is None:
+            self._rescue.forget(key)
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
             self._ask_again.forget(key)
@@ -119,7 +120,8 @@ class Reconciler:
                 again = await self._fallback.reconcile(key)
             elif record is not None:
                 await self._rescue.resume(record)
-                again = await self._ask_again.checks(record)
+                lost = self._rescue.look_for_lost(record, self._fleet.clock())
+                again = min(lost, await self._ask_again.checks(record))
             else:
                 again = math.inf
             return again if again < math.inf else None

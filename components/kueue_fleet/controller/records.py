@@ -18,6 +18,7 @@ from kueue_fleet.admission.reading.workloads import Context, parse_workload
 from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
+from kueue_fleet.dispatch.rescue import OWNER_NOT_FOUND
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
 from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
@@ -74,6 +75,8 @@ class Record:
     evicted_at: float | None = None
     finished: bool = False
     deleted_at: float | None = None
+    lost_at: float | None = None
+    """When it was finished because its job is gone on its worker, though it is there on the manager."""
     cluster_name: str = ""
     nominated: tuple[str, ...] = ()
     owner: Owner = Owner()
@@ -159,6 +162,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         evicted_at=since(item, "Evicted"),
         finished=since(item, "Finished") is not None,
         deleted_at=Fields(metadata, "", []).seconds("deletionTimestamp"),
+        lost_at=_lost_at(item, conditions.get("Finished")),
         cluster_name=str(status.get("clusterName") or ""),
         nominated=tuple(str(one) for one in status.get("nominatedClusterNames") or ()),
         owner=_owner(metadata),
@@ -185,6 +189,13 @@ def _owner(metadata: Mapping[str, Any]) -> Owner:
     references = _maps(metadata.get("ownerReferences"))
     first = next((one for one in references if one.get("controller")), references[0] if references else {})
     return Owner(*(str(first.get(name, "")) for name in ("kind", "name", "uid")))
+
+
+def _lost_at(item: Json, finished: Mapping[str, Any] | None) -> float | None:
+    lost = (
+        finished is not None and finished.get("reason") == OWNER_NOT_FOUND and inside(item, "status").get("clusterName")
+    )
+    return since(item, "Finished") if lost and _owner(item["metadata"]).uid else None
 
 
 def _assigned(condition: Mapping[str, Any] | None) -> str:

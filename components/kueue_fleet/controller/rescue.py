@@ -7,13 +7,14 @@ and is still suspended is resumed. For Jobs and JobSets; where other kinds count
 from __future__ import annotations
 
 import logging
+import math
 from typing import Final
 
 from kueue_fleet.admission.reading.manifests import since
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import Residency, watch_eviction
-from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, STUCK_EVICTION
+from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_JOB, STUCK_EVICTION
 from kueue_fleet.kube.answers import ApiError, Json
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
@@ -49,7 +50,7 @@ class Rescue:
         if found.give_up and record.owner.kind not in _KINDS:
             # No number in it: the same words at every look are said once.
             message = f"{what}, and no worker has a copy of it; the status of a {record.owner.kind} is not corrected"
-            self._hold(record, message)
+            self._hold(record, HELD_EVICTION, message)
             return now + self._patience
         if found.give_up:
             if not await self._correct(record, found.message):
@@ -57,8 +58,18 @@ class Rescue:
                 return now + self._patience
             self._again[record.key] = found.retry_at or now
         elif found.message:
-            self._hold(record, found.message)
+            self._hold(record, HELD_EVICTION, found.message)
         return found.retry_at
+
+    def look_for_lost(self, record: Record, now: float) -> float:
+        """Say of a job that its remote Job was deleted, if that is so for long enough; when to look again."""
+        due = math.inf if record.lost_at is None or record.deleted_at is not None else record.lost_at + self._patience
+        if due <= now:
+            self._hold(
+                record, LOST_JOB, f"Its {record.owner.kind} was deleted on {record.cluster_name}; it never ends here"
+            )
+            return math.inf
+        return due
 
     async def resume(self, record: Record) -> None:
         """Resume a job that has ended before Kueue recorded where; nothing runs by that. Raises ApiError."""
@@ -88,12 +99,12 @@ class Rescue:
         log.warning("rescue", extra={"fields": {"workload": record.key, "why": why}})
         self._fleet.tell(record, reason, why, True)
 
-    def _hold(self, record: Record, message: str) -> None:
-        """Say once why an eviction is not finished."""
+    def _hold(self, record: Record, reason: str, message: str) -> None:
+        """Say once what is not undone, and why."""
         if self._held.get(record.key) != message:
             self._held[record.key] = message
             log.warning("held", extra={"fields": {"workload": record.key, "why": message}})
-            self._fleet.tell(record, HELD_EVICTION, message, True)
+            self._fleet.tell(record, reason, message, True)
 
     async def _correct(self, record: Record, why: str) -> bool:
         """Write a status without pods, and return True; False if the job is another one by now, or not suspended."""

@@ -8,10 +8,10 @@ from typing import Final
 
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import WatchdogSettings
-from kueue_fleet.dispatch.rescue import STUCK_EVICTION
+from kueue_fleet.dispatch.rescue import LOST_JOB, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import RETRIES_USED, STUCK_CHECK, watch_checks
 
-REASONS: Final = (STUCK_EVICTION, STUCK_CHECK, RETRIES_USED)
+REASONS: Final = (STUCK_EVICTION, STUCK_CHECK, RETRIES_USED, LOST_JOB)
 """Those that are counted."""
 
 
@@ -23,6 +23,8 @@ def count_stuck(records: Iterable[Record], settings: WatchdogSettings, now: floa
 def _why(record: Record, settings: WatchdogSettings, now: float) -> str:
     if record.leaves:
         return STUCK_EVICTION if now >= (record.left_at or 0.0) + settings.stuck_after else ""
+    if record.lost_at is not None:
+        return LOST_JOB if record.deleted_at is None and now >= record.lost_at + settings.stuck_after else ""
     if record.holds_quota:
         return RETRIES_USED if record.retries_used and record.admitted_at is None else ""
     return STUCK_CHECK if overdue_checks(record, settings, now)[0] else ""

@@ -14,6 +14,9 @@ removed from a queue or unreachable, its pods still run.
 
 A job that ends on its worker before the manager has recorded that worker: its Workload is finished without having been
 admitted (step 3), and nothing resumes the manager's job any more.
+
+A job whose remote Job was deleted: where its copy is finished for that before it is gone itself, the manager's Workload
+is finished too, and its job, which is still there, counts pods from then on. That is only said.
 """
 
 from __future__ import annotations
@@ -35,6 +38,12 @@ HELD_EVICTION: Final = "HeldEviction"
 
 ENDED_SUSPENDED: Final = "EndedSuspended"
 """Reason of the event about a job of the manager that had ended, and was suspended all the same."""
+
+
+LOST_JOB: Final = "LostJob"
+"""Reason of the event about a job of the manager that never ends, as its Workload is finished."""
+OWNER_NOT_FOUND: Final = "OwnerNotFound"
+"""Kueue's reason for finishing the Workload of a job that is gone."""
 
 
 def watch_copy(cluster: str, copy: Copy | None, patience: float, now: float) -> WatchdogDecision:

@@ -105,8 +105,8 @@ class StuckWorkload:
     name: str
     """Of the job; of the ProvisioningRequest's Workload."""
     why: str
-    """Reason of the controller's event about it, where there is a controller: StuckEviction, StuckCopy, StuckCheck or
-    ProvisioningTimeout."""
+    """Reason of the controller's event about it, where there is a controller: StuckEviction, StuckCopy, StuckCheck,
+    LostJob or ProvisioningTimeout."""
     message: str
     seconds: float
     """For how long."""

@@ -9,12 +9,12 @@ from kueue_fleet.admission.model import CheckState, WorkloadCheck
 from kueue_fleet.admission.reading.fields import Fields
 from kueue_fleet.admission.reading.manifests import since
 from kueue_fleet.dispatch import WatchdogSettings
-from kueue_fleet.dispatch.rescue import STUCK_COPY, STUCK_EVICTION
+from kueue_fleet.dispatch.rescue import LOST_JOB, OWNER_NOT_FOUND, STUCK_COPY, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, STUCK_CHECK, watch_checks
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.kueue_api.names import ORIGIN_LABEL
 from kueue_fleet.status.accelerators import quota_held
-from kueue_fleet.status.conditions import Manifest, is_true
+from kueue_fleet.status.conditions import Manifest, condition, is_true
 from kueue_fleet.status.model import ClusterObjects, StuckWorkload
 
 
@@ -39,9 +39,9 @@ def stuck_workloads(
 
 def _of_workload(workload: Manifest, settings: WatchdogSettings, now: float) -> tuple[str, str, float] | None:
     """Reason, message, and since when."""
-    if is_true(workload, "Finished"):
-        return None
     metadata, status = workload["metadata"], workload.get("status") or {}
+    if is_true(workload, "Finished"):
+        return _lost(workload, settings, now)
     evicted, deleted = since(workload, "Evicted"), Fields(metadata, "", []).seconds("deletionTimestamp")
     left = deleted if evicted is None else evicted
     if is_true(workload, "QuotaReserved"):
@@ -62,6 +62,17 @@ def _of_workload(workload: Manifest, settings: WatchdogSettings, now: float) -> 
     names, due = watch_checks(checks, requeue_at, settings.stuck_after, now)
     message = f"{', '.join(names)} is Retry without quota, where Kueue does not look at it again"
     return (STUCK_CHECK, message, due - settings.stuck_after) if names else None
+
+
+def _lost(workload: Manifest, settings: WatchdogSettings, now: float) -> tuple[str, str, float] | None:
+    """Of a Workload that is finished, as its job is gone on the worker, while it is there on the manager."""
+    metadata, where = workload["metadata"], (workload.get("status") or {}).get("clusterName")
+    finished, at = condition(workload, "Finished") or {}, since(workload, "Finished")
+    there = metadata.get("ownerReferences") and "deletionTimestamp" not in metadata
+    if finished.get("reason") != OWNER_NOT_FOUND or not where or not there:
+        return None
+    overdue = at is not None and now >= at + settings.stuck_after
+    return (LOST_JOB, f"it was deleted on {where}, and never ends here", at) if at is not None and overdue else None
 
 
 def _stuck(cluster: str, thing: Manifest, why: str, message: str, seconds: float) -> StuckWorkload:
