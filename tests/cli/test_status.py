@@ -74,6 +74,16 @@ def test_a_job_that_no_worker_can_hold_is_named_with_what_it_keeps(monkeypatch: 
     assert "ExceedsMaxQuota on every worker it was offered to; it keeps 24 nvidia.com/gpu on the manager until" in words
 
 
+def test_a_job_that_is_stuck_is_named_with_what_it_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    deleted = workload("gone", QuotaReserved=RESERVED)
+    deleted["metadata"]["deletionTimestamp"] = "2026-11-21T11:00:00Z"
+    deleted["status"]["admission"] = {"podSetAssignments": [{"resourceUsage": {"nvidia.com/gpu": "8"}}]}
+    monkeypatch.setattr(live_fleet, "_read", lambda *given: ClusterObjects(given[2], {"workloads": [deleted]}))
+    lines = [" ".join(line.split()) for line in run().stdout.splitlines()]
+    said = [line for line in lines if line.startswith("team-a/gone manager-europe-west4")]
+    assert "StuckEviction: Deleted, and still has its quota: 8 nvidia.com/gpu" in " ".join(said)
+
+
 def test_json_has_all_of_it() -> None:
     result = run("--output", "json")
     assert result.exit_code == 1

@@ -177,8 +177,7 @@ def test_a_request_for_the_only_flavor_is_made_again_as_often_as_the_watchdog_ma
         return next((one for one in conditions if one["reason"] == "RetriesUsed"), None)
 
     assert "manager 1 times" in wait_until(given_up)["message"]
-    wait_until(lambda: requests(lab) == second)
-    assert holds(lab.workload("only") or {}) == "QuotaReserved"
+    wait_until(lambda: requests(lab) == second and holds(lab.workload("only") or {}) == "QuotaReserved")
     lab.manager.delete(f"{JOBS}/only")
 
 

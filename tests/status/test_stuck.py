@@ -9,6 +9,7 @@ import pytest
 
 from kueue_fleet.dispatch import WatchdogSettings
 from kueue_fleet.status import ClusterObjects, fleet_status
+from kueue_fleet.status.stuck import stuck_workloads
 
 NOW = datetime(2026, 11, 26, 12, 0, 0, tzinfo=UTC)
 LATE, RECENT = "2026-11-26T11:50:00Z", "2026-11-26T11:59:30Z"
@@ -51,7 +52,7 @@ def request(*conditions: Object) -> Object:
 
 def named(role: str = "manager", timeout: float = 259200.0, **objects: list[Object]) -> list[tuple[str, str, float]]:
     settings = WatchdogSettings(provisioning_timeout=timeout)
-    found = fleet_status("f", {"here": ClusterObjects(role, objects)}, None, NOW, watchdog=settings).stuck
+    found = stuck_workloads({"here": ClusterObjects(role, objects)}, settings, NOW)
     return [(f"{each.namespace}/{each.name} {each.why}", each.message, each.seconds) for each in found]
 
 

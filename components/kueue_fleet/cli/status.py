@@ -54,13 +54,16 @@ def status(
 
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetStatus:
+    from kueue_fleet.dispatch import WatchdogSettings
     from kueue_fleet.dispatch.settings import watchdog_settings
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
     from kueue_fleet.status import budgets, calendar_status, fleet_status, held_by_teams, team_use
+    from kueue_fleet.status.stuck import stuck_workloads
 
     by_name = read_clusters("status", fleet, kubeconfig)
     credentials = token_credentials(fleet)
     controller = fleet.admission_controller
+    watchdog = WatchdogSettings() if controller is None else watchdog_settings(controller.watchdog)
     rotate_by = credentials.rotate_by if credentials is not None and controller is None else None
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     return fleet_status(
@@ -71,7 +74,7 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetSta
         list(calendar_status(fleet, now)),
         list(team_use(fleet, by_name)),
         list(budgets(fleet, held_by_teams(fleet, by_name, now), prices, now)),
-        watchdog_settings(controller.watchdog) if controller is not None else None,
+        stuck_workloads(by_name, watchdog, now),
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from kueue_fleet.dispatch import WatchdogSettings
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.spending import BudgetUse
@@ -20,10 +19,10 @@ from kueue_fleet.status.model import (
     PendingWorkload,
     QueueStatus,
     RequestStatus,
+    StuckWorkload,
     TeamUse,
     Use,
 )
-from kueue_fleet.status.stuck import stuck_workloads
 
 # The latest of these that is True is where a ProvisioningRequest stands.
 _REQUEST_STATES: Final = ("CapacityRevoked", "BookingExpired", "Failed", "Provisioned", "Accepted")
@@ -37,10 +36,10 @@ def fleet_status(
     calendars: Sequence[CalendarStatus] = (),
     teams: Sequence[TeamUse] = (),
     budgets: Sequence[BudgetUse] = (),
-    watchdog: WatchdogSettings | None = None,
+    stuck: Sequence[StuckWorkload] = (),
 ) -> FleetStatus:
-    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars`, `teams`, `budgets`
-    and `watchdog` are of its file; without a `watchdog`, its defaults say what is stuck."""
+    """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars`, `teams` and
+    `budgets` are of its file, `stuck` is what `stuck_workloads` found."""
     home = next((name for name, found in clusters.items() if found.role != "worker"), "")
     connections = _connections(clusters.get(home))
     return FleetStatus(
@@ -59,9 +58,7 @@ def fleet_status(
         calendars=tuple(calendars),
         teams=tuple(teams),
         budgets=tuple(budgets),
-        stuck=tuple(
-            sorted(stuck_workloads(clusters, watchdog or WatchdogSettings(), now), key=lambda each: -each.seconds)
-        ),
+        stuck=tuple(stuck),
     )
 
 

@@ -20,8 +20,18 @@ from kueue_fleet.status.model import ClusterObjects, StuckWorkload
 
 def stuck_workloads(
     clusters: Mapping[str, ClusterObjects], settings: WatchdogSettings, now: datetime
+) -> list[StuckWorkload]:
+    """Of every cluster, the longest first; `settings` say how long each kind may take.
+
+    What has no time is not known to be overdue.
+    """
+    found = (each for each in _stuck_workloads(clusters, settings, now) if each.seconds < now.timestamp())
+    return sorted(found, key=lambda each: -each.seconds)
+
+
+def _stuck_workloads(
+    clusters: Mapping[str, ClusterObjects], settings: WatchdogSettings, now: datetime
 ) -> Iterator[StuckWorkload]:
-    """Of every cluster; `settings` say how long each kind may take."""
     moment = now.timestamp()
     for cluster, found in clusters.items():
         for workload in found.of("workloads"):
