@@ -165,6 +165,16 @@ async def test_on_a_standalone_cluster_a_request_that_is_overdue_is_made_again_a
     assert (reason, message.endswith("all 1 retries are used, and it stays")) == ("RetriesUsed", True)
 
 
+async def test_a_leader_that_ends_after_counting_is_followed_by_one_that_deletes_and_does_not_count_again() -> None:
+    fixture = standalone(provisioningTimeout="10m", retries=1)
+    counted = condition(GIVEN_UP_CONDITION, 600, message=f"solo 1 times, last at {when(600)}")
+    key = fixture.take(workload(checks={"dws": "Pending"}, conditions=[condition("QuotaReserved"), counted]))
+    asked(fixture)
+    fixture.clock.now += 601
+    await fixture.reconciler.reconcile(key)
+    assert (fixture.api.deleted, fixture.api.applied) == ([("ns/train-dws-1", "uid-1")], [])
+
+
 async def test_a_request_that_kueue_has_taken_away_meanwhile_is_no_failure() -> None:
     fixture = standalone(provisioningTimeout="10m")
     key = fixture.take(workload(checks={"dws": "Pending"}))

@@ -37,29 +37,33 @@ class AskAgain:
         self._cluster = cluster
         self._settings = settings
         self._fleet = fleet
-        self._deleted: dict[str, str] = {}
-        """The request that was deleted last, by Workload: the watch may tell of it later than of our own write."""
 
     async def request(self, record: Record) -> float:
-        """Ask again for the nodes of a Workload that waits with quota; when to look again. Raises ApiError."""
+        """Ask again for the nodes of a Workload that waits with quota; when to look again. Raises ApiError.
+
+        Counted first, then deleted: a leader that ends between the two is followed by one that goes on.
+        """
         if not self._cluster:
             return math.inf
-        deleted, now = self._deleted.get(record.key), self._fleet.clock()
-        requests = tuple(
-            one for one in self._fleet.manager.requests.of(record.key, record.uid) if not deleted or one.uid != deleted
-        )
-        found, overdue = watch(self._cluster, requests, record.given_up, self._settings, now), oldest_accepted(requests)
-        if found.give_up and overdue is not None:
+        now, requests = self._fleet.clock(), self._fleet.manager.requests.of(record.key, record.uid)
+        overdue, counted = oldest_accepted(requests), record.given_up.get(self._cluster)
+        found = watch(self._cluster, requests, record.given_up, self._settings, now)
+        if overdue is not None and counted is not None and counted.last >= math.floor(self._due(overdue)):
             await self._delete(record, overdue)
+            return math.inf
+        if found.give_up and overdue is not None:
             given_up = add_given_up(record.given_up, self._cluster, math.floor(now))
-            await self._say(
-                record, patches.given_up_body(record, given_up, "", now), PROVISIONING_TIMEOUT, found.message
-            )
+            body = patches.given_up_body(record, given_up, "", now)
+            await self._say(record, body, PROVISIONING_TIMEOUT, found.message)
             self._fleet.metrics.given_up.labels(self._cluster).inc()
+            await self._delete(record, overdue)
         elif found.message and not record.retries_used:
             body = patches.given_up_body(record, record.given_up, found.message, now)
             await self._say(record, body, RETRIES_USED, found.message)
         return math.inf if found.retry_at is None else found.retry_at
+
+    def _due(self, request: Provisioning) -> float:
+        return (request.accepted_at or 0.0) + self._settings.provisioning_timeout
 
     async def checks(self, record: Record) -> float:
         """Set checks back that keep a Workload without quota from getting any; when to look again. Raises ApiError."""
@@ -74,18 +78,14 @@ class AskAgain:
         self._tell(record, STUCK_CHECK, f"{', '.join(names)}: {_RESET}")
         return math.inf
 
-    def forget(self, key: str) -> None:
-        """A Workload does not wait with quota any more."""
-        self._deleted.pop(key, None)
-
     async def _delete(self, record: Record, request: Provisioning) -> None:
+        """Delete it; the watch may tell later that it is gone."""
         path = f"/apis/autoscaling.x-k8s.io/v1/namespaces/{record.namespace}/provisioningrequests/{request.name}"
         try:
             await self._fleet.api.delete(path, request.uid)
         except ApiError as error:
             if not (error.is_not_found or error.is_conflict):
                 raise
-        self._deleted[record.key] = request.uid
 
     async def _say(self, record: Record, body: Json, reason: str, message: str) -> None:
         await self._fleet.write_status(record, body, patches.ASK_AGAIN_MANAGER)

@@ -114,7 +114,6 @@ class Reconciler:
             self._rescue.forget(key)
         if record is None or not record.holds_quota or record.admitted_at is not None:
             self._forget(key, record)
-            self._ask_again.forget(key)
             if record is not None and record.holds_quota:
                 await self.assigner.remember(record)
                 again = await self._fallback.reconcile(key)
