@@ -74,7 +74,12 @@ class Fallback:
 
     async def _with_flavors_of_the_manager(self, record: Record | None) -> Record | None:
         """A job that gave up flavors may have whatever flavor its queue has on the manager now, if that has changed."""
-        if record is None or record.workload.allowed_flavors is None or record.finished or record.deleted:
+        if (
+            record is None
+            or record.workload.allowed_flavors is None
+            or record.finished
+            or record.deleted_at is not None
+        ):
             return record
         queue = record.cluster_queue or self._entrances.get(record.workload.local_queue, "")
         allowed = record.workload.allowed_flavors

@@ -116,13 +116,7 @@ class Reconciler:
             self._forget(key, record)
             if record is not None and record.holds_quota:
                 await self.assigner.remember(record)
-                again = await self._fallback.reconcile(key)
-            elif record is not None:
-                await self._rescue.resume(record)
-                lost = self._rescue.look_for_lost(record, self._fleet.clock())
-                again = min(lost, await self._ask_again.checks(record))
-            else:
-                again = math.inf
+            again = min(await self._fallback.reconcile(key), await self._help_without_quota(key))
             return again if again < math.inf else None
         if not self._fleet.manager.knows_namespace(record.namespace):
             return None
@@ -142,6 +136,17 @@ class Reconciler:
         if record is not None and self._waits_for_kueue(record):
             await self.assigner.reconcile(record, self._residency(record))
         return again if again < math.inf else None
+
+    async def _help_without_quota(self, key: str) -> float:
+        """What may keep a job that has no quota, or has it no more, from an end; when to look again."""
+        record = self._fleet.manager.records.get(key)
+        if record is None or record.holds_quota:
+            return math.inf
+        await self._rescue.resume(record)
+        return min(
+            self._rescue.look_for_lost(record, self._fleet.clock()),
+            await self._ask_again.checks(record),
+        )
 
     def recall(self) -> None:
         """Keep the quota of all nominations that are there, before the first decision is made beside them."""
