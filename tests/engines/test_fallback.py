@@ -185,8 +185,9 @@ def test_a_request_for_the_only_flavor_is_made_again_as_often_as_the_watchdog_ma
 def test_a_check_that_is_retry_without_quota_does_not_keep_the_job_waiting(lab: ControllerLab) -> None:
     """As in kueue#5129: the scheduler passes over it from then on, whatever is free."""
     lab.submit(job("all", queue="only", gpus=8))
-    wait_until(lambda: requests(lab))
+    wait_until(lambda: holds(lab.workload("all") or {"status": {}}) == "QuotaReserved")
     lab.submit(job("left-behind", queue="only"))
+    wait_until(lambda: condition(lab.workload("left-behind") or {}, "QuotaReserved") == "False")
     name = wait_until(lambda: lab.workload("left-behind"))["metadata"]["name"]
     path = f"{KUEUE}/namespaces/team/workloads/{name}"
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
