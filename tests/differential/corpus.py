@@ -3,7 +3,8 @@
 The files are made by `python -m tests.differential record` (see `differential.__main__`). A line of JSON has `case`,
 `made` (per workload: the second of its creation, the rank of its uid) and `rounds`; a round has its `event`, the
 `trace` of what Kueue did (see `differential.trace`), its `end`, the `changes` of states, and the `times` of
-reservations and evictions. Times count from the moment at which all queues opened.
+reservations and evictions. Times count from the moment at which all queues opened. `asked-*` are what people reported,
+by the number of the report, and the same with one thing changed.
 """
 
 from __future__ import annotations

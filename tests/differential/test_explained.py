@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from tests.differential import corpus, states
 from tests.differential.compare import way
-from tests.differential.replay import Replay
+from tests.differential.replay import CHANCES, Replay
 
 from drawn import some_of
 from kueue_fleet.admission.scheduler.entry import Outcome
-from kueue_fleet.explain import Condition
+from kueue_fleet.explain import Condition, Explanation, explain
 from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
 from kueue_fleet.explain.written import compare
 
@@ -53,3 +54,43 @@ def test_no_workload_that_kueue_leaves_pending_is_said_to_get_quota_next() -> No
     assert not promised, f"{len(promised)} of {looked_at}\n" + "\n".join(promised[:20])
     assert disagreed * 100 < looked_at
     assert blocked
+
+
+def reported() -> dict[str, tuple[Json, Json]]:
+    """What people reported, with the names of the reports, and the same with one thing changed."""
+    records = [one for path in corpus.FOLDER.glob("asked-*") for one in corpus.read(path)]
+    return {case["name"]: (case, answer) for case, answer in records}
+
+
+def last_of(case: Json, answer: Json) -> Explanation:
+    """What `explain` says of the last workload when all have come."""
+    run = Replay(case, answer["made"], CHANCES[0])
+    for one in answer["rounds"]:
+        for _ in run.play(one, set()):
+            pass
+    return explain(run.engine.snapshot(), max(run.engine.workloads))
+
+
+WITH = {
+    "any": "set preemption.reclaimWithinCohort of ClusterQueue q0 to Any",
+    "best-effort": "set queueingStrategy of ClusterQueue q0 to BestEffortFIFO",
+    "priority": "give the workload priority 1 or more (it has 0)",
+    "borrowing": "set preemption.borrowWithinCohort.policy of ClusterQueue q0 to LowerPriority",
+}
+"""By the name of the scenario with it: the change that is offered if the real Kueue admits the workload then."""
+
+
+@pytest.mark.parametrize("name", WITH)
+def test_a_change_is_offered_if_the_real_kueue_admits_with_it(name: str) -> None:
+    """kueue#4809: a StrictFIFO queue holds back what another queue could borrow."""
+    known = reported()
+    offered = {change.what for change in last_of(*known["asked-4809-reported"]).changes if change.admits}
+    state = known[f"asked-4809-{name}"][1]["rounds"][-1]["changes"]["w03"]
+    assert (WITH[name] in offered) is state.startswith("Admitted")
+
+
+@pytest.mark.parametrize("name", ["reported", "never", "borrowing"])
+def test_who_holds_back_is_named_where_the_real_kueue_admits_nothing(name: str) -> None:
+    case, answer = reported()[f"asked-4809-{name}"]
+    assert answer["rounds"][-1]["changes"]["w03"] == "Pending WaitingForQuota"
+    assert [(one.workload, one.does) for one in last_of(case, answer).blockers] == [("default/w02", "holdsBack")]

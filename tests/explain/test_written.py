@@ -77,7 +77,7 @@ class TestDisagreement:
         text = render_text(found)
         assert "disagrees with Kueue" in found.headline
         assert "next cycle admits" not in text
-        assert "Kueue wrote (WaitingForQuota): insufficient unused quota" in text
+        assert "Kueue wrote another answer (WaitingForQuota): insufficient unused quota" in " ".join(text.split())
         answers = render_json([found])["explanations"]
         assert isinstance(answers, list)
         assert [answer["written"]["agrees"] for answer in answers] == [False]

@@ -104,7 +104,8 @@ def beside_others(found: Diagnosis, snapshot: Snapshot) -> Diagnosis:
     outlook = look_ahead(snapshot, entry.info.key)
     found = found._replace(outlook=outlook)
     if not found.fits and not outlook.admits:
-        return found
+        # Kueue names what places no pods by the second look at it, at the latest.
+        return found if entry.why or not outlook.reason else found._replace(reason=outlook.reason)
     return found._replace(reason=outlook.reason or QuotaReservedReason.PENDING_EVALUATION, message=outlook.message)
 
 

@@ -137,8 +137,8 @@ def _words(explanation: Explanation) -> list[str]:
     if message and not explanation.checks and message.rstrip(".") not in explanation.headline:
         lines += _wrap(f"Kueue: {message}", "  ", "         ")
     if written is not None and written.message != message:
-        age = "" if written.is_current else "earlier "
-        lines += _wrap(f"Kueue wrote {age}({written.reason}): {written.message}", "  ", "         ")
+        what = " earlier" if not written.is_current else "" if written.agrees else " another answer"
+        lines += _wrap(f"Kueue wrote{what} ({written.reason}): {written.message}", "  ", "         ")
     return lines
 
 
