@@ -35,8 +35,8 @@ def turn_step(made: Explanation, outlook: Outlook) -> str:
     if made.written is None or made.written.agrees:
         return "Wait for the next cycle."
     return (
-        "Print the objects again, every kind that docs/explain.md names, and give --fair-sharing if Kueue has it on. If "
-        "Kueue still refuses the job, any change of its ClusterQueue lets Kueue look at it again."
+        "Print the objects again, every kind that docs/explain.md names, and give --fair-sharing if Kueue has it on. "
+        "If Kueue still refuses the job, any change of its ClusterQueue lets Kueue look at it again."
     )
 
 
