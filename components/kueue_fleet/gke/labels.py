@@ -48,6 +48,8 @@ SINGLE_POD_SET_REFUSAL: Final = "the queued provisioning feature currently suppo
 """GKE's words for a ProvisioningRequest of several PodSets. Source: https://github.com/ray-project/ray/issues/57839."""
 FLEX_START: Final = "cloud.google.com/gke-flex-start"
 """Node label of flex-start nodes."""
+COMPUTE_CLASS: Final = "cloud.google.com/compute-class"
+"""Node label with the compute class."""
 MACHINE_FAMILY: Final = "cloud.google.com/machine-family"
 """Node label with the machine family, such as g2."""
 BOOT_DISK: Final = "cloud.google.com/gke-boot-disk"

@@ -36,7 +36,9 @@ from kueue_fleet.simulation.job_problems import (
     check_jobs,
     check_kinds,
 )
+from kueue_fleet.simulation.job_topologies import check_slices, jobs_on_unknown_levels
 from kueue_fleet.simulation.jobs import pods_that_may_fail
+from kueue_fleet.simulation.node_jobs import check_job_nodes
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
 from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
@@ -170,12 +172,19 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         parsed = parse_fleet_objects(fleet, fleet.home, [document.data for document in ordered])
     except SimulationError as refused:
         return list(as_in_files(refused.problems, (), named, UNNAMED))
-    return [*check_provisioning_requests(fleet, named), *check_tpu_jobs(fleet, named)] or [
+    checks = (check_provisioning_requests, check_tpu_jobs, check_slices, check_job_nodes)
+    unknown = {id(document.data) for document, _ in jobs_on_unknown_levels(fleet, ordered)}
+    return [problem for check in checks for problem in check(fleet, named)] or [
         f"{document.where}: {label_of(document.data)}: never starts: {why.replace('; ', ', ')}; "
         "change what it asks for, or the quotas and nodes of its queue"
         for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True)
-        if (why := _never_starts(fleet, parsed, document, workload))
+        if id(document.data) not in unknown and (why := _never_starts(fleet, parsed, document, workload))
     ]
+
+
+def warn_of_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
+    """What is not known of jobs in which `check_manifests` finds no problem, behind their files and lines."""
+    return [text for _, text in jobs_on_unknown_levels(fleet_opened(fleet), name_documents(manifests))]
 
 
 def _never_starts(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> str:

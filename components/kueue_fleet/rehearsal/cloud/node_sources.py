@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,
+    COMPUTE_CLASS,
     DRIVER_VERSION,
     FLEX_START,
     GPU_RESOURCE,
@@ -51,8 +52,6 @@ from kueue_fleet.rehearsal.cloud.node_templates import (
 )
 from kueue_fleet.rehearsal.cloud.pod_needs import PodNeeds, amounts, fits_node, tolerates
 
-COMPUTE_CLASS = "cloud.google.com/compute-class"
-"""Label by which pods ask for a ComputeClass."""
 _COMPUTE_CLASSES = {"Accelerator", "Balanced", "General-Purpose", "general-purpose", "Performance", "Scale-Out"}
 # What a pod may select and this catalogue decides by the machine or the place.
 _FREE_CHOICE = {DRIVER_VERSION, "cloud.google.com/gke-boot-disk", "cloud.google.com/gke-max-pods-per-node"}

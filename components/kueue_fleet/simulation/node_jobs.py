@@ -1,0 +1,217 @@
+"""Whether there are, or GKE can make, nodes for the pods of a job: Kueue counts quota, and looks at no nodes.
+
+A label that GKE gives to nodes by itself, and that is not known of a pool, rules the pool out for no job.
+Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-separation (nodes with custom labels). What
+Autopilot's admission says is from reports of its refusals: https://github.com/GoogleCloudPlatform/ai-on-gke/pull/983
+(selectors, on a Job when it is created), https://github.com/GoogleCloudPlatform/k8s-stackdriver/issues/1079
+(tolerations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kueue_fleet.admission.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
+from kueue_fleet.admission.reading.fields import Fields
+from kueue_fleet.admission.reading.pods import parse_pod_set
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    ACCELERATOR_RESOURCES,
+    COMPUTE_CLASS,
+    GPU_RESOURCE,
+    NODE_LABELS,
+    NODE_POOL,
+    SYSTEM_LABEL,
+    TOLERATED_BY_GKE,
+    ZONE,
+    accelerator_of,
+)
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
+
+_CREATED_AS_WRITTEN: Final = ("Job", "Pod")
+"""Kinds that Autopilot judges when they are submitted, before Kueue adds the labels of a flavor."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pods:
+    """The pods of a role with what a flavor adds to them."""
+
+    labels: Mapping[str, str]
+    terms: tuple[NodeSelectorTerm, ...] | None
+    tolerations: tuple[Toleration, ...]
+    resources: frozenset[str]
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The labels by which they choose nodes."""
+        terms = (requirement.key for term in self.terms or () for requirement in term.requirements)
+        return tuple(dict.fromkeys((*self.labels, *terms)))
+
+
+def check_job_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
+    """What keeps the pods of jobs from all nodes, and what Autopilot refuses, each with its file and line."""
+    for named, job, name in queued_jobs(fleet, manifests):
+        queue = fleet.queue(name)
+        for template in pod_set_templates(job):
+            if queue is None or not template.count:
+                continue
+            problem = _refused(fleet, queue, job["kind"], template) or _nowhere(fleet, queue, template)
+            if problem:
+                yield f"{named}: pod set {template.name} {problem}"
+
+
+def _pod_set(template: PodSetTemplate) -> PodSet:
+    fields = Fields(template.template, "", []).child("spec")
+    return parse_pod_set(fields, template.name, template.count, None, None, ResourceRules())
+
+
+def _with(pod_set: PodSet, labels: Mapping[str, str], tolerations: Iterable[Toleration]) -> _Pods:
+    asked = frozenset(name for name, amount in pod_set.requests if amount)
+    return _Pods(
+        {**labels, **dict(pod_set.node_selector)}, pod_set.affinity, (*pod_set.tolerations, *tolerations), asked
+    )
+
+
+def _flavors(
+    fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str
+) -> Iterator[tuple[FlavorEntry, _Pods]]:
+    """The flavors that the pods may get on the cluster, those of devices where they ask for any, with what they add."""
+    asked = [name for name, amount in pods.requests if amount]
+    wanted = [name for name in asked if "/" in name] or asked
+    selector = dict(pods.node_selector)
+    for group in queue.resource_groups:
+        if not set(wanted) & set(group.covered_resources):
+            continue
+        for quotas in group.flavors:
+            flavor = fleet.flavor(quotas.name)
+            if flavor is None or cluster not in fleet.clusters_of(flavor):
+                continue
+            there = fleet.flavor_on(flavor, cluster)
+            if all(selector.get(key, value) == value for key, value in there.node_labels.items()):
+                added = (
+                    Toleration(t.key or "", t.operator or "Equal", t.value or "", t.effect or "")
+                    for t in there.tolerations
+                )
+                yield flavor, _with(pods, there.node_labels, added)
+
+
+def _refused(fleet: FleetSpec, queue: ClusterQueueEntry, kind: str, template: PodSetTemplate) -> str:
+    """What the admission of Autopilot refuses, wherever the job or a copy of it is made."""
+    pod_set = _pod_set(template)
+    for name in fleet.queue_clusters(queue):
+        if fleet.cluster(name).mode != "Autopilot":
+            continue
+        given = [pods for _, pods in _flavors(fleet, queue, pod_set, name)]
+        alone = _with(pod_set, {}, ())
+        choices = [alone] if kind in _CREATED_AS_WRITTEN or not given else given
+        found = [_autopilot(pods, name) for pods in choices]
+        if all(found):
+            return found[0]
+    return ""
+
+
+def _autopilot(pods: _Pods, cluster: str) -> str:
+    refuses = f"and Autopilot refuses that when it is made on {cluster}"
+    if NODE_POOL in pods.keys:
+        return f"selects {NODE_POOL}, {refuses}; select {ACCELERATOR} or another label of GKE instead"
+    if GPU_RESOURCE in pods.resources and not {ACCELERATOR, COMPUTE_CLASS} & set(pods.keys):
+        return (
+            f"requests {GPU_RESOURCE} and does not select {ACCELERATOR} or {COMPUTE_CLASS} itself, {refuses}; "
+            f"add nodeSelector {{{ACCELERATOR}: ...}} with the kind of GPU to its pods"
+        )
+    for toleration in pods.tolerations:
+        if toleration.key in ACCELERATOR_RESOURCES and toleration.key not in pods.resources:
+            return f"tolerates {toleration.key} without requesting it, {refuses}; remove the toleration"
+    return _not_separated(pods, "and Autopilot makes no node for that")
+
+
+def _not_separated(pods: _Pods, makes: str) -> str:
+    """A custom label without the toleration of the same key and value."""
+    for key, value in pods.labels.items():
+        taint = Taint(key, value)
+        if not SYSTEM_LABEL.search(key) and not any(each.tolerates(taint) for each in pods.tolerations):
+            return (
+                f"selects the custom label {key}={value} and does not tolerate the taint of the same name, {makes}; "
+                "add the toleration, or remove the label"
+            )
+    return ""
+
+
+def _nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> str:
+    """Why no cluster has, or makes, a node for the pods; empty where one may."""
+    pod_set = _pod_set(template)
+    reasons: list[str] = []
+    for name in fleet.clusters_of(queue):
+        for flavor, pods in _flavors(fleet, queue, pod_set, name):
+            reason = _without_nodes(fleet, fleet.cluster(name), flavor, pods)
+            if not reason:
+                return ""
+            reasons.append(reason)
+    return reasons[0] if reasons else ""
+
+
+def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: _Pods) -> str:
+    pools = fleet.flavor_nodes(flavor, cluster.name)
+    if cluster.mode == "Autopilot" or (not pools and cluster.node_auto_provisioning is None):
+        # Nodes that this file does not describe; `check` says where there are none.
+        return ""
+    reasons = [_unfit(pod_labels, pool, pods) for pool in pools for pod_labels in _labels_of(pool)]
+    if pools and not all(reasons):
+        return ""
+    provisioning = cluster.node_auto_provisioning
+    if provisioning is None:
+        return reasons[0]
+    kind = accelerator_of(pods.labels)
+    if NODE_POOL in pods.labels or (kind is not None and not provisioning.limit(kind)):
+        return reasons[0] if reasons else ""
+    return _not_separated(pods, f"and {cluster.name} makes no node for that by itself")
+
+
+def _labels_of(pool: ResolvedNodePool) -> list[Mapping[str, str]]:
+    """The labels of the pool's nodes: one map for each of its zones."""
+    return [{**pool.labels, ZONE: zone} for zone in pool.node_locations] or [pool.labels]
+
+
+def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: _Pods) -> str:
+    """Why the pods do not go on a node with the labels; empty where they do, as far as known."""
+    here = f"node pool {pool.name} of {pool.cluster}"
+    for key, value in pods.labels.items():
+        if not _unknown(key, labels, pool) and labels.get(key) != value:
+            has = f"has {labels[key]}" if key in labels else "does not have it"
+            return f"selects {key}={value}, and {here} {has}; select what its nodes have, or label the pool"
+    if pods.terms is not None and not any(_may_match(term, labels, pool) for term in pods.terms):
+        listed = ", ".join(dict.fromkeys(each.key for term in pods.terms for each in term.requirements))
+        return f"has a node affinity ({listed}) that no node of {here} matches; change it, or label the pool"
+    for each in pool.taints:
+        taint = Taint(each.key, each.value or "", each.effect)
+        by_gke = taint.key in TOLERATED_BY_GKE and (
+            taint.key not in ACCELERATOR_RESOURCES or taint.key in pods.resources
+        )
+        kept_away = taint.effect != "PreferNoSchedule" and not by_gke
+        if kept_away and not any(toleration.tolerates(taint) for toleration in pods.tolerations):
+            return (
+                f"does not tolerate {taint.key}={taint.value}:{taint.effect}, a taint of {here}; "
+                "add the toleration to its pods or to the flavor"
+            )
+    return ""
+
+
+def _may_match(term: NodeSelectorTerm, labels: Mapping[str, str], pool: ResolvedNodePool) -> bool:
+    def met(requirement: Requirement) -> bool:
+        return _unknown(requirement.key, labels, pool) or requirement.matches(labels)
+
+    return bool(term.requirements) and all(map(met, term.requirements))
+
+
+def _unknown(key: str, labels: Mapping[str, Any], pool: ResolvedNodePool) -> bool:
+    """Whether GKE may have given the pool's nodes a label that is not known here."""
+    if key in labels or not SYSTEM_LABEL.search(key):
+        return False
+    return key not in NODE_LABELS or pool.machine is None
