@@ -38,7 +38,7 @@ from kueue_fleet.simulation.job_problems import (
 )
 from kueue_fleet.simulation.job_topologies import check_slices, jobs_on_unknown_levels
 from kueue_fleet.simulation.jobs import pods_that_may_fail
-from kueue_fleet.simulation.node_jobs import check_job_nodes
+from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
 from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
@@ -184,7 +184,8 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
 
 def warn_of_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
     """What is not known of jobs in which `check_manifests` finds no problem, behind their files and lines."""
-    return [text for _, text in jobs_on_unknown_levels(fleet_opened(fleet), name_documents(manifests))]
+    fleet, named = fleet_opened(fleet), name_documents(manifests)
+    return [*(text for _, text in jobs_on_unknown_levels(fleet, named)), *warn_of_manager(fleet, named)]
 
 
 def _never_starts(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> str:

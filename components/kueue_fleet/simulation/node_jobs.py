@@ -62,7 +62,23 @@ def check_job_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
         for template in pod_set_templates(job):
             if queue is None or not template.count:
                 continue
-            problem = _refused(fleet, queue, job["kind"], template) or _nowhere(fleet, queue, template)
+            here = [name for name in fleet.clusters_of(queue) if name in fleet.job_clusters]
+            problem = _refused(fleet, queue, job["kind"], template, here) or _nowhere(fleet, queue, template)
+            if problem:
+                yield f"{named}: pod set {template.name} {problem}"
+
+
+def warn_of_manager(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
+    """What a manager on Autopilot is likely to refuse, though no pod of a job ever runs there.
+
+    The reports are of clusters that run the pods; Google's own sample for such a manager has the selector in its Job.
+    """
+    for named, job, name in queued_jobs(fleet, manifests):
+        queue = fleet.queue(name)
+        if queue is None or not fleet.is_dispatched(name) or job["kind"] not in _CREATED_AS_WRITTEN:
+            continue
+        for template in pod_set_templates(job):
+            problem = _refused(fleet, queue, job["kind"], template, [fleet.home])
             if problem:
                 yield f"{named}: pod set {template.name} {problem}"
 
@@ -102,10 +118,12 @@ def _flavors(
                 yield flavor, _with(pods, there.node_labels, added)
 
 
-def _refused(fleet: FleetSpec, queue: ClusterQueueEntry, kind: str, template: PodSetTemplate) -> str:
-    """What the admission of Autopilot refuses, wherever the job or a copy of it is made."""
+def _refused(
+    fleet: FleetSpec, queue: ClusterQueueEntry, kind: str, template: PodSetTemplate, clusters: Iterable[str]
+) -> str:
+    """What the admission of Autopilot refuses on one of the clusters, where the job or a copy of it is made."""
     pod_set = _pod_set(template)
-    for name in fleet.queue_clusters(queue):
+    for name in clusters:
         if fleet.cluster(name).mode != "Autopilot":
             continue
         given = [pods for _, pods in _flavors(fleet, queue, pod_set, name)]

@@ -1,0 +1,202 @@
+"""Jobs whose pods no node of a fleet takes, that Autopilot refuses, or of which that is not known: `check --jobs`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+from tests.fleet_file.builders import changed, standalone_data
+from tests.fleet_file.pool_builders import pools_data
+
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.fleet import check_manifests, warn_of_manifests
+
+GPU: Final = "nvidia.com/gpu"
+ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
+TEAM: Final[dict[str, Any]] = {"namespace": "team-a", "queue": "gpu"}
+
+
+def documents(
+    namespace: str = "default",
+    queue: str = "gpu",
+    kind: str = "Job",
+    pods: int = 1,
+    annotations: object = None,
+    gpus: int = 1,
+    **pod: Any,
+) -> list[Document]:
+    """A Job or JobSet of such pods, with these fields in their spec."""
+    requests = {"cpu": "1", "memory": "1Gi"} | ({GPU: gpus} if gpus else {})
+    template = {
+        "metadata": {"annotations": annotations or {}},
+        "spec": {"containers": [{"name": "main", "resources": {"requests": requests}}], **pod},
+    }
+    job: dict[str, Any] = {"parallelism": pods, "completions": pods, "template": template}
+    jobset = {"replicatedJobs": [{"name": "main", "replicas": 1, "template": {"spec": job}}]}
+    made = {
+        "apiVersion": "batch/v1" if kind == "Job" else "jobset.x-k8s.io/v1alpha2",
+        "kind": kind,
+        "metadata": {"name": "j", "namespace": namespace, "labels": {"kueue.x-k8s.io/queue-name": queue}},
+        "spec": job if kind == "Job" else jobset,
+    }
+    return [Document("j.yaml:1", made)]
+
+
+def on_autopilot(**job: Any) -> list[str]:
+    """What is said of it on a cluster of Autopilot alone."""
+    return check_manifests(parse_fleet(standalone_data()), documents(**job))
+
+
+def on_standard(changes: dict[str, Any] | None = None, **job: Any) -> list[str]:
+    """The same on a Standard cluster with node pools of two L4 each."""
+    return check_manifests(parse_fleet(changed(pools_data(), changes or {})), documents(**TEAM | job))
+
+
+L4: Final = {ACCELERATOR: "nvidia-l4"}
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ({}, f"requests {GPU} and does not select {ACCELERATOR} or cloud.google.com/compute-class itself"),
+        ({"nodeSelector": L4 | {"cloud.google.com/gke-nodepool": "a"}}, "selects cloud.google.com/gke-nodepool, and"),
+        (
+            {"gpus": 0, "tolerations": [{"key": GPU, "operator": "Exists"}]},
+            f"tolerates {GPU} without requesting it, and",
+        ),
+        ({"nodeSelector": L4 | {"disk": "ssd"}}, "selects the custom label disk=ssd and does not tolerate the taint"),
+    ],
+)
+def test_autopilot_refuses(job: dict[str, Any], why: str) -> None:
+    [found] = on_autopilot(**job)
+    assert f"j.yaml:1: Job default/j: pod set main {why}" in found
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"nodeSelector": L4},
+        {"kind": "JobSet"},
+        {"nodeSelector": L4 | {"disk": "ssd"}, "tolerations": [{"key": "disk", "value": "ssd"}]},
+        {"nodeSelector": L4 | {"cloud.google.com/gke-ephemeral-storage-local-ssd": "true"}},
+    ],
+    ids=["kind of GPU", "JobSet, whose pods get it from the flavor", "separated", "label of GKE"],
+)
+def test_autopilot_takes(job: dict[str, Any]) -> None:
+    assert on_autopilot(**job) == []
+
+
+AFFINITY: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def affinity(key: str, *values: str) -> dict[str, Any]:
+    """Of a pod that only runs on nodes with one of the values."""
+    terms = [{"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}]
+    return {"affinity": {"nodeAffinity": {AFFINITY: {"nodeSelectorTerms": terms}}}}
+
+
+@pytest.mark.parametrize(
+    ("job", "why"),
+    [
+        ({"nodeSelector": {"disk": "ssd"}}, "selects disk=ssd, and node pool reserved of batch does not have it"),
+        (affinity("topology.kubernetes.io/zone", "us-central1-f"), "has a node affinity (topology.kubernetes.io/zone)"),
+    ],
+)
+def test_no_pool_has_such_nodes(job: dict[str, Any], why: str) -> None:
+    [found] = on_standard(**job)
+    assert f"pod set main {why}" in found
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"nodeSelector": {"cloud.google.com/gke-something-new": "true"}},
+        {"nodeSelector": {"topology.kubernetes.io/zone": "us-central1-b"}},
+        affinity("topology.kubernetes.io/zone", "us-central1-f", "us-central1-c"),
+    ],
+    ids=["label of GKE that is not known", "one of the zones", "one of the zones, by affinity"],
+)
+def test_some_pool_has_or_may_have_such_nodes(job: dict[str, Any]) -> None:
+    assert on_standard(**job) == []
+
+
+@pytest.mark.parametrize(
+    ("pods", "size", "why"),
+    [
+        (5, "2", "has 5 pods, which slices of 2 (kueue.x-k8s.io/podset-slice-size) do not divide: Kueue places 4"),
+        (2, "4", "has 2 pods, but slices of 4 (kueue.x-k8s.io/podset-slice-size), and Kueue refuses the job"),
+    ],
+)
+def test_slices_that_do_not_divide_the_pods(pods: int, size: str, why: str) -> None:
+    annotations = {
+        "kueue.x-k8s.io/podset-slice-size": size,
+        "kueue.x-k8s.io/podset-slice-required-topology": "kubernetes.io/hostname",
+    }
+    [found] = on_standard(pods=pods, annotations=annotations)
+    assert f"pod set main {why}" in found
+
+
+def test_a_slice_size_without_its_level_is_refused() -> None:
+    [found] = on_standard(annotations={"kueue.x-k8s.io/podset-slice-size": "1"})
+    assert "without kueue.x-k8s.io/podset-slice-required-topology, and Kueue refuses the job; give both" in found
+
+
+def blocks(**pool: Any) -> dict[str, Any]:
+    """A fleet of one pool of A100, with a topology of blocks."""
+    block = "cloud.google.com/gce-topology-block"
+    zones = ["us-central1-a"]
+    return changed(
+        standalone_data(),
+        {
+            "clusters/0/mode": "Standard",
+            "clusters/0/zones": zones,
+            "nodePools": [{"name": "a2", "machineType": "a2-highgpu-1g", "zones": zones, "nodeCount": 4, **pool}],
+            "topologies": [
+                {"name": "blocks", "levels": [{"nodeLabel": block}, {"nodeLabel": "kubernetes.io/hostname"}]}
+            ],
+            "flavors": [{"name": "l4", "nodePool": "a2", "topologyName": "blocks"}],
+        },
+    )
+
+
+def test_a_job_without_gpus_does_not_tolerate_the_taint_of_their_nodes() -> None:
+    """GKE adds the toleration to pods that request GPUs."""
+    data = changed(blocks(), {"flavors": [{"name": "l4", "nodeLabels": {ACCELERATOR: "nvidia-tesla-a100"}}]})
+    assert check_manifests(parse_fleet(data), documents()) == []
+    [found] = check_manifests(parse_fleet(data), documents(gpus=0))
+    assert "does not tolerate nvidia.com/gpu=present:NoSchedule, a taint of node pool a2 of only" in found
+
+
+def test_blocks_of_a_compact_pool_are_not_known() -> None:
+    annotations = {"kueue.x-k8s.io/podset-required-topology": "cloud.google.com/gce-topology-block"}
+    fleet = parse_fleet(blocks(compactPlacement=True))
+    jobs = documents(annotations=annotations)
+    assert check_manifests(fleet, jobs) == []
+    [found] = warn_of_manifests(fleet, jobs)
+    assert "whether it starts is not known: topology blocks has the level cloud.google.com/gce-topology-block" in found
+
+
+def test_of_a_pool_that_is_not_compact_it_is_known_that_there_are_none() -> None:
+    annotations = {"kueue.x-k8s.io/podset-required-topology": "cloud.google.com/gce-topology-block"}
+    fleet = parse_fleet(blocks())
+    [found] = check_manifests(fleet, documents(annotations=annotations))
+    assert "never starts: TopologyPlacementFailed" in found
+
+
+def test_a_manager_on_autopilot_is_warned_of() -> None:
+    data = changed(
+        pools_data(),
+        {
+            "clusters": [
+                {"name": "manager", "role": "manager", "region": "us-central1"},
+                {**pools_data()["clusters"][0], "role": "worker"},
+            ],
+            "multiKueue": {"credentials": {"type": "ServiceAccountToken", "rotation": "a", "rotateBy": "2027-01-01"}},
+        },
+    )
+    fleet = parse_fleet(data)
+    jobs = documents(**TEAM)
+    assert check_manifests(fleet, jobs) == []
+    [found] = warn_of_manifests(fleet, jobs)
+    assert "and Autopilot refuses that when it is made on manager" in found
