@@ -91,8 +91,11 @@ def test_check_says_which_policy_helps() -> None:
     assert found.endswith(f"; set podSetMergePolicy: {SIMILAR} in the check's provisioningRequest")
 
 
+DISK = {"cloud.google.com/gke-boot-disk": "pd-ssd"}
+
+
 def test_check_says_what_keeps_roles_apart() -> None:
-    (found,) = check(role("driver"), role("workers", cpu="2", nodeSelector={"x": "y"}), podSetMergePolicy=SIMILAR)
+    (found,) = check(role("driver"), role("workers", cpu="2", nodeSelector=DISK), podSetMergePolicy=SIMILAR)
     assert "(different now: requests of containers, nodeSelector)" in found
     assert check(role("driver"), role("workers", image="other"), podSetMergePolicy=SIMILAR) == []
 
