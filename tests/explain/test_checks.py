@@ -159,8 +159,16 @@ CHAINS: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, str]]]] = {
         [("AdmissionCheck", "ask", "BadParametersRef"), ("ProvisioningRequestConfig", "config", "NotFound")],
     ),
     "an input without the kind": (
-        [check(PROVISIONING_CONTROLLER, "ProvisioningRequestConfig", reason="BadParametersRef", message="not found")],
+        [check(PROVISIONING_CONTROLLER, "ProvisioningRequestConfig", reason="BadParametersRef", message="bad kind")],
         [("AdmissionCheck", "ask", "BadParametersRef"), ("ProvisioningRequestConfig", "config", "Unknown")],
+    ),
+    "an input without the kind, and Kueue says that it is missing": (
+        [check(reason="BadConfig", message='MultiKueueConfig "config" not found')],
+        [("AdmissionCheck", "ask", "BadConfig"), ("MultiKueueConfig", "config", "NotFound")],
+    ),
+    "an input without clusters, and Kueue says that one is missing": (
+        [check(reason="NoUsableClusters", message="Missing clusters: [w]"), CONFIG],
+        [*NO_CLUSTER, ("MultiKueueCluster", "w", "NotFound")],
     ),
     "an input without the kind, and an active check": ([check()], []),
     "no MultiKueueConfig": (

@@ -42,7 +42,7 @@ class Links:
         inactive = _inactive(check)
         below: list[Link] = []
         if parameters:
-            below = list(self._parameters(name, parameters, is_inactive=inactive is not None))
+            below = list(self._parameters(name, parameters, "" if inactive is None else inactive[1]))
         elif inactive is not None and controller in _WITH_PARAMETERS:
             below = [
                 Link(
@@ -58,23 +58,26 @@ class Links:
             yield Link("AdmissionCheck", name, *inactive, "" if below else undo)
         yield from below
 
-    def _parameters(self, check: str, parameters: Manifest, *, is_inactive: bool) -> Iterator[Link]:
+    def _parameters(self, check: str, parameters: Manifest, told: str) -> Iterator[Link]:
+        """`told`: what Kueue says of a check that is not Active."""
         kind, name = str(parameters.get("kind")), str(parameters.get("name"))
         config = self._found.get(kind, {}).get(name)
         if config is None:
-            yield from self._missing(kind, name, f"AdmissionCheck {check}", is_told=is_inactive)
+            yield from self._missing(kind, name, f"AdmissionCheck {check}", told, is_gone="not found" in told)
         elif kind == "MultiKueueConfig":
             clusters = inside(config, "spec").get("clusters")
             names = [str(each) for each in clusters] if isinstance(clusters, list) else []
-            below = [link for each in names for link in self._cluster(each, name, is_inactive=is_inactive)]
+            below = [link for each in names for link in self._cluster(each, name, told)]
             if below:
                 yield Link(kind, name, "", f"names {', '.join(names)}")
             yield from below
 
-    def _cluster(self, name: str, config: str, *, is_inactive: bool) -> Iterator[Link]:
+    def _cluster(self, name: str, config: str, told: str) -> Iterator[Link]:
         cluster = self._found.get("MultiKueueCluster", {}).get(name)
         if cluster is None:
-            yield from self._missing("MultiKueueCluster", name, f"MultiKueueConfig {config}", is_told=is_inactive)
+            missing = told.partition("Inactive clusters")[0]
+            is_gone = name in missing.replace("[", " ").replace("]", " ").split()
+            yield from self._missing("MultiKueueCluster", name, f"MultiKueueConfig {config}", told, is_gone=is_gone)
             return
         inactive = _inactive(cluster)
         if inactive is None:
@@ -87,12 +90,12 @@ class Links:
         yield Link("MultiKueueCluster", name, *inactive, "" if below else undo)
         yield from below
 
-    def _missing(self, kind: str, name: str, named_by: str, *, is_told: bool) -> Iterator[Link]:
-        """`is_told`: what refers to it is not Active."""
-        if self._found.get(kind):
+    def _missing(self, kind: str, name: str, named_by: str, told: str, *, is_gone: bool) -> Iterator[Link]:
+        """`is_gone`: Kueue says so."""
+        if is_gone or self._found.get(kind):
             undo = f"create {kind} {name}, or name another one in {named_by}"
             yield Link(kind, name, _NOT_FOUND, f"does not exist; {named_by} names it", undo)
-        elif is_told:
+        elif told:
             undo = f"see whether it is there: kubectl get {kind.lower()} {name} -o yaml"
             yield Link(kind, name, "Unknown", f"is not among the objects given; {named_by} names it", undo)
 
