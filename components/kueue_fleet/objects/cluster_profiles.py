@@ -28,6 +28,13 @@ PLUGIN_CONTAINER: Final = "add-plugins"
 """The init container that puts the plugin there."""
 NONROOT_USER: Final = 65532
 """User of the pods, as distroless images have it."""
+_CHART_VOLUMES: Final = ("cert", "manager-config", "visibility")
+_CHART_MOUNTS: Final = (
+    ("/tmp/k8s-webhook-server/serving-certs", "cert"),  # noqa: S108 - a path in the container
+    ("/visibility", "visibility"),
+    ("/controller_manager_config.yaml", "manager-config"),
+)
+"""What the chart has of both, in its order. Source: kueue@v0.19.2 charts/kueue/templates/manager/manager.yaml."""
 
 
 def render_profile_definition(fleet: FleetSpec, cluster: str) -> list[Manifest]:
@@ -73,13 +80,21 @@ def kueue_patches(fleet: FleetSpec) -> list[Manifest]:
     """What is added to Kueue's own objects on the manager, which its chart has no values for.
 
     The plugin in its pods, and the Google account that they act as. Helm leaves fields alone that are not its own.
+    The API server puts the plugin's entries behind the chart's. Pulumi's provider compares lists by place, and would
+    see a change in every run if the chart's entries were not named before them, by their keys alone.
     """
     account = manager_account(fleet, ACCOUNT_NAME)
     if account is None:
         return []
     acts_as = {WORKLOAD_IDENTITY_ANNOTATION: account.address}
-    manager = {"name": "manager", "volumeMounts": [plugin_mount(PLUGIN_FOLDER)]}
-    pod = {"initContainers": plugin_containers(fleet), "containers": [manager], "volumes": plugin_volumes(fleet)}
+    mounts = [{"mountPath": path, "name": name} for path, name in _CHART_MOUNTS]
+    volumes = [{"name": name} for name in _CHART_VOLUMES]
+    manager = {"name": "manager", "volumeMounts": [*mounts, plugin_mount(PLUGIN_FOLDER)]}
+    pod = {
+        "initContainers": plugin_containers(fleet),
+        "containers": [manager],
+        "volumes": [*volumes, *plugin_volumes(fleet)],
+    }
     spec = {"template": {"spec": pod}}
     return [
         manifest("v1", "ServiceAccount", KUEUE_SERVICE_ACCOUNT, account.namespace, annotations=acts_as),
