@@ -31,7 +31,6 @@ from kueue_fleet.rehearsal.paths import RehearsalError
 from kueue_fleet.rehearsal.session import Session, take_down
 from kueue_fleet.simulation.rows import JobRow
 from one_cluster import condition, wait_until
-from quick_rehearsals import path_with_copied_helm
 from side_by_side import rehearsed_rows, simulated, table
 from tests.docs.console import blocks
 from tests.docs.rehearsal_output import lacks
@@ -76,7 +75,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
         shutil.copy(JOBS, jobs)
         report = fleet.session.project_dir / "report.html"
         options = f"--keep --html {report} --project {fleet.session.project_dir}"
-        environment = {**os.environ, "PATH": path_with_copied_helm(), "NO_COLOR": "1"}
+        environment = {**os.environ, "NO_COLOR": "1"}
         try:
             done = subprocess.run(
                 ["make", "rehearse", f"VENV={Path(sys.executable).parents[1]}", f"OPTIONS={options}"],
@@ -287,8 +286,9 @@ def test_a_changed_quota_is_an_update_in_place_on_each_worker_and_of_the_manager
         fleet["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 6
 
     lab.change(more_gpus)
-    lab.up()
+    changed = lab.up().summary
     assert lab.touched() == {("update", f"{cluster}/dws") for cluster in [MANAGER, *WORKERS]}
+    assert f"(`{changed}`)" in (ROOT / "README.md").read_text()
     [group] = lab.objects(MANAGER, "clusterqueues")["dws"]["spec"]["resourceGroups"]  # settled: `up` has ended
     quotas = {each["name"]: each["nominalQuota"] for each in group["flavors"][0]["resources"]}
     assert quotas["nvidia.com/gpu"] == "18"

@@ -354,9 +354,7 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
         except BaseException:
             say.now("stopping")
             raise
-    changes = run.result.changes
-    words = ", ".join(f"{number} {op}" for op, number in sorted(changes.items())) or "nothing to do"
-    say("nothing changed" if run.result.unchanged and changes else words)
+    say(run.result.summary)
     for warning in run.result.warnings:
         console.warning(warning)
 

@@ -85,6 +85,12 @@ class PulumiResult:
         """Whether every resource stayed as it was."""
         return set(self.changes) <= {"same"}
 
+    @property
+    def summary(self) -> str:
+        """That in words."""
+        words = ", ".join(f"{number} {op}" for op, number in sorted(self.changes.items())) or "nothing to do"
+        return "nothing changed" if self.unchanged and self.changes else words
+
 
 @dataclass(slots=True)
 class PulumiProject:
@@ -412,6 +418,8 @@ def pulumi_environment(
         "PULUMI_BACKEND_URL": f"file://{paths.pulumi_backend}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(paths.passphrase),
         "PULUMI_HOME": str(paths.pulumi_home),
+        # A Kubernetes provider without a kubeconfig of its own would take the user's.
+        "KUBECONFIG": "/dev/null",
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_ERROR_OUTPUT_STRING": "1",
