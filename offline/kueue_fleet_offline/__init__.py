@@ -1,8 +1,7 @@
-"""Stand-ins for Pulumi's Kubernetes provider, Python language host and policy analyzer, where those are absent.
+"""Stand-ins for Pulumi's Python language host and policy analyzer, where those are absent.
 
 The rehearsal finds them by the entry points in `offline/pyproject.toml`. Every module replaces one executable, works on
 loopback only, and refuses by name whatever it does not do.
 
-This package imports nothing when it is imported: a fleet starts one provider process per cluster, so what a process
-imports is counted.
+This package imports nothing when it is imported.
 """

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import yaml
 
-from copied_helm import cluster_of
 from job_definitions import place_of
 from job_files import jobs_in
 from kueue_fleet.cli.rehearsed_jobs import read_jobs
@@ -105,8 +105,11 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
         for _ in session.pulumi().up():
             pass
         session.write_kubeconfig(fleet)
-        kubeconfig = yaml.safe_load(session.paths.kubeconfig.read_text())
-        yield Rehearsed(session, fleet, cluster_of(kubeconfig, session.engines, session.paths))
+        [place] = yaml.safe_load(session.paths.kubeconfig.read_text())["clusters"]
+        paths, unknown = session.paths, cast("Any", None)
+        token, server = paths.admin_token.read_text().strip(), place["cluster"]["server"]
+        cluster = OneCluster(fleet.home, unknown, session.engines, server, paths.root, token, paths.ca_certificate)
+        yield Rehearsed(session, fleet, cluster)
 
 
 def test_jobs_of_all_kinds_run_to_their_ends(lab: Rehearsed) -> None:

@@ -27,7 +27,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 @pytest.fixture
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """Where it is not looked at how helm works."""
     with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), quick=True) as made:
         yield made
 
@@ -41,12 +40,8 @@ def cluster_starts(command: Command, tiny: Project) -> None:
 
 
 def helm_installs(command: Command, tiny: Project) -> None:
-    def helm_runs() -> bool:
-        # A look at all that the processes say of themselves takes a tenth of a core.
-        named = any(process.info["name"] == "helm" for process in psutil.process_iter(["name"]))
-        return named and any("helm" in line.split()[0] for line in tiny.processes())
-
-    command.until(helm_runs, "helm installs Kueue")
+    events = tiny.paths().root / "pulumi-up.events.json"
+    command.until(lambda: events.is_file() and ":helm.sh/v3:Release" in events.read_text(), "helm installs Kueue")
 
 
 def interrupt(command: Command, tiny: Project) -> None:

@@ -25,7 +25,7 @@ elif arguments[:2] == ["mod", "download"]:
         for path in ("LICENSE", "charts/kueue/values.yaml", "charts/jobset/values.yaml",
                      "config/components/crd/bases/a.yaml", "config/crd/bases/a.yaml",
                      "charts/lws/Chart.yaml", "charts/kubeflow-trainer/Chart.yaml",
-                     "helm-chart/kuberay-operator/Chart.yaml",
+                     "helm-chart/kuberay-operator/Chart.yaml", "cmd/pulumi-resource-kubernetes/schema.json",
                      "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml"):
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             if not (folder / path).exists():
@@ -36,7 +36,7 @@ elif arguments[:2] == ["mod", "download"]:
 else:
     with (here / "builds").open("a") as builds:
         environment = {key: value for key, value in os.environ.items() if key.startswith(("GO", "CGO"))}
-        files = sorted(path.name for path in pathlib.Path.cwd().iterdir() if path.name.startswith("go."))
+        files = sorted(path.name for path in pathlib.Path.cwd().iterdir() if not path.name.startswith("stdout"))
         builds.write(json.dumps({"arguments": arguments, "environment": environment, "files": files}) + "\\n")
     target = pathlib.Path(arguments[arguments.index("-o") + 1])
     if mode.startswith("slow"):

@@ -138,7 +138,8 @@ def test_nothing_of_the_users_accounts_reaches_pulumi(paths: RehearsalPaths) -> 
         "HELM_KUBECONTEXT": "production",
     }
     environment = pulumi_environment(paths, users, [Path("/lab/bin")], {"EXTRA": "1"})
-    assert set(environment) & set(users) == {"PATH", "HOME", "PULUMI_BACKEND_URL"}
+    assert set(environment) & set(users) == {"PATH", "HOME", "KUBECONFIG", "PULUMI_BACKEND_URL"}
+    assert environment["KUBECONFIG"] == "/dev/null"
     assert environment["PULUMI_BACKEND_URL"] == f"file://{paths.pulumi_backend}"
     assert environment["PATH"] == "/lab/bin:/usr/bin"
     assert environment["EXTRA"] == "1"

@@ -156,7 +156,7 @@ def test_pulumi_writes_its_state_after_every_step_of_what_is_kept_and_else_once(
     (tmp_path / "Pulumi.dev.yaml").write_text("{}")
     monkeypatch.setattr(PulumiProject, "recover", lambda project: None)
     monkeypatch.setattr(PulumiProject, "select", lambda project: None)
-    programs = {name: Program(name, tmp_path / name, "1", "PATH") for name in ("pulumi", "helm")}
+    programs = {name: Program(name, tmp_path / name, "1", "PATH") for name in ("pulumi",)}
     session._engines = Engines(programs, {f"{name}-chart": tmp_path for name in ("kueue", "jobset")})
 
     def written_once() -> bool:

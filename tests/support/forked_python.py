@@ -18,8 +18,6 @@ _PROGRAMS = """
 import os, runpy, sys
 import kueue_fleet, kueue_fleet.plugin, kueue_fleet_policies, pulumi.policy, pulumi_policy
 import kueue_fleet.objects.dashboards
-sys.path.append({support!r})
-import copied_helm
 import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 from kueue_fleet import *
@@ -70,7 +68,7 @@ os.execv({python!r}, [{python!r}, *options])
 @cache
 def forked_python() -> Path:
     """Its executable, in `bin` of the environment; it is there until these tests end."""
-    programs = start_fork_server(_PROGRAMS.format(support=str(Path(__file__).parent)))
+    programs = start_fork_server(_PROGRAMS)
     modules = {point.value for point in entry_points(group=STAND_IN_GROUP)} | {part.module for part in PARTS} - {""}
     stand_ins = start_fork_server(_STAND_INS.format(modules=sorted(modules)))
     folder = programs.parent

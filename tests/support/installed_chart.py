@@ -12,7 +12,7 @@ import hashlib
 import http.client
 import json
 import ssl
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,14 +35,11 @@ def installed(
     chart: str,
     settings: Sequence[str],
     install: Callable[[], None],
-    keep: Callable[[Iterable[str]], Collection[str]] | None = None,
 ) -> bool:
     """Puts the chart into the cluster, in which it has never been; with `install` if it is not known yet.
 
     Of its CRDs, versions that nobody reads are left out: an API server keeps a cache for each version that is served,
     and asks the conversion webhook at every write for the sake of those that are not stored.
-
-    `keep` says which of the keys that were made meanwhile are the chart's; by default those with its name in them.
 
     Returns whether it was known. Its pods are not there then: controllers are about to make them.
     """
@@ -54,7 +51,7 @@ def installed(
         install()
         _leave_stored_versions(cluster)
         made = etcd.made_after(before)
-        kept = keep(made) if keep else [key for key in made if chart in key and not key.startswith(_NOT_KEPT)]
+        kept = [key for key in made if chart in key and not key.startswith(_NOT_KEPT)]
         written = file.with_suffix(".new")
         written.write_text(json.dumps({key: made[key] for key in kept}))
         written.replace(file)

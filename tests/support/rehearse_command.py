@@ -22,7 +22,6 @@ from kueue_fleet.rehearsal.jobs.clients import ClusterClients
 from kueue_fleet.rehearsal.paths import RehearsalPaths
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
 from one_cluster import wait_until
-from quick_rehearsals import path_with_copied_helm
 
 ROOT = Path(__file__).parents[2]
 STACK = "tiny"
@@ -166,8 +165,6 @@ class Project:
         (folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
         self.environ = {key: value for key, value in os.environ.items() if not key.startswith("KUEUE_FLEET_STATE")}
         self.environ |= {"KUEUE_FLEET_STATE_DIR": str(state), "KUBECONFIG": "/nonexistent"}
-        if quick:
-            self.environ["PATH"] = path_with_copied_helm()
 
     def write(self, fleet: dict[str, Any], stack: str = STACK, **more: str) -> None:
         config = {"gcp:project": "my-gcp-project", "kueue-fleet:fleet": fleet, **more}

@@ -15,8 +15,6 @@ STATE_DIR_VARIABLE = "KUEUE_FLEET_STATE_DIR"
 """Environment variable with another state folder."""
 CACHE_DIR_VARIABLE = "KUEUE_FLEET_CACHE_DIR"
 """Environment variable with another cache folder."""
-HELM_VARIABLE = "KUEUE_FLEET_HELM"
-"""Environment variable with the path of helm, for a Kubernetes provider that runs it."""
 
 # sun_path of a Unix socket address holds 108 bytes with the closing zero (unix(7)).
 _SOCKET_PATH_BYTES = 107

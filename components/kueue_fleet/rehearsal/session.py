@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -24,8 +24,8 @@ from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY, PULUMI_KE
 from kueue_fleet.kueue_api.job_kinds import enabled_kinds
 from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
 from kueue_fleet.rehearsal.engines import (
+    ENGINES,
     OPERATOR_ENGINES,
-    REHEARSAL_ENGINES,
     BuildProgress,
     EngineCache,
     Engines,
@@ -38,7 +38,7 @@ from kueue_fleet.rehearsal.jobs.submission import Watch, follow_jobs, submit_job
 from kueue_fleet.rehearsal.jobs.views import JobView
 from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_fleet.rehearsal.machine import check_machine
-from kueue_fleet.rehearsal.paths import HELM_VARIABLE, RehearsalPaths, engines_dir, rehearsal_paths, state_dir
+from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir, rehearsal_paths, state_dir
 from kueue_fleet.rehearsal.private_files import write_private
 from kueue_fleet.rehearsal.processes.supervisor_client import (
     SOCKET_VARIABLE,
@@ -49,7 +49,13 @@ from kueue_fleet.rehearsal.processes.supervisor_client import (
 )
 from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject, end_pulumi, pulumi_environment
 from kueue_fleet.rehearsal.simulation_settings import SimulationSettings, parse_settings
-from kueue_fleet.rehearsal.standins.executables import Part, find_real_parts, install_standins, missing_parts
+from kueue_fleet.rehearsal.standins.executables import (
+    KUBERNETES,
+    Part,
+    find_real_parts,
+    install_standins,
+    missing_parts,
+)
 from kueue_fleet.rehearsal.standins.gke_auth import STATE_VARIABLE
 from kueue_fleet.rehearsal.state_folder import (
     exclusive,
@@ -138,11 +144,11 @@ class Session:
         """Hold the right to change this rehearsal: see `state_folder.exclusive`."""
         return exclusive(self.paths, self.stack)
 
-    def expected_build_seconds(self, operators: Iterable[str] = ()) -> float:
+    def expected_build_seconds(self, operators: Collection[str] = ()) -> float:
         """About how long `prepare_engines` builds, in seconds; 0 where it finds everything."""
-        return expected_build_seconds(EngineCache(engines_dir()), [*REHEARSAL_ENGINES, *_engines_of(operators)])
+        return expected_build_seconds(EngineCache(engines_dir()), self._needed(operators))
 
-    def prepare_engines(self, say: Callable[[str], None], operators: Iterable[str] = ()) -> str:
+    def prepare_engines(self, say: Callable[[str], None], operators: Collection[str] = ()) -> str:
         """Find the engines, and build those that are missing; returns a line that names them.
 
         SAY is called with what is being built, and in parentheses how far all of it is. OPERATORS are fields below
@@ -155,10 +161,14 @@ class Session:
         def report(progress: BuildProgress) -> None:
             say(f"building, once: {progress.engine} {progress.phase} ({progress.fraction:.0%} of all)")
 
-        wanted = _engines_of(operators)
-        self._engines = build_engines(EngineCache(engines_dir()), report, [*REHEARSAL_ENGINES, *wanted])
-        shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *wanted)
+        self._engines = build_engines(EngineCache(engines_dir()), report, self._needed(operators))
+        shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *(OPERATOR_ENGINES[name] for name in operators))
         return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in shown)
+
+    def _needed(self, operators: Collection[str]) -> list[str]:
+        own = self._real_parts.keys()
+        needed = [each.name for each in ENGINES if each.for_rehearsal and not dict(each.binaries).keys() <= own]
+        return [*needed, *(OPERATOR_ENGINES[name] for name in operators)]
 
     @contextmanager
     def running(self, *, keep: bool, fleet: FleetSpec | None = None) -> Iterator[None]:
@@ -230,8 +240,11 @@ class Session:
         return missing_parts(self._real_parts)
 
     def stand_ins(self) -> list[Part]:
-        """Install what stands in for the parts that are absent here, and return it."""
-        return install_standins(self.paths.bin, Path(sys.executable), present=self._real_parts)
+        """Install what stands in for the parts that are absent here, and return it. Follows `prepare_engines`."""
+        present, provider = self._real_parts, KUBERNETES.executable
+        if provider not in present:
+            present = {**present, provider: self.engines.binary(provider)}
+        return install_standins(self.paths.bin, Path(sys.executable), present=present)
 
     @cached_property
     def _real_parts(self) -> dict[str, Path]:
@@ -272,7 +285,6 @@ class Session:
             {
                 SOCKET_VARIABLE: str(self.paths.socket),
                 STATE_VARIABLE: str(self.paths.root),
-                HELM_VARIABLE: str(self.engines.binary("helm")),
                 # What is not kept yet goes when this command fails, and its state with it.
                 **({} if self.kept else ONE_CHECKPOINT),
             },
@@ -426,10 +438,6 @@ def take_down(stack: str) -> bool:
             patience = 0.0
         _end_all(session.paths, patience)
     return True
-
-
-def _engines_of(operators: Iterable[str]) -> list[str]:
-    return [OPERATOR_ENGINES[name] for name in operators]
 
 
 def _end_all(paths: RehearsalPaths, patience_seconds: float) -> None:

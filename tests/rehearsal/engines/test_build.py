@@ -102,6 +102,12 @@ def test_flags_and_environment_are_ours(go: FakeGo, cache: EngineCache) -> None:
     assert build["files"] == ["go.mod", "go.sum"]
 
 
+def test_what_a_program_embeds_lies_beside_its_source(go: FakeGo, cache: EngineCache) -> None:
+    build_engines(cache, names=["pulumi-kubernetes"], environ=go.environ)
+    [build] = go.builds()
+    assert build["files"] == ["go.mod", "go.sum", "main.go", "schema.json"]
+
+
 def test_programs_that_are_there_are_not_built(go: FakeGo, cache: EngineCache) -> None:
     etcd = go.folder / "etcd"
     etcd.write_text("#!/bin/sh\necho etcd Version: 3.6.1\n")

@@ -28,14 +28,16 @@ def test_versions_come_from_go_mod() -> None:
         "kwok": "v0.8.0",
         "helm": "v3.20.2",
         "pulumi": "v3.250.0",
+        "pulumi-kubernetes": "v4.0.0-20260115033456-f47bc2d6f199",
         "pulumi-yaml": "v1.30.0",
         "pulumi-nodejs": "v3.250.0",
         "prometheus": "v0.315.0",
     }
 
 
-def test_a_rehearsal_needs_no_language_host_but_its_own() -> None:
+def test_a_rehearsal_needs_neither_helm_nor_a_language_host_but_its_own() -> None:
     assert {engine.name for engine in ENGINES} - {*REHEARSAL_ENGINES, *OPERATOR_ENGINES.values()} == {
+        "helm",
         "pulumi-yaml",
         "pulumi-nodejs",
         "prometheus",

@@ -20,7 +20,7 @@ from pathlib import Path
 import yaml
 
 from kueue_fleet.rehearsal.engines.cache import EngineCache
-from kueue_fleet.rehearsal.engines.catalogue import BUILD_FLAGS, ENGINES, Engine, LoneChart
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES, Engine, LoneChart
 from kueue_fleet.rehearsal.engines.discovery import Engines, find_engines
 from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go, install_go, usable_cores
 from kueue_fleet.rehearsal.paths import RehearsalError
@@ -208,10 +208,12 @@ def _check_disk(needed_gib: Mapping[Path, float]) -> None:
 def _compile(engine: Engine, folder: Path, cache: EngineCache, go: GoToolchain, report: _Report) -> None:
     log = cache.log(engine.name)
     log.write_text("")
+    folders = download_modules(engine, sorted({each.module for each in engine.embedded}), cache, go, report)
+    embedded = {each.name: folders[each.module] / each.path for each in engine.embedded}
     for name, package in engine.binaries:
         target = folder / name
-        argv = ["build", *BUILD_FLAGS, f"-ldflags={engine.linker_flags}", "-o", str(target), package]
-        _run_go(engine, go, argv, log, report)
+        argv = ["build", *engine.build_flags, f"-ldflags={engine.linker_flags}", "-o", str(target), package]
+        _run_go(engine, go, argv, log, report, embedded)
         if not target.exists():
             raise RehearsalError(f"{engine.name}: go build made no {name}; see {log}")
 
@@ -241,7 +243,9 @@ def download_modules(
 
     Raises RehearsalError when a module cannot be downloaded.
     """
-    argv = ["mod", "download", "-json", *modules]
+    if not (asked := list(modules)):
+        return {}  # go would take none for all
+    argv = ["mod", "download", "-json", *asked]
     said = _run_go(
         engine, go, argv, cache.log(engine.name), report or _Report(engine, _Pace([engine], 1), lambda _: None)
     )
@@ -268,14 +272,21 @@ def _json_values(text: str) -> list[dict[str, str]]:
     return values
 
 
-def _run_go(engine: Engine, go: GoToolchain, argv: list[str], log: Path, report: _Report) -> str:
-    """Runs go in a copy of the engine's folder; returns what it printed.
+def _run_go(
+    engine: Engine,
+    go: GoToolchain,
+    argv: list[str],
+    log: Path,
+    report: _Report,
+    beside: Mapping[str, Path] | None = None,
+) -> str:
+    """Runs go in a copy of the engine's folder, with the files BESIDE; returns what it printed.
 
     Raises RehearsalError with the cause and what to do about it.
     """
     with tempfile.TemporaryDirectory(prefix="kueue-fleet-engine-") as workdir, log.open("ab") as errors:
-        for name in engine.sources:
-            shutil.copyfile(engine.folder / name, Path(workdir) / name)
+        for name, source in {**{name: engine.folder / name for name in engine.sources}, **(beside or {})}.items():
+            shutil.copyfile(source, Path(workdir) / name)
         begin = errors.tell()
         output = Path(workdir) / "stdout"
         with output.open("wb") as stdout:

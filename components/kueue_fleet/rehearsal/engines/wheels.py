@@ -20,7 +20,7 @@ from pathlib import Path
 
 from kueue_fleet.rehearsal.engines.build import download_modules
 from kueue_fleet.rehearsal.engines.cache import MANIFEST, EngineCache
-from kueue_fleet.rehearsal.engines.catalogue import BUILD_FLAGS, ENGINES, Engine
+from kueue_fleet.rehearsal.engines.catalogue import ENGINES, Engine
 from kueue_fleet.rehearsal.engines.discovery import BUILD_COMMAND, INSTALLED_GROUP
 from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go, install_go
 from kueue_fleet.rehearsal.paths import RehearsalError
@@ -168,7 +168,7 @@ def _linked_modules(go: GoToolchain, programs: Iterable[Path]) -> dict[str, str]
 
 
 def _sources(engine: Engine, go: GoToolchain, linked: Mapping[str, str]) -> str:
-    flags = " ".join((*BUILD_FLAGS, f"-ldflags='{engine.linker_flags}'"))
+    flags = " ".join((*engine.build_flags, f"-ldflags='{engine.linker_flags}'"))
     modules = "".join(f"- {module} {version}\n" for module, version in sorted(linked.items()))
     return (
         f"Built without changes, by {go.version}, with `CGO_ENABLED=0 go build {flags}`, from the Go modules below. "

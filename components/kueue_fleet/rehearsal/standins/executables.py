@@ -68,9 +68,8 @@ KUBERNETES: Final = Part(
     "Pulumi's Kubernetes provider",
     "resource-kubernetes",
     "pulumi_kubernetes",
-    install="run `pulumi plugin install resource kubernetes`",
 )
-"""The provider of Kubernetes objects."""
+"""The provider of Kubernetes objects: an engine of the rehearsal, where the user has none."""
 GCP: Final = Part(
     "pulumi-resource-gcp",
     "Pulumi's Google Cloud provider",

@@ -19,19 +19,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, NoReturn, TypeVar
 
 import grpc  # type: ignore[import-untyped]
-from google.protobuf import any_pb2, empty_pb2, struct_pb2  # type: ignore[import-untyped]
+from google.protobuf import empty_pb2, struct_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import (
     engine_pb2,
     engine_pb2_grpc,
     plugin_pb2,
     provider_pb2,
     provider_pb2_grpc,
-    status_pb2,
 )
 
-from kueue_fleet.rehearsal.standins.plugin_errors import InitializationError, PluginError
+from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_diff import Change, Path, render_path
-from kueue_fleet.rehearsal.standins.property_values import render_struct
 
 MAX_THREADS: Final = 64
 """Upper limit of requests served at once; threads are made as they are needed."""
@@ -117,10 +115,6 @@ class EngineLog:
         """Shows `message` while the operation runs, and not afterwards."""
         self._log(engine_pb2.INFO, urn, message, ephemeral=True)
 
-    def info(self, urn: str, message: str) -> None:
-        """Tells the user `message`."""
-        self._log(engine_pb2.INFO, urn, message, ephemeral=False)
-
     def warning(self, urn: str, message: str) -> None:
         """Warns the user."""
         self._log(engine_pb2.WARNING, urn, message, ephemeral=False)
@@ -196,16 +190,6 @@ def refusing(method: Callable[[P, Q, grpc.ServicerContext], A]) -> Callable[[P, 
 
 
 def fail(context: grpc.ServicerContext, error: PluginError) -> NoReturn:
-    """Ends the request with `error`, with the resource's state where there is one."""
-    message = str(error)
-    if isinstance(error, InitializationError):
-        detail = any_pb2.Any()
-        detail.Pack(
-            provider_pb2.ErrorResourceInitFailed(
-                id=error.resource_id, properties=render_struct(error.properties), reasons=[message]
-            )
-        )
-        status = status_pb2.Status(code=grpc.StatusCode.UNKNOWN.value[0], message=message, details=[detail])
-        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-    context.abort(grpc.StatusCode.UNKNOWN, message)
+    """Ends the request with `error`."""
+    context.abort(grpc.StatusCode.UNKNOWN, str(error))
     raise AssertionError("abort returned")
