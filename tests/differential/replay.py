@@ -340,6 +340,8 @@ class Replay:
         """Samples of usage that differ."""
         self.unexplained: list[list[Any]] = []
         """Times at which Kueue looked at a tree again, and the core does not know why."""
+        self.evaluated: set[str] = set()
+        """Workloads that a cycle has left without quota since they were queued."""
         self._idle_cycles = 0
         self._is_first = True
         """In the first round, Kueue also looks at trees again for what it learns of their objects one by one."""
@@ -538,6 +540,10 @@ class Replay:
     def _note(self, decisions: list[Decision]) -> None:
         for one in decisions:
             name = one.key.partition("/")[2]
+            if isinstance(one, Parked | Requeued):
+                self.evaluated.add(one.key)
+            elif isinstance(one, Released | QuotaReserved):
+                self.evaluated.discard(one.key)
             if isinstance(one, QuotaReserved):
                 self.why.pop(name, None)
                 self.seen.pop(name, None)

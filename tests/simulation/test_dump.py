@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.simulation.objects import API, at, cluster, job
 from tests.simulation.test_raw import run
 
@@ -78,6 +79,39 @@ def test_what_no_cycle_has_looked_at_since_its_eviction_is_a_head() -> None:
     evicted = {**LOOKED_AT, "type": "Evicted", "status": "True", "reason": "Preempted", "lastTransitionTime": at(9)}
     back["status"]["conditions"].append(evicted)
     assert run(*cluster(cpu=4), back)["back"]["admittedAt"] == 10
+
+
+def test_what_kueue_has_queued_again_is_a_head() -> None:
+    back = looked_at(workload("back", 0), 10)
+    message = "Workload is pending evaluation in the scheduling queue"
+    back["status"]["conditions"][0] |= {"reason": "PendingEvaluation", "message": message}
+    assert run(*cluster(cpu=4), back)["back"]["admittedAt"] == 10
+
+
+@pytest.mark.parametrize(
+    ("cohorts", "admitted"),
+    [(["root", "co"], 62), (["root"], None), ([], None)],
+    ids=["below another cohort", "root", "by name only"],
+)
+def test_the_status_of_a_queue_wakes_the_tree_above_a_cohort_with_a_parent(
+    cohorts: list[str], admitted: int | None
+) -> None:
+    """`runs` ends, whose LocalQueue is stopped, so that Kueue wakes no one for it; recorded with the real Kueue."""
+    objects = cluster(cpu=4, cohortName=cohorts[-1] if cohorts else "co")
+    for name, parent in zip(cohorts, [None, *cohorts], strict=False):
+        spec = {"parentName": parent} if parent else {}
+        objects.append({"apiVersion": API, "kind": "Cohort", "metadata": {"name": name}, "spec": spec})
+    stopped = {**objects[2], "metadata": {"name": "a", "namespace": "default"}}
+    objects.append({**stopped, "spec": {"clusterQueue": "cq", "stopPolicy": "Hold"}})
+    runs = held(workload("runs", 0, since=0, queueName="a"), 60)
+    assert run(*objects, runs, workload("waits", 10))["waits"]["admittedAt"] == admitted
+
+
+def test_a_status_that_was_written_before_the_dump_wakes_nothing() -> None:
+    objects = cluster(cpu=4, cohortName="co")
+    objects.append({"apiVersion": API, "kind": "Cohort", "metadata": {"name": "root"}})
+    objects.append({"apiVersion": API, "kind": "Cohort", "metadata": {"name": "co"}, "spec": {"parentName": "root"}})
+    assert run(*objects, looked_at(workload("waits", 0), 10), until=3000)["waits"]["state"] == "Pending"
 
 
 def test_the_backoff_of_an_evicted_workload_goes_on() -> None:

@@ -365,7 +365,9 @@ class Engine:
     def _put_back_again(self, info: WorkloadInfo, message: str) -> None:
         """A cycle has left it without quota. It stays where that put it, even where a look at it now would admit it."""
         entry = self.examine(info.key)
+        info.last_progress = entry.assignment.progress
         if entry.outcome in (Outcome.ADMITTED, Outcome.PREEMPTING):
+            info.last_progress = None
             is_under_way = entry.targets and all(target.info.is_evicted for target in entry.targets)
             entry.requeue_reason = RequeueReason.PENDING_PREEMPTION if is_under_way else RequeueReason.NO_FIT
             entry.refuse(Outcome.NO_FIT, entry.why, message)

@@ -32,7 +32,6 @@ from kueue_fleet.kueue_api.syntax import whole_number
 _PREFIX: Final = "kueue.x-k8s.io/"
 _NOT_BY_A_CYCLE: Final = frozenset(
     {
-        QuotaReservedReason.PENDING_EVALUATION,
         QuotaReservedReason.MISCONFIGURED,
         QuotaReservedReason.SUSPENDED,
         QuotaReservedReason.ADMISSION_GATED,
@@ -41,6 +40,16 @@ _NOT_BY_A_CYCLE: Final = frozenset(
     }
 )
 """Reasons of QuotaReserved=False that Kueue's workload controller writes, with and without granular reasons."""
+_QUEUED_AGAIN: Final = frozenset(
+    {
+        "Workload is pending evaluation in the scheduling queue",
+        "AdmissionGatedBy cleared, waiting for quota reservation",
+    }
+)
+"""What Kueue's workload controller writes of one that waits for a cycle, with the same reasons as cycles do.
+
+Source: kueue@v0.19.2 pkg/controller/core/workload_controller.go.
+"""
 MOST_KEPT: Final = 1000
 """Different texts that a `Context` remembers; each is as long as the pod templates of a workload."""
 T = TypeVar("T")
@@ -209,9 +218,9 @@ def _evaluated(conditions: Mapping[str, Fields]) -> str | None:
     found = conditions.get("QuotaReserved")
     if found is None or found.text("status") == "True" or found.text("reason") in _NOT_BY_A_CYCLE:
         return None
-    message = found.text("message")
-    evicted = conditions.get("Evicted")
-    return None if evicted is not None and evicted.text("message") == message else message
+    message, evicted = found.text("message"), conditions.get("Evicted")
+    written = _QUEUED_AGAIN if evicted is None else _QUEUED_AGAIN | {evicted.text("message")}
+    return None if message in written else message
 
 
 def _parse_check_state(fields: Fields) -> WorkloadCheck:
