@@ -114,6 +114,12 @@ def test_a_status_that_was_written_before_the_dump_wakes_nothing() -> None:
     assert run(*objects, looked_at(workload("waits", 0), 10), until=3000)["waits"]["state"] == "Pending"
 
 
+def test_a_kind_that_kueues_configuration_does_not_name_is_left_out() -> None:
+    text = "integrations: {frameworks: [kubeflow.org/mpijob]}"
+    settings = {"kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"controller_manager_config.yaml": text}}
+    assert run(*cluster(cpu=4), settings, job("train", 0)) == {}
+
+
 def test_the_backoff_of_an_evicted_workload_goes_on() -> None:
     back = workload("back", 0)
     requeued = {"type": "Requeued", "status": "False", "reason": "PodsReadyTimeout", "lastTransitionTime": at(10)}

@@ -81,7 +81,8 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     items = list(_items(converted, problems))
     places = {item.label: item.where for item in items}
     places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in QUEUED}
-    taken = take(item.data for item in items)
+    settings = (data for _, data in converted if data["kind"] == "ConfigMap")  # Kueue's Configuration is in one.
+    taken = take([*settings, *(item.data for item in items)])
     queued = without_queue(taken.manifests)
     counted = {label_of(data): data for data in queued.manifests}
     kept = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
