@@ -205,11 +205,14 @@ class ClusterEntry(RuledModel):
     @rule
     def _group(self) -> Iterator[Problem]:
         group = self.rbac_security_group
-        if group is not None and not group.startswith("gke-security-groups@"):
-            # Empty, it would end the provider when the cluster is made.
+        if group == "":
+            wrong = "empty, with which the Google provider crashes when it creates the cluster"
+            revoke = f'gcloud container clusters update {self.name} --location {self.region} --security-group=""'
+            yield Problem("rbacSecurityGroup", wrong, f"remove it; to revoke the rights of a group, use `{revoke}`")
+        elif group and not group.startswith("gke-security-groups@"):
             yield Problem(
                 "rbacSecurityGroup",
-                f"{group or 'empty'}, but GKE looks into one group only",
+                f"{group}, but GKE looks into one group only",
                 "write gke-security-groups@ and your domain, and put the other groups into it",
             )
 
