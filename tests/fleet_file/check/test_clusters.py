@@ -268,6 +268,6 @@ def test_accepted(changes: dict[str, Any]) -> None:
 def test_an_empty_security_group_is_refused_with_the_command_that_revokes_one() -> None:
     command = 'gcloud container clusters update worker-a --location us-east4 --security-group=""'
     assert problems(changed(fleet_data(), {"clusters/1/rbacSecurityGroup": ""})) == [
-        "clusters[worker-a].rbacSecurityGroup: empty, with which the Google provider crashes when it creates the cluster; "
-        f"remove it; to revoke the rights of a group, use `{command}`"
+        "clusters[worker-a].rbacSecurityGroup: empty, with which the Google provider crashes when it creates the "
+        f"cluster; remove it; to revoke the rights of a group, use `{command}`"
     ]
