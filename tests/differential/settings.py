@@ -68,5 +68,8 @@ def side_by_side(setting: str) -> int:
 
 
 def quiet_seconds(setting: str) -> float:
-    """A round is over when nothing has happened for so long: longer than any delay of Kueue's own."""
-    return READY_TIMEOUT_SECONDS + 3.0 if setting == "pods-ready" else 2.0
+    """A round is over when nothing has happened for so long: longer than any delay of Kueue's own.
+
+    The status of a ClusterQueue is written after one second, and wakes its tree one second later.
+    """
+    return READY_TIMEOUT_SECONDS + 3.0 if setting == "pods-ready" else 3.0
