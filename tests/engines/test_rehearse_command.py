@@ -41,7 +41,12 @@ def cluster_starts(command: Command, tiny: Project) -> None:
 
 def helm_installs(command: Command, tiny: Project) -> None:
     events = tiny.paths().root / "pulumi-up.events.json"
-    command.until(lambda: events.is_file() and ":helm.sh/v3:Release" in events.read_text(), "helm installs Kueue")
+
+    def release_begins() -> bool:
+        lines = events.read_text().splitlines() if events.is_file() else []
+        return any('"resourcePreEvent"' in line and ',"type":"kubernetes:helm.sh/v3:Release"' in line for line in lines)
+
+    command.until(release_begins, "helm installs Kueue")
 
 
 def interrupt(command: Command, tiny: Project) -> None:
