@@ -28,7 +28,7 @@ def test_versions_come_from_go_mod() -> None:
         "kwok": "v0.8.0",
         "helm": "v3.20.2",
         "pulumi": "v3.250.0",
-        "pulumi-kubernetes": "v4.0.0-20260115033456-f47bc2d6f199",
+        "pulumi-kubernetes": "v4.25.0",
         "pulumi-yaml": "v1.30.0",
         "pulumi-nodejs": "v3.250.0",
         "prometheus": "v0.315.0",

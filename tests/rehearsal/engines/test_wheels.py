@@ -13,6 +13,7 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 from tests.rehearsal.engines.test_discovery import BY_NAME, program
 from tests.rehearsal.fake_go import FakeGo
 
@@ -135,3 +136,7 @@ def test_files_of_a_wheel_have_no_times(site: Path) -> None:
     manifests = list(site.glob("kueue_fleet_engine_*/*/manifest.json"))
     assert len(manifests) == 3
     assert {time for file in manifests for _, time, _ in json.loads(file.read_text())["files"].values()} == {None}
+
+
+def test_what_a_release_names_can_be_installed() -> None:
+    assert {Requirement(each).name for each in requirements()} == {f"kueue-fleet-engine-{n}" for n in REHEARSAL_ENGINES}

@@ -46,6 +46,8 @@ class Engine:
     """Go variables that hold the version; the version itself is appended."""
     extra_flags: tuple[str, ...] = ()
     """Other linker flags."""
+    release: str = ""
+    """The version, where the module has no tag for it."""
     compiler_flags: tuple[str, ...] = ()
     """Other flags of `go build`."""
     embedded: tuple[Asset, ...] = ()
@@ -70,8 +72,8 @@ class Engine:
 
     @cached_property
     def version(self) -> str:
-        """The version of `module` in go.mod, such as `v1.36.3`."""
-        return module_version((self.folder / "go.mod").read_text(), self.module)
+        """The version of `module` in go.mod, such as `v1.36.3`, or the release that this is."""
+        return self.release or module_version((self.folder / "go.mod").read_text(), self.module)
 
     @property
     def linker_flags(self) -> str:
@@ -265,8 +267,9 @@ ENGINES: tuple[Engine, ...] = (
         binaries=(("pulumi-resource-kubernetes", "kueue-fleet.dev/engines/pulumi-kubernetes"),),
         build_seconds=120,
         build_gib=1.0,
-        # The provider's module has no tags: this is the commit of release 4.25.0, the newest that can be downloaded.
-        extra_flags=(f"-X {_PULUMI_KUBERNETES}/pkg/version.Version=4.25.0",),
+        version_flags=(f"{_PULUMI_KUBERNETES}/pkg/version.Version",),
+        # Of the commit in go.mod, which is the newest that can be downloaded.
+        release="v4.25.0",
         # Two thirds of the time would go into optimizing the Go SDK, of which the provider uses a few types.
         compiler_flags=("-gcflags=github.com/pulumi/pulumi-kubernetes/sdk/v4/...=-N -l -dwarf=false",),
         embedded=(Asset("schema.json", _PULUMI_KUBERNETES, "cmd/pulumi-resource-kubernetes/schema.json"),),

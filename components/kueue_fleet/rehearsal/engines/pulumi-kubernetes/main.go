@@ -6,6 +6,7 @@ package main
 import (
 	_ "embed"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/pulumi/pulumi-kubernetes/provider/v4/pkg/provider"
@@ -17,7 +18,7 @@ var schema []byte
 
 func main() {
 	go endWith(os.Getppid())
-	provider.Serve("kubernetes", version.Version, schema, []byte("{}"))
+	provider.Serve("kubernetes", strings.TrimPrefix(version.Version, "v"), schema, []byte("{}"))
 }
 
 func endWith(engine int) {
