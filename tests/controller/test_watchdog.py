@@ -220,6 +220,9 @@ async def test_a_check_that_kueue_left_in_retry_is_pending_again_after_the_set_t
     fixture.clock.now += 90
     await fixture.reconciler.reconcile("ns/train")
     assert fixture.check("dws")["state"] == "Pending"
+    # Kueue takes it out of what it has put aside for this.
+    [requeued] = [one for one in fixture.status()["conditions"] if one["type"] == "Requeued"]
+    assert (requeued["status"], requeued["lastTransitionTime"]) == ("True", when(90))
     assert [reason for reason, _, _ in fixture.told] == ["StuckCheck"]
     assert b'kueue_fleet_rescued_total{reason="StuckCheck"} 1.0' in fixture.metrics.text()
     assert await fixture.reconciler.reconcile("ns/train") is None

@@ -10,12 +10,11 @@ import logging
 import math
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.stuck import overdue_checks
-from kueue_fleet.dispatch import CheckDecision, Provisioning, WatchdogSettings, watch
+from kueue_fleet.dispatch import Provisioning, WatchdogSettings, watch
 from kueue_fleet.dispatch.watchdog import (
     PROVISIONING_TIMEOUT,
     RETRIES_USED,
@@ -71,8 +70,7 @@ class AskAgain:
         names, due = overdue_checks(record, self._settings, now)
         if not names:
             return due
-        pending = {name: (CheckDecision(CheckState.PENDING, _RESET), None) for name in names}
-        body = patches.check_body(record, pending, now)
+        body = patches.reset_body(record, names, STUCK_CHECK, _RESET, now)
         await self._fleet.write_status(record, body, patches.RESET_MANAGER)
         self._fleet.metrics.rescued.labels(STUCK_CHECK).inc()
         self._tell(record, STUCK_CHECK, f"{', '.join(names)}: {_RESET}")

@@ -137,6 +137,18 @@ def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float |
     return _body(record, {"admissionChecks": entries})
 
 
+def reset_body(record: Record, names: Sequence[str], reason: str, why: str, now: float) -> Json:
+    """Checks that are Pending again, and that the Workload was queued again.
+
+    A check alone moves no Workload that Kueue has put aside; its condition Requeued does. Source: kueue@v0.19.2
+    pkg/cache/queue/cluster_queue.go (PushOrUpdate).
+    """
+    body = check_body(record, {name: (CheckDecision(CheckState.PENDING, why), None) for name in names}, now)
+    requeued = {"type": "Requeued", "status": "True", "reason": reason, "message": why}
+    body["status"]["conditions"] = [{**requeued, "lastTransitionTime": format_time(now)}]
+    return body
+
+
 def check_active_body(name: str, version: str, *, known: bool, now: float) -> Json:
     """The status of an AdmissionCheck that names this controller."""
     condition = {
