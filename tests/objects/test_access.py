@@ -173,6 +173,15 @@ def test_only_a_manager_without_tokens_has_cluster_profiles() -> None:
     assert "clusterProfile" not in kueue_configuration(fleet(), "manager")["multiKueue"]
 
 
+def test_the_patch_of_kueues_pods_names_what_the_chart_has_before_the_plugin() -> None:
+    """In its order, by keys alone: Pulumi's provider compares lists by place (`tests/engines/test_prod.py`)."""
+    pod = kueue_patches(fleet(PROFILES))[1]["spec"]["template"]["spec"]
+    assert [set(each) for each in pod["volumes"]] == [{"name"}] * 3 + [{"name", "emptyDir"}]
+    mounts = pod["containers"][0]["volumeMounts"]
+    assert [set(each) for each in mounts] == [{"mountPath", "name"}] * 3 + [{"mountPath", "name", "readOnly"}]
+    assert {each["name"] for each in mounts} == {each["name"] for each in pod["volumes"]}
+
+
 def test_a_new_serial_is_a_new_first_token_and_a_new_secret_on_the_manager() -> None:
     token = worker_token(fleet({"multiKueue/credentials/rotation": "2027-02"}), "worker-a", "multikueue-manager")
     assert token is not None
