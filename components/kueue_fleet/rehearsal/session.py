@@ -287,12 +287,18 @@ class Session:
                 STATE_VARIABLE: str(self.paths.root),
                 # What is not kept yet goes when this command fails, and its state with it.
                 **({} if self.kept else ONE_CHECKPOINT),
+                # Release 4.25 of the Kubernetes provider does not know the provider's own setting yet.
+                **({"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"} if self._takes_over() else {}),
             },
         )
         project.use(pulumi, environment)
         project.recover()
         project.select()
         return project
+
+    def _takes_over(self) -> bool:
+        clusters = (self._config(PULUMI_KEY) or {}).get("clusters") or ()
+        return any(each.get("upsertExistingObjects") for each in clusters)
 
     def _config(self, key: str) -> Any:
         settings = self._project.stack_settings(self.project_dir)
