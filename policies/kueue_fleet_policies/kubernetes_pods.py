@@ -14,6 +14,7 @@ from pulumi_policy import Severity
 
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.kueue_api import Problem
+from kueue_fleet.kueue_api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
 from kueue_fleet_policies.pods import containers, metadata, pod_specs, security_contexts
 from kueue_fleet_policies.resource import KUBERNETES, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
@@ -23,22 +24,6 @@ DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the
 """Why the installer of GPU drivers is left alone by rules about the host."""
 NODE_AGENT: Final = "a DaemonSet, whose pods watch their node"
 """Why DaemonSets are left alone by rules about what only the node's own agents need."""
-_CAPABILITIES: Final = frozenset(
-    {
-        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP",
-        "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
-    }
-)  # fmt: skip
-"""Capabilities that the baseline standard lets a container add."""
-_SYSCTLS: Final = frozenset(
-    {
-        "kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
-        "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout",
-        "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time",
-        "net.ipv4.tcp_rmem", "net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
-    }
-)  # fmt: skip
-"""Sysctls that the baseline standard lets a pod set."""
 _SE_LINUX: Final = {
     "type": ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"),
     "user": ("",),
@@ -151,7 +136,7 @@ def _only_read(workload: Resource, path: str, spec: Mapping[str, Any], volume: A
 
 
 def _capabilities(workload: Resource, settings: Settings) -> Iterator[Problem]:
-    allowed = {*_CAPABILITIES, *settings.names("capabilities")}
+    allowed = {*BASELINE_CAPABILITIES, *settings.names("capabilities")}
     for path, context in security_contexts(workload):
         added = [str(one) for one in items(at(context, "capabilities.add")) if one not in allowed]
         if added:
@@ -198,7 +183,7 @@ def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
                 )
         for index, sysctl in enumerate(items(at(context, "sysctls"))):
             name = at(sysctl, "name")
-            if isinstance(name, str) and name not in _SYSCTLS:
+            if isinstance(name, str) and name not in SAFE_SYSCTLS:
                 yield Problem(
                     f"{path}.sysctls[{index}].name", f"is {name}, which affects the node's other pods", "remove it"
                 )

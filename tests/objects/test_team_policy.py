@@ -55,13 +55,20 @@ def test_it_is_where_members_submit() -> None:
 def test_it_is_for_every_kind_that_kueue_manages() -> None:
     frameworks = ["jobset.x-k8s.io/jobset", "ray.io/rayjob", "ray.io/raycluster", "pod"]
     spec = policy(fleet({"kueue/configuration/integrations": {"frameworks": frameworks}}))
-    rules = {rule["apiGroups"][0]: rule for rule in spec["matchConstraints"]["resourceRules"]}
-    assert {group: rule["resources"] for group, rule in rules.items()} == {
-        "jobset.x-k8s.io": ["jobsets"],
-        "ray.io": ["rayjobs", "rayclusters"],
-        "": ["pods"],
-    }
-    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules.values())
+    rules = spec["matchConstraints"]["resourceRules"]
+    assert [(rule["apiGroups"], rule["resources"]) for rule in rules] == [
+        (["jobset.x-k8s.io"], ["jobsets"]),
+        (["ray.io"], ["rayjobs", "rayclusters"]),
+        ([""], ["pods"]),
+        ([""], ["services"]),
+    ]
+    assert all(rule["operations"] == ["CREATE", "UPDATE"] for rule in rules)
+
+
+def test_without_a_standard_pods_may_be_as_they_like() -> None:
+    names = {each["name"] for each in policy(fleet({"teams/0/podSecurity": "privileged"}))["variables"]}
+    assert "broken" not in names
+    assert "broken" in {each["name"] for each in policy(fleet())["variables"]}
 
 
 def test_queues_are_those_of_the_teams_namespaces() -> None:

@@ -22,7 +22,7 @@ from kueue_fleet.kueue_api.manifests import (
     namespace_labels,
 )
 from kueue_fleet.objects.team_policy import team_policy_name
-from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, SERVICE_LIMITS
+from kueue_fleet.objects.teams import GUARD, JOB_LIMIT, MEMBERS_ROLE, SERVICE_LIMITS
 
 
 def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> Data:
@@ -174,7 +174,8 @@ def _guard(platform: Platform, namespace: str) -> Data:
     hard = (guard.get("spec") or {}).get("hard")
     if not isinstance(hard, Mapping):
         return {}
-    own = {name: amount for name, amount in hard.items() if SERVICE_LIMITS.get(name) != str(amount)}
+    defaults = {**SERVICE_LIMITS, **JOB_LIMIT}
+    own = {name: amount for name, amount in hard.items() if defaults.get(name) != str(amount)}
     return {"resourceQuota": own} if own else {}
 
 

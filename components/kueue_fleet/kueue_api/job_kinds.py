@@ -1,4 +1,4 @@
-"""The kinds of job that Kueue manages: their API, and where they name the priority class of their pods.
+"""The kinds of job that Kueue manages: their API, and where they have the pods that they make.
 
 Roles, MultiKueue's rights and the policy on the jobs of teams are all made from it.
 
@@ -22,9 +22,10 @@ class JobKind(NamedTuple):
     """Kind, as in manifests."""
     version: str = "v1"
     """Version of the API that Kueue reads."""
-    priority_classes: str = ""
-    """CEL: the PriorityClasses that the pods of `object` name, a list with an empty text for pods that name none.
-    Empty: not known."""
+    pod_specs: str = ""
+    """CEL: the specs of the pods that `object` makes, a list. Empty: not known."""
+    other_classes: str = ""
+    """CEL: the PriorityClasses that `object` names beside those of `pod_specs`, a list with an empty text for none."""
     managed_by: str = ""
     """CEL: the controller that `object` names as its own, an empty text where it names none. Empty: the kind has no
     such field, or Kueue does not set it."""
@@ -34,45 +35,44 @@ _MANAGED_BY: Final = "object.spec.?managedBy.orValue('')"
 
 
 def _of(*templates: str) -> str:
-    """The classes of single pod templates."""
-    return "[" + ", ".join(_class(template) for template in templates) + "]"
+    """The pods of single templates."""
+    return "[" + ", ".join(_spec(template) for template in templates) + "]"
 
 
 def _each(items: str, template: str) -> str:
-    """The classes of a list, each item of which has a template."""
-    return f"{items}.orValue([]).map(item, {_class(f'item.{template}')})"
+    """The pods of a list, each item of which has a template."""
+    return f"{items}.orValue([]).map(item, {_spec(f'item.{template}')})"
 
 
-def _class(template: str) -> str:
-    return f"{template}.?spec.?priorityClassName.orValue('')"
+def _spec(template: str) -> str:
+    return f"{template}.?spec.orValue({{}})"
 
 
 def _kubeflow(kind: str, replicas: str, version: str = "v1") -> JobKind:
     """A kind of the training operator, whose replicas are a map by their role."""
     every = f"object.spec.?{replicas}.orValue({{}})"
-    own = "[object.spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('')]"
-    templates = f"{every}.map(role, {_class(f'{every}[role].?template')})"
+    pods = f"{every}.map(role, {_spec(f'{every}[role].?template')})"
+    classes = "[object.spec.?runPolicy.?schedulingPolicy.?priorityClass.orValue('')]"
     managed_by = "object.spec.?runPolicy.?managedBy.orValue('')"
-    return JobKind("kubeflow.org", f"{kind.lower()}s", kind, version, f"{own} + {templates}", managed_by)
+    return JobKind("kubeflow.org", f"{kind.lower()}s", kind, version, pods, classes, managed_by)
 
 
 def _ray(plural: str, kind: str, cluster: str, *further: str) -> JobKind:
     """A kind of KubeRay; `cluster` is where it has the spec of a RayCluster."""
     head = _of(f"{cluster}.?headGroupSpec.?template", *further)
-    return JobKind(
-        "ray.io", plural, kind, "v1", f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}", _MANAGED_BY
-    )
+    pods = f"{head} + {_each(f'{cluster}.?workerGroupSpecs', '?template')}"
+    return JobKind("ray.io", plural, kind, "v1", pods, managed_by=_MANAGED_BY)
 
 
 KINDS: Final[Mapping[str, JobKind]] = {
-    "batch/job": JobKind("batch", "jobs", "Job", "v1", _of("object.spec.?template"), _MANAGED_BY),
+    "batch/job": JobKind("batch", "jobs", "Job", "v1", _of("object.spec.?template"), managed_by=_MANAGED_BY),
     "jobset.x-k8s.io/jobset": JobKind(
         "jobset.x-k8s.io",
         "jobsets",
         "JobSet",
         "v1alpha2",
         _each("object.spec.?replicatedJobs", "?template.?spec.?template"),
-        _MANAGED_BY,
+        managed_by=_MANAGED_BY,
     ),
     "kubeflow.org/mpijob": _kubeflow("MPIJob", "mpiReplicaSpecs", "v2beta1"),
     "kubeflow.org/paddlejob": _kubeflow("PaddleJob", "paddleReplicaSpecs"),
@@ -97,23 +97,18 @@ KINDS: Final[Mapping[str, JobKind]] = {
             _each("object.spec.?components", template)
             for template in ("?template", "?template.?spec.?template", "?template.?spec.?jobTemplate.?spec.?template")
         ),
-        _MANAGED_BY,
+        managed_by=_MANAGED_BY,
     ),
     "sparkoperator.k8s.io/sparkapplication": JobKind(
         "sparkoperator.k8s.io",
         "sparkapplications",
         "SparkApplication",
         "v1beta2",
+        _of("object.spec.?driver.?template", "object.spec.?executor.?template"),
         "["
         + ", ".join(
             f"object.spec.?{path}.?priorityClassName.orValue('')"
-            for path in (
-                "driver",
-                "executor",
-                "batchSchedulerOptions",
-                "driver.?template.?spec",
-                "executor.?template.?spec",
-            )
+            for path in ("driver", "executor", "batchSchedulerOptions")
         )
         + "]",
     ),

@@ -1,5 +1,9 @@
 """A job of a team that goes beyond the team's queues, priorities or regions is refused when it is submitted.
 
+So is one whose pods would be refused later, on the worker: by the namespace's Pod Security Standard, or for want of a
+service account. And so is a Service with addresses of its own choice, which could take traffic of others
+(https://kubernetes.io/docs/concepts/services-networking/service/#external-ips).
+
 A ValidatingAdmissionPolicy with its binding where members submit, on the manager or the standalone cluster; else
 nothing. On a worker only the manager's Kueue submits,
 which copies what was checked here. Each team has a policy of its own, so that a team that comes or goes changes nothing
@@ -25,6 +29,7 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.kueue_api.job_kinds import KINDS, enabled_kinds
 from kueue_fleet.kueue_api.manifests import TEAM_LABEL, Manifest
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, QUEUE_LABEL, REGIONS_LABEL
+from kueue_fleet.objects.pod_security import Control, controls
 from kueue_fleet.objects.policies import denying_policy
 
 PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
@@ -32,6 +37,9 @@ PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
 _USER: Final = "request.userInfo.username"
 _GATE: Final = "kueue.x-k8s.io/admission"
 _NEW: Final = "request.operation == 'CREATE'"
+_SAME_SPEC: Final = f"(!({_NEW}) && object.spec == oldObject.spec)"
+_ANY: Final = "default"
+"""The account that each namespace has."""
 
 
 def team_policy_name(team: str) -> str:
@@ -48,9 +56,13 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
     classes = allowed_priority_classes(fleet, team)
     regions = _region_words(fleet, team)
     rules = [_owner(), _queue(team), _priority(team, classes), _pod_priorities(team, classes), _start()]
+    broken = [_broken(control, team.pod_security) for control in controls(team.pod_security)]
+    if broken:
+        rules.append(_pod_security())
     if team.allowed_regions:
         rules.append(_regions(team, regions))
     variables = {
+        "service": "object.kind == 'Service'",
         "byController": by_controller,
         "owned": _owned(),
         "labels": "object.metadata.?labels.orValue({})",
@@ -58,19 +70,27 @@ def render_team_policy(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list[
         "queue": f"variables.labels[?'{QUEUE_LABEL}'].orValue('')",
         "queues": _here(_queues(fleet, team, cluster)),
         "priorityClass": f"variables.labels[?'{PRIORITY_LABEL}'].orValue('')",
-        "podPriorityClasses": _by_kind({kind.kind: kind.priority_classes for kind in kinds}, "[]"),
+        "pods": _by_kind({kind.kind: kind.pod_specs for kind in kinds}, "[]"),
+        "podPriorityClasses": "variables.pods.map(pod, pod.?priorityClassName.orValue('')) + ("
+        + _by_kind({kind.kind: kind.other_classes for kind in kinds}, "[]")
+        + ")",
         "priorityClasses": _list(classes),
+        **({"broken": f"[{', '.join(broken)}].filter(text, text != '')"} if broken else {}),
         **({"regions": _list(regions)} if regions else {}),
     }
     if fleet.cluster(cluster).role == "manager":
         variables["managedBy"] = _by_kind({kind.kind: kind.managed_by for kind in kinds}, _text(MULTIKUEUE_CONTROLLER))
-        rules.append(_managed_by())
+        rules += [_managed_by(), _accounts(team)]
+    rules = [{**rule, "expression": f"variables.service || ({rule['expression']})"} for rule in rules]
     groups = dict.fromkeys(kind.group for kind in kinds)
     return denying_policy(
         team_policy_name(team.name),
-        [(group, "*", [kind.plural for kind in kinds if kind.group == group]) for group in groups],
+        [
+            *((group, "*", [kind.plural for kind in kinds if kind.group == group]) for group in groups),
+            ("", "v1", ["services"]),
+        ],
         ("no-update-by-a-controller", f"{_NEW} || !({by_controller})"),
-        rules,
+        [*rules, _external_addresses()],
         selector={"matchLabels": {TEAM_LABEL: team.name}},
         variables=variables,
     )
@@ -151,11 +171,50 @@ def _priority(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
 def _pod_priorities(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
     named = "variables.podPriorityClasses.filter(name, name != '' && !(name in variables.priorityClasses))"
     return _rule(
-        f"size({named}) == 0 || (!({_NEW}) && object.spec == oldObject.spec)",
+        f"size({named}) == 0 || {_SAME_SPEC}",
         "priorityClassName of its pods",
-        f"{named}[0] + ' is not a priority class for team {team.name}'",
+        f"{_printable(f'{named}[0]')} + ' is not a priority class for team {team.name}'",
         _text(_one_of(classes, "remove it")),
     )
+
+
+def _broken(control: Control, standard: str) -> str:
+    """CEL: what is said of the pods where they break a control, or an empty text."""
+    said = f"{control.path}: is against Pod Security Standard {standard} of the namespace; {control.fix}"
+    return f"variables.pods.exists(pod, {control.broken}) ? {_text(said)} : ''"
+
+
+def _pod_security() -> dict[str, str]:
+    """Its pods would be refused when they are made, and the job would keep its quota without any."""
+    said = {"messageExpression": "variables.broken.join(', and ')"}
+    return {**_rule(f"size(variables.broken) == 0 || {_SAME_SPEC}", "spec of its pods", "''", "''"), **said}
+
+
+def _accounts(team: TeamEntry) -> dict[str, str]:
+    """On a worker there are the accounts that the fleet makes, and a pod with another one is refused."""
+    own = [team.service_account_name] if team.service_account_name is not None else []
+    others = f"filter(name, !(name in {_list(['', *own, _ANY])}))"
+    named = f"variables.pods.map(pod, pod.?serviceAccountName.orValue('')).{others}"
+    return _rule(
+        f"size({named}) == 0 || {_SAME_SPEC}",
+        "serviceAccountName of its pods",
+        f"{_printable(f'{named}[0]')} + ' is not an account that the fleet makes for team {team.name} on workers'",
+        _text(_one_of(own, "remove it")),
+    )
+
+
+def _external_addresses() -> dict[str, str]:
+    return _rule(
+        "!variables.service || size(object.spec.?externalIPs.orValue([])) == 0",
+        "spec.externalIPs",
+        "'traffic to any address could be taken with it'",
+        "'remove it'",
+    )
+
+
+def _printable(text: str) -> str:
+    """CEL: a name as it is given, but for one with characters that no name has, which a terminal might obey."""
+    return f"({text}.matches('^[-._a-zA-Z0-9]*$') ? {text} : 'a name with other characters than those of names')"
 
 
 def _regions(team: TeamEntry, words: Sequence[str]) -> dict[str, str]:

@@ -29,6 +29,10 @@ SERVICE_LIMITS: Final = {"services.loadbalancers": "0", "services.nodeports": "0
 
 Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-on-object-count.
 """
+JOB_LIMIT: Final = {"count/jobs.batch": "1000"}
+"""Limit of every team where jobs are submitted, unless its resourceQuota says otherwise: Jobs that exist at once, ended
+ones included. Kueue takes the Jobs of all teams in turn, so that thousands of one team's keep those of others waiting
+for their Workloads."""
 
 _SUBJECTS: Final = {"group": "Group", "user": "User", "serviceAccount": "User"}
 _SUBMIT: Final = (*READ_VERBS, "create", "delete", "patch", "update")
@@ -40,7 +44,7 @@ def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list
     for namespace in team.namespace_names:
         objects += _service_account(fleet, team, namespace)
         objects += _access(fleet, team, namespace, cluster)
-        objects.append(_limits(team, namespace))
+        objects.append(_limits(fleet, team, namespace, cluster))
         if team.limit_range is not None:
             spec = {"limits": [limit_range_item(team.limit_range)]}
             objects.append(manifest("v1", "LimitRange", GUARD, namespace, spec=spec))
@@ -95,9 +99,10 @@ def _rule(group: str, resources: list[str], verbs: Sequence[str] = READ_VERBS) -
     return {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
 
 
-def _limits(team: TeamEntry, namespace: str) -> Manifest:
+def _limits(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> Manifest:
     own = {name: str(amount) for name, amount in team.resource_quota.items()}
-    return manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": {**SERVICE_LIMITS, **own}})
+    jobs = JOB_LIMIT if fleet.cluster(cluster).role != "worker" else {}
+    return manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": {**SERVICE_LIMITS, **jobs, **own}})
 
 
 def limit_range_item(given: TeamLimitRange) -> dict[str, Any]:

@@ -175,12 +175,73 @@ def test_a_job_keeps_to_what_its_team_may_use(cluster: OneCluster, framework: st
             framework, REGIONS="us-central1_us-east4"
         ),
     }
-    if KINDS[framework].priority_classes:
+    if KINDS[framework].pod_specs or KINDS[framework].other_classes:
         text = "priorityClassName of its pods: {} is not a priority class for team vision; use team-low"
         for name in ("team-high", "system-node-critical"):
             refused[text.format(name)] = job_of(framework, priority_class=name)
     for says, body in refused.items():
         assert says in refusal(cluster, place, body)
+
+
+BROKEN: Mapping[str, Json] = {
+    "hostNetwork, hostPID or hostIPC of its pods": {"hostNetwork": True},
+    "volumes of its pods": {"volumes": [{"name": "host", "hostPath": {"path": "/"}}]},
+    "securityContext.privileged of its containers": {"securityContext": {"privileged": True}},
+    "securityContext.capabilities.add of its containers": {"securityContext": {"capabilities": {"add": ["SYS_ADMIN"]}}},
+    "ports of its containers": {"ports": [{"containerPort": 80, "hostPort": 80}]},
+    "securityContext.sysctls of its pods": {"securityContext": {"sysctls": [{"name": "kernel.sem", "value": "1"}]}},
+    "securityContext.seccompProfile of its pods": {"securityContext": {"seccompProfile": {"type": "Unconfined"}}},
+}
+"""What the standard baseline refuses: the path in our words, and what the spec of a pod, or its container, has."""
+
+
+def broken_pod(path: str, fields: Json) -> Json:
+    """A pod that has these fields."""
+    made = pod()
+    if "containers" in path:
+        made["spec"]["containers"][0] |= fields
+    else:
+        made["spec"] |= fields
+    return made
+
+
+@pytest.mark.parametrize("path", BROKEN)
+def test_a_job_whose_pods_the_namespace_refuses_is_refused_itself(cluster: OneCluster, path: str) -> None:
+    made = broken_pod(path, BROKEN[path])
+    body = job_of("batch/job")
+    body["spec"]["template"] = made
+    assert f"{path}: is against Pod Security Standard baseline of the namespace; " in refusal(cluster, JOBS, body)
+    alone = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "it"}, **made}
+    assert "violates PodSecurity" in refusal(cluster, PODS, alone, "")
+
+
+@pytest.mark.parametrize("framework", [name for name, kind in KINDS.items() if kind.pod_specs and name != "pod"])
+def test_pods_of_every_kind_of_job_are_looked_at(cluster: OneCluster, framework: str) -> None:
+    body = job_of(framework)
+    made = broken_pod("", BROKEN["hostNetwork, hostPID or hostIPC of its pods"])
+    body["spec"] = SPECS[framework](made)
+    if framework == "sparkoperator.k8s.io/sparkapplication":
+        body["spec"] = {"driver": {"template": made}, "executor": {}}
+    assert "hostNetwork, hostPID or hostIPC of its pods: is against " in refusal(
+        cluster, place_of(framework, TEAM), body
+    )
+
+
+def test_a_refusal_has_no_characters_that_a_terminal_obeys(cluster: OneCluster) -> None:
+    body = job_of("jobset.x-k8s.io/jobset", priority_class="\x1b]0;owned\x07\x1b[2J")
+    found = refusal(cluster, JOBSETS, body)
+    assert "a name with other characters than those of names is not a priority class for team vision" in found
+    assert "\x1b" not in found
+
+
+def test_a_member_takes_no_addresses_of_others(cluster: OneCluster) -> None:
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "it"}, "spec": {"ports": [{"port": 80}]}}
+    place = f"/api/v1/namespaces/{TEAM}/services"
+    assert not refusal(cluster, place, service)
+    service["spec"] = {**service["spec"], "externalIPs": ["192.0.2.1"]}  # type: ignore[dict-item]
+    assert "spec.externalIPs: traffic to any address could be taken with it; remove it" in refusal(
+        cluster, place, service
+    )
 
 
 @pytest.fixture(scope="module")
@@ -209,6 +270,14 @@ def test_a_job_that_kueue_rejected_later_is_refused_while_it_starts(
     spec = body["spec"].setdefault("runPolicy", {}) if framework.startswith("kubeflow.org/") else body["spec"]
     spec["managedBy"] = "kueue.x-k8s.io/multikueue"
     assert says not in refusal(cluster, place, body, "")
+
+
+def test_an_account_that_workers_do_not_have_is_refused(cluster: OneCluster, manager: str) -> None:
+    body = job_of("batch/job")
+    body["spec"] |= {"managedBy": "kueue.x-k8s.io/multikueue"}
+    body["spec"]["template"]["spec"]["serviceAccountName"] = "mine"
+    says = "serviceAccountName of its pods: mine is not an account that the fleet makes for team team-vision on workers"
+    assert says in refusal(cluster, place_of("batch/job", manager), body, "")
 
 
 def owner(kind: str, api_version: str, name: str = "it", uid: str = "00000000-0000-0000-0000-000000000000") -> Json:
