@@ -56,6 +56,10 @@ def _file(draw: Draw) -> Data:
         "localQueues": local_queues(draw, queues),
     }
     data |= {name: entries for name, entries in sections.items() if entries}
+    namespaces = [name for team in data.get("teams", ()) for name in team.get("namespaces", [team["name"]])]
+    namespaces += [queue["namespace"] for queue in data.get("localQueues", ())]
+    if namespaces:
+        data |= fields(draw, namespaceLabels=one_of({namespaces[0]: {"purpose": "batch"}}))
     data |= priority_classes(draw) | multi_kueue | controller | _observability(draw)
     if not _has_one_leader(data):
         data["kueue"] = {**data.get("kueue", {}), "replicas": 1}
@@ -84,6 +88,7 @@ def _multi_kueue(draw: Draw, nodes: Nodes, queues: Sequence[Data]) -> Data:
         configName=one_of("workers"),
         workers=st.permutations(nodes.job_clusters).map(list),
         managerFlavorName=one_of("anywhere"),
+        formerManagerFlavorNames=some_of(("before", "earlier")),
         headroomPercent=st.integers(0, 50),
         queues=some_of(named(queues)),
         gcInterval=one_of("0s", "2m"),
