@@ -69,7 +69,9 @@ def delete(cluster: OneCluster, path: str) -> None:
 def test_objects_of_running_jobs_are_deleted(fleet: Fleet, objects: tuple[str, ...]) -> None:
     def strike() -> None:
         if len(objects) > fleet.load:
-            fleet.submit(f"r{fleet.rounds}-more")
+            more = f"r{fleet.rounds}-more"
+            fleet.restarted.add(more)
+            fleet.submit(more)
         struck: set[str] = set()
         for what in objects:
             one = running(fleet, struck)
