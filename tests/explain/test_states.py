@@ -11,6 +11,7 @@ from tests.admission.build import cpu_group, job, objects, queue
 from kueue_fleet.admission.errors import AdmissionError
 from kueue_fleet.admission.model import (
     Admission,
+    Configuration,
     Objects,
     PodSetAssignment,
     ResourceFlavor,
@@ -99,6 +100,14 @@ class TestQuota:
         found = explained(made, held("r", 10), job("a", 4, priority=5))
         assert found.reason == "WaitingForPreemptedWorkloads"
         assert [victim.workload for victim in found.victims] == ["ns/r"]
+
+    @pytest.mark.parametrize("limit", [{}, {"max_execution_seconds": 60}], ids=["pods ready", "max execution"])
+    def test_what_holds_quota_is_not_evicted_by_limits_that_kueue_let_pass(self, limit: dict[str, Any]) -> None:
+        newer = ClusterQueuePreemption(within_cluster_queue="LowerOrNewerEqualPriority")
+        made = objects(queue(preemption=newer), configuration=Configuration())
+        found = explained(made, held("older", 10, created=1.0, **limit), job("newer", 10, created=5.0), now=10_000.0)
+        assert found.reason == "WaitingForQuota"
+        assert [spared.why for spared in found.flavors[0].spared] == ["NotNewer"]
 
     def test_the_least_priority_that_preempts(self) -> None:
         made = objects(queue(preemption=ClusterQueuePreemption(within_cluster_queue="LowerPriority")))

@@ -69,10 +69,16 @@ class Engine:
 
     @classmethod
     def from_snapshot(cls, snapshot: Snapshot) -> Engine:
-        """An engine in the state of a snapshot."""
+        """An engine in the state of a snapshot.
+
+        What has quota keeps it: where a limit passed before `now` and Kueue took nothing away, that limit is not in
+        force (an older Kueue, or waitForPodsReady is off), or the objects are older than `now`.
+        """
         engine = cls(snapshot.objects)
         for workload in snapshot.workloads:
             engine.handle(Submitted(snapshot.now, workload))
+            for limit in (Timer.PODS_READY, Timer.MAX_EXECUTION):
+                engine.queues.timers.cancel_missed(limit, workload.key, snapshot.now)
         return engine
 
     @property

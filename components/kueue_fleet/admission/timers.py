@@ -44,6 +44,11 @@ class Timers:
         """Do not let it go off."""
         self._due.pop((kind, name), None)
 
+    def cancel_missed(self, kind: Timer, name: str, now: float) -> None:
+        """Do not let it go off if it should have before `now`."""
+        if self._due.get((kind, name), now) < now:
+            self.cancel(kind, name)
+
     def is_set(self, kind: Timer, name: str) -> bool:
         """Whether it will go off."""
         return (kind, name) in self._due
