@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.admission.build import job, objects, queue
+from tests.admission.build import cpu_group, job, objects, queue
 from tests.explain.test_states import explained
 
 from kueue_fleet.admission.model import (
@@ -68,6 +68,10 @@ def placed(name: str, host: str, count: int, to: str = "cq") -> Workload:
 def only(found: Explanation) -> Placement:
     [placement] = found.placements
     return placement
+
+
+def spared(found: Explanation) -> dict[str, str]:
+    return {group.workloads[0]: group.why for flavor in found.flavors for group in flavor.spared}
 
 
 def admitting(found: Explanation) -> dict[str, str]:
@@ -237,7 +241,23 @@ class TestRoom:
     def test_holders_of_the_nodes_that_are_not_preempted(self) -> None:
         made = cluster(node("a1", "a"), preemption=ClusterQueuePreemption(within_cluster_queue="LowerPriority"))
         found = explained(made, placed("r", "a1", 2), pods(1))
-        assert [group.why for flavor in found.flavors for group in flavor.spared] == ["Priority"]
+        assert spared(found) == {"ns/r": "Priority"}
+
+    def test_holders_whose_quota_is_enough_and_whose_nodes_are_not(self) -> None:
+        lower = ClusterQueuePreemption(within_cluster_queue="LowerPriority")
+        made = cluster(node("a1", "a"), node("a2", "a"), groups=(cpu_group(default=4),), preemption=lower)
+        low = [placed(f"low{n}", f"a{n}", 1) for n in (1, 2)]
+        high = [replace(placed(f"high{n}", f"a{n}", 1), priority=9) for n in (1, 2)]
+        found = explained(made, *low, *high, replace(pods(2, TopologyRequest(required=HOSTNAME_LABEL)), priority=5))
+        assert spared(found) == {"ns/low1": "NoPlace", "ns/high1": "Priority"}
+
+    def test_quota_of_a_flavor_without_nodes_keeps_from_preempting_in_the_one_before(self) -> None:
+        lower = ClusterQueuePreemption(within_cluster_queue="LowerPriority")
+        made = cluster(node("a1", "a"), groups=(cpu_group(default=2, ghost=2),), preemption=lower)
+        made = replace(made, flavors=(*made.flavors, ResourceFlavor("ghost", (("pool", "gone"),), topology="racks")))
+        found = explained(made, placed("low", "a1", 2), replace(pods(2), priority=5))
+        assert spared(found) == {"ns/low": "NextFlavor"}
+        assert admitting(found)["flavorFungibility"].endswith("whenCanPreempt of ClusterQueue cq to MayStopSearch")
 
 
 class TestWishes:

@@ -105,6 +105,7 @@ def _policies(trials: Trials, entry: Entry) -> None:
     """One preemption policy at a time, the mildest that helps."""
     queue = entry.queue
     now = queue.spec.preemption
+    _stop_search(trials, queue)
 
     def offer(field: str, policy: str, changed: ClusterQueuePreemption) -> bool:
         edit = edit_queue(queue.name, lambda q: replace(q, preemption=changed))
@@ -126,6 +127,17 @@ def _policies(trials: Trials, entry: Entry) -> None:
             return
     if now.borrow_within_cohort.policy == "Never":
         offer("borrowWithinCohort.policy", *while_borrowing(now))
+
+
+def _stop_search(trials: Trials, queue: QueueNode) -> None:
+    """Preemption in a flavor before the next one is tried: quota there says nothing of the nodes behind it."""
+    now = queue.spec.fungibility
+    if now.when_can_preempt == "TryNextFlavor" and any(len(group.flavors) > 1 for group in queue.groups):
+        stopping = now.model_copy(update={"when_can_preempt": "MayStopSearch", "preference": None})
+        edit = edit_queue(queue.name, lambda q: replace(q, fungibility=stopping))
+        if trials.admits(edit, preempting=True):
+            what = f"set flavorFungibility.whenCanPreempt of ClusterQueue {queue.name} to MayStopSearch"
+            trials.offer("flavorFungibility", what, edit)
 
 
 def while_borrowing(now: ClusterQueuePreemption) -> tuple[str, ClusterQueuePreemption]:

@@ -1,7 +1,7 @@
 """Why the workloads that hold the missing quota are not preempted.
 
 Each rule is asked as the search for targets asks it (`admission.preemption`). A workload that no rule protects may be
-preempted; it stays because not even all of those together make room.
+preempted; it stays because not even all of those together make room, or as the search took another flavor.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from kueue_fleet.kueue_api.cluster_queue import PreemptionPolicy
 
 _Answer = tuple[str, str]
 """A word for programs, and the sentence."""
+_NOT_ENOUGH = ("NotEnough", "may be preempted, but all that may be hold less than is missing")
 _Rule = Callable[[QueueNode, WorkloadInfo], _Answer | None]
 
 
@@ -67,10 +68,26 @@ def spared_in(engine: Engine, entry: Entry, flavor: str, figures: tuple[Resource
         for info in sorted(queue.workloads.values(), key=lambda info: info.key):
             if not frs.isdisjoint(info.frs):
                 groups.setdefault((queue.name, rules.protecting(queue, info)), []).append(info)
+    unprotected = [info for (_, answer), infos in groups.items() if answer == _NOT_ENOUGH for info in infos]
+    short = ((ids.id(flavor, each.resource), each.missing) for each in figures if each.missing)
+    is_enough = all(sum(dict(info.usage).get(fr, 0) for info in unprotected) >= amount for fr, amount in short)
+    instead = _beside_quota(entry, flavor) if is_enough else _NOT_ENOUGH
+    groups = {(name, instead if it == _NOT_ENOUGH else it): infos for (name, it), infos in groups.items()}
     return tuple(
         Spared(queue, why, text, tuple(info.key for info in infos[:LISTED]), len(infos))
         for (queue, (why, text)), infos in groups.items()
     )
+
+
+def _beside_quota(entry: Entry, flavor: str) -> _Answer:
+    """Why those that may be preempted stay, though they hold what is missing."""
+    others = sorted({name for pod_set in entry.assignment.pod_sets for name in pod_set.overrides} - {flavor})
+    if others:
+        field = "flavorFungibility.whenCanPreempt"
+        return "NextFlavor", f"may be preempted, but {field} is TryNextFlavor, and flavor {others[0]} has the quota"
+    if flavor in entry.queue.tas_flavors:
+        return "NoPlace", "may be preempted, but that leaves the pods no place in the topology"
+    return "NotEnough", "may be preempted, but not even all that may be make room"
 
 
 class _Rules:
@@ -97,7 +114,7 @@ class _Rules:
             found = rule(queue, info)
             if found is not None:
                 return found
-        return "NotEnough", "may be preempted, but all that may be hold less than is missing"
+        return _NOT_ENOUGH
 
     def _policy(self, queue: QueueNode) -> tuple[str, PreemptionPolicy]:
         if queue is self._own:
