@@ -54,7 +54,9 @@ class TestStates:
         assert (found.state, found.reason, found.evicted_for) == ("Evicted", "Preempted", "Preempted")
 
     def test_deactivated(self) -> None:
-        found = explained(objects(queue()), job("a", active=False))
+        reason = "DeactivatedDueToRequeuingLimitExceeded"
+        status = WorkloadStatus(evicted_at=5.0, evicted_reason=reason, requeued=False, requeued_reason=reason)
+        found = explained(objects(queue()), job("a", active=False, status=status))
         assert found.reason == "Deactivated"
         assert [(c.kind, c.admits) for c in found.changes] == [("active", True)]
 
@@ -63,6 +65,7 @@ class TestStates:
         found = explained(objects(queue()), job("a", status=status))
         assert found.reason == "PendingEvaluation"
         assert found.headline == "It is held back for another 60 seconds after PodsReadyTimeout."
+        assert found.next_step == "Wait: Kueue tries it again when that time is over."
 
     def test_an_unknown_workload(self) -> None:
         with pytest.raises(AdmissionError, match="there is no workload ns/b"):
@@ -132,6 +135,7 @@ class TestQuota:
         pods = (PodSet(requests=(("cpu", 1000), ("nvidia.com/gpu", 8))),)
         found = explained(objects(queue()), job("a", pod_sets=pods))
         assert found.reason == "NoMatchingFlavor"
+        assert found.headline == "ClusterQueue cq has no quota for nvidia.com/gpu."
         assert [(c.kind, c.admits) for c in found.changes] == [("coveredResources", True)]
 
     def test_a_node_selector(self) -> None:

@@ -64,7 +64,7 @@ def _about_reservation(made: Explanation, found: Diagnosis) -> str:
 def _about_entry(made: Explanation, entry: Entry) -> str:
     outcome = entry.outcome
     if outcome in (Outcome.NO_FIT, Outcome.WAITING):
-        return _about_flavors(made)
+        return _about_flavors(made, entry)
     if not entry.queue.active:
         inactive = entry.queue.inactive_message.rstrip(".")
         return f"ClusterQueue {made.cluster_queue} is inactive: {inactive}{_root_cause(made)}."
@@ -82,9 +82,13 @@ def _root_cause(made: Explanation) -> str:
     return "" if cause is None else f"; the cause: {cause.kind} {cause.name}: {cause.message.rstrip('.')}"
 
 
-def _about_flavors(made: Explanation) -> str:
+def _about_flavors(made: Explanation, entry: Entry) -> str:
     if made.reason == "TopologyPlacementFailed":
         return f"There is quota for it, but its pods cannot be placed in the topology{_about_placement(made)}."
+    covered = entry.queue.group_of
+    uncovered = {name for asked in made.requests for name, amount in asked.amounts if amount and name not in covered}
+    if uncovered:
+        return f"ClusterQueue {made.cluster_queue} has no quota for {', '.join(sorted(uncovered))}."
     if made.reason == "NoMatchingFlavor":
         return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods{_about_placement(made)}."
     short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
@@ -182,6 +186,8 @@ def _without_remedy(made: Explanation) -> str:
         return f"See whether its nodes are there, Ready and free: {_get_nodes(made)}."
     if made.changes:
         return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
+    if made.reason == QuotaReservedReason.PENDING_EVALUATION:
+        return "Wait: Kueue tries it again when that time is over."
     return "No single change was found that admits it; read Kueue's message above."
 
 

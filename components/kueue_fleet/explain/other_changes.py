@@ -36,7 +36,7 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
         failed_check_changes(trials, workload)
         return
     if not workload.active:
-        trials.offer("active", "set spec.active to true", Edit(workload=lambda w: replace(w, active=True)))
+        trials.offer("active", "set spec.active to true", Edit(workload=_submitted_again))
         return
     wanted = workload.local_queue
     local = next((queue for queue in objects.local_queues if queue.key == wanted), None)
@@ -75,12 +75,13 @@ def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -
 
 def failed_check_changes(trials: Trials, workload: Workload) -> None:
     """For a workload whose check failed after its quota was gone: another Workload of its job, with fresh checks."""
-
-    def made_again(known: Workload) -> Workload:
-        return replace(known, active=True, status=WorkloadStatus())
-
     what = f"delete the Workload (kubectl delete workload {workload.name} -n {workload.namespace}): Kueue makes another"
-    trials.offer("check", f"{what} for its job, with its checks Pending", Edit(workload=made_again))
+    trials.offer("check", f"{what} for its job, with its checks Pending", Edit(workload=_submitted_again))
+
+
+def _submitted_again(workload: Workload) -> Workload:
+    """Active, and without back-offs and failed checks."""
+    return replace(workload, active=True, status=WorkloadStatus())
 
 
 def _edit_local(changed: LocalQueue) -> Edit:

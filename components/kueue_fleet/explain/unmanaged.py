@@ -23,7 +23,7 @@ def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str 
         if manifest.get("kind") in disabled and name in _names(manifest):
             return _passed_over(manifest, disabled[str(manifest.get("kind"))], cluster)
         if is_unmanaged(manifest) and name in _names(manifest):
-            return _without_queue(manifest, cluster)
+            return _part_of_another(manifest, objects, disabled, cluster) or _without_queue(manifest, cluster)
     group = [m for m in objects if m.get("kind") == "Pod" and name in _group_names(m)]
     if not group:
         return None
@@ -75,6 +75,24 @@ def _passed_over(manifest: Manifest, config: Manifest, cluster: str) -> Explanat
         f"Add {name} to integrations.frameworks in ConfigMap {config_name}, restart Kueue (kubectl rollout restart "
         f"deployment kueue-controller-manager -n {namespace}), and create the {kind} again with suspend: true.",
     )
+
+
+def _part_of_another(
+    manifest: Manifest, objects: list[Manifest], disabled: Mapping[str, Manifest], cluster: str
+) -> Explanation | None:
+    """For a job that a job of another kind made, which Kueue queues as a whole."""
+    kinds = {kind.kind for kind in KINDS.values()}
+    given = inside(manifest, "metadata").get("ownerReferences")
+    owners = (each for each in (given if isinstance(given, list) else ()) if isinstance(each, Mapping))
+    owner = next((each for each in owners if each.get("controller") is True and each.get("kind") in kinds), None)
+    if owner is None:
+        return None
+    kind, key = owner["kind"], f"{key_of(manifest).partition('/')[0]}/{owner.get('name')}"
+    whole = next((each for each in objects if each.get("kind") == kind and key_of(each) == key), None)
+    if whole is not None and kind in disabled:
+        return _passed_over(whole, disabled[kind], cluster)
+    headline = f"It is a part of {kind} {key}, which Kueue queues as a whole."
+    return _explanation(key_of(manifest), cluster, headline, "", f"Explain that one: kueue-fleet explain {key}.")
 
 
 def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
