@@ -122,7 +122,10 @@ FULL_JOB = {**JOB, "spec": {"template": {"spec": {"containers": [{"name": "main"
         ("a: [", r"jobs\.yaml:1: a bracket is opened and not closed, .*; close it\n$"),
         ("", r"jobs\.yaml: holds no objects; write Kueue's objects and jobs into it\n$"),
         ("\xff", r"jobs\.yaml: is not UTF-8 text \(byte 0\); save it as UTF-8\n$"),
-        ("{kind: Deployment, metadata: {name: a}}", r"jobs\.yaml:1: is a Deployment; give jobs only, .*\n$"),
+        (
+            "{kind: Deployment, metadata: {name: a}}",
+            r"jobs\.yaml:1: is a Deployment; as a job it needs the label kueue.x-k8s.io/queue-name, and no uid\n$",
+        ),
         (yaml.safe_dump({**JOB, "kind": "Pod"}), r"jobs\.yaml:1: is a Pod, which the fleet's Kueue does not manage"),
         ("- 1", r"jobs\.yaml:1: is a list of 1; write objects"),
         ("kind: Service", r"jobs\.yaml:1: Service has no metadata; give it a name there\n$"),

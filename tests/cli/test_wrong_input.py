@@ -215,7 +215,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"a=queues.yaml {NEW} --mode auto", 2, "'auto' for a is not a mode; write Autopilot or Standard"),
         (f"a=queues.yaml {NEW}", 1, "clusters[a].mode: is not known"),
         (f"a=queues.yaml a=queues.yaml {NEW}", 2, "a is given twice"),
-        ("a=queues.yaml --name x --project my-project", 2, "--region: none for a; add --region a=REGION"),
+        ("a=queues.yaml --name x --project my-project", 1, "clusters[a].region: is not known"),
         ("a=queues.yaml --name x --project my-project --region b=us-central1", 2, "there is no cluster b"),
         (f"a=queues.yaml {NEW} --rotate-by soon", 2, "does not match the formats"),
     ],
