@@ -11,9 +11,8 @@ from kueue_fleet.adopt import AdoptedCluster
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
-from kueue_fleet.gcp.cluster_properties import CLOUD_PLATFORM_SCOPE
-from kueue_fleet.gcp.node_pool import node_pool_properties
 from kueue_fleet.gke.zones import default_zones
+from kueue_fleet.google.node_pools import CLOUD_PLATFORM_SCOPE, node_pool_properties
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.cluster_profiles import kueue_patches
 

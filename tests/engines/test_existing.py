@@ -17,7 +17,7 @@ from fleet_in_rehearsal import LISTS, FleetInRehearsal, copied
 from kueue_fleet.adopt import AdoptedCluster
 from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.gcp.node_pool import node_pool_properties
+from kueue_fleet.google.node_pools import node_pool_properties
 from one_cluster import wait_until
 from tests.adopt.existing_platform import NODES, described_cluster
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet, parse_fleet_text
-from kueue_fleet.gcp.node_pool import node_pool_properties
+from kueue_fleet.google.node_pools import node_pool_properties
 from kueue_fleet.preflight.quotas import quota_needs
 from kueue_fleet.rehearsal.cloud.dws_decisions import Request, Supply, demand, plan_request
 from kueue_fleet.rehearsal.cloud.node_pools import parse_node_pool

@@ -19,12 +19,12 @@ from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.pool_rules import pool_facts, pool_problems, pool_problems_on
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
-from kueue_fleet.gcp.node_pool import node_pool_properties
 from kueue_fleet.gke.declared_pools import read_pool
 from kueue_fleet.gke.machines import machine_names, machine_type, n1_accelerators
 from kueue_fleet.gke.pool_facts import PoolFacts
 from kueue_fleet.gke.pool_rules import POOL_RULES, breaches
 from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU
+from kueue_fleet.google.node_pools import node_pool_properties
 from kueue_fleet.kueue_api.base import DEFER_RULES
 from kueue_fleet.rehearsal.cloud.node_pool_rules import refusals
 from kueue_fleet_policies import RULES, ResourceRule

@@ -13,16 +13,9 @@ import pulumi
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
 from kueue_fleet.gcp.arguments import workload_pool
+from kueue_fleet.google.node_pools import CLOUD_PLATFORM_SCOPE, IMAGE_TYPE, NO_READONLY_PORT, node_security
 from kueue_fleet.kueue_api.timestamp import timestamp_text
 
-CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
-"""The one scope; what nodes may do is limited by their account's roles. Source:
-https://cloud.google.com/kubernetes-engine/docs/how-to/access-scopes."""
-IMAGE_TYPE = "COS_CONTAINERD"
-"""Google's own operating system for nodes (5.5.1)."""
-
-_NO_READONLY_PORT = "FALSE"
-"""The kubelet's port without authentication is closed; the API takes text here."""
 _AT_ANY_TIME = {
     "recurringWindow": {
         "startTime": "2026-01-01T00:00:00Z",
@@ -140,7 +133,7 @@ def cluster_properties(
         **_switches(spec),
     }
     if spec.mode == "Autopilot" or spec.node_auto_provisioning:
-        kubelet = {"insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT}
+        kubelet = {"insecureKubeletReadonlyPortEnabled": NO_READONLY_PORT}
         properties["nodePoolAutoConfig"] = {"nodeKubeletConfig": kubelet}
     if spec.fleet_membership:
         properties["fleet"] = {"project": place.project}
@@ -221,7 +214,7 @@ def _standard(
         "nodePoolDefaults": {
             "nodeConfigDefaults": {
                 "gcfsConfig": {"enabled": spec.image_streaming},
-                "insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT,
+                "insecureKubeletReadonlyPortEnabled": NO_READONLY_PORT,
             }
         },
         "clusterAutoscaling": _auto_provisioning(spec, node_service_account),
@@ -258,19 +251,3 @@ def _auto_provisioning(spec: ClusterEntry, node_service_account: pulumi.Input[st
         "autoProvisioningDefaults": defaults,
         **({"autoProvisioningLocations": list(zones)} if zones else {}),
     }
-
-
-def node_security(service_account: pulumi.Input[str], disk_encryption_key: str | None) -> dict[str, Any]:
-    """What every node of a Standard cluster has (5.2.1, 5.2.2, 5.5.1, 5.5.6, 5.5.7)."""
-    properties: dict[str, Any] = {
-        "serviceAccount": service_account,
-        "oauthScopes": [CLOUD_PLATFORM_SCOPE],
-        "imageType": IMAGE_TYPE,
-        "workloadMetadataConfig": {"mode": "GKE_METADATA"},
-        "shieldedInstanceConfig": {"enableSecureBoot": True, "enableIntegrityMonitoring": True},
-        "kubeletConfig": {"insecureKubeletReadonlyPortEnabled": _NO_READONLY_PORT},
-        "metadata": {"disable-legacy-endpoints": "true"},
-    }
-    if disk_encryption_key:
-        properties["bootDiskKmsKey"] = disk_encryption_key
-    return properties

@@ -349,7 +349,7 @@ class Session:
         return [entry.name for entry in there]
 
     def _make_existing_pools(self, fleet: FleetSpec, cluster: ClusterEntry) -> None:
-        from kueue_fleet.gcp.node_pool import node_pool_properties
+        from kueue_fleet.google.node_pools import node_pool_properties
 
         existing = {pool.name for pool in fleet.node_pools if pool.existing}
         for pool in fleet.node_pools_on(cluster.name):
