@@ -12,7 +12,7 @@ import pulumi
 
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
-from kueue_fleet.gcp.arguments import workload_pool
+from kueue_fleet.gcp.declare import workload_pool
 from kueue_fleet.google.node_pools import CLOUD_PLATFORM_SCOPE, IMAGE_TYPE, NO_READONLY_PORT, node_security
 from kueue_fleet.kueue_api.timestamp import timestamp_text
 

@@ -12,7 +12,7 @@ import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.model.accounts import account_id, connect_role_id, members_role_id, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
-from kueue_fleet.gcp.arguments import concat, workload_pool
+from kueue_fleet.gcp.declare import concat, workload_pool
 
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
 """Logs, metrics and autoscaling; images of the project's registries. Source:

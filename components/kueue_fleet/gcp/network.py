@@ -13,7 +13,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.gcp.arguments import concat
+from kueue_fleet.gcp.declare import concat
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
 POD_RANGE_NAME = "pods"

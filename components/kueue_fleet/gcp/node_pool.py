@@ -1,7 +1,5 @@
 """A node pool of a Standard cluster, of any capacity class.
 
-Every rule of GKE about it has been checked by the spec; here its fields only get the names of pulumi-gcp.
-
 A pool keeps its name for life, since flavors select its nodes by it. What GKE cannot change in place therefore deletes
 the pool before making it again: jobs that lose their nodes have the same node selector as before and continue when the
 new nodes are there, where a second pool of another name would leave them pending, and would need the pool's
@@ -16,11 +14,8 @@ import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
-from kueue_fleet.gcp.arguments import arguments
-from kueue_fleet.gke.machines import COMPACT_FLEX_START
-from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU
-from kueue_fleet.google.node_pools import answered_otherwise, node_pool_properties, placement_name
+from kueue_fleet.gcp.declare import declare
+from kueue_fleet.google.node_pools import node_pool
 
 
 class NodePool(pulumi.ComponentResource):
@@ -56,53 +51,20 @@ class NodePool(pulumi.ComponentResource):
         the pool; `labels` are Google Cloud labels. Put a reservation of the same program into `opts.depends_on`.
         """
         super().__init__("kueue-fleet:index:NodePool", name, None, opts)
-        resolved = resolve_pool(spec, cluster_spec)
-        self.pool_name = spec.name
-        self.placement = self._placement(name, project, resolved)
-        properties = node_pool_properties(
-            resolved,
-            service_account=service_account,
-            disk_encryption_key=cluster_spec.disk_encryption_key,
-            image_streaming=cluster_spec.image_streaming,
-            labels=labels or {},
-            private_nodes=private_nodes,
-        )
-        if self.placement is not None:
-            properties["placementPolicy"]["policyName"] = self.placement.name
-        self.pool = gcp.container.NodePool(
+        whole = opts.deleted_with if opts else None
+        declared = node_pool(
             name,
+            spec,
+            cluster_spec,
             project=project,
             cluster=cluster,
-            **arguments(properties),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                deleted_with=opts.deleted_with if opts else None,
-                delete_before_replace=True,
-                protect=deletion_protection if spec.deletion_protection is None else spec.deletion_protection,
-                # Said once, when the pool is made; a change would replace it.
-                ignore_changes=["initialNodeCount", *answered_otherwise(resolved)],
-                # The provider would resize the slice, which GKE does not do.
-                replace_on_changes=["placementPolicy.tpuTopology"],
-                replace_with=[self.placement] if self.placement else None,
-            ),
+            service_account=service_account,
+            private_nodes=private_nodes,
+            protect=deletion_protection,
+            labels=labels or {},
+            deleted_with="whole" if whole else None,
         )
+        *placement, self.pool = declare(self, declared, {"whole": whole}).values()
+        self.placement = placement[0] if placement else None
+        self.pool_name = spec.name
         self.register_outputs({"name": spec.name})
-
-    def _placement(
-        self, name: str, project: pulumi.Input[str], spec: ResolvedNodePool
-    ) -> "gcp.compute.ResourcePolicy | None":
-        """Other machines take GKE's own policy. Source: GoogleCloudPlatform/cluster-toolkit,
-        modules/compute/resource-policy, and the rule of `gke.pool_rules` on compact placement with flex-start."""
-        if not (spec.compact_placement and spec.machine_type.startswith((*COMPACT_FLEX_START, *WORKLOAD_POLICY_TPU))):
-            return None
-        return gcp.compute.ResourcePolicy(
-            name,
-            project=project,
-            region=spec.region,
-            name=placement_name(spec.cluster, spec.name),
-            description=f"Nodes of {spec.name} close together, managed by kueue-fleet",
-            workload_policy=gcp.compute.ResourcePolicyWorkloadPolicyArgs(
-                type="HIGH_THROUGHPUT", accelerator_topology=spec.tpu_topology or None
-            ),
-            opts=pulumi.ResourceOptions(parent=self),
-        )

@@ -6,16 +6,20 @@ those of the CIS GKE Benchmark 1.9.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from kueue_fleet.fleet_file.check.google_cloud import LONGEST_NAME
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.gcp_names import with_digest
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
 from kueue_fleet.gke.declared_pools import EFFECTS
+from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY
 from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU, asked_topology
+from kueue_fleet.google.resource import CloudResource
 
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 """The one scope; what nodes may do is limited by their account's roles. Source:
@@ -25,19 +29,82 @@ IMAGE_TYPE = "COS_CONTAINERD"
 
 NO_READONLY_PORT = "FALSE"
 """The kubelet's port without authentication is closed; the API takes text here."""
+NODE_POOL = "gcp:container/nodePool:NodePool"
+"""Pulumi's token of a node pool."""
 _EFFECTS: Mapping[str, str] = {effect: theirs for theirs, effect in EFFECTS.items()}
 
 
-def answered_otherwise(spec: ResolvedNodePool) -> list[str]:
-    """Disks that a machine which is not in the catalogue may come with: GKE would report them without being asked."""
-    unknown = spec.machine is None and not spec.local_ssd_count
-    return ["nodeConfig.ephemeralStorageLocalSsdConfig"] if unknown else []
+def node_pool(
+    name: str,
+    entry: NodePoolEntry,
+    on: ClusterEntry,
+    *,
+    project: Any,
+    cluster: Any,
+    service_account: Any,
+    private_nodes: Any = True,
+    protect: bool,
+    labels: Mapping[str, str],
+    needs: tuple[str, ...] = (),
+    deleted_with: str | None = None,
+) -> list[CloudResource]:
+    """The pool of that entry on its cluster, after the workload policy that keeps its nodes together, if it needs one.
+
+    `protect` is the cluster's.
+    """
+    spec = resolve_pool(entry, on)
+    properties = {
+        "project": project,
+        "cluster": cluster,
+        **node_pool_properties(
+            spec,
+            service_account=service_account,
+            disk_encryption_key=on.disk_encryption_key,
+            image_streaming=on.image_streaming,
+            labels=labels,
+            private_nodes=private_nodes,
+        ),
+    }
+    placement = list(_placement(name, project, spec))
+    if placement:
+        properties["placementPolicy"]["policyName"] = placement[0].ref("name")
+    # Disks that a machine which is not in the catalogue may come with: GKE reports them without being asked.
+    unknown_disks = spec.machine is None and not spec.local_ssd_count
+    pool = CloudResource(
+        NODE_POOL,
+        name,
+        properties,
+        needs,
+        protect=protect if entry.deletion_protection is None else entry.deletion_protection,
+        # Said once, when the pool is made; a change would replace it.
+        ignore_changes=(
+            "initialNodeCount",
+            *(["nodeConfig.ephemeralStorageLocalSsdConfig"] if unknown_disks else []),
+        ),
+        # The provider would resize the slice, which GKE does not do.
+        replace_on_changes=("placementPolicy.tpuTopology",),
+        replace_with=tuple(each.key for each in placement),
+        delete_before_replace=True,
+        deleted_with=deleted_with,
+    )
+    return [*placement, pool]
 
 
-def placement_name(cluster: str, pool: str) -> str:
-    """The name of a pool's workload policy: `<cluster>-<pool>`, shortened with a digest beyond 63 characters."""
-    wanted = f"{cluster}-{pool}"
-    return wanted if len(wanted) <= LONGEST_NAME else with_digest(wanted, f"{cluster}/{pool}", LONGEST_NAME)
+def _placement(name: str, project: Any, spec: ResolvedNodePool) -> Iterator[CloudResource]:
+    """Other machines take GKE's own policy. Source: GoogleCloudPlatform/cluster-toolkit,
+    modules/compute/resource-policy, and the rule of `gke.pool_rules` on compact placement with flex-start."""
+    if spec.compact_placement and spec.machine_type.startswith((*COMPACT_FLEX_START, *WORKLOAD_POLICY_TPU)):
+        wanted = f"{spec.cluster}-{spec.name}"
+        short = with_digest(wanted, f"{spec.cluster}/{spec.name}", LONGEST_NAME)
+        topology = {"acceleratorTopology": spec.tpu_topology} if spec.tpu_topology else {}
+        properties = {
+            "project": project,
+            "region": spec.region,
+            "name": wanted if len(wanted) <= LONGEST_NAME else short,
+            "description": f"Nodes of {spec.name} close together, managed by kueue-fleet",
+            "workloadPolicy": {"type": "HIGH_THROUGHPUT", **topology},
+        }
+        yield CloudResource("gcp:compute/resourcePolicy:ResourcePolicy", name, properties)
 
 
 def node_pool_properties(

@@ -1,0 +1,75 @@
+"""What `google` renders, declared to Pulumi."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pulumi
+import pulumi_gcp as gcp
+
+from kueue_fleet.google.resource import CloudResource, Joined, Ref, joined
+
+
+def declare(
+    parent: pulumi.Resource, resources: Iterable[CloudResource], known: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """The resources below `parent`, by key, in their order.
+
+    `known` has what others declare, by key: of what is not there, the options of `parent` take care.
+    """
+    there = dict(known or {})
+    made: dict[str, Any] = {}
+    for each in resources:
+        options = pulumi.ResourceOptions(
+            parent=parent,
+            depends_on=[there[key] for key in each.needs if key in there],
+            protect=each.protect,
+            ignore_changes=list(each.ignore_changes),
+            replace_on_changes=list(each.replace_on_changes),
+            replace_with=[there[key] for key in each.replace_with],
+            delete_before_replace=each.delete_before_replace,
+            deleted_with=there[each.deleted_with] if each.deleted_with else None,
+            retain_on_delete=each.retain_on_delete,
+        )
+        module, _, kind = each.type.removeprefix("gcp:").partition("/")
+        # Through the package: the SDK imports a module of itself when it is looked up there.
+        declared = getattr(getattr(gcp, module), kind.partition(":")[2])
+        properties = arguments(put_in(each.properties, there))
+        made[each.key] = there[each.key] = declared(each.name, opts=options, **properties)
+    return made
+
+
+def put_in(value: Any, resources: Mapping[str, Any] | None = None) -> Any:
+    """`value` with the outputs of `resources`, which are there by key, for every `Ref` in it."""
+    if isinstance(value, Ref):
+        return getattr((resources or {})[value.resource], _snake_case(value.output))
+    if isinstance(value, Joined):
+        return pulumi.Output.concat(*(put_in(part, resources) for part in value.parts))
+    if isinstance(value, Mapping):
+        return {key: put_in(each, resources) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [put_in(each, resources) for each in value]
+    return value
+
+
+def _snake_case(name: str) -> str:
+    return re.sub("[A-Z]", lambda upper: f"_{upper[0].lower()}", name)
+
+
+def arguments(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Constructor arguments of a typed resource, from properties by the provider's own names: `nodeConfig` and so on.
+
+    Only the outermost names change: within a property Pulumi takes either spelling.
+    """
+    return {_snake_case(name): value for name, value in properties.items()}
+
+
+def concat(*parts: pulumi.Input[str]) -> pulumi.Input[str]:
+    """The texts one after the other: a plain text where all of them are."""
+    text: pulumi.Input[str] = put_in(joined(*parts))
+    return text
+
+
+def workload_pool(project: pulumi.Input[str]) -> pulumi.Input[str]:
+    """The pool of identities that the Kubernetes service accounts of a project's clusters have."""
+    return concat(project, ".svc.id.goog")
