@@ -21,7 +21,7 @@ from gcp_sdk import component_types, nested_arguments, sdk_arguments, unknown_pr
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.gke.labels import ACCELERATOR
-from kueue_fleet.rehearsal.standins.gcp_facts import IMAGE_DATA, Fact, load_facts
+from kueue_fleet.google.provider_facts import IMAGE_DATA, Fact, load_facts
 from kueue_fleet.rehearsal.standins.gcp_provider import SETTINGS
 from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet, standalone_data

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, Facts
 from kueue_fleet.rehearsal.standins import gcp_checks
 from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
-from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL, Fact, Facts
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Secret
 
 RESERVATION = "gcp:compute/reservation:Reservation"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.rehearsal.standins.gcp_resources import check_version, completed, find_kind, previewed
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN

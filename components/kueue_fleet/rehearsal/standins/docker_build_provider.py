@@ -24,9 +24,9 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
+from kueue_fleet.google.plan import ZERO
+from kueue_fleet.google.provider_facts import IMAGE, IMAGE_DATA, Fact, load_facts
 from kueue_fleet.rehearsal.standins.gcp_checks import Problem, check_inputs
-from kueue_fleet.rehearsal.standins.gcp_facts import IMAGE, IMAGE_DATA, Fact, load_facts
-from kueue_fleet.rehearsal.standins.gcp_plan import ZERO
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.plugin_server import StandInProvider, check_response, refusing, serve_provider
 from kueue_fleet.rehearsal.standins.property_values import (

@@ -1,6 +1,7 @@
 """What the Google provider refuses before it asks Google: by its schema, and by the forms of names, ranges and times.
 
-What the schema says is in `gcp_facts`; the forms are those that its validators, or the API, ask for (`FORMS`).
+What the schema says is in `google.provider_facts`; the forms are those that its validators, or the API, ask for
+(`FORMS`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.gcp_facts import Fact, Facts, load_facts
+from kueue_fleet.google.provider_facts import Fact, Facts, load_facts
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Asset, Value, reveal
 
 Problem = tuple[str, str]

@@ -3,8 +3,8 @@
 A real control plane on this machine for each Cluster and its node pools, both through the rehearsal's supervisor; for
 the rest (networks, accounts, roles, services, fleets) the outputs that Google would give, kept in Pulumi's state only.
 What is refused, what an update does and what Google answers is decided by the schema of the real provider and by
-tables: see `gcp_checks`, `gcp_plan` and `gcp_answers`. Refused by name: every other type, every function, imports of
-what only Pulumi's state knows, custom endpoints.
+tables: see `gcp_checks`, `google.plan` and `google.answers`. Refused by name: every other type, every function,
+imports of what only Pulumi's state knows, custom endpoints.
 """
 
 # ruff: noqa: N802  (the names are the protocol's)
@@ -20,12 +20,13 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
+from kueue_fleet.google.gke_answers import without_no_accelerators
+from kueue_fleet.google.plan import planned_changes, updated_state
+from kueue_fleet.google.property_diff import Differ, render_path
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
 from kueue_fleet.rehearsal.standins.autonaming import generated_name
-from kueue_fleet.rehearsal.standins.gcp_answers_gke import without_no_accelerators
 from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
-from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
-from kueue_fleet.rehearsal.standins.gcp_plan import planned_changes, updated_state
 from kueue_fleet.rehearsal.standins.gcp_resources import (
     RESERVATIONS,
     answered,
@@ -43,7 +44,6 @@ from kueue_fleet.rehearsal.standins.plugin_server import (
     refusing,
     serve_provider,
 )
-from kueue_fleet.rehearsal.standins.property_diff import Differ, render_path
 from kueue_fleet.rehearsal.standins.property_values import (
     Value,
     has_unknown,

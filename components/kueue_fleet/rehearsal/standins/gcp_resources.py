@@ -1,7 +1,7 @@
 """Which Google Cloud resources the stand-in knows: their ids, and the outputs that Google makes of the inputs.
 
 Nothing here sends a request; clusters and node pools are made by `gcp_provider` through the rehearsal's supervisor.
-What is refused, what replaces and what is answered otherwise is in `gcp_checks`, `gcp_plan` and `gcp_answers`.
+What is refused, what replaces and what is answered otherwise is in `gcp_checks`, `google.plan` and `google.answers`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.gcp_answers import ANSWERS, COMPUTE_API, number_of
-from kueue_fleet.rehearsal.standins.gcp_answers_gke import cluster_answer, node_pool_answer
-from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL, Fact, load_facts
+from kueue_fleet.google.answers import ANSWERS, COMPUTE_API, number_of
+from kueue_fleet.google.gke_answers import cluster_answer, node_pool_answer
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
 

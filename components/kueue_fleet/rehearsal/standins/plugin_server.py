@@ -28,8 +28,8 @@ from pulumi.runtime.proto import (
     provider_pb2_grpc,
 )
 
+from kueue_fleet.google.property_diff import Change, Path, render_path
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.property_diff import Change, Path, render_path
 
 MAX_THREADS: Final = 64
 """Upper limit of requests served at once; threads are made as they are needed."""

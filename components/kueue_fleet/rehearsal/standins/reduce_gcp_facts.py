@@ -1,5 +1,5 @@
-"""Writes `gcp_facts.json`: what the Google provider's schema says, one line for each property; and, from the Pulumi
-schema of the provider docker-build, `docker_build_facts.json`.
+"""Writes `google/provider_facts.json`: what the Google provider's schema says, one line for each property; and, from
+the Pulumi schema of the provider docker-build, `docker_build_facts.json`.
 
 Left out, because nothing here decides by them: Terraform's own names, timeouts, whether a property is deprecated or
 sensitive, and `forceNewFrom`. That one says that a block around the property replaces the resource. It does so when
@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kueue_fleet.rehearsal.standins.gcp_facts import DATA, IMAGE, IMAGE_DATA
+from kueue_fleet.google.provider_facts import DATA, IMAGE, IMAGE_DATA
 
 _SCALARS = ("string", "bool", "int", "float")
 _PULUMI_SCALARS = {"string": "string", "boolean": "bool", "integer": "int", "number": "float"}

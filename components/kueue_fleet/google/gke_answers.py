@@ -13,7 +13,7 @@ from typing import Any, Final
 from kueue_fleet.gke.labels import GPU_TAINT, QUEUED_TAINT, NodeTaint
 from kueue_fleet.gke.machines import MachineType, machine_type
 from kueue_fleet.gke.zones import default_zones
-from kueue_fleet.rehearsal.standins.gcp_answers import Properties, filled, google_defaults, number_of
+from kueue_fleet.google.answers import Properties, filled, google_defaults, number_of
 from kueue_fleet.rehearsal.standins.property_values import Secret
 
 ALL_OBJECTS_SINCE: Final = (1, 35)

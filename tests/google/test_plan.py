@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from google_cloud import changes, created, updated
-from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN
 
 RESERVATION = "gcp:compute/reservation:Reservation"

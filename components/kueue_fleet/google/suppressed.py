@@ -1,7 +1,7 @@
 """Differences that are none to the Google provider, and those that replace though the schema does not say so.
 
-The schema says where the provider has such a rule (`suppressed` in `gcp_facts`), not what it is; those that are known
-are here, by property. Where the schema has one that is not known, a difference counts.
+The schema says where the provider has such a rule (`suppressed` in `provider_facts`), not what it is; those that are
+known are here, by property. Where the schema has one that is not known, a difference counts.
 
 Source: terraform-provider-google-beta, the DiffSuppressFunc and CustomizeDiff functions of each resource.
 """
@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL
-from kueue_fleet.rehearsal.standins.property_diff import Path, Pattern
+from kueue_fleet.google.property_diff import Path, Pattern
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 
 _SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
 

@@ -1,11 +1,11 @@
 """What the Google provider would do with new inputs: nothing, an update, or the resource made again.
 
-Decided by the schema (`gcp_facts`), as Terraform's plugin SDK decides, which the provider is built with:
+Decided by the schema (`google.provider_facts`), as Terraform's plugin SDK decides, which the provider is built with:
 
 - what is left out stays as it is where Google has a value of its own (optional and computed), else it returns to the
   default or is removed; an empty map is given, an empty list of blocks is not;
 - a block that comes or goes replaces the resource where it replaces, or where something does that is set in it;
-- lists are compared by position, sets without order; what differs in spelling alone is in `gcp_suppressed`.
+- lists are compared by position, sets without order; what differs in spelling alone is in `google.suppressed`.
 
 Source: hashicorp/terraform-plugin-sdk v2, helper/schema/schema.go (schemaMap.Diff).
 """
@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kueue_fleet.rehearsal.standins.gcp_facts import Fact, load_facts
-from kueue_fleet.rehearsal.standins.gcp_suppressed import Pair, cleared, forced_replacements, is_suppressed
-from kueue_fleet.rehearsal.standins.property_diff import Change, Path, is_within, parse_pattern
+from kueue_fleet.google.property_diff import Change, Path, is_within, parse_pattern
+from kueue_fleet.google.provider_facts import Fact, load_facts
+from kueue_fleet.google.suppressed import Pair, cleared, forced_replacements, is_suppressed
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
 
 ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}

@@ -1,6 +1,6 @@
 """What the Google provider's own schema says of every property that the stand-in knows.
 
-What is done with it is in `gcp_checks` (what is refused) and `gcp_plan` (what an update would do).
+What is done with it is in `gcp_checks` (what is refused) and `google.plan` (what an update would do).
 
 A line is words: the type (`string`, `bool`, `int`, `float`, `block`, or a `list`, `set` or `map` of strings or blocks;
 a `block` is there at most once), then `required`, `optional` and `computed`, then what holds of it: `replaces`
@@ -23,7 +23,7 @@ CLUSTER: Final = "gcp:container/cluster:Cluster"
 """Pulumi type of a GKE cluster."""
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 """Pulumi type of a GKE node pool."""
-DATA: Final = Path(__file__).with_name("gcp_facts.json")
+DATA: Final = Path(__file__).with_name("provider_facts.json")
 """The facts of Google's provider."""
 IMAGE: Final = "docker-build:index:Image"
 """Pulumi type of an image, the one resource of the provider docker-build that is known."""

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import pytest
 
 from google_cloud import CONTROL_PLANE, answer, changes, created, resource_id, updated
-from kueue_fleet.rehearsal.standins.gcp_answers import project_number, without_zeros
-from kueue_fleet.rehearsal.standins.gcp_answers_gke import cluster_answer, node_pool_answer
-from kueue_fleet.rehearsal.standins.gcp_facts import CLUSTER, NODE_POOL, load_facts
+from kueue_fleet.google.answers import project_number, without_zeros
+from kueue_fleet.google.gke_answers import cluster_answer, node_pool_answer
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
 from kueue_fleet.rehearsal.standins.property_values import Secret
 
 RESERVATION = "gcp:compute/reservation:Reservation"

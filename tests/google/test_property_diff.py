@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.standins.property_diff import Change, Differ, parse_pattern, render_path, touches
+from kueue_fleet.google.property_diff import Change, Differ, parse_pattern, render_path, touches
 from kueue_fleet.rehearsal.standins.property_values import UNKNOWN
 
 

@@ -1,6 +1,6 @@
 """What Google answers, where that is not what it was asked for: defaults of its own, links, what it drops.
 
-What Google chooses where nothing is said is in `gcp_defaults.json`; GKE's own answers are in `gcp_answers_gke`. The
+What Google chooses where nothing is said is in `defaults.json`; GKE's own answers are in `google.gke_answers`. The
 page docs/google-cloud.md says of each how sure it is.
 """
 
@@ -28,12 +28,12 @@ Answer = Callable[[Properties], Properties]
 
 @functools.cache
 def _defaults() -> Mapping[str, Any]:
-    content = json.loads(Path(__file__).with_name("gcp_defaults.json").read_text(encoding="utf-8"))
+    content = json.loads(Path(__file__).with_name("defaults.json").read_text(encoding="utf-8"))
     return dict(content)
 
 
 def google_defaults(name: str) -> Properties:
-    """A table of `gcp_defaults.json`: what Google chooses where nothing is said."""
+    """A table of `defaults.json`: what Google chooses where nothing is said."""
     return dict(copy.deepcopy(_defaults()[name]))
 
 
