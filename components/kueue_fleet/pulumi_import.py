@@ -23,13 +23,13 @@ from kueue_fleet.adopt.google_cloud import cluster_state, pool_state
 from kueue_fleet.fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
-from kueue_fleet.google.plan import ZERO, planned_changes
-from kueue_fleet.google.property_diff import Path, render_path
+from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_fleet.google.plan import ZERO, planned_changes, previewed
+from kueue_fleet.google.property_paths import Path, render_path
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
 from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.rehearsal.pulumi_events import STACK_TYPE
-from kueue_fleet.rehearsal.standins.gcp_resources import previewed
-from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, parse_struct, render_struct, reveal
+from kueue_fleet.rehearsal.standins.property_values import parse_struct, render_struct, reveal
 
 _ABSENT: Final = (False, 0, "", None)
 """Values that Google's API leaves out."""

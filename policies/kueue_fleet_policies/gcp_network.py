@@ -8,11 +8,12 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
+from kueue_fleet.gke.unknown import UNKNOWN, is_known
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
-from kueue_fleet_policies.values import UNKNOWN, at, is_known, items
+from kueue_fleet_policies.values import at, items
 
 NETWORK: Final = "gcp:compute/network:Network"
 """Pulumi type of a network."""

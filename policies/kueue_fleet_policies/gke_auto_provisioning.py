@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from kueue_fleet.gke.unknown import holds_unknown
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.gke_nodes import on_autopilot
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings
-from kueue_fleet_policies.values import entries, holds_unknown, items
+from kueue_fleet_policies.values import entries, items
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 

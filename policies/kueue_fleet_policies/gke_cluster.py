@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
+from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
-from kueue_fleet_policies.values import UNKNOWN
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 _AUTOPILOT: Final = "Autopilot has it built in"

@@ -12,13 +12,14 @@ from typing import Final
 from pulumi_policy import Severity
 
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
+from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.kubernetes_access import is_rotated
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule
-from kueue_fleet_policies.values import UNKNOWN, entries, items
+from kueue_fleet_policies.values import entries, items
 
 _ISOLATION: Final = "https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation"
 _IP_ENDPOINT: Final = "controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"

@@ -15,13 +15,14 @@ from pulumi_policy import Severity
 from pydantic import ValidationError
 
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, ROTATE_BY_ANNOTATION, ROTATE_WITHIN
+from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE
 from kueue_fleet.kueue_api.selector import LabelSelector
 from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
-from kueue_fleet_policies.values import UNKNOWN, at, entries, items
+from kueue_fleet_policies.values import at, entries, items
 
 _RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1:"
 _BINDINGS: Final = (f"{_RBAC}ClusterRoleBinding", f"{_RBAC}RoleBinding")

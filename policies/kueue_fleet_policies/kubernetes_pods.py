@@ -13,12 +13,13 @@ from typing import Any, Final
 from pulumi_policy import Severity
 
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet.gke.unknown import UNKNOWN, holds_unknown
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
 from kueue_fleet_policies.pods import containers, metadata, pod_specs, security_contexts
 from kueue_fleet_policies.resource import KUBERNETES, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
-from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, items, number, truth
+from kueue_fleet_policies.values import at, entries, items, number, truth
 
 DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the host to install their driver"
 """Why the installer of GPU drivers is left alone by rules about the host."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, NODE_POOL, accelerator_of
+from kueue_fleet.gke.unknown import UNKNOWN, is_known
 from kueue_fleet.kueue_api import Problem, Quantity
 from kueue_fleet.kueue_api.names import PROVISIONING_CONTROLLER
 from kueue_fleet_policies.estate import ClusterView, Estate, object_name, objects_by_name
@@ -19,7 +20,7 @@ from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, qu
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ADVISORY, Settings, StackRule, list_option
-from kueue_fleet_policies.values import UNKNOWN, entries, is_known, items
+from kueue_fleet_policies.values import entries, items
 
 
 def _labels(flavor: Resource) -> Mapping[str, Any] | None:

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from kueue_fleet.gke.labels import GPU_RESOURCE
+from kueue_fleet.gke.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet.kueue_api import Problem
 from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet_policies.estate import Estate, KubernetesObjects, object_name, objects_by_name
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule, list_option
-from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number
+from kueue_fleet_policies.values import at, entries, items, number
 
 _KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
 CLUSTER_QUEUE: Final = (f"{_KUEUE}v1beta2:ClusterQueue", f"{_KUEUE}v1beta1:ClusterQueue")

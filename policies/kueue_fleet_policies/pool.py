@@ -22,9 +22,10 @@ from kueue_fleet.gke.labels import (
 )
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.pool_facts import PoolFacts
+from kueue_fleet.gke.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet.gke.zones import DEFAULT_ZONES
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.values import UNKNOWN, at, entries, holds_unknown, is_known, items, number, truth
+from kueue_fleet_policies.values import at, entries, items, number, truth
 
 _DECIDED: Final = frozenset({NODE_POOL, ACCELERATOR, TPU_ACCELERATOR, SPOT, MACHINE_FAMILY, INSTANCE_TYPE})
 """Labels that GKE sets and whose value on a pool is certain, also that there is none."""

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from pulumi_policy import PolicyResource, ResourceValidationArgs
 
-from kueue_fleet_policies.values import UNKNOWN, at, plain, truth
+from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_fleet_policies.values import at, plain, truth
 
 CLUSTER = "gcp:container/cluster:Cluster"
 """Pulumi type of a GKE cluster."""

@@ -13,6 +13,8 @@ from typing import Any, Final, cast
 from pulumi_policy import proxy
 from pulumi_policy.secret import Secret
 
+from kueue_fleet.gke.unknown import UNKNOWN
+
 _TARGET: Final = "__target"
 _UNKNOWN_MARKS: Final = frozenset(
     {
@@ -25,31 +27,6 @@ _UNKNOWN_MARKS: Final = frozenset(
         proxy.UNKNOWN_OBJECT_VALUE,
     }
 )
-
-
-class Unknown:
-    """A value that only the update will know. There is one: `UNKNOWN`. It has no truth value, so no rule takes it."""
-
-    def __bool__(self) -> bool:
-        raise TypeError("a value that is not known yet is neither true nor false; ask is_known first")
-
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
-    def __copy__(self) -> Unknown:
-        return self
-
-    def __deepcopy__(self, _: dict[int, Any]) -> Unknown:
-        return self
-
-
-UNKNOWN: Final = Unknown()
-"""The value that a preview cannot know."""
-
-
-def is_known(value: Any) -> bool:
-    """Whether a value, or the absence of one, is certain."""
-    return value is not UNKNOWN
 
 
 def plain(value: Any) -> Any:
@@ -129,15 +106,6 @@ def items(value: Any) -> list[Any]:
 def entries(value: Any) -> dict[str, Any]:
     """The known entries of a mapping; none if it is absent or not known."""
     return {key: item for key, item in value.items() if item is not UNKNOWN} if isinstance(value, Mapping) else {}
-
-
-def holds_unknown(value: Any) -> bool:
-    """Whether `value` or anything in it is not known."""
-    if value is UNKNOWN:
-        return True
-    if isinstance(value, Mapping):
-        return any(holds_unknown(item) for item in value.values())
-    return isinstance(value, list) and any(holds_unknown(item) for item in value)
 
 
 def objects_in(value: Any, path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

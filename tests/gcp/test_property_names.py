@@ -21,7 +21,8 @@ from gcp_sdk import component_types, nested_arguments, sdk_arguments, unknown_pr
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.gke.labels import ACCELERATOR
-from kueue_fleet.google.provider_facts import IMAGE_DATA, Fact, load_facts
+from kueue_fleet.google.provider_facts import Fact, load_facts
+from kueue_fleet.rehearsal.standins.docker_build_provider import image_facts
 from kueue_fleet.rehearsal.standins.gcp_provider import SETTINGS
 from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet, standalone_data
@@ -169,7 +170,7 @@ def _all_names(facts: Mapping[str, Fact], path: str = "") -> Iterator[str]:
 def test_the_installed_sdk_has_every_input_and_nothing_more_than_the_schema() -> None:
     """The facts are those of the SDK that is installed: a new one shows here what has to be read again."""
     more = set()
-    for token, facts in {**load_facts().resources, **load_facts(IMAGE_DATA).resources}.items():
+    for token, facts in {**load_facts().resources, **image_facts().resources}.items():
         known = set(_arguments(sdk_arguments(token)))
         assert set(_inputs(facts)) <= known, token
         unknown = known - set(_all_names(facts))

@@ -12,7 +12,6 @@ from google_cloud import CONTROL_PLANE, answer, changes, created, resource_id, u
 from kueue_fleet.google.answers import project_number, without_zeros
 from kueue_fleet.google.gke_answers import cluster_answer, node_pool_answer
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
-from kueue_fleet.rehearsal.standins.property_values import Secret
 
 RESERVATION = "gcp:compute/reservation:Reservation"
 FUTURE = "gcp:compute/futureReservation:FutureReservation"
@@ -212,7 +211,7 @@ def test_a_cluster_has_an_endpoint_a_certificate_and_a_secret_key() -> None:
     state = cluster_answer(asked, CONTROL_PLANE)
     assert state["endpoint"] == "192.0.2.10"
     assert state["masterAuth"]["clusterCaCertificate"] == CONTROL_PLANE["caCertificate"]
-    assert state["masterAuth"]["clientKey"] == Secret("")
+    assert state["masterAuth"]["clientKey"] == ""
     assert state["workloadIdentityConfig"] == {"workloadPool": "p.svc.id.goog"}
     assert state["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["endpoint"] == "gke-1.europe-west4.gke.goog"
     assert state["network"] == "projects/p/global/networks/default"

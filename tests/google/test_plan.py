@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from google_cloud import changes, created, updated
+from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
-from kueue_fleet.rehearsal.standins.property_values import UNKNOWN
 
 RESERVATION = "gcp:compute/reservation:Reservation"
 FUTURE = "gcp:compute/futureReservation:FutureReservation"

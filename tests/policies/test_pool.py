@@ -8,9 +8,9 @@ import pytest
 from tests.policies.declared import REGION, as_input, cluster, pool
 
 from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT
+from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet_policies.pool import Pool, gpus_of
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.values import UNKNOWN
 
 THREE_ZONES = [f"{REGION}-a", f"{REGION}-b", f"{REGION}-c"]
 

@@ -12,7 +12,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from pathlib import Path
+from pkgutil import get_data
 from typing import Any, Final
 
 from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
@@ -28,8 +28,7 @@ Answer = Callable[[Properties], Properties]
 
 @functools.cache
 def _defaults() -> Mapping[str, Any]:
-    content = json.loads(Path(__file__).with_name("defaults.json").read_text(encoding="utf-8"))
-    return dict(content)
+    return dict(json.loads(get_data(__package__, "defaults.json") or b""))
 
 
 def google_defaults(name: str) -> Properties:

@@ -14,7 +14,6 @@ from kueue_fleet.gke.labels import GPU_TAINT, QUEUED_TAINT, NodeTaint
 from kueue_fleet.gke.machines import MachineType, machine_type
 from kueue_fleet.gke.zones import default_zones
 from kueue_fleet.google.answers import Properties, filled, google_defaults, number_of
-from kueue_fleet.rehearsal.standins.property_values import Secret
 
 ALL_OBJECTS_SINCE: Final = (1, 35)
 """Kubernetes version from which GKE encrypts every object where secrets were to be encrypted, and says so."""
@@ -133,7 +132,7 @@ def _credentials(control_plane: Mapping[str, Any]) -> Properties:
     return {
         "clientCertificate": "",
         "clientCertificateConfig": {"issueClientCertificate": False},
-        "clientKey": Secret(""),
+        "clientKey": "",
         "clusterCaCertificate": control_plane["caCertificate"],
     }
 

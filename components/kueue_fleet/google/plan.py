@@ -1,11 +1,11 @@
 """What the Google provider would do with new inputs: nothing, an update, or the resource made again.
 
-Decided by the schema (`google.provider_facts`), as Terraform's plugin SDK decides, which the provider is built with:
+Decided by the schema (`provider_facts`), as Terraform's plugin SDK decides, which the provider is built with:
 
 - what is left out stays as it is where Google has a value of its own (optional and computed), else it returns to the
   default or is removed; an empty map is given, an empty list of blocks is not;
 - a block that comes or goes replaces the resource where it replaces, or where something does that is set in it;
-- lists are compared by position, sets without order; what differs in spelling alone is in `google.suppressed`.
+- lists are compared by position, sets without order; what differs in spelling alone is in `suppressed`.
 
 Source: hashicorp/terraform-plugin-sdk v2, helper/schema/schema.go (schemaMap.Diff).
 """
@@ -15,20 +15,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from kueue_fleet.google.property_diff import Change, Path, is_within, parse_pattern
+from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_fleet.google.property_paths import Change, Path, is_within, parse_pattern
 from kueue_fleet.google.provider_facts import Fact, load_facts
 from kueue_fleet.google.suppressed import Pair, cleared, forced_replacements, is_suppressed
-from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
 
 ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}
 """What is not there, by type."""
 
 
 def planned_changes(
-    token: str, state: Mapping[str, Value], inputs: Mapping[str, Value], ignored: Iterable[str] = ()
+    token: str, state: Mapping[str, Any], inputs: Mapping[str, Any], ignored: Iterable[str] = ()
 ) -> dict[Path, Change]:
     """What changes, less what is `ignored` (Pulumi's ignoreChanges)."""
-    pair = Pair(token, reveal(dict(state)), reveal(dict(inputs)))
+    pair = Pair(token, state, inputs)
     plan = _Plan(pair)
     plan.block(load_facts().resources[token], pair.state, pair.inputs, (), "")
     for path in forced_replacements(pair):
@@ -45,6 +45,22 @@ def planned_changes(
 def updated_state(token: str, state: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     """`state` with `inputs` applied: what is left out and is Google's to choose stays, other things go."""
     return _merged(load_facts().resources[token], state, inputs)
+
+
+def previewed(token: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The state as far as it is known before the resource exists: what Google adds is not."""
+    return _previewed(load_facts().resources[token], inputs)
+
+
+def _previewed(facts: Mapping[str, Fact], inputs: Mapping[str, Any]) -> dict[str, Any]:
+    known_now = dict(inputs)
+    for name, fact in facts.items():
+        value = inputs.get(name)
+        if value is None and fact.computed:
+            known_now[name] = UNKNOWN
+        elif fact.kind == "block" and isinstance(value, dict):
+            known_now[name] = _previewed(fact.children, value)
+    return known_now
 
 
 class _Plan:

@@ -1,6 +1,6 @@
-"""What the Google provider's own schema says of every property that the stand-in knows.
+"""What the Google provider's own schema says of every property of the resource types that are known here.
 
-What is done with it is in `gcp_checks` (what is refused) and `google.plan` (what an update would do).
+What an update would do is in `plan`; what the provider refuses is in the rehearsal's stand-in for it.
 
 A line is words: the type (`string`, `bool`, `int`, `float`, `block`, or a `list`, `set` or `map` of strings or blocks;
 a `block` is there at most once), then `required`, `optional` and `computed`, then what holds of it: `replaces`
@@ -16,19 +16,13 @@ import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pkgutil import get_data
 from typing import Any, Final
 
 CLUSTER: Final = "gcp:container/cluster:Cluster"
 """Pulumi type of a GKE cluster."""
 NODE_POOL: Final = "gcp:container/nodePool:NodePool"
 """Pulumi type of a GKE node pool."""
-DATA: Final = Path(__file__).with_name("provider_facts.json")
-"""The facts of Google's provider."""
-IMAGE: Final = "docker-build:index:Image"
-"""Pulumi type of an image, the one resource of the provider docker-build that is known."""
-IMAGE_DATA: Final = Path(__file__).with_name("docker_build_facts.json")
-"""The facts of the provider docker-build, in the same notation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +82,14 @@ class Facts:
 
 
 @functools.cache
-def load_facts(data: Path = DATA) -> Facts:
-    """The facts of the data file."""
-    content = json.loads(data.read_text(encoding="utf-8"))
+def load_facts() -> Facts:
+    """The facts of Google's provider, from `provider_facts.json`."""
+    return parse_facts(get_data(__package__, "provider_facts.json") or b"")
+
+
+def parse_facts(data: bytes) -> Facts:
+    """The facts of a data file."""
+    content = json.loads(data)
     groups = {name: tuple(paths) for name, paths in content["groups"].items()}
     return Facts(content["source"], {token: _tree(lines, groups) for token, lines in content["resources"].items()})
 

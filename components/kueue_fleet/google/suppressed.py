@@ -14,7 +14,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.google.property_diff import Path, Pattern
+from kueue_fleet.gke.unknown import UNKNOWN, is_set
+from kueue_fleet.google.property_paths import Path, Pattern
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 
 _SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
@@ -68,12 +69,12 @@ def forced_replacements(pair: Pair) -> list[Path]:
 
 def cleared(pair: Pair) -> list[Pattern]:
     """The properties whose changes are none, by the provider's own code: GPUs of which there are 0."""
-    asked = pair.new("nodeConfig.guestAccelerators") or []
+    asked = pair.new("nodeConfig.guestAccelerators")
     there = pair.old("nodeConfig.guestAccelerators") or []
-    some = [accelerator for accelerator in asked if accelerator.get("count") != 0]
-    if pair.token in (CLUSTER, NODE_POOL) and len(some) < len(asked) and some == there:
-        return [("nodeConfig", "guestAccelerators")]
-    return []
+    if pair.token not in (CLUSTER, NODE_POOL) or asked is UNKNOWN:
+        return []
+    some = [accelerator for accelerator in asked or () if accelerator.get("count") != 0]
+    return [("nodeConfig", "guestAccelerators")] if len(some) < len(asked or ()) and some == there else []
 
 
 def _shrinks(old: Any, new: Any) -> bool:
@@ -122,13 +123,13 @@ def _off_and_left_out(pair: Pair, path: Path, old: Any, new: Any) -> bool:
 def _private_cluster(pair: Pair, path: Path, old: Any, new: Any) -> bool:
     both_off = _off("enablePrivateEndpoint")(pair, path, old, new) and _off("enablePrivateNodes")(pair, path, old, new)
     more = ("privateEndpointSubnetwork", "masterGlobalAccessConfig")
-    return new is None and both_off and not any(pair.new(f"privateClusterConfig.{name}") for name in more)
+    return new is None and both_off and not any(is_set(pair.new(f"privateClusterConfig.{name}")) for name in more)
 
 
 def _off(name: str) -> Rule:
     """Both sides say no, or nothing."""
     path = f"privateClusterConfig.{name}"
-    return lambda pair, _path, _old, _new: not pair.old(path) and not pair.new(path)
+    return lambda pair, _path, _old, _new: not pair.old(path) and not is_set(pair.new(path))
 
 
 def _no_addresses(pair: Pair, path: Path, old: Any, new: Any) -> bool:

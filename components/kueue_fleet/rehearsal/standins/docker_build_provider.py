@@ -16,23 +16,23 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from pkgutil import get_data
 from typing import Any, Final
 
 import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
+from kueue_fleet.gke.unknown import UNKNOWN, Unknown, is_set
 from kueue_fleet.google.plan import ZERO
-from kueue_fleet.google.provider_facts import IMAGE, IMAGE_DATA, Fact, load_facts
+from kueue_fleet.google.provider_facts import Fact, Facts, parse_facts
 from kueue_fleet.rehearsal.standins.gcp_checks import Problem, check_inputs
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.plugin_server import StandInProvider, check_response, refusing, serve_provider
 from kueue_fleet.rehearsal.standins.property_values import (
-    UNKNOWN,
     Secret,
-    Unknown,
     Value,
     parse_struct,
     render_struct,
@@ -40,6 +40,8 @@ from kueue_fleet.rehearsal.standins.property_values import (
     with_secrets_of,
 )
 
+IMAGE: Final = "docker-build:index:Image"
+"""Pulumi type of an image, the one resource of the provider that is known."""
 NOTHING_BUILT: Final = (
     "nothing was built and nothing was pushed: a rehearsal has no container engine. The digest is made up, and the "
     "program of this installation runs instead of the image"
@@ -52,6 +54,12 @@ _TAG: Final = re.compile(
 )
 _REMOTE: Final = re.compile(r"(https?|git|ssh)://|github\.com/|git@")
 _IGNORED: Final = ("registries", "contextHash", "digest", "ref")
+
+
+@cache
+def image_facts() -> Facts:
+    """The facts of the provider, in the notation of Google's."""
+    return parse_facts(get_data(__package__, "docker_build_facts.json") or b"")
 
 
 class DockerBuildProvider(StandInProvider):
@@ -83,7 +91,7 @@ class DockerBuildProvider(StandInProvider):
         _known(request.type)
         inputs = completed(parse_struct(request.news))
         plain = reveal(inputs)
-        failures = check_inputs(IMAGE, inputs, load_facts(IMAGE_DATA)) or list(_refused(plain))
+        failures = check_inputs(IMAGE, inputs, image_facts()) or list(_refused(plain))
         return check_response(render_struct(inputs), failures)
 
     @refusing
@@ -98,7 +106,9 @@ class DockerBuildProvider(StandInProvider):
         )
         if _logins(state) != _logins(inputs):
             changed.append("registries")
-        if context_hash(inputs) != state.get("contextHash") or (inputs.get("pull") and inputs.get("push")):
+        if context_hash(inputs) != state.get("contextHash") or all(
+            is_set(inputs.get(name)) for name in ("pull", "push")
+        ):
             changed.append("contextHash")
         update = provider_pb2.PropertyDiff(kind=provider_pb2.PropertyDiff.UPDATE)
         some = provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE
@@ -147,7 +157,7 @@ def _known(token: str) -> None:
 
 def completed(inputs: Mapping[str, Value]) -> dict[str, Value]:
     """`inputs` as the real provider's Check has them: with defaults, zero values, and passwords as secrets."""
-    whole = _completed(load_facts(IMAGE_DATA).resources[IMAGE], inputs)
+    whole = _completed(image_facts().resources[IMAGE], inputs)
     for login in whole.get("registries") or ():
         if isinstance(login, dict) and not isinstance(login.get("password", UNKNOWN), Secret | Unknown):
             login["password"] = Secret(login["password"])
@@ -172,9 +182,9 @@ def _refused(inputs: Mapping[str, Any]) -> Iterator[Problem]:
         local = not _REMOTE.match(location)
         if local and not Path(location).is_dir():
             yield "context.location", f'"{location}": not a valid directory or URL'
-        if dockerfile.get("location") and dockerfile.get("inline"):
+        if all(is_set(dockerfile.get(name)) for name in ("location", "inline")):
             yield "dockerfile", 'only specify "file" or "inline", not both'
-        elif not dockerfile.get("inline") and local and not _dockerfile(inputs).is_file():
+        elif not is_set(dockerfile.get("inline")) and local and not _dockerfile(inputs).is_file():
             yield "dockerfile.location", f"open {_dockerfile(inputs)}: no such file or directory"
     tags = inputs.get("tags") or []
     for index, tag in enumerate(tags if isinstance(tags, list) else ()):

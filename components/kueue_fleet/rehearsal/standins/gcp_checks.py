@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.google.provider_facts import Fact, Facts, load_facts
-from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Asset, Value, reveal
+from kueue_fleet.rehearsal.standins.property_values import Asset, Value, reveal
 
 Problem = tuple[str, str]
 """Path of a property, and what is wrong with it."""

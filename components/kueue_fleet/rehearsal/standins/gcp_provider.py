@@ -20,9 +20,9 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
+from kueue_fleet.gke.unknown import holds_unknown, is_set
 from kueue_fleet.google.gke_answers import without_no_accelerators
-from kueue_fleet.google.plan import planned_changes, updated_state
-from kueue_fleet.google.property_diff import Differ, render_path
+from kueue_fleet.google.plan import planned_changes, previewed, updated_state
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
 from kueue_fleet.rehearsal.standins.autonaming import generated_name
@@ -33,7 +33,6 @@ from kueue_fleet.rehearsal.standins.gcp_resources import (
     check_version,
     completed,
     find_kind,
-    previewed,
 )
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet.rehearsal.standins.plugin_server import (
@@ -44,14 +43,7 @@ from kueue_fleet.rehearsal.standins.plugin_server import (
     refusing,
     serve_provider,
 )
-from kueue_fleet.rehearsal.standins.property_values import (
-    Value,
-    has_unknown,
-    parse_struct,
-    render_struct,
-    reveal,
-    with_secrets_of,
-)
+from kueue_fleet.rehearsal.standins.property_values import Value, parse_struct, render_struct, reveal, with_secrets_of
 from kueue_fleet.rehearsal.standins.supervised import call_supervisor
 
 PROTECTED: Final = (
@@ -113,7 +105,7 @@ class GcpProvider(StandInProvider):
 
     def __init__(self, version: str, log: EngineLog) -> None:
         super().__init__(version, log)
-        self._where: dict[str, str] = {}
+        self._where: dict[str, Any] = {}
 
     # -- functions, methods, components -------------------------------------------------------------------------
 
@@ -152,17 +144,17 @@ class GcpProvider(StandInProvider):
 
     def DiffConfig(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """No setting of the provider replaces it."""
-        differ = Differ()
-        differ.compare(reveal(parse_struct(request.olds)), reveal(parse_struct(request.news)))
-        some = provider_pb2.DiffResponse.DIFF_SOME if differ.changes else provider_pb2.DiffResponse.DIFF_NONE
-        return provider_pb2.DiffResponse(changes=some, diffs=sorted({render_path(path[:1]) for path in differ.changes}))
+        old, new = (reveal(parse_struct(settings)) for settings in (request.olds, request.news))
+        changed = sorted(name for name in {*old, *new} if old.get(name) != new.get(name))
+        some = provider_pb2.DiffResponse.DIFF_SOME if changed else provider_pb2.DiffResponse.DIFF_NONE
+        return provider_pb2.DiffResponse(changes=some, diffs=changed)
 
     def Configure(
         self, request: provider_pb2.ConfigureRequest, context: grpc.ServicerContext
     ) -> provider_pb2.ConfigureResponse:
         """Keeps project, region and zone."""
         values = reveal(parse_struct(request.args))
-        self._where = {key: str(values[key]) for key in ("project", "region", "zone") if values.get(key)}
+        self._where = {key: values[key] for key in ("project", "region", "zone") if is_set(values.get(key))}
         return provider_pb2.ConfigureResponse(
             acceptSecrets=True, supportsPreview=True, supports_autonaming_configuration=True
         )
@@ -175,7 +167,7 @@ class GcpProvider(StandInProvider):
         kind = find_kind(request.type)
         news, olds = parse_struct(request.news), parse_struct(request.olds)
         inputs = dict(news)
-        if kind.named and not inputs.get("name") and "namePrefix" not in inputs:
+        if kind.named and not is_set(inputs.get("name")) and "namePrefix" not in inputs:
             inputs["name"] = olds.get("name") or self._made_up_name(request)
         inputs = completed(request.type, inputs, self._where)
         failures = check_inputs(request.type, inputs)
@@ -272,7 +264,7 @@ class GcpProvider(StandInProvider):
             # GKE's own answer, and not asked for.
             olds.pop("initialNodeCount", None)
         given = updated_state(request.type, olds, reveal(inputs))
-        if request.preview or has_unknown(inputs):
+        if request.preview or holds_unknown(reveal(inputs)):
             return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
         state = self._applied(request.type, request.urn, given, request.id)
         return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(state, inputs)))

@@ -13,11 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kueue_fleet.gke.unknown import is_set
 from kueue_fleet.google.answers import ANSWERS, COMPUTE_API, number_of
 from kueue_fleet.google.gke_answers import cluster_answer, node_pool_answer
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.property_values import UNKNOWN, Value, reveal
+from kueue_fleet.rehearsal.standins.property_values import Secret, Value, reveal
 
 RESERVATIONS: Final = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
 """Pulumi types of reservations."""
@@ -181,22 +182,22 @@ def find_kind(token: str) -> ResourceKind:
     return KINDS[token]
 
 
-def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, str]) -> dict[str, Value]:
+def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, Any]) -> dict[str, Value]:
     """`inputs` with the parts of the id that come from elsewhere: project, region and zone of the provider, defaults.
 
     Raises PluginError when an input of the id is given nowhere.
     """
     template = find_kind(token).id_template
-    location = where.get("region") or where.get("zone")
+    location = where.get("region", where.get("zone"))
     places = {**dict.fromkeys(("project", "region", "zone")), **where, "location": location}
     filled_in = dict(inputs)
     for name, fact in load_facts().resources[token].items():
-        if f"{{{name}}}" not in template or inputs.get(name):
+        if f"{{{name}}}" not in template or is_set(inputs.get(name)):
             continue
         if fact.default is not None:
             filled_in[name] = fact.default
         elif name in places:
-            if not places[name]:
+            if not is_set(places[name]):
                 where_else = "the provider's region" if name == "location" else "the provider"
                 raise PluginError(f"{name}: required field is not set; set it on the resource, or {where_else}")
             filled_in[name] = places[name]
@@ -221,6 +222,7 @@ def answered(
     """
     if token == CLUSTER:
         state = cluster_answer(dict(given), control_plane)
+        state["masterAuth"] = {**state["masterAuth"], "clientKey": Secret(state["masterAuth"]["clientKey"])}
     elif token == NODE_POOL:
         state = node_pool_answer(dict(given), control_plane)
     else:
@@ -238,19 +240,3 @@ def _with_defaults(facts: Mapping[str, Fact], state: Mapping[str, Value]) -> dic
         elif fact.kind == "block" and isinstance(whole.get(name), dict):
             whole[name] = _with_defaults(fact.children, whole[name])
     return whole
-
-
-def previewed(token: str, inputs: Mapping[str, Value]) -> dict[str, Value]:
-    """The state as far as it is known before the resource exists: what Google adds is not."""
-    return _previewed(load_facts().resources[token], inputs)
-
-
-def _previewed(facts: Mapping[str, Fact], inputs: Mapping[str, Value]) -> dict[str, Value]:
-    known_now = dict(inputs)
-    for name, fact in facts.items():
-        value = inputs.get(name)
-        if value is None and fact.computed:
-            known_now[name] = UNKNOWN
-        elif fact.kind == "block" and isinstance(value, dict):
-            known_now[name] = _previewed(fact.children, value)
-    return known_now

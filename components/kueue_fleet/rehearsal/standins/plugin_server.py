@@ -28,7 +28,7 @@ from pulumi.runtime.proto import (
     provider_pb2_grpc,
 )
 
-from kueue_fleet.google.property_diff import Change, Path, render_path
+from kueue_fleet.google.property_paths import Change, Path, render_path
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 MAX_THREADS: Final = 64

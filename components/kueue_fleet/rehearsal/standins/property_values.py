@@ -9,13 +9,13 @@ Source of the signatures: pulumi sdk v3.250 go/common/resource/sig and resource/
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 
+from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 
 SIGNATURE_KEY: Final = "4dabf18193072939515e22adb298388d"
@@ -49,16 +49,6 @@ LARGEST_EXACT_INTEGER: Final = 2**53
 
 Value: TypeAlias = Any
 """None, bool, int, float, str, list, dict, `Secret`, `UNKNOWN` or `Asset`."""
-
-
-class Unknown(enum.Enum):
-    """The type of `UNKNOWN`."""
-
-    UNKNOWN = "unknown"
-
-
-UNKNOWN: Final = Unknown.UNKNOWN
-"""The value that a preview cannot know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,27 +188,11 @@ def reveal(value: Value) -> Value:
     return value
 
 
-def _any_within(value: Value, kinds: type | tuple[type, ...]) -> bool:
-    if isinstance(value, kinds):
-        return True
-    members: Iterable[Value] = ()
-    if isinstance(value, dict):
-        members = value.values()
-    elif isinstance(value, list):
-        members = value
-    elif isinstance(value, Secret):
-        members = (value.value,)
-    return any(_any_within(member, kinds) for member in members)
-
-
-def has_unknown(value: Value) -> bool:
-    """Whether `value` is or contains `UNKNOWN`."""
-    return _any_within(value, Unknown)
-
-
 def has_secret(value: Value) -> bool:
     """Whether `value` is or contains a `Secret`."""
-    return _any_within(value, Secret)
+    if isinstance(value, dict):
+        return any(map(has_secret, value.values()))
+    return isinstance(value, Secret) or (isinstance(value, list) and any(map(has_secret, value)))
 
 
 def with_secrets_of(outputs: dict[str, Value], inputs: Mapping[str, Value]) -> dict[str, Value]:

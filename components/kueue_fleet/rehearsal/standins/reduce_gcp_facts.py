@@ -17,7 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kueue_fleet.google.provider_facts import DATA, IMAGE, IMAGE_DATA
+from kueue_fleet import google
+from kueue_fleet.rehearsal.standins.docker_build_provider import IMAGE
+
+DATA = Path(*google.__path__, "provider_facts.json")
+"""The facts of Google's provider."""
+IMAGE_DATA = Path(__file__).with_name("docker_build_facts.json")
+"""The facts of the provider docker-build, in the same notation."""
 
 _SCALARS = ("string", "bool", "int", "float")
 _PULUMI_SCALARS = {"string": "string", "boolean": "bool", "integer": "int", "number": "float"}

@@ -1,0 +1,43 @@
+"""The word for a value that is not known yet, such as an output of Pulumi before the update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+
+class Unknown:
+    """A value that only the update will know. There is one: `UNKNOWN`. It has no truth value, so no rule takes it."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("a value that is not known yet is neither true nor false; ask is_known first")
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+    def __copy__(self) -> Unknown:
+        return self
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Unknown:
+        return self
+
+
+UNKNOWN: Final = Unknown()
+"""The value that is not known yet."""
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value, or the absence of one, is certain."""
+    return value is not UNKNOWN
+
+
+def is_set(value: Any) -> bool:
+    """Whether there is something: not None, false, zero or empty. Yes where it is not known what."""
+    return value is UNKNOWN or bool(value)
+
+
+def holds_unknown(value: Any) -> bool:
+    """Whether `value` or anything in it is not known."""
+    if isinstance(value, Mapping):
+        return any(map(holds_unknown, value.values()))
+    return value is UNKNOWN or (isinstance(value, list | tuple) and any(map(holds_unknown, value)))
