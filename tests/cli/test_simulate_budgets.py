@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,16 @@ def test_one_in_twenty_may_wait_longer() -> None:
 
 def test_a_job_that_is_never_admitted_waits_for_ever() -> None:
     assert finding(10, *waited(1.0, None)) == (False, math.inf, 1, 1)
+
+
+def test_a_job_of_which_it_is_not_known_whether_it_starts_is_said_to_miss_the_budget() -> None:
+    unknown = [replace(each, not_known="why") for each in waited(None)]
+    (found,) = check_budgets([Budget("gpu", 10)], Result((*waited(1.0), *unknown)))
+    assert (found.kept, found.never, found.not_known) == (False, 1, 1)
+    assert str(found) == (
+        "clusterQueues[gpu]: of 2 jobs 95 % waited for a time that is not known; the budget is 10 s; "
+        "of 1 it is not known whether they start"
+    )
 
 
 def test_a_job_that_came_shortly_before_the_end_does_not_count() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import pytest
-from tests.fleet_file.builders import changed, standalone_data
+from tests.fleet_file.builders import REMOVED, changed, standalone_data
 from tests.fleet_file.pool_builders import pools_data
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.fleet import check_manifests, warn_of_manifests
+from kueue_fleet.simulation.fleet import check_manifests
 
 GPU: Final = "nvidia.com/gpu"
 ACCELERATOR: Final = "cloud.google.com/gke-accelerator"
@@ -45,12 +45,12 @@ def documents(
 
 def on_autopilot(**job: Any) -> list[str]:
     """What is said of it on a cluster of Autopilot alone."""
-    return check_manifests(parse_fleet(standalone_data()), documents(**job))
+    return check_manifests(parse_fleet(standalone_data()), documents(**job)).problems
 
 
 def on_standard(changes: dict[str, Any] | None = None, **job: Any) -> list[str]:
     """The same on a Standard cluster with node pools of two L4 each."""
-    return check_manifests(parse_fleet(changed(pools_data(), changes or {})), documents(**TEAM | job))
+    return check_manifests(parse_fleet(changed(pools_data(), changes or {})), documents(**TEAM | job)).problems
 
 
 L4: Final = {ACCELERATOR: "nvidia-l4"}
@@ -163,25 +163,55 @@ def blocks(**pool: Any) -> dict[str, Any]:
 def test_a_job_without_gpus_does_not_tolerate_the_taint_of_their_nodes() -> None:
     """GKE adds the toleration to pods that request GPUs."""
     data = changed(blocks(), {"flavors": [{"name": "l4", "nodeLabels": {ACCELERATOR: "nvidia-tesla-a100"}}]})
-    assert check_manifests(parse_fleet(data), documents()) == []
-    [found] = check_manifests(parse_fleet(data), documents(gpus=0))
+    assert check_manifests(parse_fleet(data), documents()).problems == []
+    [found] = check_manifests(parse_fleet(data), documents(gpus=0)).problems
     assert "does not tolerate nvidia.com/gpu=present:NoSchedule, a taint of node pool a2 of only" in found
 
 
-def test_blocks_of_a_compact_pool_are_not_known() -> None:
+@pytest.mark.parametrize("pool", [{"compactPlacement": True}, {}])
+def test_blocks_of_a_pool_are_not_known(pool: dict[str, Any]) -> None:
+    """GKE says of which machines it labels the blocks in parts only."""
     annotations = {"kueue.x-k8s.io/podset-required-topology": "cloud.google.com/gce-topology-block"}
-    fleet = parse_fleet(blocks(compactPlacement=True))
+    fleet = parse_fleet(blocks(**pool))
     jobs = documents(annotations=annotations)
-    assert check_manifests(fleet, jobs) == []
-    [found] = warn_of_manifests(fleet, jobs)
+    assert check_manifests(fleet, jobs).problems == []
+    [found] = check_manifests(fleet, jobs).warnings
     assert "whether it starts is not known: topology blocks has the level cloud.google.com/gce-topology-block" in found
 
 
-def test_of_a_pool_that_is_not_compact_it_is_known_that_there_are_none() -> None:
-    annotations = {"kueue.x-k8s.io/podset-required-topology": "cloud.google.com/gce-topology-block"}
-    fleet = parse_fleet(blocks())
-    [found] = check_manifests(fleet, documents(annotations=annotations))
-    assert "never starts: TopologyPlacementFailed" in found
+@pytest.mark.parametrize(
+    ("level", "job", "reason"),
+    [
+        ("example.com/rack", {}, "TopologyPlacementFailed"),
+        ("cloud.google.com/gce-topology-block", {"pods": 9}, "ExceedsMaxQuota"),
+    ],
+    ids=["a label of ours that no pool has", "more than the quota"],
+)
+def test_what_is_known_to_be_missing_never_starts(level: str, job: dict[str, Any], reason: str) -> None:
+    levels = [{"nodeLabel": level}, {"nodeLabel": "kubernetes.io/hostname"}]
+    fleet = parse_fleet(changed(blocks(), {"topologies": [{"name": "blocks", "levels": levels}]}))
+    [found] = check_manifests(
+        fleet, documents(annotations={"kueue.x-k8s.io/podset-required-topology": level}, **job)
+    ).problems
+    assert f"never starts: {reason}" in found
+
+
+def test_the_room_on_machines_that_are_not_in_the_catalogue_is_not_known() -> None:
+    pool = {"machineType": "a2-newgpu-1g", "accelerator": {"type": "nvidia-tesla-a100", "count": 1}}
+    fleet = parse_fleet(changed(blocks(**pool), {"flavors/0/topologyName": REMOVED}))
+    found = check_manifests(fleet, documents())
+    assert found.problems == []
+    assert "whether it starts is not known: node pool a2 has machines of type a2-newgpu-1g, whose" in found.warnings[0]
+
+
+def test_nodes_that_gke_makes_for_a_topology_are_not_known() -> None:
+    levels = [{"nodeLabel": "kubernetes.io/hostname"}]
+    topology = {"topologies": [{"name": "hosts", "levels": levels}], "flavors/0/topologyName": "hosts"}
+    fleet = parse_fleet(changed(standalone_data(), topology))
+    annotations = {"kueue.x-k8s.io/podset-required-topology": "kubernetes.io/hostname"}
+    found = check_manifests(fleet, documents(annotations=annotations, nodeSelector=L4))
+    assert found.problems == []
+    assert "whether it starts is not known: flavor l4 has topology hosts, and no node pool of the" in found.warnings[0]
 
 
 def test_a_manager_on_autopilot_is_warned_of() -> None:
@@ -197,6 +227,6 @@ def test_a_manager_on_autopilot_is_warned_of() -> None:
     )
     fleet = parse_fleet(data)
     jobs = documents(**TEAM)
-    assert check_manifests(fleet, jobs) == []
-    [found] = warn_of_manifests(fleet, jobs)
+    assert check_manifests(fleet, jobs).problems == []
+    [found] = check_manifests(fleet, jobs).warnings
     assert "and Autopilot refuses that when it is made on manager" in found

@@ -98,7 +98,7 @@ def _read(file: Path, *, as_published: bool) -> Reading:
 
 def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]:
     """The same, with what is wrong with the jobs for each fleet that is right itself."""
-    from kueue_fleet.simulation.fleet import check_manifests, warn_of_manifests
+    from kueue_fleet.simulation.fleet import check_manifests
 
     with well_formed(jobs):
         manifests = read_objects(jobs)
@@ -106,10 +106,9 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]
     for source, reading in results.items():
         problems = reading.problems
         if reading.fleet is not None and not errors_of(problems):
-            refused = check_manifests(reading.fleet, manifests)
-            unknown = [] if refused else warn_of_manifests(reading.fleet, manifests)
-            problems = (*problems, *map(_problem_of_jobs, refused))
-            problems += tuple(replace(_problem_of_jobs(text), severity="warning") for text in unknown)
+            of_jobs = check_manifests(reading.fleet, manifests)
+            problems = (*problems, *map(_problem_of_jobs, of_jobs.problems))
+            problems += tuple(replace(_problem_of_jobs(text), severity="warning") for text in of_jobs.warnings)
         found[source] = Reading(reading.fleet, problems)
     return found
 

@@ -56,7 +56,7 @@ class Dump:
         self._documents = documents
         self._manifests = [as_v1beta2(document.data) for document in documents]
         taken = take(self._manifests)
-        self.notes = (*missing_kinds(self._manifests), *taken.left_out)
+        self.notes = (*missing_kinds(self._manifests).values(), *taken.left_out)
         self._index = WorkloadIndex(taken.manifests)
 
     @property

@@ -60,7 +60,7 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
     with well_formed(file):
         documents = read_objects(file)
     kinds = ", ".join((*JOB_KINDS, *USED_KINDS))
-    problems = check_manifests(fleet, documents, form_only=True) or [
+    problems = check_manifests(fleet, documents, form_only=True).problems or [
         f"{where}: {data['kind']}: nothing runs it in a rehearsal; use {kinds}"
         for where, data in documents
         if data["kind"] not in JOB_KINDS | USED_KINDS

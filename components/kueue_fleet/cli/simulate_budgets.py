@@ -39,6 +39,8 @@ class Finding:
     """How many of them waited longer, those that were never admitted among them."""
     never: int
     """How many were not admitted."""
+    not_known: int
+    """Of how many of those it is not known whether they are."""
     p95: float
     """What 95 % of them did not exceed, in seconds; infinite if more than 5 % were never admitted."""
 
@@ -48,12 +50,17 @@ class Finding:
         return self.p95 <= self.budget.seconds
 
     def __str__(self) -> str:
-        wait = "without end" if math.isinf(self.p95) else f"at most {self.p95:.1f} s"
-        text = f"clusterQueues[{self.budget.queue}]: of {self.jobs} jobs 95 % waited {wait}"
-        if self.kept:
-            return f"{text}; the budget is {self.budget.seconds:g} s"
-        never = f", {self.never} of them without end" if self.never else ""
-        return f"{text}, over the budget of {self.budget.seconds:g} s, which {self.longer} exceeded{never}"
+        longer, never = self.longer - self.not_known, self.never - self.not_known
+        endless = "without end" if never else "for a time that is not known"
+        text = f"clusterQueues[{self.budget.queue}]: of {self.jobs} jobs 95 % waited "
+        text += endless if math.isinf(self.p95) else f"at most {self.p95:.1f} s"
+        if self.kept or not longer:
+            text += f"; the budget is {self.budget.seconds:g} s"
+        else:
+            text += f", over the budget of {self.budget.seconds:g} s, which {longer} exceeded"
+        if never and not self.kept:
+            text += f", {never} of them without end"
+        return f"{text}; of {self.not_known} it is not known whether they start" if self.not_known else text
 
 
 def parse_budget(text: str) -> Budget:
@@ -93,17 +100,18 @@ def check_budgets(budgets: Sequence[Budget], result: Result) -> list[Finding]:
 
 
 def _finding(budget: Budget, records: Iterable[Record], end: float) -> Finding:
-    waits, never = [], 0
+    waits, never, not_known = [], 0, 0
     for record in records:
         if record.first_admitted_at is not None:
             waits.append(record.first_admitted_at - record.arrived_at)
         elif end - record.arrived_at > budget.seconds:
             waits.append(math.inf)
             never += 1
+            not_known += bool(record.not_known)
         # Else it came too late in the simulation for anybody to know.
     ordered = sorted(waits)
     p95 = ordered[math.ceil(PERCENTILE * len(ordered)) - 1] if ordered else 0.0
-    return Finding(budget, len(ordered), sum(wait > budget.seconds for wait in waits), never, p95)
+    return Finding(budget, len(ordered), sum(wait > budget.seconds for wait in waits), never, not_known, p95)
 
 
 def enforce(budgets: Sequence[Budget], result: Result, *, quiet: bool) -> None:

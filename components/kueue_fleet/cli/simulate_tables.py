@@ -39,7 +39,7 @@ def show(result: Result) -> None:
             "/".join(part for part in (workload["cluster"], workload["clusterQueue"]) if part) or "-",
             _flavors(workload) or "-",
             workload["state"],
-            "" if workload["state"] in (workload["reason"], "Finished") else workload["reason"],
+            _reason(workload),
             *(_time(workload[name]) for name in ("arrivedAt", "admittedAt", "finishedAt")),
             str(len(workload["evictions"]) or "-"),
         )
@@ -63,6 +63,9 @@ def show(result: Result) -> None:
     for workload in workloads[:_SHOWN_WORKLOADS]:
         if workload["state"] == "QuotaReserved" and SINGLE_POD_SET_REFUSAL in workload["message"]:
             console.line(f"{workload['namespace']}/{workload['name']} keeps its quota: {workload['message']}")
+        if workload["notKnown"]:
+            name = f"{workload['namespace']}/{workload['name']}"
+            console.paragraph(f"{name}: whether it starts is not known: {workload['notKnown']}")
 
 
 def _show_contended(result: Result, run: str = "") -> None:
@@ -83,6 +86,12 @@ def _show_budgets(result: Result, run: str = "") -> None:
     for each in result.budgets:
         style = "red" if each.use.percent >= 100 else "yellow" if each.use.is_near else ""
         console.line(console.Styled(f"budget{run}: {each.use}, from second {each.begin:.0f} on", style))
+
+
+def _reason(workload: Mapping[str, Any]) -> str:
+    if workload["notKnown"]:
+        return "not known"
+    return "" if workload["state"] in (workload["reason"], "Finished") else workload["reason"]
 
 
 def _flavors(workload: Mapping[str, Any]) -> str:

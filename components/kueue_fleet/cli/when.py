@@ -213,6 +213,7 @@ def _as_json(job: str, found: Forecast, never: str) -> dict[str, Any]:
         "simulations": len(found.starts),
         "notStarted": found.not_started,
         "neverStarts": never or None,
+        "notKnown": found.not_known or None,
         "reason": found.reason,
         "message": found.message,
         "restsOn": list(found.rests_on),
@@ -228,6 +229,8 @@ def _print(job: str, found: Forecast, now: float, never: str) -> None:
     count = console.count(len(found.starts), "simulation")
     if never:
         console.paragraph(with_code(f"Never starts as the fleet and the job are now: {never}"))
+    elif found.not_known:
+        console.paragraph(f"Whether it starts is not known: {found.not_known}")
     elif middle is None:
         console.paragraph(with_code(f"Does not start within 30 days in {found.not_started} of {count}: {_why(found)}"))
     else:

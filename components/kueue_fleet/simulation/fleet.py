@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
 from kueue_fleet.admission.model import Workload
@@ -36,12 +36,13 @@ from kueue_fleet.simulation.job_problems import (
     check_jobs,
     check_kinds,
 )
-from kueue_fleet.simulation.job_topologies import check_slices, jobs_on_unknown_levels
+from kueue_fleet.simulation.job_slices import check_slices
 from kueue_fleet.simulation.jobs import pods_that_may_fail
 from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
 from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
+from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.team_budgets import simulated_budgets
 from kueue_fleet.simulation.topology_nodes import topology_nodes
@@ -154,47 +155,56 @@ def _expect(run: FleetRun, document: Document, workload: Workload) -> None:
         )
 
 
-def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_only: bool = False) -> list[str]:
-    """Every problem of jobs that are to be submitted to the fleet, behind their files and lines.
+class JobFindings(NamedTuple):
+    """What is wrong with jobs, and where nothing is, what is not known or not sure; behind their files and lines."""
+
+    problems: list[str]
+    warnings: list[str]
+
+
+def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_only: bool = False) -> JobFindings:
+    """What is to be said of jobs before they are submitted to the fleet.
 
     `form_only`: of their form and kind; Kueue finds the others.
     """
     try:
         named = name_documents(manifests)
     except SimulationError as refused:
-        return list(refused.problems)
+        return JobFindings(list(refused.problems), [])
     problems = [*check_kinds(fleet, named), *check_forms(named)]
     if problems or form_only:
-        return problems
+        return JobFindings(problems, [])
     fleet = fleet_opened(fleet)
     ordered = _by_kind(named)
     try:
         parsed = parse_fleet_objects(fleet, fleet.home, [document.data for document in ordered])
     except SimulationError as refused:
-        return list(as_in_files(refused.problems, (), named, UNNAMED))
+        return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
     checks = (check_provisioning_requests, check_tpu_jobs, check_slices, check_job_nodes)
-    unknown = {id(document.data) for document, _ in jobs_on_unknown_levels(fleet, ordered)}
-    return [problem for check in checks for problem in check(fleet, named)] or [
-        f"{document.where}: {label_of(document.data)}: never starts: {why.replace('; ', ', ')}; "
-        "change what it asks for, or the quotas and nodes of its queue"
-        for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True)
-        if id(document.data) not in unknown and (why := _never_starts(fleet, parsed, document, workload))
-    ]
+    found = JobFindings([problem for check in checks for problem in check(fleet, named)], [])
+    if found.problems:
+        return found
+    for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True):
+        about = f"{document.where}: {label_of(document.data)}"
+        for record in _alone(fleet, parsed, document, workload):
+            if record.not_known:
+                found.warnings.append(f"{about}: whether it starts is not known: {record.not_known}")
+                break
+            if why := record.why_not_started:
+                fix = "change what it asks for, or the quotas and nodes of its queue"
+                found.problems.append(f"{about}: never starts: {why.replace('; ', ', ')}; {fix}")
+                break
+    found.warnings.extend(warn_of_manager(fleet, named))
+    return found
 
 
-def warn_of_manifests(fleet: FleetSpec, manifests: Sequence[Document]) -> list[str]:
-    """What is not known of jobs in which `check_manifests` finds no problem, behind their files and lines."""
-    fleet, named = fleet_opened(fleet), name_documents(manifests)
-    return [*(text for _, text in jobs_on_unknown_levels(fleet, named)), *warn_of_manager(fleet, named)]
-
-
-def _never_starts(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> str:
-    """Why the job does not start where no other is; empty where it does."""
+def _alone(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> list[Record]:
+    """What happens to the job where no other is."""
     objects = {name: each.objects for name, each in parsed.items()}
     run = FleetRun(fleet, WorkloadFile(), fleet.home, objects, Delays(), seed=0)
     _expect(run, document, replace(workload, created=0.0))
     drive(run.agenda, list(run.clusters.values()), 0.0, None)
-    return next((record.why_not_started for record in run.settle() if record.why_not_started), "")
+    return run.settle()
 
 
 def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]]) -> Mapping[str, Parsed]:

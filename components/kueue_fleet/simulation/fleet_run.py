@@ -38,6 +38,7 @@ from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.fallback import Fallback
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.node_limit import Nodes
+from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher, Offer
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.records import Record, State
@@ -61,7 +62,7 @@ class FleetRun:
         self.home = home
         self.jobs: dict[str, Job] = {}
         self.lost: set[str] = set()
-        self._file, self._seed = file, seed
+        self._fleet, self._file, self._seed = fleet, file, seed
         self._delays = DrawnDelays(delays, f"{seed}:runs")
         self._workers = {name: Workers(delays.workers) for name in objects}
         self._dispatch_checks = {
@@ -114,6 +115,7 @@ class FleetRun:
                 record.message = "; ".join(f"{name}: {job.why.get(name, 'offered')}" for name in job.offered)
             elif record.state is State.PENDING and record.cluster_queue:
                 record.park(self.clusters[self.home].engine.pending(record.cluster_queue).parked_for(record.key))
+            record.not_known = start_not_known(self._fleet, job)
         return [job.record for job in self.jobs.values()]
 
     # What is planned

@@ -57,6 +57,8 @@ class Forecast:
     reason: str = ""
     """Kueue's reason at the end of the last simulation that did not start it; empty if every one did."""
     message: str = ""
+    not_known: str = ""
+    """Why it is not known whether it starts; empty if it is known, or a simulation started it."""
 
     def quantile(self, share: float) -> float | None:
         """Seconds within which this share of the simulations started it; None: fewer did at all."""
@@ -154,10 +156,11 @@ def forecast(
         step.workload.key for step in plan.steps if step.reserved is None and queues[step.workload.local_queue] == queue
     ]
     place = waiting.index(target) + 1 if target in waiting else None
-    reason, message = ("", "") if why is None else (why.reason, why.message)
-    return Forecast(
-        target, queue, place, len(waiting), starts, tuple(_rests_on(plan, file)), own, objects, reason, message
-    )
+    found = Forecast(target, queue, place, len(waiting), starts, tuple(_rests_on(plan, file)), own, objects)
+    if why is None:
+        return found
+    not_known = why.not_known if found.not_started == len(starts) else ""
+    return replace(found, reason=why.reason, message=why.message, not_known=not_known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +259,7 @@ def _start(
         return not (record.runs and record.runs[-1].started_at is not None)
 
     drive(run.agenda, list(run.clusters.values()), 0.0, LONGEST_SECONDS, goes_on)
+    run.settle()
     return record.runs[-1].started_at if not goes_on(0.0) else None, record
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from kueue_fleet.admission.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
 from kueue_fleet.admission.reading.fields import Fields
@@ -25,7 +25,6 @@ from kueue_fleet.gke.labels import (
     ACCELERATOR_RESOURCES,
     COMPUTE_CLASS,
     GPU_RESOURCE,
-    NODE_LABELS,
     NODE_POOL,
     SYSTEM_LABEL,
     TOLERATED_BY_GKE,
@@ -33,6 +32,7 @@ from kueue_fleet.gke.labels import (
     accelerator_of,
 )
 from kueue_fleet.simulation.documents import Document
+from kueue_fleet.simulation.not_known import is_label_known
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
 
 _CREATED_AS_WRITTEN: Final = ("Job", "Pod")
@@ -201,7 +201,7 @@ def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: _Pods) -> st
     """Why the pods do not go on a node with the labels; empty where they do, as far as known."""
     here = f"node pool {pool.name} of {pool.cluster}"
     for key, value in pods.labels.items():
-        if not _unknown(key, labels, pool) and labels.get(key) != value:
+        if (key in labels or is_label_known(key, pool)) and labels.get(key) != value:
             has = f"has {labels[key]}" if key in labels else "does not have it"
             return f"selects {key}={value}, and {here} {has}; select what its nodes have, or label the pool"
     if pods.terms is not None and not any(_may_match(term, labels, pool) for term in pods.terms):
@@ -223,13 +223,7 @@ def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: _Pods) -> st
 
 def _may_match(term: NodeSelectorTerm, labels: Mapping[str, str], pool: ResolvedNodePool) -> bool:
     def met(requirement: Requirement) -> bool:
-        return _unknown(requirement.key, labels, pool) or requirement.matches(labels)
+        key = requirement.key
+        return requirement.matches(labels) or not (key in labels or is_label_known(key, pool))
 
     return bool(term.requirements) and all(map(met, term.requirements))
-
-
-def _unknown(key: str, labels: Mapping[str, Any], pool: ResolvedNodePool) -> bool:
-    """Whether GKE may have given the pool's nodes a label that is not known here."""
-    if key in labels or not SYSTEM_LABEL.search(key):
-        return False
-    return key not in NODE_LABELS or pool.machine is None

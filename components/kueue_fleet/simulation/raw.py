@@ -8,8 +8,8 @@ cycles of cohorts.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 from kueue_fleet.admission.engine import Engine
 from kueue_fleet.admission.errors import NotModelledError, ObjectError
@@ -30,6 +30,7 @@ from kueue_fleet.admission.reading.manifests import (
     owners_of,
     with_place,
 )
+from kueue_fleet.admission.reasons import AdmittedReason, QuotaReservedReason
 from kueue_fleet.kueue_api.check_objects import SPECS, check_objects
 from kueue_fleet.kueue_api.cohort_tree import cycles
 from kueue_fleet.kueue_api.conversion import as_v1beta2
@@ -42,6 +43,17 @@ from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.job_documents import one_for_each_job
 from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.runner import Arrival, prepare_cluster
+
+_DECIDED_BY: Final[Mapping[str, str]] = {
+    QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED: "Node",
+    QuotaReservedReason.MISCONFIGURED: "Namespace",  # Queues that are missing are an error here.
+}
+"""Reasons to wait, each with the kind of object that says whether they hold."""
+_UNANSWERED: Final[Mapping[str, str]] = {
+    AdmittedReason.UNSATISFIED_ADMISSION_CHECKS: "nothing answers admission checks here; give a fleet and a workload "
+    "file with waits"
+}
+"""What controllers of admission checks would decide is not among the objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +70,8 @@ class RawInput:
     moment: float
     notes: tuple[str, ...] = ()
     """What was left out, and kinds of objects that are missing."""
+    not_known: Mapping[str, str] = field(default_factory=dict)
+    """Kueue's reasons to wait that may not hold in the cluster, each with what is missing among the objects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +100,8 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     queued = without_queue(taken.manifests)
     counted = {label_of(data): data for data in queued.manifests}
     kept = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
-    notes = (*missing_kinds(item.data for item in items), *taken.left_out, *queued.left_out)
+    missing = missing_kinds(item.data for item in items)
+    notes = (*missing.values(), *taken.left_out, *queued.left_out)
     stated, seen = [], set()
     for problem in errors_of(check_objects([item.data for item in kept])):
         stated.append(_with_place_of_bracket(str(problem), places))
@@ -108,7 +123,8 @@ def read_raw(documents: Iterable[Document], configuration: Configuration | None 
     origin = min(times, default=0.0)
     moment = max([origin, *(time for item in kept if item.kind == "Workload" for time in _transitions(item))])
     arrivals = tuple(_arrivals(parsed, kept, stories, moment))
-    return RawInput(parsed.with_namespaces(), arrivals, origin, moment, notes)
+    not_known = {reason: missing[kind] for reason, kind in _DECIDED_BY.items() if kind in missing}
+    return RawInput(parsed.with_namespaces(), arrivals, origin, moment, notes, {**not_known, **_UNANSWERED})
 
 
 def prepare_objects(
@@ -124,7 +140,16 @@ def prepare_objects(
     Where `until` is before the moment of the objects, the result is their state.
     """
     until = None if until is None else max(until, raw.moment - raw.origin)
-    return prepare_cluster(raw.objects, raw.arrivals, delays, start=raw.origin, until=until, seed=seed, engines=engines)
+    return prepare_cluster(
+        raw.objects,
+        raw.arrivals,
+        delays,
+        start=raw.origin,
+        until=until,
+        seed=seed,
+        engines=engines,
+        not_known=raw.not_known,
+    )
 
 
 def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item]:

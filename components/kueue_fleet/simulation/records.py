@@ -119,6 +119,8 @@ class Record:
     """What all its pods ask for together, by resource."""
     phases: list[tuple[float, Phase]] = field(default_factory=list)
     """When each phase after the first began; the first is QUOTA, from `arrived_at`."""
+    not_known: str = ""
+    """Why it is not known whether it starts, though it did not here; empty: it started, or is known not to."""
 
     @property
     def state(self) -> State:

@@ -319,7 +319,8 @@ def _jobs(result: Result, end: float, unit: float) -> tuple[list[list[Any]], lis
                     entry[1] += price * held
         last = record.runs[-1] if record.runs else None
         wait = None if record.first_admitted_at is None else (record.first_admitted_at - record.arrived_at) / unit
-        state = record.state.value if record.finished_at is not None else f"{record.state.value}: {record.reason}"
+        reason = "not known whether it starts" if record.not_known else record.reason
+        state = record.state.value if record.finished_at is not None else f"{record.state.value}: {reason}"
         jobs.append(
             [
                 f"{record.namespace}/{record.name}",

@@ -1,11 +1,13 @@
 """The result of a simulation, as one versioned JSON document.
 
 `schemaVersion` 1: `workloads[]` in order of arrival, each with namespace, name, clusterQueue, cluster (null where there
-is only one), state, reason (Kueue's token), message, flavors {podSet: {resource: flavor}}, arrivedAt, quotaReservedAt,
-admittedAt, finishedAt (null for what has not happened), evictions[] {time, reason, preemptor}, copiesThrownAway (copies
-with quota on workers that never ran) and runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}.
-`rows[]`, without times: see `rows`. Times are seconds; second 0 is the earliest creationTimestamp of the input, or the
-beginning of a workload or generator file. `end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster,
+is only one), state, reason (Kueue's token), message, notKnown (why it is not known whether it starts, else null),
+flavors {podSet: {resource: flavor}}, arrivedAt, quotaReservedAt, admittedAt, finishedAt (null for what has not
+happened), evictions[] {time, reason, preemptor}, copiesThrownAway (copies with quota on workers that never ran) and
+runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}. `rows[]`, without times: see `rows`.
+Times are seconds; second 0 is the earliest creationTimestamp of the input, or the beginning of a workload or generator
+file.
+`end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster,
 preemptor, preempted, times}: see `contention`. `budgets[]` {team, of, used, limit, per, begin}: see `team_budgets`.
 """
 
@@ -135,6 +137,7 @@ class Result:
             "state": record.state.value,
             "reason": record.reason,
             "message": record.message,
+            "notKnown": record.not_known or None,
             "flavors": record.flavors,
             "arrivedAt": self.seconds(record.arrived_at),
             "quotaReservedAt": self.seconds(record.reserved_at),

@@ -5,7 +5,7 @@ No controller answers admission checks: a workload with a check that is not Read
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -48,18 +48,19 @@ def prepare_cluster(
     until: float | None = None,
     seed: int = 0,
     engines: dict[str, Engine] | None = None,
+    not_known: Mapping[str, str] | None = None,
 ) -> Prepared:
     """What will happen to each workload, up to `until` seconds after `start` on the clock of the arrivals.
 
     Without `until` it ends when nothing more happens. `engines`, if given, receives the engine as it stands at the end,
-    under the empty name.
+    under the empty name. `not_known` says of reasons that hold here why it is not known whether they do.
     """
     runner = _Runner(objects, delays, seed)
     records = [runner.expect(arrival) for arrival in arrivals]
 
     def go(watch: Watch | None) -> Result:
         end = drive(runner.agenda, [runner.cluster], start, None if until is None else start + until, watch)
-        runner.settle()
+        runner.settle(not_known or {})
         if engines is not None:
             engines[""] = runner.cluster.engine
         return Result.of(records, end, [runner.cluster], origin=start, until=until, seed=seed)
@@ -159,9 +160,11 @@ class _Runner:
         record = self._records[key]
         return record.finished_at is None and record.attempt == attempt
 
-    def settle(self) -> None:
+    def settle(self, not_known: Mapping[str, str]) -> None:
         """Give the reason of their shape to workloads that were parked with others, without a cycle of their own."""
         for record in self._records.values():
             if record.state is State.PENDING and record.cluster_queue:
                 why = self.cluster.engine.pending(record.cluster_queue).parked_for(record.key)
                 record.park(why)
+            if record.admitted_at is None and record.finished_at is None:
+                record.not_known = not_known.get(record.reason, "")

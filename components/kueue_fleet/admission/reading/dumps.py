@@ -136,8 +136,9 @@ def without_queue(manifests: Sequence[Manifest]) -> Taken:
     return Taken([m for m in manifests if id(m) not in gone], said)
 
 
-def missing_kinds(manifests: Iterable[Manifest]) -> list[str]:
-    """The kinds of which there is no object although others refer to them: what is said of those may be wrong."""
+def missing_kinds(manifests: Iterable[Manifest]) -> dict[str, str]:
+    """The kinds of which there is no object although others refer to them, each with what is said of that: what is said
+    of those others may be wrong."""
     given = list(manifests)
     there = {str(m.get("kind")) for m in given}
     queued = [m for m in given if m.get("kind") == "Workload" or is_job(m)]
@@ -153,12 +154,12 @@ def missing_kinds(manifests: Iterable[Manifest]) -> list[str]:
         ],
         "Namespace": [m for m in _of(given, "ClusterQueue") if inside(m, "spec").get("namespaceSelector")],
     }
-    return [
-        f"there is no {kind} among the objects, and {label_of(users[0])} {_WHY[kind]}; "
+    return {
+        kind: f"there is no {kind} among the objects, and {label_of(users[0])} {_WHY[kind]}; "
         f"add what `kubectl get {RESOURCES[kind]} -A -o yaml` prints"
         for kind, users in needs.items()
         if users and kind not in there
-    ]
+    }
 
 
 _WHY: Final[Mapping[str, str]] = {

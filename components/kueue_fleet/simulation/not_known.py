@@ -1,0 +1,92 @@
+"""Why it is not known whether a job starts: what its place depends on is GKE's, and not in the fleet's file.
+
+A job that the simulation does not start is one that never starts only where everything that it waits for is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from kueue_fleet.admission.pods import PodSet
+from kueue_fleet.admission.reasons import QuotaReservedReason
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.entries import FlavorEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.block_topology import topology_labels
+from kueue_fleet.gke.labels import NODE_LABELS, SYSTEM_LABEL, ZONE
+from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
+from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.records import State
+
+
+def is_label_known(key: str, pool: ResolvedNodePool) -> bool:
+    """Whether it is known if the nodes of the pool have the label: GKE gives them others than the documented ones."""
+    if key in (HOSTNAME_LABEL, ZONE, *pool.labels, *topology_labels(pool.machine_type, pool.name, 0)):
+        return True
+    return not SYSTEM_LABEL.search(key) or (key in NODE_LABELS and pool.machine is not None)
+
+
+def start_not_known(fleet: FleetSpec, job: Job) -> str:
+    """Why it is not known whether the job starts, though it did not in a simulation, with what to do; else empty."""
+    record = job.record
+    if record.finished_at is not None or any(run.started_at is not None for run in record.runs):
+        return ""
+    if QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED in {record.reason, *job.why.values()}:
+        return _place_not_known(fleet, record.cluster_queue, job.workload.pod_sets)
+    if record.runs or record.state is State.QUOTA_RESERVED:
+        return _nodes_not_known(fleet, record.cluster_queue)
+    return ""
+
+
+def _place_not_known(fleet: FleetSpec, queue: str, pod_sets: Iterable[PodSet]) -> str:
+    """In a queue with no other flavors, all jobs get a place in a topology, even if they do not ask."""
+    flavors = list(_flavors(fleet, queue))
+    asks = any(pod_set.topology is not None and pod_set.topology.is_explicit for pod_set in pod_sets)
+    if not asks and any(flavor.topology_name is None for flavor in flavors):
+        return ""
+    return next((why for flavor in flavors for why in _levels_not_known(fleet, flavor)), "")
+
+
+def _nodes_not_known(fleet: FleetSpec, queue: str) -> str:
+    pools = (pool for flavor in _flavors(fleet, queue) for pool in _pools(fleet, flavor))
+    return next(
+        (
+            f"node pool {pool.name} has machines of type {pool.machine_type}, whose size is not in the catalogue; "
+            "compare with `kubectl describe nodes`"
+            for pool in pools
+            if pool.machine is None
+        ),
+        "",
+    )
+
+
+def _levels_not_known(fleet: FleetSpec, flavor: FlavorEntry) -> Iterator[str]:
+    topology = next((each for each in fleet.topologies if each.name == flavor.topology_name), None)
+    if topology is None:
+        return
+    pools = list(_pools(fleet, flavor))
+    if not pools:
+        yield (
+            f"flavor {flavor.name} has topology {topology.name}, and no node pool of the file leads to it, so that "
+            "GKE makes its nodes; compare with `kubectl get nodes`"
+        )
+    for pool in pools:
+        for level in topology.levels:
+            if not is_label_known(level.node_label, pool):
+                yield (
+                    f"topology {topology.name} has the level {level.node_label}, which GKE may give to nodes of pool "
+                    f"{pool.name}; compare with `kubectl get nodes -L {level.node_label}`"
+                )
+
+
+def _flavors(fleet: FleetSpec, queue: str) -> Iterator[FlavorEntry]:
+    entry = fleet.queue(queue)
+    for name in dict.fromkeys(entry.flavor_names) if entry is not None else ():
+        flavor = fleet.flavor(name)
+        if flavor is not None:
+            yield flavor
+
+
+def _pools(fleet: FleetSpec, flavor: FlavorEntry) -> Iterator[ResolvedNodePool]:
+    for cluster in fleet.clusters_of(flavor):
+        yield from fleet.flavor_nodes(flavor, cluster)

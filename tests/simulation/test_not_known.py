@@ -1,0 +1,77 @@
+"""A job of which it is not known whether it starts is not one that never does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulation.objects import API, cluster, documents, job, queue
+from typer.testing import CliRunner
+
+from kueue_fleet.cli import app
+from kueue_fleet.simulation.delays import Delays
+from kueue_fleet.simulation.raw import prepare_objects, read_raw
+
+FLEET = Path(__file__).parent / "cases" / "topology-of-gke.yaml"
+"""Google's Cluster Toolkit, A100 machines: which of their labels GKE gives is not published."""
+JOBS = FLEET.with_suffix(".jobs.yaml")
+WHY = (
+    "topology gke-default has the level cloud.google.com/gce-topology-block, which GKE may give to nodes of pool a2; "
+    "compare with `kubectl get nodes -L cloud.google.com/gce-topology-block`"
+)
+FLAVOR = {
+    "apiVersion": API,
+    "kind": "ResourceFlavor",
+    "metadata": {"name": "rf"},
+    "spec": {"topologyName": "t", "nodeLabels": {"pool": "p"}},
+}
+TOPOLOGY = {
+    "apiVersion": API,
+    "kind": "Topology",
+    "metadata": {"name": "t"},
+    "spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]},
+}
+CHECK = {"apiVersion": API, "kind": "AdmissionCheck", "metadata": {"name": "ac"}, "spec": {"controllerName": "x/y"}}
+
+
+def called(*arguments: str) -> str:
+    return CliRunner().invoke(app, arguments).stdout
+
+
+def test_all_commands_say_the_same_of_it() -> None:
+    simulated = json.loads(called("simulate", str(FLEET), "--jobs", str(JOBS), "-o", "json"))
+    assert [each["notKnown"] for each in simulated["workloads"]] == [WHY]
+    checked = json.loads(called("check", str(FLEET), "--jobs", str(JOBS), "-o", "json"))
+    found = [f"{each['wrong']}; {each['fix']}" for each in checked["files"][0]["problems"]]
+    assert found[-1] == f"whether it starts is not known: {WHY}"
+    waited = json.loads(
+        called("when", str(FLEET), "-f", str(JOBS), "--objects", str(JOBS), "--seeds", "1", "-o", "json")
+    )
+    assert (waited["neverStarts"], waited["notKnown"]) == (None, WHY)
+
+
+def test_the_table_names_it() -> None:
+    text = " ".join(called("simulate", str(FLEET), "--jobs", str(JOBS)).split())
+    assert "Pending not known" in text
+    assert f"default/tas-rack: whether it starts is not known: {WHY}" in text
+
+
+@pytest.mark.parametrize(
+    ("objects", "why"),
+    [
+        ([*cluster()[2:], queue(), FLAVOR, TOPOLOGY], "there is no Node among the objects"),
+        (cluster(namespaceSelector={"matchLabels": {"team": "a"}}), "there is no Namespace among the objects"),
+        ([*cluster(admissionChecksStrategy={"admissionChecks": [{"name": "ac"}]}), CHECK], "nothing answers admission"),
+        (cluster(), ""),
+    ],
+    ids=["nodes", "namespaces", "checks", "more than the quota"],
+)
+def test_what_objects_do_not_say(objects: list[dict[str, Any]], why: str) -> None:
+    cpu = "1" if why else "5"
+    result = prepare_objects(read_raw(documents(*objects, job("a", 0, "1", cpu=cpu))), Delays()).run()
+    [workload] = result.as_json()["workloads"]
+    assert workload["admittedAt"] is None
+    assert (workload["notKnown"] or "").startswith(why)
+    assert bool(workload["notKnown"]) == bool(why)
