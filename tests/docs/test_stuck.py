@@ -14,7 +14,7 @@ from kueue_fleet.dispatch import Reason
 from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_JOB, STUCK_COPY, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, STUCK_CHECK
 from kueue_fleet.fleet_file.model.dispatch import AdmissionController
-from kueue_fleet.gcp.alerts import alert_policies
+from kueue_fleet.google.alerts import alert_policies
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "stuck.md").read_text()

@@ -9,7 +9,7 @@ import pytest
 
 from alerting import Collector, evaluate, firing, kueue_metric
 from kueue_fleet.controller.metrics import Metrics
-from kueue_fleet.gcp.alerts import alert_policies
+from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.objects.dashboard_charts import sections
 
 MANAGER, WORKER = "manager", "worker-us"

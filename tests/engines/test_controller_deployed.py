@@ -24,7 +24,7 @@ from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, WorkerToken, worker_tokens
-from kueue_fleet.gcp.alerts import alert_policies
+from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.kube.tokens import token_life
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME, TOKENS_ROLE_NAME
 from kueue_fleet.rehearsal.machine import inotify_instances

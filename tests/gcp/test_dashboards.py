@@ -8,7 +8,7 @@ import pytest
 import pulumi_mocks
 from kueue_fleet import Dashboards
 from kueue_fleet.fleet_file import Observability
-from kueue_fleet.gcp.alerts import alert_policies
+from kueue_fleet.google.alerts import alert_policies
 from promql import query_problems
 from pulumi_mocks import Recording
 

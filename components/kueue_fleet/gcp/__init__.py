@@ -5,7 +5,6 @@ part of itself when one of its classes is looked up, and `pulumi_gcp.compute` al
 """
 
 from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
-from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess
 from kueue_fleet.gcp.controller_image import ControllerImage
 from kueue_fleet.gcp.dashboards import Dashboards
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs
@@ -14,6 +13,7 @@ from kueue_fleet.gcp.network import Network, NetworkIds, existing_network
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
 from kueue_fleet.gcp.services import ProjectServices
+from kueue_fleet.google.clusters import ControlPlaneAccess
 
 __all__ = [
     "ControlPlaneAccess",

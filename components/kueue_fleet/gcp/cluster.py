@@ -13,11 +13,11 @@ import pulumi_kubernetes as kubernetes
 
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
-from kueue_fleet.gcp.cluster_properties import ControlPlaneAccess, Placement, cluster_properties
 from kueue_fleet.gcp.declare import arguments, concat, workload_pool
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
+from kueue_fleet.google.clusters import ControlPlaneAccess, Placement, cluster_properties
 
 
 class GkeCluster(pulumi.ComponentResource):

@@ -11,8 +11,8 @@ import pulumi
 import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.model.observability import Observability
-from kueue_fleet.gcp.alerts import alert_policies
 from kueue_fleet.gcp.declare import arguments
+from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard
 
 

@@ -20,7 +20,7 @@ from controller_lab import (
     route,
     wait_until_connected,
 )
-from kueue_fleet.gcp.alerts import alert_policies
+from kueue_fleet.google.alerts import alert_policies
 from one_cluster import KUEUE, OneCluster, condition, wait_until
 from two_regions import EU, REGIONS
 
