@@ -7,7 +7,7 @@ import pytest
 
 import pulumi_mocks
 from kueue_fleet import NodeIdentity, TeamIdentity
-from kueue_fleet.gcp.identity import node_account_id
+from kueue_fleet.google.identities import node_account_id
 from pulumi_mocks import Recording
 
 

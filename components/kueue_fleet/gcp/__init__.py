@@ -4,7 +4,7 @@ Nothing here knows what runs inside a cluster. Annotations name the classes of p
 part of itself when one of its classes is looked up, and `pulumi_gcp.compute` alone takes a second.
 """
 
-from kueue_fleet.gcp.cluster import GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
+from kueue_fleet.gcp.cluster import ControlPlaneAccess, GkeCluster, ManagerCluster, StandaloneCluster, WorkerCluster
 from kueue_fleet.gcp.controller_image import ControllerImage
 from kueue_fleet.gcp.dashboards import Dashboards
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs
@@ -13,7 +13,6 @@ from kueue_fleet.gcp.network import Network, NetworkIds, existing_network
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
 from kueue_fleet.gcp.services import ProjectServices
-from kueue_fleet.google.clusters import ControlPlaneAccess
 
 __all__ = [
     "ControlPlaneAccess",

@@ -5,6 +5,7 @@ Not here: node pools for jobs (`gcp.node_pool`), and anything inside the cluster
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import pulumi
@@ -13,11 +14,25 @@ import pulumi_kubernetes as kubernetes
 
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
-from kueue_fleet.gcp.declare import arguments, concat, workload_pool
+from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
-from kueue_fleet.google.clusters import ControlPlaneAccess, Placement, cluster_properties
+from kueue_fleet.google.clusters import Access, cluster
+from kueue_fleet.google.resource import joined, workload_pool
+
+
+@dataclass(frozen=True)
+class ControlPlaneAccess(Access):
+    """How the API server of a cluster is reached."""
+
+    dns: bool = True
+    """By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone."""
+    networks: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    """Ranges that may reach the addresses, by a display name; unused with `dns`."""
+    kubernetes_tokens: bool = False
+    """Whether tokens of Kubernetes service accounts are taken over the DNS name, as MultiKueue's managers have them.
+    Without it the DNS name takes only Google's own tokens."""
 
 
 class GkeCluster(pulumi.ComponentResource):
@@ -93,9 +108,9 @@ class GkeCluster(pulumi.ComponentResource):
             )
         super().__init__(self.pulumi_type, name, None, opts)
         self.cluster_name = spec.name
-        identifier = concat("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}")
+        identifier = put_in(joined("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}"))
         self.identifier = pulumi.Output.from_input(identifier)
-        self.workload_pool = pulumi.Output.from_input(workload_pool(project))
+        self.workload_pool = pulumi.Output.from_input(put_in(workload_pool(project)))
         access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
         if existing_id is not None and not spec.existing:
@@ -122,26 +137,23 @@ class GkeCluster(pulumi.ComponentResource):
                 raise ValueError(
                     f"cluster {spec.name}: no network or no subnetwork; give network=... and subnetwork=..."
                 )
-            properties = cluster_properties(
-                spec,
-                Placement(project, network, subnetwork, pod_range_name, service_range_name),
-                access,
-                node_service_account=self.node_service_account,
-                deletion_protection=deletion_protection,
-                labels={"managed-by": "kueue-fleet", "kueue-fleet-role": spec.role, **(labels or {})},
-                managed_prometheus=managed_prometheus,
-            )
-            self.cluster = gcp.container.Cluster(
+            waiting = {str(index): role for index, role in enumerate(roles)}
+            rendered = cluster(
                 name,
-                **arguments(properties),
-                opts=pulumi.ResourceOptions(
-                    parent=self,
-                    protect=deletion_protection,
-                    depends_on=roles,
-                    # The pool that these described is gone once the cluster stands.
-                    ignore_changes=None if autopilot else ["initialNodeCount", "nodeConfig"],
-                ),
+                spec,
+                project=project,
+                network=network,
+                subnetwork=subnetwork,
+                access=access,
+                pod_range_name=pod_range_name,
+                service_range_name=service_range_name,
+                node_service_account=self.node_service_account,
+                managed_prometheus=managed_prometheus,
+                deletion_protection=deletion_protection,
+                labels=labels or {},
+                needs=tuple(waiting),
             )
+            [self.cluster] = declare(self, [rendered], waiting).values()
         self.deleted_with = None if spec.existing else self.cluster
         theirs = self.cluster.private_cluster_config.apply(_private_nodes) if spec.existing else True
         self.private_nodes = pulumi.Output.from_input(theirs)

@@ -15,16 +15,14 @@ import pulumi_gcp as gcp
 from pulumi.runtime.settings import SETTINGS
 
 from kueue_fleet.fleet_file.controller_image import BuiltImage
+from kueue_fleet.gcp.declare import declare
+from kueue_fleet.google.images import image_repository
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """The package kueue_fleet, from which the image is built."""
 TOKEN_USER = "oauth2accesstoken"  # noqa: S105  (no secret)
 """User name with which a registry takes an access token for a password. Source:
 https://cloud.google.com/artifact-registry/docs/docker/authentication#token."""
-UNTAGGED_SECONDS = 90 * 86400
-"""How long an image stays that has lost its tag to a newer one; a rollback of the Deployment may ask for it."""
-KEPT_VERSIONS = 10
-"""The newest ones, which stay whatever their age."""
 
 
 class ControllerImage(pulumi.ComponentResource):
@@ -54,26 +52,8 @@ class ControllerImage(pulumi.ComponentResource):
         super().__init__("kueue-fleet:index:ControllerImage", name, None, opts)
         where = built.project if project is None else project
         reference = pulumi.Output.from_input(where).apply(lambda known: replace(built, project=known).reference)
-        self.repository = gcp.artifactregistry.Repository(
-            name,
-            project=where,
-            location=built.location,
-            repository_id=built.repository,
-            format="DOCKER",
-            description="Image of the fleet's own controller",
-            labels={"managed-by": "kueue-fleet", **(labels or {})},
-            # As the project has it: scanning costs by the image.
-            vulnerability_scanning_config={"enablement_config": "INHERITED"},
-            cleanup_policies=[
-                {"id": "keep-newest", "action": "KEEP", "most_recent_versions": {"keep_count": KEPT_VERSIONS}},
-                {
-                    "id": "delete-untagged",
-                    "action": "DELETE",
-                    "condition": {"tag_state": "UNTAGGED", "older_than": f"{UNTAGGED_SECONDS}s"},
-                },
-            ],
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+        repository = image_repository(name, built, project=where, labels=labels or {})
+        [self.repository] = declare(self, [repository]).values()
         image = docker_build.Image(
             name,
             tags=[reference],

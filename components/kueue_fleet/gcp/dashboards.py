@@ -1,19 +1,17 @@
 """The dashboard and the alerts of a fleet in Cloud Monitoring.
 
-What they show is in `kueue_fleet.objects.dashboards`, what they tell in `gcp.alerts`; the metrics come from the
+What they show is in `kueue_fleet.objects.dashboards`, what they tell in `google.alerts`; the metrics come from the
 PodMonitoring that `kueue_fleet.kueue` puts on every cluster, which also puts the same dashboard into a Grafana there.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_gcp as gcp
 
 from kueue_fleet.fleet_file.model.observability import Observability
-from kueue_fleet.gcp.declare import arguments
-from kueue_fleet.google.alerts import alert_policies
-from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard
+from kueue_fleet.gcp.declare import declare
+from kueue_fleet.google.dashboards import dashboards
 
 
 class Dashboards(pulumi.ComponentResource):
@@ -48,38 +46,24 @@ class Dashboards(pulumi.ComponentResource):
         the manager, if there is one; `labels` are Google Cloud labels.
         """
         super().__init__("kueue-fleet:index:Dashboards", name, None, opts)
-        self.dashboard = self.url = None
-        self.alerts = {}
-        if spec.dashboard:
-            board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller_namespace is not None)
-            self.dashboard = gcp.monitoring.Dashboard(
-                name,
-                project=project,
-                dashboard_json=json.dumps(board),
-                opts=pulumi.ResourceOptions(parent=self),
-            )
+        rendered = dashboards(
+            name,
+            spec,
+            project=project,
+            fleet=fleet,
+            manager=manager,
+            job_clusters=job_clusters,
+            kueue_namespace=kueue_namespace,
+            stopped_queues=stopped_queues,
+            controller_namespace=controller_namespace,
+            labels=labels or {},
+        )
+        made = list(declare(self, rendered).values())
+        self.dashboard = made.pop(0) if spec.dashboard else None
+        self.url = None
+        if self.dashboard is not None:
             self.url = pulumi.Output.all(project, self.dashboard.id).apply(lambda parts: _url(*map(str, parts)))
-        if spec.alerts.enabled:
-            policies = alert_policies(
-                fleet,
-                manager=manager,
-                job_clusters=job_clusters,
-                kueue_namespace=kueue_namespace,
-                provisioning_seconds=spec.alerts.provisioning_timeout.nanoseconds // 10**9,
-                stopped_queues=stopped_queues,
-                controller_namespace=controller_namespace,
-            )
-            self.alerts = {
-                short: gcp.monitoring.AlertPolicy(
-                    f"{name}/{short}",
-                    project=project,
-                    notification_channels=list(spec.alerts.notification_channels),
-                    user_labels=dict(labels or {}),
-                    opts=pulumi.ResourceOptions(parent=self),
-                    **arguments(policy),
-                )
-                for short, policy in policies.items()
-            }
+        self.alerts = {each.pulumi_resource_name.removeprefix(f"{name}/"): each for each in made}
         self.register_outputs({"alerts": list(self.alerts)})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from kueue_fleet.google.resource import CloudResource, Joined, Ref, joined
+from kueue_fleet.google.resource import CloudResource, Joined, Ref
 
 
 def declare(
@@ -34,7 +34,7 @@ def declare(
         module, _, kind = each.type.removeprefix("gcp:").partition("/")
         # Through the package: the SDK imports a module of itself when it is looked up there.
         declared = getattr(getattr(gcp, module), kind.partition(":")[2])
-        properties = arguments(put_in(each.properties, there))
+        properties = {_snake_case(name): put_in(value, there) for name, value in each.properties.items()}
         made[each.key] = there[each.key] = declared(each.name, opts=options, **properties)
     return made
 
@@ -54,22 +54,3 @@ def put_in(value: Any, resources: Mapping[str, Any] | None = None) -> Any:
 
 def _snake_case(name: str) -> str:
     return re.sub("[A-Z]", lambda upper: f"_{upper[0].lower()}", name)
-
-
-def arguments(properties: Mapping[str, Any]) -> dict[str, Any]:
-    """Constructor arguments of a typed resource, from properties by the provider's own names: `nodeConfig` and so on.
-
-    Only the outermost names change: within a property Pulumi takes either spelling.
-    """
-    return {_snake_case(name): value for name, value in properties.items()}
-
-
-def concat(*parts: pulumi.Input[str]) -> pulumi.Input[str]:
-    """The texts one after the other: a plain text where all of them are."""
-    text: pulumi.Input[str] = put_in(joined(*parts))
-    return text
-
-
-def workload_pool(project: pulumi.Input[str]) -> pulumi.Input[str]:
-    """The pool of identities that the Kubernetes service accounts of a project's clusters have."""
-    return concat(project, ".svc.id.goog")

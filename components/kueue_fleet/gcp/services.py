@@ -5,6 +5,9 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_fleet.gcp.declare import declare
+from kueue_fleet.google.services import services
+
 
 class ProjectServices(pulumi.ComponentResource):
     """APIs that are enabled, and stay enabled when the component is destroyed: others may use them."""
@@ -22,14 +25,6 @@ class ProjectServices(pulumi.ComponentResource):
     ) -> None:
         """Enable `apis`, such as container.googleapis.com, in `project`."""
         super().__init__("kueue-fleet:index:ProjectServices", name, None, opts)
-        self.services = {
-            api: gcp.projects.Service(
-                f"{name}/{api}",
-                project=project,
-                service=api,
-                disable_on_destroy=False,
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-            for api in apis
-        }
+        made = declare(self, services(name, project=project, apis=apis))
+        self.services = dict(zip(apis, made.values(), strict=True))
         self.register_outputs({"apis": list(self.services)})

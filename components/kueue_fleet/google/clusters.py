@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import pulumi
-
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
-from kueue_fleet.gcp.declare import workload_pool
 from kueue_fleet.google.node_pools import CLOUD_PLATFORM_SCOPE, IMAGE_TYPE, NO_READONLY_PORT, node_security
+from kueue_fleet.google.resource import CloudResource, workload_pool
 from kueue_fleet.kueue_api.timestamp import timestamp_text
 
+CLUSTER = "gcp:container/cluster:Cluster"
+"""Pulumi's token of a cluster."""
 _AT_ANY_TIME = {
     "recurringWindow": {
         "startTime": "2026-01-01T00:00:00Z",
@@ -29,16 +29,12 @@ _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
 
 
 @dataclass(frozen=True)
-class ControlPlaneAccess:
-    """How the API server of a cluster is reached."""
+class Access:
+    """How the API server of a cluster is reached; the fields are those of `gcp.ControlPlaneAccess`."""
 
     dns: bool = True
-    """By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone."""
-    networks: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
-    """Ranges that may reach the addresses, by a display name; unused with `dns`."""
+    networks: Mapping[str, Any] = field(default_factory=dict)
     kubernetes_tokens: bool = False
-    """Whether tokens of Kubernetes service accounts are taken over the DNS name, as MultiKueue's managers have them.
-    Without it the DNS name takes only Google's own tokens."""
 
     def properties(self) -> dict[str, Any]:
         """The cluster's properties (5.6.3, 5.6.4, 5.6.5); nodes are private either way.
@@ -73,51 +69,41 @@ class ControlPlaneAccess:
         }
 
 
-@dataclass(frozen=True)
-class Placement:
-    """Where a cluster is."""
-
-    project: pulumi.Input[str]
-    network: pulumi.Input[str]
-    subnetwork: pulumi.Input[str]
-    pod_range_name: pulumi.Input[str] | None = None
-    """Secondary range of the subnet for pods; None: GKE makes one."""
-    service_range_name: pulumi.Input[str] | None = None
-    """Secondary range of the subnet for Services; None: GKE's own range."""
-
-    def properties(self) -> dict[str, Any]:
-        """The cluster's properties (5.6.2: VPC-native)."""
-        ranges = {
-            "clusterSecondaryRangeName": self.pod_range_name,
-            "servicesSecondaryRangeName": self.service_range_name,
-        }
-        return {
-            "project": self.project,
-            "network": self.network,
-            "subnetwork": self.subnetwork,
-            "ipAllocationPolicy": {key: name for key, name in ranges.items() if name is not None},
-        }
-
-
-def cluster_properties(
+def cluster(
+    name: str,
     spec: ClusterEntry,
-    place: Placement,
-    access: ControlPlaneAccess,
     *,
-    node_service_account: pulumi.Input[str],
+    project: Any,
+    network: Any,
+    subnetwork: Any,
+    access: Access,
+    pod_range_name: Any | None,
+    service_range_name: Any | None,
+    node_service_account: Any,
+    managed_prometheus: bool,
     deletion_protection: bool,
     labels: Mapping[str, str],
-    managed_prometheus: bool = True,
-) -> dict[str, Any]:
-    """Every property of the cluster."""
+    needs: tuple[str, ...] = (),
+) -> CloudResource:
+    """The cluster; for the arguments see `gcp.GkeCluster`."""
+    # VPC-native (5.6.2); a range without a name is GKE's choice.
+    ranges = {"clusterSecondaryRangeName": pod_range_name, "servicesSecondaryRangeName": service_range_name}
     properties: dict[str, Any] = {
         "name": spec.name,
         "location": spec.region,
-        **place.properties(),
+        "project": project,
+        "network": network,
+        "subnetwork": subnetwork,
+        "ipAllocationPolicy": {key: range_name for key, range_name in ranges.items() if range_name is not None},
         **access.properties(),
         "releaseChannel": {"channel": spec.release_channel},
-        # The policies let a cluster go unprotected only where it says that it may go.
-        "resourceLabels": {**labels, **({} if deletion_protection else {"disposable": "true"})},
+        "resourceLabels": {
+            "managed-by": "kueue-fleet",
+            "kueue-fleet-role": spec.role,
+            **labels,
+            # The policies let a cluster go unprotected only where it says that it may go.
+            **({} if deletion_protection else {"disposable": "true"}),
+        },
         "deletionProtection": deletion_protection,
         "maintenancePolicy": _maintenance(spec.maintenance) if spec.maintenance else _AT_ANY_TIME,
         **({"minMasterVersion": spec.min_master_version} if spec.min_master_version else {}),
@@ -136,12 +122,16 @@ def cluster_properties(
         kubelet = {"insecureKubeletReadonlyPortEnabled": NO_READONLY_PORT}
         properties["nodePoolAutoConfig"] = {"nodeKubeletConfig": kubelet}
     if spec.fleet_membership:
-        properties["fleet"] = {"project": place.project}
+        properties["fleet"] = {"project": project}
     if spec.rbac_security_group is not None:
         properties["authenticatorGroupsConfig"] = {"securityGroup": spec.rbac_security_group}
     if spec.mode == "Autopilot":
-        return properties | _autopilot(spec, node_service_account)
-    return properties | _standard(spec, node_service_account, workload_pool(place.project))
+        properties |= _autopilot(spec, node_service_account)
+    else:
+        properties |= _standard(spec, node_service_account, workload_pool(project))
+    # The pool that these described is gone once the cluster stands.
+    ignored = () if spec.mode == "Autopilot" else ("initialNodeCount", "nodeConfig")
+    return CloudResource(CLUSTER, name, properties, needs, protect=deletion_protection, ignore_changes=ignored)
 
 
 def _switches(spec: ClusterEntry) -> dict[str, Any]:
@@ -181,7 +171,7 @@ def _maintenance(window: Maintenance) -> dict[str, Any]:
     return policy
 
 
-def _autopilot(spec: ClusterEntry, node_service_account: pulumi.Input[str]) -> dict[str, Any]:
+def _autopilot(spec: ClusterEntry, node_service_account: Any) -> dict[str, Any]:
     """What only an Autopilot cluster takes.
 
     No nodeConfig: the provider would replace the cluster on every update. No workloadIdentityConfig and no
@@ -193,9 +183,7 @@ def _autopilot(spec: ClusterEntry, node_service_account: pulumi.Input[str]) -> d
     return {"enableAutopilot": True, "clusterAutoscaling": {"autoProvisioningDefaults": defaults}}
 
 
-def _standard(
-    spec: ClusterEntry, node_service_account: pulumi.Input[str], workload_pool: pulumi.Input[str]
-) -> dict[str, Any]:
+def _standard(spec: ClusterEntry, node_service_account: Any, workload_pool: Any) -> dict[str, Any]:
     """What only a Standard cluster takes; its default pool lives for minutes and still needs an account."""
     drivers = spec.storage_drivers
     properties: dict[str, Any] = {
@@ -223,7 +211,7 @@ def _standard(
     return properties | ({"nodeLocations": list(spec.node_locations)} if spec.node_locations else {})
 
 
-def _auto_provisioning(spec: ClusterEntry, node_service_account: pulumi.Input[str]) -> dict[str, Any]:
+def _auto_provisioning(spec: ClusterEntry, node_service_account: Any) -> dict[str, Any]:
     """Node auto-provisioning: off, or on within its limits, with nodes that are set up like those of the pools."""
     wanted = spec.node_auto_provisioning
     if wanted is None:

@@ -1,0 +1,147 @@
+"""Who may do what in Google Cloud: the nodes of a cluster, the jobs of a team, the members of teams.
+
+Nodes get what a GKE node needs and no more, instead of the project's default account, which is an Editor. Jobs do not
+use that account but their team's, by Workload Identity: Kubernetes service accounts of the team's namespaces may act as
+it, and there is no key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kueue_fleet.fleet_file.model.accounts import account_id, connect_role_id, members_role_id, team_account_id
+from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
+from kueue_fleet.google.resource import CloudResource, joined, workload_pool
+
+NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
+"""Logs, metrics and autoscaling; images of the project's registries. Source:
+https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts#default-gke-service-agent."""
+WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
+"""To act as a Google service account from a pod."""
+CONNECT_PERMISSIONS: tuple[str, ...] = (
+    "container.clusters.connect",
+    "container.clusters.get",
+    "container.clusters.list",
+)
+"""To find clusters, get a kubeconfig for them and reach their DNS endpoint. None of them reads or writes an object of
+Kubernetes: roles/container.viewer and roles/container.developer do, in every namespace, beside RBAC. Source:
+https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation#dns-based-endpoint."""
+
+
+def node_account_id(cluster_name: str) -> str:
+    """The service account id of a cluster's nodes: `gke-<cluster>`, with a digest where it would not fit."""
+    return account_id(f"gke-{cluster_name}", cluster_name)
+
+
+def node_identity(name: str, *, project: Any, cluster_name: str, roles: Sequence[str]) -> list[CloudResource]:
+    """The service account of a cluster's nodes, then its roles."""
+    account = _account(name, project, node_account_id(cluster_name), f"GKE nodes of {cluster_name}")
+    return [account, *_roles(name, project, account, roles)]
+
+
+def team_identity(
+    name: str,
+    *,
+    project: Any,
+    fleet: str,
+    team: str,
+    roles: Sequence[str],
+    kubernetes_accounts: Sequence[tuple[str, str]],
+    after: Sequence[str],
+) -> list[CloudResource]:
+    """A team's account, then its roles, then the pods that act as it.
+
+    `kubernetes_accounts` are pairs of namespace and name, and mean the accounts of that name in every cluster of the
+    project: the clusters of a project share one Workload Identity pool. The pool is created with the project's first
+    cluster; `after` has the key of one. Source:
+    https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
+    """
+    account = _account(name, project, team_account_id(fleet, team), f"Jobs of {team} ({fleet})")
+    pods = [
+        _pods_act_as(f"{name}/{namespace}/{each}", project, account, (namespace, each), after)
+        for namespace, each in kubernetes_accounts
+    ]
+    return [account, *_roles(name, project, account, roles), *pods]
+
+
+def manager_identity(
+    name: str, *, project: Any, fleet: str, accounts: Sequence[ManagerAccount], after: Sequence[str]
+) -> list[CloudResource]:
+    """The accounts by which the manager's pods reach the workers: they may connect, and no more; `after` as above."""
+    role = _connect_role(
+        name,
+        project,
+        connect_role_id(fleet),
+        f"Manager of {fleet}",
+        "Connect to the workers. What it may do there is in their ClusterRoles and RoleBindings.",
+        ("container.clusters.connect",),
+    )
+    found = [role]
+    for each in accounts:
+        account = _account(f"{name}/{each.name}", project, each.account_id, f"{each.name} ({fleet})")
+        pods = (each.namespace, each.service_account)
+        found += [
+            account,
+            _grant(f"{name}/{each.name}/connect", project, role.ref("name"), _member(account)),
+            _pods_act_as(f"{name}/{each.name}/pods", project, account, pods, after),
+        ]
+    return found
+
+
+def member_access(name: str, *, project: Any, fleet: str, members: Sequence[str]) -> list[CloudResource]:
+    """A role by which `members`, such as `group:ADDRESS`, connect to the clusters, and who has it."""
+    role = _connect_role(
+        name,
+        project,
+        members_role_id(fleet),
+        f"Members of teams ({fleet})",
+        "Connect to the clusters. What they may do there is in the Roles of their namespaces.",
+        CONNECT_PERMISSIONS,
+    )
+    return [role, *(_grant(f"{name}/{member}", project, role.ref("name"), member) for member in members)]
+
+
+def _account(name: str, project: Any, id_: str, title: str) -> CloudResource:
+    properties = {"project": project, "accountId": id_, "displayName": title}
+    return CloudResource("gcp:serviceaccount/account:Account", name, properties)
+
+
+def _member(account: CloudResource) -> Any:
+    """An account as a member of a policy."""
+    return joined("serviceAccount:", account.ref("email"))
+
+
+def _grant(name: str, project: Any, role: Any, member: Any) -> CloudResource:
+    properties = {"project": project, "role": role, "member": member}
+    return CloudResource("gcp:projects/iAMMember:IAMMember", name, properties)
+
+
+def _roles(name: str, project: Any, account: CloudResource, roles: Sequence[str]) -> list[CloudResource]:
+    member = _member(account)
+    return [_grant(f"{name}/{role.removeprefix('roles/')}", project, role, member) for role in roles]
+
+
+def _pods_act_as(
+    name: str, project: Any, account: CloudResource, pods: tuple[str, str], after: Sequence[str]
+) -> CloudResource:
+    """Pods of the Kubernetes service account `pods`, a namespace and a name, may act as `account`."""
+    properties = {
+        "serviceAccountId": account.ref("name"),
+        "role": WORKLOAD_IDENTITY_ROLE,
+        "member": joined("serviceAccount:", workload_pool(project), f"[{'/'.join(pods)}]"),
+    }
+    return CloudResource("gcp:serviceaccount/iAMMember:IAMMember", name, properties, tuple(after))
+
+
+def _connect_role(
+    name: str, project: Any, role_id: str, title: str, description: str, permissions: Sequence[str]
+) -> CloudResource:
+    properties = {
+        "project": project,
+        "roleId": role_id,
+        "title": title,
+        "description": description,
+        "permissions": list(permissions),
+    }
+    return CloudResource("gcp:projects/iAMCustomRole:IAMCustomRole", name, properties)
