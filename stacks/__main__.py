@@ -9,9 +9,9 @@ from typing import Final
 
 import pulumi
 
+from kueue_admission.forms import SpecError
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects.dashboards import grafana_dashboard
 
 _NEW_OBJECTS: Final = 50_000

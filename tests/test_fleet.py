@@ -17,12 +17,12 @@ import declared_fleets
 import kueue_fleet
 import pulumi_mocks
 from company_fleet import WORKERS, company_data, without_worker
+from kueue_admission.api.multi_kueue import MOST_CLUSTERS
+from kueue_admission.forms import SpecError, errors_of
 from kueue_fleet import Fleet, Network
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
-from kueue_fleet.kueue_api import SpecError, errors_of
-from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
 from pulumi_mocks import Recorded, Recording
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data

@@ -16,9 +16,9 @@ import pytest
 import pulumi_mocks
 from company_fleet import MANAGER, WORKERS, company_data, without_worker
 from declared_fleets import company, stack, stack_config
+from kueue_admission.api.configuration import overlay
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.kueue_api.configuration import overlay
 from pulumi_mocks import Recorded, Recording
 
 EUROPE, US, ASIA = WORKERS

@@ -14,9 +14,9 @@ from pulumi.runtime import rpc
 import pulumi_mocks
 import typed_program
 from company_fleet import company_data
+from kueue_admission.forms import SpecError
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.kueue_api import SpecError
 from pulumi_mocks import Recorded, Recording
 from small_fleets import WORKER, fleet, fleet_data
 

@@ -14,11 +14,11 @@ import pytest
 import pulumi_mocks
 from data_places import places, with_value
 from drawn import some_of
+from kueue_admission.forms import SpecError
 from kueue_fleet import Fleet, pulumi_import
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, description_problems, mode_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import read_fleet
-from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.pulumi_import import ImportPlan, take_over
 from small_fleets import WORKER, fleet, one_pool_data
 from tests.adopt.existing_platform import NODES, described_cluster

@@ -7,7 +7,8 @@ from pydantic import ValidationError
 
 import pulumi_mocks
 import typed_program
-from kueue_fleet.kueue_api import Quantity, ResourceQuota
+from kueue_admission.api import ResourceQuota
+from kueue_admission.forms import Quantity
 from small_fleets import WORKER, fleet_data
 
 

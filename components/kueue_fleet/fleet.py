@@ -13,6 +13,7 @@ from typing import Any
 import pulumi
 from pulumi.resource import DependencyResource
 
+from kueue_admission.forms import SpecError, errors_of
 from kueue_fleet.fleet_file import (
     Calendar,
     ClusterEntry,
@@ -57,7 +58,6 @@ from kueue_fleet.gcp import (
     merge_kubeconfigs,
 )
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
-from kueue_fleet.kueue_api import SpecError, errors_of
 
 _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
     "manager": ManagerCluster,

@@ -5,11 +5,11 @@ from functools import partial
 
 import pulumi
 
+from kueue_admission.forms import Problem, syntax
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import NetworkIds
-from kueue_fleet.kueue_api import Problem, syntax
 
 
 def check_project(project: object) -> Iterator[Problem]:

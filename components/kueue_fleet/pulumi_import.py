@@ -18,6 +18,7 @@ from pulumi.runtime import mocks
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_pulumi_func
 
+from kueue_admission.forms import SpecError
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.adopt.google_cloud import cluster_state, pool_state
 from kueue_fleet.fleet import Fleet
@@ -27,9 +28,8 @@ from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.google.plan import ZERO, planned_changes, previewed
 from kueue_fleet.google.property_paths import Path, render_path
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
-from kueue_fleet.kueue_api import SpecError
-from kueue_fleet.rehearsal.pulumi_events import STACK_TYPE
-from kueue_fleet.rehearsal.standins.property_values import parse_struct, render_struct, reveal
+from kueue_rehearsal.pulumi_events import STACK_TYPE
+from kueue_rehearsal.standins.property_values import parse_struct, render_struct, reveal
 
 _ABSENT: Final = (False, 0, "", None)
 """Values that Google's API leaves out."""

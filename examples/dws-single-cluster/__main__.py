@@ -2,9 +2,9 @@
 
 import pulumi
 
+from kueue_admission.forms import SpecError
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.kueue_api import SpecError
 
 config = pulumi.Config("kueue-fleet")
 try:

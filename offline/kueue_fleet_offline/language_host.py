@@ -25,9 +25,9 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import language_pb2, language_pb2_grpc, plugin_pb2
 
-from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.plugin_server import fail, serve, standin_version
-from kueue_fleet.rehearsal.standins.property_values import parse_struct
+from kueue_rehearsal.standins.plugin_errors import PluginError
+from kueue_rehearsal.standins.plugin_server import fail, serve, standin_version
+from kueue_rehearsal.standins.property_values import parse_struct
 
 RUNNER: Final = Path(__file__).with_name("program_runner.py")
 """Script that runs a program."""

@@ -11,8 +11,8 @@ from typing import Final
 
 from pulumi_policy import Severity
 
+from kueue_admission.forms import Problem
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
-from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.gke_nodes import is_default_account
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import holds_unknown
-from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.gke_nodes import on_autopilot
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
+from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import UNKNOWN
-from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
 

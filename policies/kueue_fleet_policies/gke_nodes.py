@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
+from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import UNKNOWN, is_known
-from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
 from kueue_fleet_policies.values import at, items

@@ -14,11 +14,11 @@ from typing import Any, Final
 from pulumi_policy import Severity
 from pydantic import ValidationError
 
+from kueue_admission.api.manifests import TOKEN_SECRET_TYPE
+from kueue_admission.api.selector import LabelSelector
+from kueue_admission.forms import Problem
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, ROTATE_BY_ANNOTATION, ROTATE_WITHIN
 from kueue_fleet.gke.unknown import UNKNOWN
-from kueue_fleet.kueue_api import Problem
-from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE
-from kueue_fleet.kueue_api.selector import LabelSelector
 from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ResourceRule, Settings, list_option

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kueue_admission.forms import Problem, Quantity
+from kueue_admission.forms.names import PROVISIONING_CONTROLLER
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, NODE_POOL, accelerator_of
 from kueue_fleet.gke.unknown import UNKNOWN, is_known
-from kueue_fleet.kueue_api import Problem, Quantity
-from kueue_fleet.kueue_api.names import PROVISIONING_CONTROLLER
 from kueue_fleet_policies.estate import ClusterView, Estate, object_name, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
 from kueue_fleet_policies.pool import Pool

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_admission.forms import Problem
 from kueue_fleet.gke.declared_pools import property_path
 from kueue_fleet.gke.pool_facts import PoolFacts
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS, POOL_RULES, PoolRule
-from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.pool import pool_facts
 from kueue_fleet_policies.resource import NODE_POOL, Resource

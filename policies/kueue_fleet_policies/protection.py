@@ -10,8 +10,8 @@ from typing import Final
 
 from pulumi_policy import Severity
 
+from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import is_known
-from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, Resource
 from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule, list_option

@@ -24,7 +24,7 @@ from pulumi_policy import (
     StackValidationPolicy,
 )
 
-from kueue_fleet.kueue_api import Problem
+from kueue_admission.forms import Problem
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.inputs import SeenInputs
 from kueue_fleet_policies.resource import STACK, Resource, kubernetes_type, patched_type

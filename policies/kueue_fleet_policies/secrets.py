@@ -16,8 +16,8 @@ from typing import Any, Final
 from pulumi_policy import Severity
 from pulumi_policy.secret import Secret
 
-from kueue_fleet.fleet_file.yaml_text import load_yaml
-from kueue_fleet.kueue_api import Problem
+from kueue_admission.forms import Problem
+from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet_policies.pods import containers, metadata, pod_specs
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import REMEDIATE, ResourceRule, Settings

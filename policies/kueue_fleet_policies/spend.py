@@ -10,8 +10,8 @@ from typing import Final
 
 from pulumi_policy import Severity
 
+from kueue_admission.forms import Problem
 from kueue_fleet.gke.labels import GPU_RESOURCE
-from kueue_fleet.kueue_api import Problem
 from kueue_fleet_policies.estate import ClusterView, Estate
 from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
 from kueue_fleet_policies.pool import gpus_of, max_nodes

@@ -15,11 +15,11 @@ from tests.fleet_file.builders import REMOVED, changed, fleet_data
 from tests.fleet_files import fleets
 
 from drawn import examples
+from kueue_admission.forms.problem import SpecError, errors_of
 from kueue_fleet.adopt import Adopted, Identity, adopt_fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import read_fleet
-from kueue_fleet.kueue_api.problem import SpecError, errors_of
 from kueue_fleet.objects import render_cluster
 
 

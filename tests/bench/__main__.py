@@ -23,11 +23,11 @@ import yaml
 from rich.console import Console
 from rich.table import Table
 
+from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.fleet_file.check.clusters import MAX_WORKERS
-from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.objects import render_fleet
-from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_rehearsal.paths import RehearsalError
 from tests.bench.harness import DRAWN, HarnessRun, recorded, run_harness
 from tests.bench.large_fleet import large_fleet
 from tests.bench.newcomer import measure_newcomer

@@ -16,10 +16,10 @@ import time
 from collections import deque
 from typing import Any, Final
 
-from kueue_fleet.admission.decisions import QuotaReserved
-from kueue_fleet.admission.engine import Engine
-from kueue_fleet.admission.events import CycleStarted, Finished, Submitted
-from kueue_fleet.admission.model import (
+from kueue_admission.decide.decisions import QuotaReserved
+from kueue_admission.decide.engine import Engine
+from kueue_admission.decide.events import CycleStarted, Finished, Submitted
+from kueue_admission.decide.model import (
     ClusterQueue,
     FlavorQuotas,
     LocalQueue,
@@ -29,7 +29,7 @@ from kueue_fleet.admission.model import (
     ResourceQuota,
     Workload,
 )
-from kueue_fleet.admission.pods import PodSet
+from kueue_admission.decide.pods import PodSet
 
 LENGTHS: Final = (1_000, 4_000, 16_000, 64_000)
 ROUNDS: Final = 20

@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from controller_faults import Witness
 from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, install_kueue, job, queue_data
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_problems import STEP_LABEL
 from kueue_fleet.simulation.workload_file import WorkloadFile

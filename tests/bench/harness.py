@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import yaml
 
-from kueue_fleet.rehearsal.engines import ENGINES, EngineCache, Engines, find_engines
-from kueue_fleet.rehearsal.engines.toolchain import GoToolchain, find_go
-from kueue_fleet.rehearsal.paths import RehearsalError, engines_dir
-from kueue_fleet.rehearsal.processes.child_process import die_with_parent
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import Changing, exponential
-from kueue_fleet.simulation.generator import Creation
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.distributions import Changing, exponential
+from kueue_admission.simulate.generator import Creation
+from kueue_rehearsal.engines import ENGINES, EngineCache, Engines, find_engines
+from kueue_rehearsal.engines.toolchain import GoToolchain, find_go
+from kueue_rehearsal.paths import RehearsalError, engines_dir
+from kueue_rehearsal.processes.child_process import die_with_parent
 from tests.bench.harness_delays import measure_delays
 from tests.bench.simulation import SETS
 

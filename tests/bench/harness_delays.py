@@ -22,10 +22,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import Changing, exponential
-from kueue_fleet.simulation.generator import HARNESS_DELAYS, Creation
-from kueue_fleet.simulation.writer import Writer
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.distributions import Changing, exponential
+from kueue_admission.simulate.generator import HARNESS_DELAYS, Creation
+from kueue_admission.simulate.writer import Writer
 from tests.bench.harness_log import Call, HarnessLog, read_log
 
 WINDOW_SECONDS: Final = 10.0

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_fleet.gke.regions import REGION_RANGES
-from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
 
 STACK = Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml"
 

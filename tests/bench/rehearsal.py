@@ -22,10 +22,10 @@ from job_files import jobs_in
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet_text
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.objects import render_fleet
-from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
-from kueue_fleet.rehearsal.paths import RehearsalPaths
-from kueue_fleet.rehearsal.processes.supervisor_client import start_supervisor
-from kueue_fleet.rehearsal.session import Session
+from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
+from kueue_rehearsal.paths import RehearsalPaths
+from kueue_rehearsal.processes.supervisor_client import start_supervisor
+from kueue_rehearsal.session import Session
 
 ROOT = Path(__file__).parents[2]
 STACK = "dws-multikueue"

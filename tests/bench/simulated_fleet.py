@@ -12,8 +12,8 @@ import time
 from collections import Counter
 from typing import Any
 
+from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from tests.bench.large_fleet import fleet_jobs, large_fleet

@@ -11,10 +11,10 @@ import time
 from collections import defaultdict
 from typing import Any, Final
 
-from kueue_fleet.simulation.agenda import Agenda
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.generator import HARNESS_DELAYS, Creation, prepare_generated, read_generator
-from kueue_fleet.simulation.result import Result
+from kueue_admission.simulate.agenda import Agenda
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.generator import HARNESS_DELAYS, Creation, prepare_generated, read_generator
+from kueue_admission.simulate.result import Result
 
 # Cohorts, queues in each; per class: workloads in a queue, interval, run time, priority, CPUs.
 # Source: kueue@v0.19.2 test/performance/scheduler/configs/{baseline,large-scale}/generator.yaml.

@@ -10,7 +10,8 @@ import yaml
 from tests.adopt.existing_platform import described_cluster
 from typer.testing import CliRunner, Result
 
-from kueue_fleet.cli import app, console
+from kueue_admission.cli import console
+from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 from kueue_fleet.objects import render_fleet
 from small_fleets import one_pool_data

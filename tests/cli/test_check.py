@@ -11,8 +11,8 @@ from syrupy.assertion import SnapshotAssertion
 from tests.cli.test_spec_commands import GOOD, STACK
 
 from command_line import call
+from kueue_admission.forms import Problem
 from kueue_fleet.cli.check import annotation
-from kueue_fleet.kueue_api import Problem
 
 ATTEMPTS = Path(__file__).parent / "first_attempts"
 QUOTA = "clusterQueues[queue].resourceGroups[0].flavors[l4].resources[nvidia.com/gpu].nominalQuota"

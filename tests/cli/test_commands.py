@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from kueue_admission.cli.console import CommandError
 from kueue_fleet import cli
 from kueue_fleet.cli import COMMANDS, app, commands
-from kueue_fleet.cli.console import CommandError
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -63,8 +63,8 @@ def test_help_imports_neither_models_nor_components() -> None:
         "yaml",
         "kubernetes",
         "rich",
-        "kueue_fleet.admission",
-        "kueue_fleet.kueue_api.base",
+        "kueue_admission.decide",
+        "kueue_admission.forms.base",
     }
 
 
@@ -84,12 +84,12 @@ def test_check_imports_no_more_than_it_needs() -> None:
     )
     loaded = set(done.stdout.splitlines()[-1].split(","))
     assert "kueue_fleet.fleet_file.model.fleet" in loaded
-    slow = {"rich", "kubernetes", "asyncio", "pulumi", "kueue_fleet.admission", "kueue_fleet.simulation"}
+    slow = {"rich", "kubernetes", "asyncio", "pulumi", "kueue_admission.decide", "kueue_fleet.simulation"}
     assert not loaded & {
         *slow,
         "kueue_fleet.fleet_file.reference",
         "kueue_fleet.fleet_file.schema",
-        "kueue_fleet.cli.tables",
+        "kueue_admission.cli.tables",
     }
 
 
@@ -97,7 +97,7 @@ def test_check_imports_no_more_than_it_needs() -> None:
 def test_names_of_a_package_are_loaded_when_they_are_used(package: str) -> None:
     script = (
         "import sys\n"
-        "import kueue_fleet.admission.engine, kueue_fleet.explain\n"
+        "import kueue_admission.decide.engine, kueue_admission.explain\n"
         "print('kueue_fleet.fleet_file.model.fleet' in sys.modules)\n"
         f"import kueue_fleet.{package} as package\n"
         "for name in package.__all__:\n"
@@ -148,7 +148,7 @@ class TestExtras:
         assert {listed.extra for listed in COMMANDS.values() if listed.extra} <= set(PROJECT["optional-dependencies"])
 
     def test_rehearse_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        for name in [name for name in sys.modules if name.startswith("kueue_fleet.rehearsal.session")]:
+        for name in [name for name in sys.modules if name.startswith("kueue_rehearsal.session")]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "psutil", None)
         done = CliRunner().invoke(app, ["rehearse"])

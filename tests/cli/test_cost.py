@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli import app
-from kueue_fleet.cli.console import CommandError
 
 PROD = Path(__file__).parents[2] / "stacks" / "Pulumi.prod.yaml"
 

@@ -10,7 +10,8 @@ import yaml
 from tests.fleet_file.builders import standalone_data
 from typer.testing import CliRunner, Result
 
-from kueue_fleet.cli import app, console
+from kueue_admission.cli import console
+from kueue_fleet.cli import app
 
 ROOT = Path(__file__).parents[2]
 STACK = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"

@@ -11,8 +11,8 @@ from tests.cli.in_process import Command, Ended
 from tests.status.test_fleet_status import connection, queue, workload
 from tests.status.test_fleet_status import request as dws_request
 
+from kueue_admission.forms.printable import printable
 from kueue_fleet.cli import COMMANDS, live_fleet
-from kueue_fleet.kueue_api.printable import printable
 from kueue_fleet.status import ClusterObjects
 
 ROOT = Path(__file__).parents[2]

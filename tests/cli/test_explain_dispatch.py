@@ -12,9 +12,9 @@ from tests.cli.test_explain import QUEUE, cluster, explain, write
 from tests.simulation.fleets import EUROPE, US, dispatched_data, job
 from typer.testing import CliRunner
 
+from kueue_admission.explain import dispatch_report
 from kueue_fleet.cli import app
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
-from kueue_fleet.explain import dispatch_report
 
 EU = "worker-eu"
 SINCE = "2026-11-21T08:00:00Z"

@@ -11,8 +11,8 @@ import yaml
 from tests.cli.test_explain import cluster, job, write
 from typer.testing import CliRunner
 
+from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli import app
-from kueue_fleet.cli.console import CommandError
 
 ROOT = Path(__file__).parents[2]
 STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")

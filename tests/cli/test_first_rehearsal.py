@@ -9,7 +9,7 @@ import pytest
 from kueue_fleet.cli.first_rehearsal import show_what_is_known
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.rehearsed_jobs import Jobs
-from kueue_fleet.rehearsal.session import Session
+from kueue_rehearsal.session import Session
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,9 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from job_files import jobs_in
-from kueue_fleet.cli import app, console
-from kueue_fleet.cli.input_files import write_text
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import write_text
+from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import FleetSpec, ServiceAccountToken, check_fleet, parse_fleet_text
 
 

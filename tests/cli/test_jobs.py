@@ -14,7 +14,7 @@ from tests.cli.in_process import Command, Ended
 from tests.cli.live_fleet import Fleet, serve
 from tests.status.test_fleet_status import ADMITTED, RESERVED, conditions
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
 
 Object = dict[str, Any]
 

@@ -16,8 +16,8 @@ from tests.preflight.google_api import Project
 from tests.preflight.projects import fleet_data, roomy_project
 from typer.testing import CliRunner, Result
 
+from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli import app
-from kueue_fleet.cli.console import CommandError
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.preflight import google_cloud
 from kueue_fleet.preflight.needs import needs_of

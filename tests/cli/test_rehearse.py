@@ -20,9 +20,9 @@ import yaml
 from command_line import call
 from kueue_fleet import cli
 from kueue_fleet.cli.job_report import group_reasons
-from kueue_fleet.rehearsal.jobs.views import JobState, JobView
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.session import Session
+from kueue_rehearsal.jobs.views import JobState, JobView
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.session import Session
 
 ROOT = Path(__file__).parents[2]
 ESCAPE = "\x1b"
@@ -390,7 +390,7 @@ VIEWS = [
 SHOW = """
 import time
 from tests.cli.test_rehearse import VIEWS
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import step
 with step("pulumi up") as say:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.cli.console import CommandError
+from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli.job_report import JobLog
 from kueue_fleet.cli.rehearse import LongWaits
 from kueue_fleet.cli.rehearsed_jobs import find_jobs, read_jobs
 from kueue_fleet.fleet_file import parse_fleet_text
-from kueue_fleet.rehearsal.jobs.views import JobState, JobView
-from kueue_fleet.rehearsal.pulumi_events import Operation
-from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.rehearsal.state_folder import mark_kept
+from kueue_rehearsal.jobs.views import JobState, JobView
+from kueue_rehearsal.pulumi_events import Operation
+from kueue_rehearsal.session import Session
+from kueue_rehearsal.state_folder import mark_kept
 
 
 def view(name: str, state: JobState, cluster: str = "", *reasons: str) -> JobView:

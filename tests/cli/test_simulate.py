@@ -14,11 +14,11 @@ from tests.simulation.objects import cluster, job
 from typer.testing import CliRunner
 
 from command_line import call
+from kueue_admission.cli.console import CommandError
+from kueue_admission.simulate.records import Record
+from kueue_admission.simulate.result import Result
 from kueue_fleet.cli import app
-from kueue_fleet.cli.console import CommandError
 from kueue_fleet.cli.simulate_report import report_page
-from kueue_fleet.simulation.records import Record
-from kueue_fleet.simulation.result import Result
 
 ROOT = Path(__file__).parents[2]
 

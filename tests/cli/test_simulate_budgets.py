@@ -11,12 +11,12 @@ import yaml
 from tests.simulation.objects import cluster, job
 from typer.testing import CliRunner
 
+from kueue_admission.cli.console import CommandError
+from kueue_admission.cli.simulate_budgets import Budget, check_budgets, parse_budget
+from kueue_admission.simulate.clock import End, EndReason
+from kueue_admission.simulate.records import Record
+from kueue_admission.simulate.result import Result
 from kueue_fleet.cli import app
-from kueue_fleet.cli.console import CommandError
-from kueue_fleet.cli.simulate_budgets import Budget, check_budgets, parse_budget
-from kueue_fleet.simulation.clock import End, EndReason
-from kueue_fleet.simulation.records import Record
-from kueue_fleet.simulation.result import Result
 
 
 def waited(*waits: float | None, arrived: float = 1000.0, queue: str = "gpu") -> list[Record]:

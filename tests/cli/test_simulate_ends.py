@@ -21,8 +21,8 @@ from tests.simulation.objects import cluster
 from tests.simulation.objects import job as raw_job
 from typer.testing import CliRunner
 
+from kueue_admission.simulate.contention import TURNS
 from kueue_fleet.cli import app
-from kueue_fleet.simulation.contention import TURNS
 
 SIMULATE = ["simulate", "stacks/Pulumi.dws-multikueue.yaml", "-w", "examples/dws-multikueue/workload.yaml"]
 
@@ -93,8 +93,8 @@ def test_a_run_that_repeats_itself_says_so(tmp_path: Path) -> None:
 
 
 def test_a_run_that_never_settles_fails_with_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kueue_fleet.simulation.clock._MOST_A_SECOND", 0)
-    monkeypatch.setattr("kueue_fleet.simulation.clock._MOST_A_SECOND_BY_JOB", 0)
+    monkeypatch.setattr("kueue_admission.simulate.clock._MOST_A_SECOND", 0)
+    monkeypatch.setattr("kueue_admission.simulate.clock._MOST_A_SECOND_BY_JOB", 0)
     done = CliRunner().invoke(app, ["simulate", "--objects", str(dump(tmp_path, [*cluster(), raw_job("a", 0, "5")]))])
     assert done.exit_code == 1
     assert "the simulation does not get past second 0" in str(done.exception)

@@ -18,11 +18,12 @@ from tests.cli.test_rehearse import VIEWS
 from tests.cli.test_status import lists
 
 from forked_command import program_folder
-from kueue_fleet.cli import console, live_fleet
+from kueue_admission.cli import console
+from kueue_admission.cli.console import Styled
+from kueue_admission.cli.tables import Column, Table
+from kueue_fleet.cli import live_fleet
 from kueue_fleet.cli import status as status_command
-from kueue_fleet.cli.console import Styled
 from kueue_fleet.cli.job_report import jobs_table
-from kueue_fleet.cli.tables import Column, Table
 
 ROOT = Path(__file__).parents[2]
 FLEET = ROOT / "stacks/Pulumi.dws-multikueue.yaml"

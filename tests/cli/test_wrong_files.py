@@ -14,7 +14,7 @@ from tests.cli.wrong_files import ALL, NOT_TEXT, NOT_YAML
 
 from drawn import some_of
 from kueue_fleet.cli import COMMANDS
-from kueue_fleet.rehearsal.session import Session
+from kueue_rehearsal.session import Session
 
 JOBS: Final = "jobs: [{name: train, queue: gpu, namespace: team-a, requests: {nvidia.com/gpu: 1}, runSeconds: 60}]\n"
 QUEUES: Final = "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: f}\n"

@@ -10,8 +10,9 @@ import pytest
 from tests.cli.in_process import Command
 from typer.testing import CliRunner
 
-from kueue_fleet.cli import COMMANDS, app, input_files
-from kueue_fleet.cli.console import CommandError
+from kueue_admission.cli import input_files
+from kueue_admission.cli.console import CommandError
+from kueue_fleet.cli import COMMANDS, app
 
 ROOT = Path(__file__).parents[2]
 FLEET = "stacks/Pulumi.dws-multikueue.yaml"

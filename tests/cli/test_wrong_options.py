@@ -13,7 +13,7 @@ from tests.cli.in_process import GROUP, Command, Ended
 
 from drawn import some_of
 from kueue_fleet.cli import COMMANDS
-from kueue_fleet.rehearsal.session import Session
+from kueue_rehearsal.session import Session
 
 FLEET: Final = """
 name: f

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.kube.fake_api import FakeApi
 
-from kueue_fleet.admission.reading.pod_resources import namespace_limits
+from kueue_admission.read.pod_resources import namespace_limits
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.controller.build import GPU, NOW, condition, when, workload
 
 from drawn import examples
-from kueue_fleet.admission.reading import workloads as from_workloads
-from kueue_fleet.admission.reading.workloads import Context
+from kueue_admission.read import workloads as from_workloads
+from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Iterable
 from typing import Any
 
 import aiohttp
-from tests.admission import expand
+from tests.decide import expand
 from tests.differential import states
 from tests.differential.lab import API, AT_ONCE, Lab
 from tests.differential.observed import CHANGES, now_text, seconds, state_of, time_of

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tests.differential import states
 from tests.differential.replay import Chance, Replay, chances_for, just_before, same_heads
 
-from kueue_fleet.admission.reasons import QuotaReservedReason
+from kueue_admission.decide.reasons import QuotaReservedReason
 
 Json = dict[str, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.admission import expand
+from tests.decide import expand
 
 Json = dict[str, Any]
 

@@ -12,14 +12,14 @@ from functools import cache, partial
 from itertools import product
 from typing import Any
 
-from tests.admission import expand
+from tests.decide import expand
 from tests.differential import states
 from tests.differential.settings import deciding
 from tests.differential.steps import reclaimed
 
-from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Released, Requeued
-from kueue_fleet.admission.engine import Engine
-from kueue_fleet.admission.events import (
+from kueue_admission.decide.decisions import Decision, Evicted, Parked, QuotaReserved, Released, Requeued
+from kueue_admission.decide.engine import Engine
+from kueue_admission.decide.events import (
     CheckStateChanged,
     CycleStarted,
     Deleted,
@@ -33,17 +33,17 @@ from kueue_fleet.admission.events import (
     Submitted,
     TimePassed,
 )
-from kueue_fleet.admission.model import CheckState, Configuration, Objects
-from kueue_fleet.admission.queue.queues import Queues
-from kueue_fleet.admission.queue.usage_ledger import NANO
-from kueue_fleet.admission.reading.configuration import parse_configuration
-from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
-from kueue_fleet.admission.reasons import EvictionReason
-from kueue_fleet.admission.scheduler.entry import Outcome
-from kueue_fleet.admission.timers import Timer
-from kueue_fleet.admission.workload.state import WorkloadInfo, refresh_order
-from kueue_fleet.admission.workload.workload_controller import WorkloadController
-from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_admission.decide.model import CheckState, Configuration, Objects
+from kueue_admission.decide.queue.queues import Queues
+from kueue_admission.decide.queue.usage_ledger import NANO
+from kueue_admission.decide.reasons import EvictionReason
+from kueue_admission.decide.scheduler.entry import Outcome
+from kueue_admission.decide.timers import Timer
+from kueue_admission.decide.workload.state import WorkloadInfo, refresh_order
+from kueue_admission.decide.workload.workload_controller import WorkloadController
+from kueue_admission.forms.quantity import Quantity
+from kueue_admission.read.configuration import parse_configuration
+from kueue_admission.read.kueue_objects import Parsed, parse_objects
 
 Json = dict[str, Any]
 

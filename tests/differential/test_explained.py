@@ -11,10 +11,10 @@ from tests.differential.compare import way
 from tests.differential.replay import CHANCES, Replay
 
 from drawn import some_of
-from kueue_fleet.admission.scheduler.entry import Outcome
-from kueue_fleet.explain import Condition, Explanation, explain
-from kueue_fleet.explain.diagnosis import Diagnosis, diagnose, only_relevant
-from kueue_fleet.explain.written import compare
+from kueue_admission.decide.scheduler.entry import Outcome
+from kueue_admission.explain import Condition, Explanation, explain
+from kueue_admission.explain.diagnosis import Diagnosis, diagnose, only_relevant
+from kueue_admission.explain.written import compare
 
 Json = dict[str, Any]
 

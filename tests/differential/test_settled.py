@@ -10,11 +10,11 @@ from tests.differential import corpus
 from tests.differential.compare import differs
 from tests.differential.replay import Chance, Replay, chances_for
 
-from kueue_fleet.admission.decisions import Decision, Evicted, QuotaReserved
-from kueue_fleet.admission.events import Submitted
-from kueue_fleet.admission.model import Snapshot
-from kueue_fleet.simulation.cluster import SimulatedCluster
-from kueue_fleet.simulation.delays import Delays
+from kueue_admission.decide.decisions import Decision, Evicted, QuotaReserved
+from kueue_admission.decide.events import Submitted
+from kueue_admission.decide.model import Snapshot
+from kueue_admission.simulate.cluster import SimulatedCluster
+from kueue_admission.simulate.delays import Delays
 
 Json = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from kueue_fleet.admission.model import (
+from kueue_admission.decide.model import (
     Admission,
     ClusterQueue,
     Configuration,
@@ -19,7 +19,7 @@ from kueue_fleet.admission.model import (
     Workload,
     WorkloadStatus,
 )
-from kueue_fleet.admission.pods import PodSet
+from kueue_admission.decide.pods import PodSet
 from kueue_fleet.dispatch import DispatchSettings, Request, Worker, WorkerQuota
 
 GPU = "nvidia.com/gpu"

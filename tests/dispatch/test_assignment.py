@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.assignment import UNREADABLE, describe_assignment, parse_assignment
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch import Bound, CheckRules, Residency, Window, decide_check
 from kueue_fleet.dispatch.fleet_checks import format_time
 

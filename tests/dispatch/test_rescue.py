@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch import Copy, WorkerView, watch_copy, watch_eviction
 
 EVICTED = Copy("u", "1", reserved_at=50.0, evicted_at=100.0, check=CheckState.PENDING)

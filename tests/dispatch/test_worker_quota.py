@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from tests.dispatch.build import GPU, borrowed_from, job, objects, running
 
-from kueue_fleet.admission.model import (
+from kueue_admission.api.cluster_queue import AdmissionCheckStrategyRule, ClusterQueuePreemption
+from kueue_admission.decide.model import (
     AdmissionCheck,
     LocalQueue,
     Objects,
     WorkloadStatus,
 )
-from kueue_fleet.admission.pods import PodSet
+from kueue_admission.decide.pods import PodSet
 from kueue_fleet.dispatch import Fit, FitKind, WorkerQuota
-from kueue_fleet.kueue_api.cluster_queue import AdmissionCheckStrategyRule, ClusterQueuePreemption
 
 
 def fit(quota: WorkerQuota, name: str = "train", gpus: int = 1, **changes: Any) -> Fit:

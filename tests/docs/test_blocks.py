@@ -21,7 +21,7 @@ from tests.docs.rehearsal_output import lacks
 import pulumi_mocks
 from kueue_fleet.cli import COMMANDS, app
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.rehearsal.simulation_settings import parse_settings
+from kueue_rehearsal.simulation_settings import parse_settings
 from small_fleets import MANAGER, WORKER, fleet_data
 
 # `text` and blocks without a language are pictures and output; TypeScript is compiled with the example that it is from.

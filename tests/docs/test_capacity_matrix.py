@@ -11,20 +11,20 @@ from typing import Any, TypeVar
 import yaml
 
 from job_files import jobs_in
-from kueue_fleet.admission.reading.job_pod_sets import ROLES
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.forms.problem import errors_of
+from kueue_admission.read.job_pod_sets import ROLES
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.gke.consumption import options_of, zones_with
 from kueue_fleet.gke.csv_tables import read_table
 from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.gke.machines import MachineType, machine_names, machine_type
-from kueue_fleet.kueue_api import SpecError
-from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.kueue_api.names import QUEUE_LABEL
-from kueue_fleet.kueue_api.problem import errors_of
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import check_manifests, prepare_fleet
-from kueue_fleet.simulation.records import State
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 ROOT = Path(__file__).parents[2]

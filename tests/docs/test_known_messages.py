@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import fleet_data
 
+from kueue_admission.forms.known_messages import code_of, known_messages, with_code
 from kueue_fleet.fleet_file import read_fleet_text
-from kueue_fleet.kueue_api.known_messages import code_of, known_messages, with_code
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"

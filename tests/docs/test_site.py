@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.docs.console import ROOT
 
-from kueue_fleet.rehearsal.engines.catalogue import ENGINES
+from kueue_rehearsal.engines.catalogue import ENGINES
 
 SHOWN = {
     "kueue": "Kueue",

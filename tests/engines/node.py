@@ -9,8 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from kueue_fleet.rehearsal.engines import EngineCache
-from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_rehearsal.engines import EngineCache
+from kueue_rehearsal.paths import engines_dir
 
 OLDEST = 20
 """Oldest major version that the Pulumi SDK of the example takes."""

@@ -22,8 +22,8 @@ from pulumi import automation as auto
 from pulumi.runtime.proto import provider_pb2
 
 from forked_python import forked_python
-from kueue_fleet.rehearsal.pulumi_cli import make_pulumi_home
-from kueue_fleet.rehearsal.standins.executables import LANGUAGE_HOST, install_standins
+from kueue_rehearsal.pulumi_cli import make_pulumi_home
+from kueue_rehearsal.standins.executables import LANGUAGE_HOST, install_standins
 from tests.engines.memory_provider import MemoryProvider, World, only_updates, plain, serve
 
 ROOT = Path(__file__).parents[2]

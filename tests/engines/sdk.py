@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from kueue_fleet.plugin import package_schema
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_rehearsal.engines import EngineCache, build_engines
+from kueue_rehearsal.paths import engines_dir
 from tests.engines.node import node_folder
 
 EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "typescript"

@@ -15,9 +15,9 @@ from kubernetes import client, config
 
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, rehearsed
 from job_files import jobs_in
-from kueue_fleet.rehearsal.jobs.clients import ClusterClients
-from kueue_fleet.rehearsal.jobs.submission import submit_jobs
-from kueue_fleet.simulation.rows import JobRow
+from kueue_admission.simulate.rows import JobRow
+from kueue_rehearsal.jobs.clients import ClusterClients
+from kueue_rehearsal.jobs.submission import submit_jobs
 from one_cluster import wait_until
 from side_by_side import Told, rehearsed_rows, simulated, stories, table
 

@@ -27,11 +27,11 @@ from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, 
 from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.kube.tokens import token_life
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME, TOKENS_ROLE_NAME
-from kueue_fleet.rehearsal.machine import inotify_instances
-from kueue_fleet.rehearsal.pulumi_cli import PulumiResult
-from kueue_fleet.rehearsal.session import Session
-from kueue_fleet.rehearsal.standins.docker_build_provider import IMAGE, NOTHING_BUILT
-from kueue_fleet.rehearsal.standins.gcp_provider import NO_TOKEN
+from kueue_rehearsal.machine import inotify_instances
+from kueue_rehearsal.pulumi_cli import PulumiResult
+from kueue_rehearsal.session import Session
+from kueue_rehearsal.standins.docker_build_provider import IMAGE, NOTHING_BUILT
+from kueue_rehearsal.standins.gcp_provider import NO_TOKEN
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, pods_run, wait_until
 from quick_rehearsals import quick_rehearsals
 

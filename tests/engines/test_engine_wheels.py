@@ -7,9 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.engines.wheels import make_wheels
-from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_rehearsal.engines import EngineCache, build_engines
+from kueue_rehearsal.engines.wheels import make_wheels
+from kueue_rehearsal.paths import engines_dir
 from tests.rehearsal.engines.test_wheels import install
 
 ROOT = Path(__file__).parents[2]
@@ -24,7 +24,7 @@ def test_etcd_from_its_wheel_runs_without_go_and_without_a_cache(tmp_path: Path)
         "PYTHONPATH": f"{tmp_path / 'site'}:{ROOT / 'components'}",
         "KUEUE_FLEET_CACHE_DIR": str(tmp_path / "empty"),
     }
-    command = [sys.executable, "-m", "kueue_fleet.rehearsal.engines", "etcd"]
+    command = [sys.executable, "-m", "kueue_rehearsal.engines", "etcd"]
     listed = subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stdout
     row = next(line.split() for line in listed.splitlines() if line.startswith("etcd "))
     assert row[1:3] == ["v3.6.8", "wheel"]

@@ -13,8 +13,8 @@ import pytest
 
 from command_line import call
 from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, job, queue_data
+from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from one_cluster import KUEUE, Json, condition, wait_until

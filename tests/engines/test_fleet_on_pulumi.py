@@ -17,9 +17,9 @@ from kueue_fleet import AdmissionCheck, ClusterQueue, Cohort, Fleet, LocalQueue,
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue import webhook_retry
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, make_pulumi_home
+from kueue_rehearsal.engines import EngineCache, build_engines
+from kueue_rehearsal.paths import engines_dir
+from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, make_pulumi_home
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
 from tests.engines.memory_provider import Operation, World, only_updates, serve
 

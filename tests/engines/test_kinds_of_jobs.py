@@ -15,8 +15,8 @@ from job_definitions import place_of
 from job_files import jobs_in
 from kueue_fleet.cli.rehearsed_jobs import read_jobs
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
-from kueue_fleet.rehearsal.jobs.views import JobState
-from kueue_fleet.rehearsal.session import Session
+from kueue_rehearsal.jobs.views import JobState
+from kueue_rehearsal.session import Session
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 from quick_rehearsals import quick_rehearsals
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_rehearsal.engines import EngineCache, build_engines
+from kueue_rehearsal.paths import engines_dir
 from tests.engines.plugin_lab import PluginLab, plugin_lab
 from tests.examples.platform_pipeline import step
 

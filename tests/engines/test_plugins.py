@@ -13,18 +13,18 @@ import pulumi_kubernetes as kubernetes
 import pytest
 import yaml
 
-from kueue_fleet import ClusterQueue, Cohort, Fleet, LocalQueue, Namespaces, ResourceFlavor, WorkloadPriorityClass
-from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.kueue_api import (
+from kueue_admission.api import (
     ClusterQueueSpec,
     CohortSpec,
     LocalQueueSpec,
     ResourceFlavorSpec,
     WorkloadPriorityClassFields,
 )
+from kueue_fleet import ClusterQueue, Cohort, Fleet, LocalQueue, Namespaces, ResourceFlavor, WorkloadPriorityClass
+from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.plugin import package_schema
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_rehearsal.engines import EngineCache, build_engines
+from kueue_rehearsal.paths import engines_dir
 from tests.engines.node import node_folder
 from tests.engines.plugin_lab import PLUGIN, STACK, PluginLab, plugin_lab
 

@@ -22,11 +22,11 @@ from pulumi_policy import EnforcementLevel
 from pulumi_policy.proxy import UNKNOWN_STRING_VALUE
 
 from forked_python import forked_python
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.paths import engines_dir
-from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, make_pulumi_home
-from kueue_fleet.rehearsal.standins.executables import install_standins
 from kueue_fleet_policies import RULES
+from kueue_rehearsal.engines import EngineCache, build_engines
+from kueue_rehearsal.paths import engines_dir
+from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, make_pulumi_home
+from kueue_rehearsal.standins.executables import install_standins
 from one_worker import with_one_worker
 from tests.engines.memory_provider import MemoryProvider, World, plain, serve
 from tests.policies.declared import Seed

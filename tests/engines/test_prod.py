@@ -21,9 +21,9 @@ from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
 from job_files import jobs_in
 from kueue_fleet.fleet_file.parse import CHARTS_KEY
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
-from kueue_fleet.rehearsal.jobs.views import JobState
-from kueue_fleet.rehearsal.pulumi_cli import PulumiError
-from kueue_fleet.rehearsal.standins.google_tokens import make_token
+from kueue_rehearsal.jobs.views import JobState
+from kueue_rehearsal.pulumi_cli import PulumiError
+from kueue_rehearsal.standins.google_tokens import make_token
 from one_cluster import condition, wait_until
 from one_worker import with_one_worker
 

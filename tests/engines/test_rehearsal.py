@@ -24,12 +24,12 @@ import pytest
 
 from fleet_in_rehearsal import LISTS, ROOT, FleetInRehearsal, copied
 from job_files import jobs_in
+from kueue_admission.simulate.rows import JobRow
 from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.rehearsal.jobs.views import JobState
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.session import Session, take_down
-from kueue_fleet.simulation.rows import JobRow
+from kueue_rehearsal.jobs.views import JobState
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.session import Session, take_down
 from one_cluster import condition, wait_until
 from side_by_side import rehearsed_rows, simulated, table
 from tests.docs.console import blocks

@@ -18,12 +18,12 @@ import psutil
 import pytest
 
 from forked_python import forked_python
-from kueue_fleet.rehearsal.engines import EngineCache, Engines, build_engines
-from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
-from kueue_fleet.rehearsal.processes.ends import still_running
-from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_fleet.rehearsal.pulumi_cli import make_pulumi_home
-from kueue_fleet.rehearsal.standins.executables import KUBERNETES, PARTS, install_standins
+from kueue_rehearsal.engines import EngineCache, Engines, build_engines
+from kueue_rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_rehearsal.processes.ends import still_running
+from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
+from kueue_rehearsal.pulumi_cli import make_pulumi_home
+from kueue_rehearsal.standins.executables import KUBERNETES, PARTS, install_standins
 from one_cluster import PATIENCE_SECONDS, wait_until
 
 COMMAND_SECONDS = 120

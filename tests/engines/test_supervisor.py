@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from bare_lab import BareCluster, BareLab, bare_lab, until
-from kueue_fleet.rehearsal.processes.supervisor_client import start_supervisor
+from kueue_rehearsal.processes.supervisor_client import start_supervisor
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

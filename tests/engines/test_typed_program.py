@@ -16,7 +16,7 @@ PYRIGHT = "1.1.411"
 PROGRAM = Path(__file__).parents[1] / "support" / "typed_program.py"
 WRONG = """
 from kueue_fleet import ClusterQueue, KueueInstall
-from kueue_fleet.kueue_api import ResourceQuota
+from kueue_admission.api import ResourceQuota
 
 ResourceQuota(name="cpu", nominal_quota=None)
 ClusterQueue("gpu", ["cpu"])

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.google.node_pools import node_pool_properties
-from kueue_fleet.rehearsal.cloud.node_pools import parse_node_pool
-from kueue_fleet.rehearsal.cloud.node_templates import Place
+from kueue_rehearsal.cloud.node_pools import parse_node_pool
+from kueue_rehearsal.cloud.node_templates import Place
 
 FOLDER = Path(__file__).parents[2] / "examples" / "attached-gpus"
 FLEET, JOB = FOLDER / "fleet.yaml", FOLDER / "job.yaml"

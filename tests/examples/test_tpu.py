@@ -14,9 +14,9 @@ from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet, parse_fleet_text
 from kueue_fleet.google.node_pools import node_pool_properties
 from kueue_fleet.preflight.quotas import quota_needs
-from kueue_fleet.rehearsal.cloud.dws_decisions import Request, Supply, demand, plan_request
-from kueue_fleet.rehearsal.cloud.node_pools import parse_node_pool
-from kueue_fleet.rehearsal.cloud.node_templates import SIMULATED, Place
+from kueue_rehearsal.cloud.dws_decisions import Request, Supply, demand, plan_request
+from kueue_rehearsal.cloud.node_pools import parse_node_pool
+from kueue_rehearsal.cloud.node_templates import SIMULATED, Place
 
 FOLDER = Path(__file__).parents[2] / "examples" / "tpu"
 FLEET = FOLDER / "fleet.yaml"

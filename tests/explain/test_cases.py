@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from data_places import places, without
 from drawn import some_of
+from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli import app
-from kueue_fleet.cli.console import CommandError
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.yaml"))
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.admission.build import cpu_group, job, objects, queue
+from tests.decide.build import cpu_group, job, objects, queue
 from tests.explain.test_states import explained, held
 
-from kueue_fleet.admission.model import (
+from kueue_admission.api.cluster_queue import AdmissionCheckStrategyRule
+from kueue_admission.decide.model import (
     AdmissionCheck,
     CheckState,
     ClusterQueue,
@@ -19,11 +20,10 @@ from kueue_fleet.admission.model import (
     WorkloadCheck,
     WorkloadStatus,
 )
-from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.explain import Explanation, Links
-from kueue_fleet.explain.answer import Link
-from kueue_fleet.kueue_api.cluster_queue import AdmissionCheckStrategyRule
-from kueue_fleet.kueue_api.names import HOSTNAME_LABEL, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.decide.pods import PodSet
+from kueue_admission.explain import Explanation, Links
+from kueue_admission.explain.answer import Link
+from kueue_admission.forms.names import HOSTNAME_LABEL, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 
 
 def rule(name: str, *flavors: str) -> AdmissionCheckStrategyRule:

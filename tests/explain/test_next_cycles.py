@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.admission.build import job, objects, queue
+from tests.decide.build import job, objects, queue
 from tests.explain.test_states import explained, held
 
-from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Objects, WaitForPodsReady, WorkloadStatus
-from kueue_fleet.explain import Explanation
-from kueue_fleet.explain.turns import blocker_text
-from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption
+from kueue_admission.api.cluster_queue import ClusterQueuePreemption
+from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration, Objects, WaitForPodsReady, WorkloadStatus
+from kueue_admission.explain import Explanation
+from kueue_admission.explain.turns import blocker_text
 
 LOWER = ClusterQueuePreemption(reclaim_within_cohort="LowerPriority")
 EVICTS = ClusterQueuePreemption(within_cluster_queue="LowerPriority", reclaim_within_cohort="Any")

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.admission.build import cpu_group, job, objects, queue
+from tests.decide.build import cpu_group, job, objects, queue
 from tests.explain.test_states import explained
 
-from kueue_fleet.admission.model import (
+from kueue_admission.api.cluster_queue import AdmissionCheckStrategyRule, ClusterQueuePreemption
+from kueue_admission.decide.model import (
     Admission,
     AdmissionCheck,
     CheckState,
@@ -24,11 +25,10 @@ from kueue_fleet.admission.model import (
     WorkloadCheck,
     WorkloadStatus,
 )
-from kueue_fleet.admission.pods import NodeSelectorTerm, PodSet, Requirement, SliceConstraint, Taint, TopologyRequest
-from kueue_fleet.explain import Explanation
-from kueue_fleet.explain.answer import Placement
-from kueue_fleet.kueue_api.cluster_queue import AdmissionCheckStrategyRule, ClusterQueuePreemption
-from kueue_fleet.kueue_api.names import HOSTNAME_LABEL, PROVISIONING_CONTROLLER
+from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, SliceConstraint, Taint, TopologyRequest
+from kueue_admission.explain import Explanation
+from kueue_admission.explain.answer import Placement
+from kueue_admission.forms.names import HOSTNAME_LABEL, PROVISIONING_CONTROLLER
 
 GPU_TAINT = Taint("nvidia.com/gpu", "present")
 

@@ -7,20 +7,20 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.admission.build import job
-from tests.admission.test_properties import NAMES, clusters
+from tests.decide.build import job
+from tests.decide.test_properties import NAMES, clusters
 
 from drawn import examples
-from kueue_fleet.admission.decisions import Decision, Evicted, Parked, QuotaReserved, Requeued
-from kueue_fleet.admission.engine import Engine
-from kueue_fleet.admission.events import CycleStarted, PodsStopped, Submitted
-from kueue_fleet.admission.model import Objects, Snapshot
-from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.admission.reasons import RequeueReason
-from kueue_fleet.explain import Explanation, explain, next_cycles
-from kueue_fleet.explain.answer import Change
-from kueue_fleet.explain.next_cycles import look_ahead
-from kueue_fleet.explain.trials import raise_quota
+from kueue_admission.decide.decisions import Decision, Evicted, Parked, QuotaReserved, Requeued
+from kueue_admission.decide.engine import Engine
+from kueue_admission.decide.events import CycleStarted, PodsStopped, Submitted
+from kueue_admission.decide.model import Objects, Snapshot
+from kueue_admission.decide.pods import PodSet
+from kueue_admission.decide.reasons import RequeueReason
+from kueue_admission.explain import Explanation, explain, next_cycles
+from kueue_admission.explain.answer import Change
+from kueue_admission.explain.next_cycles import look_ahead
+from kueue_admission.explain.trials import raise_quota
 
 jobs = st.lists(
     st.tuples(st.sampled_from(NAMES), st.integers(1, 9), st.integers(0, 3)),

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawn import examples
-from kueue_fleet.admission.model import Snapshot
-from kueue_fleet.admission.reading.kueue_objects import parse_objects
-from kueue_fleet.explain import explain
-from kueue_fleet.explain.relevance import WorkloadIndex
+from kueue_admission.decide.model import Snapshot
+from kueue_admission.explain import explain
+from kueue_admission.explain.relevance import WorkloadIndex
+from kueue_admission.read.kueue_objects import parse_objects
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 QUEUES = {"a": "one", "b": "one", "c": "two", "d": None}

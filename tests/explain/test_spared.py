@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from tests.admission.build import job, objects, queue
-from tests.admission.test_properties import clusters
+from tests.decide.build import job, objects, queue
+from tests.decide.test_properties import clusters
 from tests.explain.test_properties import history, jobs, pending
 from tests.explain.test_states import explained, held
 
 from drawn import examples
-from kueue_fleet.admission.flavors.assigner import needing_preemption, total_requests
-from kueue_fleet.admission.model import Cohort, Configuration, Objects
-from kueue_fleet.admission.preemption.classical import cohort_candidates, own_candidates
-from kueue_fleet.admission.preemption.simulation import PreemptionContext
-from kueue_fleet.explain import Explanation
-from kueue_fleet.explain.answer import Spared
-from kueue_fleet.explain.diagnosis import diagnose
-from kueue_fleet.explain.spared import spared_in
-from kueue_fleet.explain.worker_state import figures
-from kueue_fleet.kueue_api.cluster_queue import BorrowWithinCohort, ClusterQueuePreemption
+from kueue_admission.api.cluster_queue import BorrowWithinCohort, ClusterQueuePreemption
+from kueue_admission.decide.flavors.assigner import needing_preemption, total_requests
+from kueue_admission.decide.model import Cohort, Configuration, Objects
+from kueue_admission.decide.preemption.classical import cohort_candidates, own_candidates
+from kueue_admission.decide.preemption.simulation import PreemptionContext
+from kueue_admission.explain import Explanation
+from kueue_admission.explain.answer import Spared
+from kueue_admission.explain.diagnosis import diagnose
+from kueue_admission.explain.spared import spared_in
+from kueue_admission.explain.worker_state import figures
 
 FAIR = Configuration(wait_for_pods_ready=None, fair_sharing=())
 PROTECTED = {"PolicyNever", "QueueInactive", "NotBorrowing", "Priority", "NotNewer"}

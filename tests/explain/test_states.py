@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.admission.build import cpu_group, job, objects, queue
+from tests.decide.build import cpu_group, job, objects, queue
 
-from kueue_fleet.admission.errors import AdmissionError
-from kueue_fleet.admission.model import (
+from kueue_admission.api.cluster_queue import ClusterQueuePreemption
+from kueue_admission.decide.errors import AdmissionError
+from kueue_admission.decide.model import (
     Admission,
     Configuration,
     Objects,
@@ -20,9 +21,8 @@ from kueue_fleet.admission.model import (
     Workload,
     WorkloadStatus,
 )
-from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.explain import Explanation, explain, render_text
-from kueue_fleet.kueue_api.cluster_queue import ClusterQueuePreemption
+from kueue_admission.decide.pods import PodSet
+from kueue_admission.explain import Explanation, explain, render_text
 
 
 def held(name: str, cores: int, to: str = "cq", **changes: Any) -> Workload:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.explain import Explanation, render_clusters, render_short
-from kueue_fleet.explain.answer import CheckStanding, Link
-from kueue_fleet.explain.together import next_step_of_all
-from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.explain import Explanation, render_clusters, render_short
+from kueue_admission.explain.answer import CheckStanding, Link
+from kueue_admission.explain.together import next_step_of_all
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 
 
 def on(cluster: str, state: str, reason: str, **changes: Any) -> Explanation:

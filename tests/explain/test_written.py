@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.admission.build import job, objects, queue
+from tests.decide.build import job, objects, queue
 from tests.explain.test_states import held
 
-from kueue_fleet.admission.model import Snapshot
-from kueue_fleet.explain import Condition, explain, render_json, render_text, written_on
+from kueue_admission.decide.model import Snapshot
+from kueue_admission.explain import Condition, explain, render_json, render_text, written_on
 
 NOW = 1_800_000_000.0
 BEFORE, JUST_NOW = "2027-01-15T07:00:00Z", "2027-01-15T07:59:58Z"

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.messages import errors_in, explain
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet
-from kueue_fleet.kueue_api import SpecError
-from kueue_fleet.kueue_api.messages import errors_in, explain
 
 Data = dict[str, Any]
 

@@ -8,10 +8,10 @@ import pytest
 from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems
 from tests.fleet_file.pool_builders import pools_data
 
+from kueue_admission.forms.problem import NotReadError, Problem, rule
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.check.scope import SECTIONS
 from kueue_fleet.fleet_file.form import read_form
-from kueue_fleet.kueue_api.problem import NotReadError, Problem, rule
 
 
 def read(data: Any) -> FleetSpec:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from kueue_fleet.fleet_file import AdmissionCheckEntry, FleetSpec, TeamEntry
-from kueue_fleet.kueue_api import (
+from kueue_admission.api import (
     ClusterQueueSpec,
     FairSharing,
     LabelSelector,
     LabelSelectorRequirement,
-    Quantity,
     ResourceFlavorSpec,
     ResourceGroup,
 )
+from kueue_admission.forms import Quantity
+from kueue_fleet.fleet_file import AdmissionCheckEntry, FleetSpec, TeamEntry
 
 
 def test_a_broken_rule_raises_with_the_message() -> None:

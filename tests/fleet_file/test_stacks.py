@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from kueue_admission.forms import SpecError
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet_text, read_fleet_text
 from kueue_fleet.gke.labels import GPU_RESOURCE
-from kueue_fleet.kueue_api import SpecError
 
 ROOT = Path(__file__).parents[2]
 STACKS = sorted([*(ROOT / "stacks").glob("Pulumi.*.yaml"), *(ROOT / "examples").glob("*/Pulumi.*.yaml")])

@@ -22,8 +22,8 @@ from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.gke.labels import ACCELERATOR
 from kueue_fleet.google.provider_facts import Fact, load_facts
-from kueue_fleet.rehearsal.standins.docker_build_provider import image_facts
-from kueue_fleet.rehearsal.standins.gcp_provider import SETTINGS
+from kueue_rehearsal.standins.docker_build_provider import image_facts
+from kueue_rehearsal.standins.gcp_provider import SETTINGS
 from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet, standalone_data
 

@@ -18,7 +18,7 @@ from google_cloud import differences
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.fleet_file.check.google_cloud import OWN_LABELS
-from kueue_fleet.rehearsal.standins.gcp_resources import completed
+from kueue_rehearsal.standins.gcp_resources import completed
 from pulumi_mocks import Recording
 from small_fleets import fleet, standalone_data
 

@@ -15,6 +15,7 @@ import pytest
 from tests.policies.declared import Declared, Ref, as_stack
 
 from drawn import some_of
+from kueue_admission.forms.base import DEFER_RULES
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.pool_rules import pool_facts, pool_problems, pool_problems_on
@@ -25,13 +26,12 @@ from kueue_fleet.gke.pool_facts import PoolFacts
 from kueue_fleet.gke.pool_rules import POOL_RULES, breaches
 from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU
 from kueue_fleet.google.node_pools import node_pool_properties
-from kueue_fleet.kueue_api.base import DEFER_RULES
-from kueue_fleet.rehearsal.cloud.node_pool_rules import refusals
 from kueue_fleet_policies import RULES, ResourceRule
 from kueue_fleet_policies import node_pools as node_pool_policies
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.pool import pool_facts as policies_of_pools
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
+from kueue_rehearsal.cloud.node_pool_rules import refusals
 
 REGION = "us-central1"
 ZONES = [f"{REGION}-a", f"{REGION}-b", f"{REGION}-c"]

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 import pulumi_mocks
+from kueue_admission.api import AdmissionCheckSpec
 from kueue_fleet import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.fleet_file import AdmissionCheckEntry
-from kueue_fleet.kueue_api import AdmissionCheckSpec
 
 DWS = AdmissionCheckEntry.model_validate(
     {"name": "dws", "provisioningRequest": {"provisioningClassName": "queued-provisioning.gke.io"}}

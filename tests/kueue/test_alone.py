@@ -10,6 +10,18 @@ import pytest
 
 import kueue_fleet
 import pulumi_mocks
+from kueue_admission.api import (
+    AdmissionCheckSpec,
+    ClusterQueueSpec,
+    CohortSpec,
+    LocalQueueSpec,
+    PriorityClassFields,
+    ResourceFlavorSpec,
+    ResourceGroup,
+    TopologyLevel,
+    TopologySpec,
+    WorkloadPriorityClassFields,
+)
 from kueue_fleet import (
     AdmissionCheck,
     ClusterQueue,
@@ -26,18 +38,6 @@ from kueue_fleet import (
     WorkloadPriorityClass,
 )
 from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation, TeamEntry, TeamQueue
-from kueue_fleet.kueue_api import (
-    AdmissionCheckSpec,
-    ClusterQueueSpec,
-    CohortSpec,
-    LocalQueueSpec,
-    PriorityClassFields,
-    ResourceFlavorSpec,
-    ResourceGroup,
-    TopologyLevel,
-    TopologySpec,
-    WorkloadPriorityClassFields,
-)
 
 GPUS = ResourceGroup.model_validate(
     {

@@ -9,9 +9,7 @@ import pulumi_kubernetes
 import pytest
 
 import pulumi_mocks
-from kueue_fleet import ClusterQueue, LocalQueue, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass
-from kueue_fleet.kueue.applied_objects import resource_type
-from kueue_fleet.kueue_api import (
+from kueue_admission.api import (
     ClusterQueueSpec,
     LocalQueueSpec,
     PriorityClassFields,
@@ -20,6 +18,8 @@ from kueue_fleet.kueue_api import (
     TopologySpec,
     WorkloadPriorityClassFields,
 )
+from kueue_fleet import ClusterQueue, LocalQueue, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass
+from kueue_fleet.kueue.applied_objects import resource_type
 from pulumi_mocks import Recording
 
 

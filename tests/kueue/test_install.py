@@ -7,13 +7,13 @@ import pytest
 import yaml
 
 import pulumi_mocks
+from kueue_admission.api import KueueConfiguration
+from kueue_admission.api.configuration import Integrations
+from kueue_admission.api.manifests import manifest
 from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall
 from kueue_fleet.fleet_file import Grafana, JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Operator, Trainer
 from kueue_fleet.kueue.install import OperatorInstall
-from kueue_fleet.kueue_api import KueueConfiguration
-from kueue_fleet.kueue_api.configuration import Integrations
-from kueue_fleet.kueue_api.manifests import manifest
 
 IMAGE = {"repository": "registry.k8s.io/kueue/kueue", "tag": "v0.19.2", "pullPolicy": "IfNotPresent"}
 VALUES = {"managerConfig": {"controllerManagerConfigYaml": "kind: Configuration"}}

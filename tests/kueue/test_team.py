@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pulumi_mocks
 from company_fleet import MANAGER, WORKERS, company_data
+from kueue_admission.api import ClusterQueueSpec
+from kueue_admission.api.manifests import namespace_manifest
 from kueue_fleet import ClusterQueue, Namespaces, Team
 from kueue_fleet.fleet_file import TeamEntry, TeamQueue, parse_fleet
-from kueue_fleet.kueue_api import ClusterQueueSpec
-from kueue_fleet.kueue_api.manifests import namespace_manifest
 from kueue_fleet.objects.teams import render_team_objects
 
 TEAM = TeamEntry(

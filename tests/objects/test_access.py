@@ -6,9 +6,9 @@ from typing import Any
 
 from tests.fleet_file.builders import fleet
 
+from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, built_in_adapters, plural_of
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts, worker_token, worker_tokens
-from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, built_in_adapters, plural_of
 from kueue_fleet.objects import render_worker_access
 from kueue_fleet.objects.access import worker_job_rules, worker_rules
 from kueue_fleet.objects.cluster_profiles import kueue_patches, profile_status

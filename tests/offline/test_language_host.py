@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from pulumi.runtime.proto import language_pb2
 
-from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
 from kueue_fleet_offline.language_host import (
     LanguageHost,
     project_python,
     required_plugins,
     site_packages_of,
 )
+from kueue_rehearsal.standins.plugin_errors import PluginError
 
 
 def test_a_project_without_its_own_environment_uses_the_rehearsals(tmp_path: Path) -> None:

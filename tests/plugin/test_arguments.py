@@ -10,10 +10,11 @@ import pytest
 from pulumi.runtime import rpc
 
 import kueue_fleet
+from kueue_admission.api import ClusterQueueSpec
+from kueue_admission.forms import SpecError
 from kueue_fleet import ClusterQueue, Fleet, MultiKueue, NodePool, TeamIdentity, WorkerAccess, WorkerCluster
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gcp import ControlPlaneAccess
-from kueue_fleet.kueue_api import ClusterQueueSpec, SpecError
 from kueue_fleet.plugin.arguments import arguments_of, read_arguments
 from small_fleets import WORKER, fleet, fleet_data
 

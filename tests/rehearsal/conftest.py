@@ -11,9 +11,9 @@ from tests.rehearsal.fake_engines import FakeEngines
 from tests.rehearsal.forked_supervisor import ForkingSubprocess
 
 import kueue_fleet
-from kueue_fleet.rehearsal.paths import RehearsalPaths
-from kueue_fleet.rehearsal.processes import supervisor_client
-from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
+from kueue_rehearsal.paths import RehearsalPaths
+from kueue_rehearsal.processes import supervisor_client
+from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
 
 
 class SupervisorStarter:

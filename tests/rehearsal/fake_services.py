@@ -7,9 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
-from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
-from kueue_fleet.rehearsal.processes.child_process import ProcessSpec
+from kueue_rehearsal.cloud.node_pool_rules import Reservation
+from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
+from kueue_rehearsal.processes.child_process import ProcessSpec
 
 
 class Worker:

@@ -22,7 +22,7 @@ from fork_server import ANSWER_BYTES, start_fork_server
 _SUPERVISORS = """
 import os, sys
 sys.path[:0] = {roots!r}
-from kueue_fleet.rehearsal.processes import supervisor
+from kueue_rehearsal.processes import supervisor
 
 supervisor.load_services(supervisor.DEFAULT_SERVICES)
 
@@ -55,7 +55,7 @@ class ForkedSupervisor:
         start_new_session: bool,
     ) -> None:
         python, _, module, *arguments = args
-        assert (python, module) == (sys.executable, "kueue_fleet.rehearsal.processes.supervisor")
+        assert (python, module) == (sys.executable, "kueue_rehearsal.processes.supervisor")
         assert stdin == subprocess.PIPE
         assert start_new_session
         read, write = os.pipe()

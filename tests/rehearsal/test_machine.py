@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.machine import check_machine
-from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
+from kueue_rehearsal.machine import check_machine
+from kueue_rehearsal.paths import RehearsalError, RehearsalPaths
 from small_fleets import WORKER, fleet
 
 MANY_REPLICAS = fleet(WORKER, kueue={"replicas": 100}, jobSet={"enabled": True})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.paths import RehearsalError, cache_dir, engines_dir, rehearsal_paths, state_dir
+from kueue_rehearsal.paths import RehearsalError, cache_dir, engines_dir, rehearsal_paths, state_dir
 
 
 def test_own_variables_come_before_xdg() -> None:

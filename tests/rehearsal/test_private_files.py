@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.private_files import write_private
+from kueue_rehearsal.private_files import write_private
 
 
 def test_a_file_that_cannot_be_finished_leaves_the_old_one(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import psutil
 import pytest
 import yaml
 
-from kueue_fleet.rehearsal import pulumi_cli
-from kueue_fleet.rehearsal.paths import RehearsalError, RehearsalPaths
-from kueue_fleet.rehearsal.processes.ends import still_running
-from kueue_fleet.rehearsal.pulumi_cli import (
+from kueue_rehearsal import pulumi_cli
+from kueue_rehearsal.paths import RehearsalError, RehearsalPaths
+from kueue_rehearsal.processes.ends import still_running
+from kueue_rehearsal.pulumi_cli import (
     PulumiError,
     PulumiProject,
     PulumiRun,
@@ -23,7 +23,7 @@ from kueue_fleet.rehearsal.pulumi_cli import (
     make_pulumi_home,
     pulumi_environment,
 )
-from kueue_fleet.rehearsal.pulumi_events import Operation, PulumiEvent, summarize_diagnostics
+from kueue_rehearsal.pulumi_events import Operation, PulumiEvent, summarize_diagnostics
 from process_ends import gone
 
 STACK_URN = "urn:pulumi:dev::kueue-fleet::pulumi:pulumi:Stack::kueue-fleet-dev"

@@ -19,14 +19,14 @@ import psutil
 import pytest
 from tests.rehearsal.fake_engines import FakeEngines
 
-from kueue_fleet.rehearsal import state_folder
-from kueue_fleet.rehearsal.engines import Engines, Program
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.processes import supervisor_client
-from kueue_fleet.rehearsal.processes.ends import still_running
-from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
-from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject
-from kueue_fleet.rehearsal.session import Session, rehearsals, take_down
+from kueue_rehearsal import state_folder
+from kueue_rehearsal.engines import Engines, Program
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.processes import supervisor_client
+from kueue_rehearsal.processes.ends import still_running
+from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorGoneError, start_supervisor
+from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, PulumiProject
+from kueue_rehearsal.session import Session, rehearsals, take_down
 from process_ends import gone
 from small_fleets import SECOND_WORKER, WORKER, fleet
 

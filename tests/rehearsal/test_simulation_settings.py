@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.simulation_settings import SettingsFile, SimulationSettings, parse_settings
+from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.simulation_settings import SettingsFile, SimulationSettings, parse_settings
 
 
 def test_what_is_left_out_keeps_its_default() -> None:

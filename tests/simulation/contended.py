@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tests.admission import expand
+from tests.decide import expand
 from tests.differential.replay import parse
 
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.result import Result
-from kueue_fleet.simulation.runner import Arrival, prepare_cluster
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.result import Result
+from kueue_admission.simulate.runner import Arrival, prepare_cluster
 
 Json = dict[str, Any]
 

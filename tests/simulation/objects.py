@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kueue_fleet.simulation.documents import Document
+from kueue_admission.simulate.documents import Document
 
 API = "kueue.x-k8s.io/v1beta2"
 

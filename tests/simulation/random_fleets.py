@@ -14,8 +14,8 @@ from typing import Any
 
 from tests.simulation.fleets import GPU, dispatched_data, fleet_data, workload_file
 
+from kueue_admission.simulate.delays import Delays, parse_delays
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.simulation.delays import Delays, parse_delays
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 Json = dict[str, Any]

@@ -18,11 +18,11 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.raw import prepare_objects, read_raw
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.raw import prepare_objects, read_raw
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 1, tzinfo=UTC)

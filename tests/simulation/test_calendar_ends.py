@@ -13,9 +13,9 @@ import pytest
 from tests.simulation.fleets import GPU, calendar_data
 
 from command_line import call
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 

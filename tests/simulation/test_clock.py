@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from tests.simulation.fleets import US, dispatched_data, fleet_data, job, workload_file
 
+from kueue_admission.simulate import clock
+from kueue_admission.simulate.agenda import Agenda
+from kueue_admission.simulate.clock import REPEATS_SECONDS, End, EndReason, drive
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation import clock
-from kueue_fleet.simulation.agenda import Agenda
-from kueue_fleet.simulation.clock import REPEATS_SECONDS, End, EndReason, drive
-from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.result import Result
 
 DAY = 86_400.0
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from tests.simulation import contended
 
-from kueue_fleet.simulation.clock import EndReason
-from kueue_fleet.simulation.contention import TURNS
-from kueue_fleet.simulation.delays import Delays, parse_delays
-from kueue_fleet.simulation.result import Result
+from kueue_admission.simulate.clock import EndReason
+from kueue_admission.simulate.contention import TURNS
+from kueue_admission.simulate.delays import Delays, parse_delays
+from kueue_admission.simulate.result import Result
 
 
 def states(result: Result) -> dict[str, str]:

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.simulation.delays import Delays, DrawnDelays, parse_delays
-from kueue_fleet.simulation.distributions import Changing, constant, exponential
-from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.work_queue import Workers
-from kueue_fleet.simulation.writer import Writer
+from kueue_admission.simulate.delays import Delays, DrawnDelays, parse_delays
+from kueue_admission.simulate.distributions import Changing, constant, exponential
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.work_queue import Workers
+from kueue_admission.simulate.writer import Writer
 
 
 def test_writes_are_through_one_after_the_other() -> None:

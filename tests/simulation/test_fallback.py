@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.simulation.fleets import EUROPE, US, dispatched_data
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.distributions import parse_distribution
+from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import parse_distribution
-from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_problems import Sources
 from kueue_fleet.simulation.workload_file import read_workload_file

@@ -6,8 +6,8 @@ from typing import Any
 
 from tests.simulation.fleets import EUROPE, US, dispatched_data, job, workload_file
 
+from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload_file
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import prepare_fleet
 
 

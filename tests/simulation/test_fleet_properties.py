@@ -11,18 +11,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.simulation.fleets import EUROPE, GPU, US, dispatched_data, fleet_data, job, workload_file
 
 from drawn import examples
-from kueue_fleet.admission.events import ActiveChanged
-from kueue_fleet.admission.model import Objects, Workload
-from kueue_fleet.admission.quota.cohort_tree import raw_available
-from kueue_fleet.explain.diagnosis import diagnose, only_relevant
+from kueue_admission.decide.events import ActiveChanged
+from kueue_admission.decide.model import Objects, Workload
+from kueue_admission.decide.quota.cohort_tree import raw_available
+from kueue_admission.explain.diagnosis import diagnose, only_relevant
+from kueue_admission.simulate.clock import drive
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.distributions import exponential
+from kueue_admission.simulate.records import State
+from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.simulation.clock import drive
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import exponential
 from kueue_fleet.simulation.fleet import fleet_run, parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
-from kueue_fleet.simulation.records import State
-from kueue_fleet.simulation.result import Result
 
 WORKERS = (EUROPE, US)
 TEAMS = ("team-a", "team-eu")

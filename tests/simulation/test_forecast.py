@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.admission.build import job
+from tests.decide.build import job
 from tests.simulation.fleets import EUROPE, GPU, US, fleet, workload_file
 
-from kueue_fleet.simulation.distributions import Distribution, constant, exponential
-from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.errors import SimulationError
+from kueue_admission.simulate.distributions import Distribution, constant, exponential
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.simulation.forecast import Forecast, forecast, remaining
 from kueue_fleet.simulation.workload_file import WorkloadFile
 

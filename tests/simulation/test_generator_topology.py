@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.generator import prepare_generated, read_generator
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.generator import prepare_generated, read_generator
 
 TEXT = """
 topology:

@@ -9,8 +9,8 @@ from tests.bench.harness import recorded
 from tests.bench.harness_delays import WINDOW_SECONDS, measure_delays
 from tests.bench.simulation import HARNESS_MEANS, generator_text, measure
 
-from kueue_fleet.simulation.generator import HARNESS_DELAYS, prepare_generated, read_generator
-from kueue_fleet.simulation.result import waiting_times
+from kueue_admission.simulate.generator import HARNESS_DELAYS, prepare_generated, read_generator
+from kueue_admission.simulate.result import waiting_times
 
 WORKERS = HARNESS_DELAYS.workers
 

@@ -8,8 +8,8 @@ import pytest
 from tests.fleet_file.builders import REMOVED, changed, standalone_data
 from tests.fleet_file.pool_builders import pools_data
 
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import check_manifests
 
 GPU: Final = "nvidia.com/gpu"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.simulation.fleets import EUROPE, GPU, US, calendar_data, dispatched_data, fleet_data
 
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import check_manifests
 
 

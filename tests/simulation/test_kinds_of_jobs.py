@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
-from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.job_pod_sets import ROLES
-from kueue_fleet.admission.reading.manifests import JOBS, WITH_QUEUE
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.job_pod_sets import ROLES
+from kueue_admission.read.manifests import JOBS, WITH_QUEUE
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document, read_documents
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.raw import read_raw
+from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import parse_fleet_text
-from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document, read_documents
-from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import check_manifests, fleet_run, prepare_fleet
-from kueue_fleet.simulation.raw import read_raw
-from kueue_fleet.simulation.records import State
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 EXAMPLES = Path(__file__).parents[2] / "examples/kinds-of-jobs"

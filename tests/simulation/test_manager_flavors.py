@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet_text
-from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import read_workload_file
 

@@ -10,9 +10,9 @@ import pytest
 from tests.simulation.objects import API, cluster, documents, job, queue
 from typer.testing import CliRunner
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.raw import prepare_objects, read_raw
 from kueue_fleet.cli import app
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.raw import prepare_objects, read_raw
 
 FLEET = Path(__file__).parent / "cases" / "topology-of-gke.yaml"
 """Google's Cluster Toolkit, A100 machines: which of their labels GKE gives is not published."""

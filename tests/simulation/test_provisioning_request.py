@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kueue_admission.api import ProvisioningRequestConfigSpec
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.kueue_api import ProvisioningRequestConfigSpec
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import check_manifests, prepare_fleet
 from kueue_fleet.simulation.provisioning_request import pod_set_templates, refused_by_gke
 from kueue_fleet.simulation.workload_file import WorkloadFile

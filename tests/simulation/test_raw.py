@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from tests.simulation.objects import API, at, cluster, documents, job
 
-from kueue_fleet.admission.reading.configuration import parse_configuration
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import constant
-from kueue_fleet.simulation.documents import read_documents
-from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.raw import prepare_objects, read_raw
-from kueue_fleet.simulation.records import State
+from kueue_admission.read.configuration import parse_configuration
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.distributions import constant
+from kueue_admission.simulate.documents import read_documents
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.raw import prepare_objects, read_raw
+from kueue_admission.simulate.records import State
 
 
 def run(*objects: dict[str, Any], until: float | None = None, delays: Delays | None = None) -> dict[str, Any]:

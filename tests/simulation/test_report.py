@@ -8,12 +8,12 @@ from tests.simulation.fleets import EUROPE, US, fleet, workload_file
 from tests.simulation.fleets import job as fleet_job
 from tests.simulation.objects import cluster, documents, job, queue
 
-from kueue_fleet.simulation.delays import Delays
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.raw import prepare_objects, read_raw
+from kueue_admission.simulate.records import Phase
+from kueue_admission.simulate.result import Result
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.raw import prepare_objects, read_raw
-from kueue_fleet.simulation.records import Phase
 from kueue_fleet.simulation.report import REST, report_data
-from kueue_fleet.simulation.result import Result
 
 PHASES = [phase.value for phase in Phase]
 

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from tests.simulation.fleets import EUROPE, US, fleet, fleet_data, job, workload_file
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.rows import JobRow, job_rows
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.rows import JobRow, job_rows
 
 
 def test_one_row_for_each_time_a_job_ran() -> None:

@@ -15,16 +15,16 @@ from tests.differential.replay import parse
 from tests.differential.steps import submitted
 from tests.simulation.random_fleets import random_fleet
 
-from kueue_fleet.admission.engine import Engine
-from kueue_fleet.simulation import clock
-from kueue_fleet.simulation.clock import EndReason, drive
-from kueue_fleet.simulation.contention import TURNS
-from kueue_fleet.simulation.delays import Delays, parse_delays
-from kueue_fleet.simulation.distributions import MOST_SECONDS
+from kueue_admission.decide.engine import Engine
+from kueue_admission.simulate import clock
+from kueue_admission.simulate.clock import EndReason, drive
+from kueue_admission.simulate.contention import TURNS
+from kueue_admission.simulate.delays import Delays, parse_delays
+from kueue_admission.simulate.distributions import MOST_SECONDS
+from kueue_admission.simulate.records import Record, State
+from kueue_admission.simulate.result import Result
+from kueue_admission.simulate.runner import Arrival, prepare_cluster
 from kueue_fleet.simulation.fleet import fleet_run
-from kueue_fleet.simulation.records import Record, State
-from kueue_fleet.simulation.result import Result
-from kueue_fleet.simulation.runner import Arrival, prepare_cluster
 
 SEED = int(os.environ.get("KUEUE_FLEET_SIMULATIONS_SEED") or 20261122)
 COUNT = int(os.environ.get("KUEUE_FLEET_SIMULATIONS") or 20)

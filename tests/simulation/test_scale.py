@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.bench.large_fleet import large_fleet
 
+from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 

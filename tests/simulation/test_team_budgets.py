@@ -7,10 +7,10 @@ from typing import Any
 from tests.simulation.fleets import fleet_data, job, workload_file
 from tests.status.test_history import A_GPU_IN_EUROPE, PRICES
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.simulation.delays import Delays
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.result import Result
 
 DAY = 86400.0
 

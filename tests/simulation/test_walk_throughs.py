@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document, read_documents
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.result import Result
+from kueue_admission.simulate.rows import job_rows
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document, read_documents
-from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.result import Result
-from kueue_fleet.simulation.rows import job_rows
 from kueue_fleet.simulation.workload_file import read_workload_file
 
 ROOT = Path(__file__).parents[2]

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from tests.simulation.objects import cluster, documents, job
 
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.raw import prepare_objects, read_raw
-from kueue_fleet.simulation.what_if import apply_changes, apply_to_documents, differences, parse_change
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.raw import prepare_objects, read_raw
+from kueue_admission.simulate.what_if import apply_changes, apply_to_documents, differences, parse_change
 
 FLEET = {"clusterQueues": [{"name": "a.b", "groups": [{"quota": {"nvidia.com/gpu": 4}}]}], "kueue": None}
 

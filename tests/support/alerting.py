@@ -16,8 +16,8 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.paths import engines_dir
+from kueue_rehearsal.engines import EngineCache, build_engines
+from kueue_rehearsal.paths import engines_dir
 from promql import METRICS
 
 SCRAPE_SECONDS = 30

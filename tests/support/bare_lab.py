@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from api_server import api_server
-from kueue_fleet.rehearsal.engines import EngineCache, build_engines
-from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
-from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorClient, start_supervisor
+from kueue_rehearsal.engines import EngineCache, build_engines
+from kueue_rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, SupervisorClient, start_supervisor
 
 PATIENCE_SECONDS = 60.0
 """How long anything may take on a machine that does other work too."""

@@ -25,14 +25,14 @@ from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller_configuration import controller_configuration
-from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
-from kueue_fleet.rehearsal.control_planes.cluster_services import cluster_services
-from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
-from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
-from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
-from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
-from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_fleet.rehearsal.simulation_settings import SimulationSettings
+from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_rehearsal.control_planes.cluster_services import cluster_services
+from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
+from kueue_rehearsal.engines import EngineCache, Engines, find_engines
+from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
+from kueue_rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
+from kueue_rehearsal.simulation_settings import SimulationSettings
 from one_cluster import KUEUE, PATIENCE_SECONDS, Json, OneCluster, Refused, condition, wait_until
 
 MANAGER = "manager"

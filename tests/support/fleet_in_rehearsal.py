@@ -19,10 +19,10 @@ from kubernetes import client, config
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY
-from kueue_fleet.rehearsal.jobs.clients import ClusterClients
-from kueue_fleet.rehearsal.pulumi_cli import PulumiProject, PulumiResult
-from kueue_fleet.rehearsal.pulumi_events import PulumiEvent
-from kueue_fleet.rehearsal.session import Session
+from kueue_rehearsal.jobs.clients import ClusterClients
+from kueue_rehearsal.pulumi_cli import PulumiProject, PulumiResult
+from kueue_rehearsal.pulumi_events import PulumiEvent
+from kueue_rehearsal.session import Session
 from quick_rehearsals import quick_rehearsals
 
 ROOT = Path(__file__).parents[2]

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 from fork_server import start_fork_server, write_program
-from kueue_fleet.rehearsal.standins.executables import BOOTSTRAP, PARTS, STAND_IN_GROUP
+from kueue_rehearsal.standins.executables import BOOTSTRAP, PARTS, STAND_IN_GROUP
 
 _PROGRAMS = """
 import os, runpy, sys

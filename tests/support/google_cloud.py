@@ -14,9 +14,9 @@ from pulumi.runtime import mocks
 import pulumi_mocks
 from kueue_fleet.google.plan import planned_changes, updated_state
 from kueue_fleet.google.property_paths import is_within, parse_pattern, render_path
-from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
-from kueue_fleet.rehearsal.standins.gcp_resources import answered, completed, find_kind
-from kueue_fleet.rehearsal.standins.property_values import reveal
+from kueue_rehearsal.standins.gcp_checks import check_inputs
+from kueue_rehearsal.standins.gcp_resources import answered, completed, find_kind
+from kueue_rehearsal.standins.property_values import reveal
 from pulumi_mocks import Recorded, Recording
 
 WHERE = {"project": "my-project", "region": "europe-west4", "zone": "europe-west4-a"}

@@ -1,12 +1,12 @@
 """How many inotify instances Linux gives a user; tests on control planes need more than its default of 128.
 
-Each cluster takes 9 to 13, see `kueue_fleet.rehearsal.machine`. Where Kueue gets none it ends, and starts again after a
+Each cluster takes 9 to 13, see `kueue_rehearsal.machine`. Where Kueue gets none it ends, and starts again after a
 delay that grows to five minutes.
 """
 
 from __future__ import annotations
 
-from kueue_fleet.rehearsal.machine import INOTIFY_LIMIT, INOTIFY_LIMIT_FILE
+from kueue_rehearsal.machine import INOTIFY_LIMIT, INOTIFY_LIMIT_FILE
 
 ENOUGH = 512
 """For four processes, each with up to eight clusters."""

@@ -17,10 +17,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kueue_fleet.rehearsal.control_planes.clusters import ClustersRecord
-from kueue_fleet.rehearsal.control_planes.ports import HOST
-from kueue_fleet.rehearsal.engines import Engines
-from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_rehearsal.control_planes.clusters import ClustersRecord
+from kueue_rehearsal.control_planes.ports import HOST
+from kueue_rehearsal.engines import Engines
+from kueue_rehearsal.paths import RehearsalPaths, engines_dir
 
 if TYPE_CHECKING:
     from one_cluster import OneCluster

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.rehearsal.cloud.job_crds import job_definitions
+from kueue_admission.api.job_kinds import KINDS
+from kueue_rehearsal.cloud.job_crds import job_definitions
 from one_cluster import OneCluster, Refused, wait_until
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

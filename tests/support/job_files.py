@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kueue_fleet.simulation.documents import read_documents
+from kueue_admission.simulate.documents import read_documents
 
 
 def jobs_in(file: Path) -> list[dict[str, Any]]:

@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 from api_server import api_server
 from installed_chart import installed
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
-from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
-from kueue_fleet.rehearsal.control_planes.cluster_services import cluster_services
-from kueue_fleet.rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
-from kueue_fleet.rehearsal.engines import EngineCache, Engines, find_engines
-from kueue_fleet.rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
-from kueue_fleet.rehearsal.paths import RehearsalPaths, engines_dir
-from kueue_fleet.rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
-from kueue_fleet.rehearsal.simulation_settings import SimulationSettings
+from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_rehearsal.control_planes.cluster_services import cluster_services
+from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
+from kueue_rehearsal.engines import EngineCache, Engines, find_engines
+from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
+from kueue_rehearsal.paths import RehearsalPaths, engines_dir
+from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
+from kueue_rehearsal.simulation_settings import SimulationSettings
 
 PATIENCE_SECONDS = 90.0
 """How long anything may take on a machine that does other work too."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import psutil
 
-from kueue_fleet.rehearsal.processes.ends import runs
+from kueue_rehearsal.processes.ends import runs
 
 
 def gone(pid: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forked_python import forked_python
-from kueue_fleet.rehearsal.pulumi_cli import ONE_CHECKPOINT, pulumi_environment
+from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, pulumi_environment
 
 
 def quick_environment(*arguments: Any) -> dict[str, str]:
@@ -19,6 +19,6 @@ def quick_environment(*arguments: Any) -> dict[str, str]:
 def quick_rehearsals(patch: pytest.MonkeyPatch) -> None:
     """For sessions in this process: one checkpoint, and what Pulumi starts in Python is forked."""
     python = forked_python()
-    patch.setattr("kueue_fleet.rehearsal.session.sys", SimpleNamespace(executable=str(python)))
-    patch.setattr("kueue_fleet.rehearsal.pulumi_cli.sys", SimpleNamespace(prefix=str(python.parents[1])))
-    patch.setattr("kueue_fleet.rehearsal.session.pulumi_environment", quick_environment)
+    patch.setattr("kueue_rehearsal.session.sys", SimpleNamespace(executable=str(python)))
+    patch.setattr("kueue_rehearsal.pulumi_cli.sys", SimpleNamespace(prefix=str(python.parents[1])))
+    patch.setattr("kueue_rehearsal.session.pulumi_environment", quick_environment)

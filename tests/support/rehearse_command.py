@@ -18,9 +18,9 @@ import psutil
 import yaml
 
 from forked_python import forked_python
-from kueue_fleet.rehearsal.jobs.clients import ClusterClients
-from kueue_fleet.rehearsal.paths import RehearsalPaths
-from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient
+from kueue_rehearsal.jobs.clients import ClusterClients
+from kueue_rehearsal.paths import RehearsalPaths
+from kueue_rehearsal.processes.supervisor_client import SupervisorClient
 from one_cluster import wait_until
 
 ROOT = Path(__file__).parents[2]

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.rows import JobRow, job_rows
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.rows import JobRow, job_rows
 from kueue_fleet.simulation.workload_file import read_workload_file
 
 Told = tuple[tuple[str, tuple[str, ...], bool], ...]

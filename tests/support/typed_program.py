@@ -4,6 +4,16 @@ from __future__ import annotations
 
 import pulumi
 
+from kueue_admission.api import (
+    ClusterQueueSpec,
+    FairSharing,
+    FlavorQuotas,
+    LabelSelector,
+    LocalQueueSpec,
+    ResourceGroup,
+    ResourceQuota,
+)
+from kueue_admission.forms import Quantity
 from kueue_fleet import (
     ClusterQueue,
     Cohort,
@@ -23,16 +33,6 @@ from kueue_fleet.fleet_file import (
     parse_fleet,
 )
 from kueue_fleet.gcp import NetworkIds
-from kueue_fleet.kueue_api import (
-    ClusterQueueSpec,
-    FairSharing,
-    FlavorQuotas,
-    LabelSelector,
-    LocalQueueSpec,
-    Quantity,
-    ResourceGroup,
-    ResourceQuota,
-)
 
 CPU = ResourceQuota(name="cpu", nominal_quota=4)
 MEMORY = ResourceQuota(name="memory", nominal_quota="64Gi", borrowing_limit=None, lending_limit=Quantity("16Gi"))

@@ -10,6 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from kueue_admission.api.configuration import KueueConfiguration
+from kueue_admission.api.manifests import TEAM_LABEL
+from kueue_admission.forms.names import REGIONS_LABEL
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.old_configuration import OLD_API, as_v1beta2
 from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
@@ -23,9 +26,6 @@ from kueue_fleet.fleet_file.model.kueue_installation import (
     default_configuration,
     managed_jobs,
 )
-from kueue_fleet.kueue_api.configuration import KueueConfiguration
-from kueue_fleet.kueue_api.manifests import TEAM_LABEL
-from kueue_fleet.kueue_api.names import REGIONS_LABEL
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kueue_admission.api.manifests import cluster_queue_manifest
+from kueue_admission.forms.problem import SpecError
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.parse import parse_fleet
-from kueue_fleet.kueue_api.manifests import cluster_queue_manifest
-from kueue_fleet.kueue_api.problem import SpecError
 
 # An empty selector is every namespace, without one, no namespace is selected; a part of Kueue's Configuration may turn
 # something on by being there.

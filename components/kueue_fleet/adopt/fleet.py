@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
+from kueue_admission.forms.problem import SpecError
 from kueue_fleet.adopt.configuration import adopt_configuration, read_configurations
 from kueue_fleet.adopt.controller import adopt_controller
 from kueue_fleet.adopt.drop_defaults import drop_defaults
@@ -32,7 +33,6 @@ from kueue_fleet.adopt.teams import adopt_teams
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.parse import parse_fleet
 from kueue_fleet.gke.labels import NODE_POOL
-from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.objects.monitoring import DASHBOARD_NAME
 
 _NOT_READ: Final = (

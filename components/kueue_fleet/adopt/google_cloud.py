@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
-from kueue_fleet.kueue_api.problem import Problem
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
 """What to do about a description that is none."""

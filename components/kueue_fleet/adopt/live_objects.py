@@ -6,15 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kueue_admission.api import PriorityClassFields, WorkloadPriorityClassFields
+from kueue_admission.api.check_objects import SPECS, SYSTEM_PRIORITIES
+from kueue_admission.api.conversion import spec_as_v1beta2
+from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.names import KUEUE_GROUP
+from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS
-from kueue_fleet.kueue_api import PriorityClassFields, WorkloadPriorityClassFields
-from kueue_fleet.kueue_api.base import SpecModel
-from kueue_fleet.kueue_api.check_objects import SPECS, SYSTEM_PRIORITIES
-from kueue_fleet.kueue_api.conversion import spec_as_v1beta2
-from kueue_fleet.kueue_api.names import KUEUE_GROUP
-from kueue_fleet.kueue_api.problem import Problem
 
 Data = dict[str, Any]
 """A part of a fleet file as plain data."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.fleet_file.check.pool_quotas import held_by
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.kueue_api.quantity import Quantity
 
 _LEAST: Final = Quantity("1M")
 """No fleet has a million of anything that is counted, but for bytes."""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
+from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
-from kueue_fleet.fleet_file.yaml_text import load_yaml
-from kueue_fleet.kueue_api.problem import Problem, SpecError
 
 KUEUE_DEPLOYMENT: Final = "kueue-controller-manager"
 """As Kueue's chart names it."""

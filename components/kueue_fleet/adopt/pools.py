@@ -10,12 +10,12 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
 from kueue_fleet.gke.zones import region_of
-from kueue_fleet.kueue_api.problem import Problem
 
 _FIX: Final = "give the output of `gcloud container node-pools list --format yaml`"
 # The cluster's own pools; a fleet file has `systemPool` instead.

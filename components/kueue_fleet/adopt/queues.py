@@ -9,6 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from kueue_admission.api import ResourceFlavorSpec
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.forms.read_model import read_model
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, merged_order, rules_of
@@ -19,10 +23,6 @@ from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
 from kueue_fleet.gke.labels import NODE_POOL
-from kueue_fleet.kueue_api import ResourceFlavorSpec
-from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_fleet.kueue_api.problem import SpecError
-from kueue_fleet.kueue_api.read_model import read_model
 
 _MADE_BY_FLEET: Final = (MULTIKUEUE_CONTROLLER, ASSIGNMENT_CONTROLLER)
 

@@ -7,9 +7,9 @@ from graphlib import CycleError, TopologicalSorter
 from itertools import chain, pairwise
 from typing import TypeVar
 
+from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.fleet_file.in_words import in_words
-from kueue_fleet.kueue_api.problem import Problem
 
 _T = TypeVar("_T")
 _AMOUNTS = ("nominalQuota", "borrowingLimit", "lendingLimit")

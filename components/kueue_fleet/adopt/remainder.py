@@ -11,6 +11,10 @@ from contextlib import suppress
 from itertools import zip_longest
 from typing import Any, Final
 
+from kueue_admission.api.check_objects import SPECS
+from kueue_admission.forms.names import KUEUE_GROUP
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.forms.read_model import read_model
 from kueue_fleet.adopt.configuration import is_configuration
 from kueue_fleet.adopt.live_objects import MODELS, Key, Object, key_of, top_level
 from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
@@ -18,10 +22,6 @@ from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS
-from kueue_fleet.kueue_api.check_objects import SPECS
-from kueue_fleet.kueue_api.names import KUEUE_GROUP
-from kueue_fleet.kueue_api.problem import SpecError
-from kueue_fleet.kueue_api.read_model import read_model
 from kueue_fleet.objects.render import render_cluster
 
 _SYSTEM: Final = ("kube-", "gke-", "gmp-", "system:", "system-", KUEUE_PRIORITY_CLASS)

@@ -10,17 +10,17 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from kueue_fleet.adopt.live_objects import Data
-from kueue_fleet.adopt.platform import Platform
-from kueue_fleet.fleet_file.in_words import in_words, listed
-from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
-from kueue_fleet.kueue_api.manifests import (
+from kueue_admission.api.manifests import (
     NAMESPACE_NAME_LABEL,
     POD_SECURITY_LABEL,
     POD_SECURITY_WARNING_LABEL,
     TEAM_LABEL,
     namespace_labels,
 )
+from kueue_fleet.adopt.live_objects import Data
+from kueue_fleet.adopt.platform import Platform
+from kueue_fleet.fleet_file.in_words import in_words, listed
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.team_policy import team_policy_name
 from kueue_fleet.objects.teams import GUARD, JOB_LIMIT, MEMBERS_ROLE, SERVICE_LIMITS
 

@@ -37,7 +37,7 @@ def main() -> None:
     threshold = gc.get_threshold()
     gc.set_threshold(100_000, *threshold[1:])
     try:
-        from kueue_fleet.cli.streams import OutputClosedError, prepare_streams
+        from kueue_admission.cli.streams import OutputClosedError, prepare_streams
 
         prepare_streams()
         from kueue_fleet.cli.commands import run

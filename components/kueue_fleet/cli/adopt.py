@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.yaml_text import YamlDocument, load_documents
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
 from kueue_fleet.adopt.pools import region_of_pools
-from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
 from kueue_fleet.fleet_file.starter import ROTATE_AFTER
-from kueue_fleet.fleet_file.yaml_text import YamlDocument, load_documents
-from kueue_fleet.kueue_api import SpecError
 
 if TYPE_CHECKING:
     from kueue_fleet.pulumi_import import ImportPlan

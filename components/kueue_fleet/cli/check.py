@@ -12,12 +12,12 @@ from urllib.parse import quote
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import read_objects, well_formed
+from kueue_admission.forms import Problem, errors_of
+from kueue_admission.forms.known_messages import code_of, known_messages, with_code
 from kueue_fleet.cli.fleet_files import AsPublished, read_fleet
-from kueue_fleet.cli.input_files import read_objects, well_formed
 from kueue_fleet.fleet_file import FleetSpec, Reading
-from kueue_fleet.kueue_api import Problem, errors_of
-from kueue_fleet.kueue_api.known_messages import code_of, known_messages, with_code
 from kueue_fleet.objects import render_fleet
 
 

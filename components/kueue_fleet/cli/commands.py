@@ -15,9 +15,9 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-from kueue_fleet.cli import console
-from kueue_fleet.cli.interrupts import Interrupted
-from kueue_fleet.cli.streams import CannotWriteError
+from kueue_admission.cli import console
+from kueue_admission.cli.interrupts import Interrupted
+from kueue_admission.cli.streams import CannotWriteError
 
 
 class _Listed(NamedTuple):
@@ -73,7 +73,7 @@ class _Commands(TyperGroup):
             CommandError: there is none, with the nearest name; or two files are to be read from standard input.
         """
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from kueue_fleet.kueue_api.suggest import instead
+            from kueue_admission.forms.suggest import instead
 
             fix = "write kueue-fleet --help" if args[0] == "help" else instead(args[0], COMMANDS, "commands")
             raise console.mistyped(f"there is no command {args[0]}; {fix}")

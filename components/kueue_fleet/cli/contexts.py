@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there, read_yaml
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import is_there, read_yaml
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient

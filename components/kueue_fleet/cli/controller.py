@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
 
 
 def controller(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
-from kueue_fleet.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file.cost import Cost, cost_of
 from kueue_fleet.gke.prices import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
-    from kueue_fleet.cli.tables import Table
+    from kueue_admission.cli.tables import Table
 
 
 def cost(
@@ -45,7 +45,7 @@ def cost(
 
 
 def _lines(found: Cost) -> Table:
-    from kueue_fleet.cli.tables import Column, Table
+    from kueue_admission.cli.tables import Column, Table
 
     table = Table(
         Column("cluster"),
@@ -68,7 +68,7 @@ def _lines(found: Cost) -> Table:
 
 
 def _sums(found: Cost) -> Table:
-    from kueue_fleet.cli.tables import Column, Table
+    from kueue_admission.cli.tables import Column, Table
 
     table = Table(
         Column("sum of"),

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import Output, OutputOption, read_text, well_formed
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
-from kueue_fleet.cli.input_files import Output, OutputOption, read_text, well_formed
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.diff import Difference, compare_fleets
 from kueue_fleet.fleet_file.diff.quotas import compare_costs
 from kueue_fleet.fleet_file.in_words import listed
 
 if TYPE_CHECKING:
-    from kueue_fleet.simulation.result import Result
+    from kueue_admission.simulate.result import Result
 
 _HEADINGS = {
     "consequences": "What it does to what runs",
@@ -68,12 +68,12 @@ def diff(
     else:
         _print(found)
         if results is not None:
-            from kueue_fleet.cli import simulate_tables
+            from kueue_admission.cli import simulate_tables
 
             console.line()
             simulate_tables.show_difference(*results)
     if results is not None:
-        from kueue_fleet.cli import simulate_ends
+        from kueue_admission.cli import simulate_ends
 
         simulate_ends.tell(results)
     if found and exit_code:
@@ -101,7 +101,7 @@ def _document(found: list[Difference], results: tuple[Result, Result] | None) ->
         "differences": [{"area": each.area, "path": each.path, "text": each.text} for each in found],
     }
     if results is not None:
-        from kueue_fleet.simulation.what_if import differences
+        from kueue_admission.simulate.what_if import differences
 
         document["workloads"] = differences(*results)
     return document
@@ -110,7 +110,7 @@ def _document(found: list[Difference], results: tuple[Result, Result] | None) ->
 def _simulate(
     names: tuple[Path, Path], fleets: tuple[FleetSpec, FleetSpec], workload: Path, seed: int, until: float | None
 ) -> tuple[Result, Result]:
-    from kueue_fleet.simulation.delays import Delays
+    from kueue_admission.simulate.delays import Delays
     from kueue_fleet.simulation.fleet import prepare_fleet
     from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.workload_file import read_workload_file

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import Output, OutputOption
-from kueue_fleet.kueue_api.known_messages import known_messages
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import Output, OutputOption
+from kueue_admission.forms.known_messages import known_messages
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
+    from kueue_admission.explain import Explanation
+    from kueue_admission.simulate.records import Record
     from kueue_fleet.cli.explain_input import Cluster, Dump, Moment
-    from kueue_fleet.explain import Explanation
-    from kueue_fleet.simulation.records import Record
 
 
 _LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
@@ -91,9 +91,9 @@ def explain(
       kueue-fleet explain train-3 --objects dump/ --second 600
       kueue-fleet explain KF105
     """
-    from kueue_fleet.admission.errors import AdmissionError
+    from kueue_admission.decide.errors import AdmissionError
+    from kueue_admission.explain import render_clusters, render_json, render_short
     from kueue_fleet.cli.explain_input import Dump
-    from kueue_fleet.explain import render_clusters, render_json, render_short
 
     if re.fullmatch(r"[Kk][Ff]\d+", workload):
         _explain_code(workload.upper())
@@ -166,7 +166,7 @@ def _simulate(
 
 def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
     """As `explain_clusters`; a job that has finished, or has yet to arrive, is in no cluster."""
-    from kueue_fleet.explain import explain_finished
+    from kueue_admission.explain import explain_finished
 
     if any(cluster.keys(wanted) for cluster in moment.clusters):
         return explain_clusters(moment.clusters, wanted)
@@ -203,9 +203,9 @@ def _bare(record: Record) -> str:
 
 def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
     """Why the workload `wanted` is where it is on each cluster. Raises CommandError where there is none such."""
-    from kueue_fleet.explain import explain as explain_on
-    from kueue_fleet.explain import explain_elsewhere
-    from kueue_fleet.kueue_api.suggest import instead
+    from kueue_admission.explain import explain as explain_on
+    from kueue_admission.explain import explain_elsewhere
+    from kueue_admission.forms.suggest import instead
 
     home = next((cluster for cluster in clusters if cluster.keys(wanted)), None)
     if home is None:
@@ -250,7 +250,7 @@ def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[st
 
     Those of which the fleet's own dispatcher has decided are its business: it gives their quota back.
     """
-    from kueue_fleet.explain import fits_no_worker, is_dispatched
+    from kueue_admission.explain import fits_no_worker, is_dispatched
 
     if not workers:
         return []

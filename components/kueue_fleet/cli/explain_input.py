@@ -8,20 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there, read_objects, read_text, well_formed
-from kueue_fleet.kueue_api.cohort_tree import cycles
+from kueue_admission.api.cohort_tree import cycles
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import is_there, read_objects, read_text, well_formed
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
-    from kueue_fleet.admission.engine import Engine
-    from kueue_fleet.admission.model import Snapshot
-    from kueue_fleet.admission.reading.manifests import Manifest
+    from kueue_admission.decide.engine import Engine
+    from kueue_admission.decide.model import Snapshot
+    from kueue_admission.explain import Condition, Explanation, Links
+    from kueue_admission.read.manifests import Manifest
+    from kueue_admission.simulate.documents import Document
+    from kueue_admission.simulate.records import Record
+    from kueue_admission.simulate.result import Result
     from kueue_fleet.dispatch import Decision, ParsedReport
-    from kueue_fleet.explain import Condition, Explanation, Links
-    from kueue_fleet.simulation.documents import Document
-    from kueue_fleet.simulation.records import Record
-    from kueue_fleet.simulation.result import Result
 
 _NAMED: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)=(.+)")
 
@@ -42,9 +42,9 @@ class Dump:
             self._index_documents(read_objects(self._path))
 
     def _index_documents(self, documents: list[Document]) -> None:
-        from kueue_fleet.admission.reading.dumps import missing_kinds, take
-        from kueue_fleet.explain.relevance import WorkloadIndex
-        from kueue_fleet.kueue_api.conversion import as_v1beta2
+        from kueue_admission.api.conversion import as_v1beta2
+        from kueue_admission.explain.relevance import WorkloadIndex
+        from kueue_admission.read.dumps import missing_kinds, take
 
         nameless = [
             f"{document.where}: {document.data.get('kind')} has no metadata; give it a name there"
@@ -75,25 +75,25 @@ class Dump:
     @property
     def links(self) -> Links | None:
         """What the cluster's queues refer to."""
-        from kueue_fleet.explain import Links
+        from kueue_admission.explain import Links
 
         return Links(self._index.others)
 
     def explain_unmanaged(self, name: str) -> Explanation | None:
         """Why Kueue has no Workload for the Job or pod group `name`, if it is here."""
-        from kueue_fleet.explain.unmanaged import explain_unmanaged
+        from kueue_admission.explain.unmanaged import explain_unmanaged
 
         return explain_unmanaged(self._manifests, name, cluster=self.name)
 
     def dispatch(self, key: str) -> ParsedReport | None:
         """What the fleet's own dispatcher decided about the workload `key`, which is here."""
-        from kueue_fleet.explain import dispatch_report
+        from kueue_admission.explain import dispatch_report
 
         return dispatch_report(self._index.workloads[key])
 
     def written(self, key: str) -> Condition | None:
         """What Kueue wrote last on the workload `key`, which is here."""
-        from kueue_fleet.explain import written_on
+        from kueue_admission.explain import written_on
 
         workloads = self._index.workloads
         return written_on(workloads[key], workloads.values(), self._now)
@@ -103,9 +103,9 @@ class Dump:
 
         Raises CommandError with every problem of the objects that matter.
         """
-        from kueue_fleet.admission.errors import NotModelledError, ObjectError
-        from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration, Snapshot
-        from kueue_fleet.admission.reading.kueue_objects import parse_objects
+        from kueue_admission.decide.errors import NotModelledError, ObjectError
+        from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration, Snapshot
+        from kueue_admission.read.kueue_objects import parse_objects
 
         configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if self._fair_sharing else None)
         try:
@@ -124,7 +124,7 @@ class Dump:
         return Snapshot(parsed.with_namespaces(), parsed.workloads, self._now)
 
     def _refused(self, problems: Iterable[str]) -> console.CommandError:
-        from kueue_fleet.admission.reading.manifests import label_of, with_place
+        from kueue_admission.read.manifests import label_of, with_place
 
         places = {label_of(document.data): document.where for document in self._documents}
         return console.wrong_input(self._path, [with_place(problem, places) for problem in problems])
@@ -134,7 +134,7 @@ class Listed(Dump):
     """A cluster as its API server listed its objects."""
 
     def __init__(self, name: str, manifests: Iterable[Manifest], now: float, *, fair_sharing: bool) -> None:
-        from kueue_fleet.simulation.documents import Document
+        from kueue_admission.simulate.documents import Document
 
         self.name = self.source = name
         self._path = Path(name)
@@ -220,10 +220,10 @@ def tell_notes(notes: Iterable[str]) -> None:
 
 def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     """The cluster in PATH after so many seconds of virtual time. Raises CommandError with every problem."""
-    from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
-    from kueue_fleet.cli import simulate_ends
-    from kueue_fleet.simulation.delays import Delays
-    from kueue_fleet.simulation.raw import prepare_objects, read_raw
+    from kueue_admission.cli import simulate_ends
+    from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
+    from kueue_admission.simulate.delays import Delays
+    from kueue_admission.simulate.raw import prepare_objects, read_raw
 
     configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
     engines: dict[str, Engine] = {}
@@ -247,14 +247,14 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
 
 def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Moment:
     """The fleet of a stack after so many seconds of its workload file. Raises CommandError with every problem."""
-    from kueue_fleet.cli import simulate_ends
+    from kueue_admission.cli import simulate_ends
+    from kueue_admission.simulate.clock import drive
+    from kueue_admission.simulate.delays import Delays
+    from kueue_admission.simulate.result import Result
     from kueue_fleet.cli.fleet_files import load_fleet
-    from kueue_fleet.simulation.clock import drive
-    from kueue_fleet.simulation.delays import Delays
     from kueue_fleet.simulation.fleet import fleet_run
     from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.offers import FleetDispatcher
-    from kueue_fleet.simulation.result import Result
     from kueue_fleet.simulation.workload_file import read_workload_file
 
     fleet = load_fleet(stack)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
 from kueue_fleet.cli.fleet_files import load_prices
 from kueue_fleet.cli.progress import line
 from kueue_fleet.cli.rehearsed_jobs import Jobs
@@ -13,7 +13,7 @@ from kueue_fleet.objects import render_cluster
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.rehearsal.session import Session
+    from kueue_rehearsal.session import Session
 
 
 def show_what_is_known(session: Session, fleet: FleetSpec, jobs: Jobs, build_seconds: float) -> None:
@@ -32,10 +32,10 @@ def show_what_is_known(session: Session, fleet: FleetSpec, jobs: Jobs, build_sec
 
 
 def _simulate(session: Session, jobs: Jobs) -> None:
+    from kueue_admission.cli.simulate_tables import show
+    from kueue_admission.simulate.delays import Delays
+    from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.cli.simulate_input import Options, of_stack
-    from kueue_fleet.cli.simulate_tables import show
-    from kueue_fleet.simulation.delays import Delays
-    from kueue_fleet.simulation.errors import SimulationError
 
     options = Options(Delays(), None, session.settings.dws.seed, False, load_prices(None), session.as_published)
     try:

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import typer
 
-from kueue_fleet.cli import console
-from kueue_fleet.cli.console import CommandError, first_of
-from kueue_fleet.cli.input_files import read_text
+from kueue_admission.cli import console
+from kueue_admission.cli.console import CommandError, first_of
+from kueue_admission.cli.input_files import read_text
+from kueue_admission.forms import errors_of
+from kueue_admission.forms.known_messages import with_code
 from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
 from kueue_fleet.gke.prices import COLUMNS, Prices, list_prices, parse_prices
-from kueue_fleet.kueue_api import errors_of
-from kueue_fleet.kueue_api.known_messages import with_code
 
 AsPublished = Annotated[
     bool,

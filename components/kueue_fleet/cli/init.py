@@ -10,8 +10,10 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there, write_text
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import is_there, write_text
+from kueue_admission.forms.problem import errors_of
+from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.starter import (
     ANSWERS,
     STARTER_PROGRAM,
@@ -23,8 +25,6 @@ from kueue_fleet.fleet_file.starter import (
 )
 from kueue_fleet.gke.machines import gpus
 from kueue_fleet.gke.zones import regions_with
-from kueue_fleet.kueue_api.problem import errors_of
-from kueue_fleet.kueue_api.suggest import instead
 
 _QUESTIONS = {
     "name": "Name of the fleet",

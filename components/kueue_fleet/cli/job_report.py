@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.tables import Column, Table
+from kueue_admission.forms.known_messages import with_code
 from kueue_fleet.cli.progress import line
-from kueue_fleet.cli.tables import Column, Table
-from kueue_fleet.kueue_api.known_messages import with_code
 
 _TELL_AFTER_SECONDS: Final = 10.0
 _TELL_AGAIN_SECONDS: Final = 30.0
 _NAMED: Final = 5
 
 if TYPE_CHECKING:
-    from kueue_fleet.rehearsal.jobs.views import JobView
+    from kueue_rehearsal.jobs.views import JobView
 
 
 def jobs_table(views: Sequence[JobView], team_of: Mapping[str, str]) -> Table:

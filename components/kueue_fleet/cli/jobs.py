@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.contexts import Kubeconfig
-from kueue_fleet.cli.input_files import Output, OutputOption
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -80,7 +80,7 @@ def describe(
         except (ApiError, console.CommandError) as failed:
             refused = str(failed)
     if output is Output.json:
-        from kueue_fleet.explain import render_json
+        from kueue_admission.explain import render_json
 
         explanations = render_json(explained)["explanations"] if explained else []
         console.json_document(
@@ -98,7 +98,7 @@ def describe(
             console.line()
             console.paragraph(f"Not explained further: {refused}")
         if explained:
-            from kueue_fleet.explain import render_clusters
+            from kueue_admission.explain import render_clusters
 
             console.text("\n" + render_clusters(explained))
         for problem in found.problems:
@@ -108,8 +108,8 @@ def describe(
 
 
 def _described(status: JobStatus, now: datetime, *, with_reasons: bool) -> list[RenderableType]:
+    from kueue_admission.cli.tables import Column, Table
     from kueue_fleet.cli.status import span
-    from kueue_fleet.cli.tables import Column, Table
 
     style = "yellow" if status.waits else "green"
     where = f" on {status.cluster}" if status.cluster else ""

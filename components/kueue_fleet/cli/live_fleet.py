@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import Output
+from kueue_admission.cli.interrupts import interruptible
+from kueue_admission.forms.names import KUEUE_API
 from kueue_fleet.cli.contexts import connect
-from kueue_fleet.cli.input_files import Output
-from kueue_fleet.cli.interrupts import interruptible
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, TPU_ACCELERATOR
 from kueue_fleet.kube.answers import ApiError, list_of
 from kueue_fleet.kube.requests import request
-from kueue_fleet.kueue_api.names import KUEUE_API
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

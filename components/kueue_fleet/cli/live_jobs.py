@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.forms import syntax
+from kueue_admission.forms.names import KUEUE_API, ORIGIN_LABEL
+from kueue_admission.forms.suggest import instead
 from kueue_fleet.cli.contexts import check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json, list_of
 from kueue_fleet.kube.requests import request
-from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.names import KUEUE_API, ORIGIN_LABEL
-from kueue_fleet.kueue_api.suggest import instead
 from kueue_fleet.status.job import (
     PODS_SELECTOR,
     JobName,
@@ -28,7 +28,7 @@ from kueue_fleet.status.job import (
 )
 
 if TYPE_CHECKING:
-    from kueue_fleet.explain import Explanation
+    from kueue_admission.explain import Explanation
 
 _EXPLAINED: Final = {
     "ResourceFlavor": "resourceflavors",
@@ -116,7 +116,7 @@ class LiveJob:
 
     def delete(self) -> None:
         """Delete the job, or each pod of a group of pods; a Workload without any is deleted itself. Raises ApiError."""
-        from kueue_fleet.kueue_api.job_kinds import plural_of
+        from kueue_admission.api.job_kinds import plural_of
 
         owners = self.workload["metadata"].get("ownerReferences") or ()
         for owner in owners:
@@ -150,7 +150,7 @@ class LiveJob:
 
         Raises ApiError if its user may not list the queues, and CommandError.
         """
-        from kueue_fleet.admission.errors import AdmissionError
+        from kueue_admission.decide.errors import AdmissionError
         from kueue_fleet.cli.explain import explain_clusters
         from kueue_fleet.cli.explain_input import Listed
 
@@ -217,7 +217,7 @@ def _missing(
     clusters: Clusters, home: str, space: str, wanted: JobName, workloads: Iterable[Json]
 ) -> console.CommandError:
     """What to say of a job that has no Workload: Kueue may not manage it."""
-    from kueue_fleet.explain.unmanaged import explain_unmanaged
+    from kueue_admission.explain.unmanaged import explain_unmanaged
 
     for kind, path in (("Job", "/apis/batch/v1"), ("JobSet", "/apis/jobset.x-k8s.io/v1alpha2")):
         if wanted.kind not in ("", kind):

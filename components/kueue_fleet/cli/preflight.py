@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.forms import Problem
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.kueue_api import Problem
 
 if TYPE_CHECKING:
-    from kueue_fleet.cli.tables import Table
+    from kueue_admission.cli.tables import Table
     from kueue_fleet.preflight.findings import Finding
 
 _STYLES: Final = {"fits": "green", "ask": "red", "check": "yellow", "unknown": "red"}
@@ -85,7 +85,7 @@ def preflight(
 
 
 def _table(found: list[Finding]) -> Table:
-    from kueue_fleet.cli.tables import Column, Table
+    from kueue_admission.cli.tables import Column, Table
 
     table = Table(
         Column("what"),

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column
 
-from kueue_fleet.cli import console
-from kueue_fleet.kueue_api.printable import printable
+from kueue_admission.cli import console
+from kueue_admission.forms.printable import printable
 
 _LABEL_WIDTH = 13
 

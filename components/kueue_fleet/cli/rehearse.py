@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.interrupts import Interrupted, interruptible
 from kueue_fleet.cli.first_rehearsal import show_what_is_known
 from kueue_fleet.cli.fleet_files import AsPublished, load_fleet
-from kueue_fleet.cli.interrupts import Interrupted, interruptible
 from kueue_fleet.cli.progress import Say, line, spinner, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, read_jobs, run_jobs
 from kueue_fleet.cli.simulate_report import check_report_file
 from kueue_fleet.fleet_file import check_fleet
 from kueue_fleet.fleet_file.parse import only_warned
-from kueue_fleet.rehearsal.pulumi_events import STACK_TYPE, Operation
+from kueue_rehearsal.pulumi_events import STACK_TYPE, Operation
 
 if TYPE_CHECKING:
     # The rehearsal brings a Kubernetes client and a web server along; the other commands start without them.
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.rehearsal.session import Session
+    from kueue_rehearsal.session import Session
 
 _STACK_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.yaml")
 DEFAULT_STACK = "dws-multikueue"
@@ -121,8 +121,8 @@ def rehearse(
           --reclaim-spot batch-dev/l4-spot=2
       kueue-fleet rehearse --stack dws-multikueue --down
     """
-    from kueue_fleet.rehearsal.paths import RehearsalError
-    from kueue_fleet.rehearsal.session import Session
+    from kueue_rehearsal.paths import RehearsalError
+    from kueue_rehearsal.session import Session
 
     chosen = [flag for flag, given in (("--keep", keep), ("--down", down), ("--reclaim-spot", reclaim_spot)) if given]
     _check_options(file, stack, jobs, chosen, no_jobs=no_jobs, report=report)
@@ -227,7 +227,7 @@ def _explain(failure: OSError) -> str:
 
 
 def _take_down(stack: str) -> None:
-    from kueue_fleet.rehearsal.session import rehearsals, take_down
+    from kueue_rehearsal.session import rehearsals, take_down
 
     with spinner("Taking down") as show:
         show(f"the rehearsal of {stack}")
@@ -258,7 +258,7 @@ def _reclaim(session: Session, wanted: str) -> None:
 
 
 def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None, max_run_seconds: int | None) -> None:
-    from kueue_fleet.rehearsal.jobs.refused_pods import check_runs_here, other_versions
+    from kueue_rehearsal.jobs.refused_pods import check_runs_here, other_versions
 
     began = time.monotonic()
     fleet = load_fleet(session.stack_file, as_published=session.as_published)

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import read_objects, well_formed
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import read_objects, well_formed
+from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import line
 from kueue_fleet.cli.simulate_report import about_run, write_report
-from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.rehearsal.jobs.views import JobView
-    from kueue_fleet.rehearsal.session import Session
+    from kueue_rehearsal.jobs.views import JobView
+    from kueue_rehearsal.session import Session
 
 JOBS_TIMEOUT_SECONDS: Final = 300.0
 """Longest that a rehearsal waits for the end of its jobs."""
@@ -54,8 +54,8 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
     Raises:
         CommandError: the file cannot be read, or something in it is wrong; every problem is in it.
     """
-    from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
     from kueue_fleet.simulation.fleet import check_manifests
+    from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 
     with well_formed(file):
         documents = read_objects(file)
@@ -94,7 +94,7 @@ class _Report:
 
     def see(self, workloads: Mapping[str, Sequence[Any]], pods: Mapping[str, Sequence[Any]]) -> None:
         """What is there now. What cannot be read must not end the rehearsal, but its report."""
-        from kueue_fleet.admission.errors import NotModelledError
+        from kueue_admission.decide.errors import NotModelledError
 
         try:
             if not self._problems:
@@ -104,7 +104,7 @@ class _Report:
 
     def write(self, session: Session, fleet: FleetSpec, jobs: Jobs, seed: int) -> None:
         """Write it. Raises CommandError where that cannot be done."""
-        from kueue_fleet.admission.errors import NotModelledError, ObjectError
+        from kueue_admission.decide.errors import NotModelledError, ObjectError
 
         if not self._problems:
             try:

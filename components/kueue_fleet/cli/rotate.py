@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
 from kueue_fleet.cli.contexts import check_readable, connect
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.progress import line, step
@@ -82,7 +82,7 @@ def _places(fleet: FleetSpec, workers: list[str]) -> list[WorkerToken]:
     known = dict.fromkeys(token.worker for token in tokens)
     for name in workers:
         if name not in known:
-            from kueue_fleet.kueue_api.suggest import instead
+            from kueue_admission.forms.suggest import instead
 
             raise console.mistyped(f"--worker: there is no worker {name}; {instead(name, known, 'workers')}")
     return [token for token in tokens if not workers or token.worker in workers]

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kueue_fleet.cli import console, simulate_report, simulate_tables
+from kueue_admission.cli import console, simulate_tables
+from kueue_admission.cli.input_files import Output, OutputOption, well_formed
+from kueue_fleet.cli import simulate_report
 from kueue_fleet.cli.fleet_files import AsPublished, PricesFile, load_prices
-from kueue_fleet.cli.input_files import Output, OutputOption, well_formed
 
 if TYPE_CHECKING:
     # --help is there without the admission core.
+    from kueue_admission.simulate.prepared import Prepared
+    from kueue_admission.simulate.result import Result
+    from kueue_admission.simulate.what_if import Change
     from kueue_fleet.cli.simulate_input import Options
     from kueue_fleet.gke.prices import Prices
-    from kueue_fleet.simulation.prepared import Prepared
-    from kueue_fleet.simulation.result import Result
-    from kueue_fleet.simulation.what_if import Change
 
 
 def simulate(
@@ -129,8 +130,8 @@ def simulate(
         raise console.mistyped("--as-published: is for fleets; give STACK, or leave it out")
     if fair_sharing and stack is not None:
         raise console.mistyped("--fair-sharing: a stack says so itself, in kueue.configuration")
-    from kueue_fleet.cli import simulate_budgets, simulate_ends
-    from kueue_fleet.simulation.distributions import MOST_SECONDS
+    from kueue_admission.cli import simulate_budgets, simulate_ends
+    from kueue_admission.simulate.distributions import MOST_SECONDS
 
     if until is not None and not 0 <= until <= MOST_SECONDS:
         raise console.mistyped(f"--until {until:g}: is not a number of seconds; write 0 to {MOST_SECONDS:,}")
@@ -180,14 +181,14 @@ def _parse(
     as_published: bool,
 ) -> tuple[Options, list[Change]]:
     """What the options mean. Raises CommandError with every mistake."""
+    from kueue_admission.simulate.delays import Delays, parse_delays
+    from kueue_admission.simulate.errors import SimulationError
+    from kueue_admission.simulate.what_if import parse_change
     from kueue_fleet.cli.simulate_input import Options
-    from kueue_fleet.simulation.delays import Delays, parse_delays
-    from kueue_fleet.simulation.errors import SimulationError
-    from kueue_fleet.simulation.what_if import parse_change
 
     given = Delays()
     if of_harness:
-        from kueue_fleet.simulation.generator import HARNESS_DELAYS as given  # noqa: N811
+        from kueue_admission.simulate.generator import HARNESS_DELAYS as given  # noqa: N811
     try:
         delays = parse_delays(list(delay), given)
         return Options(delays, until, seed, fair_sharing, prices, as_published), [
@@ -221,7 +222,7 @@ def _prepare(
 
 def _run(prepared: Sequence[Prepared], until: float | None) -> list[Result]:
     """The results, up to the one that the user interrupted."""
-    from kueue_fleet.cli.simulate_watch import watched
+    from kueue_admission.cli.simulate_watch import watched
 
     results = []
     with watched(until) as watcher:
@@ -233,6 +234,6 @@ def _run(prepared: Sequence[Prepared], until: float | None) -> list[Result]:
 
 
 def _document(changes: Sequence[Change], results: Sequence[Result]) -> dict[str, Any]:
-    from kueue_fleet.simulation.what_if import comparison
+    from kueue_admission.simulate.what_if import comparison
 
     return results[0].as_json() if len(results) == 1 else comparison(changes, *results)

@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from kueue_fleet.admission.model import DEFAULT_STRATEGIES, Configuration
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import read_objects, read_text
+from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.yaml_text import load_document
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.models import as_model, read_data
+from kueue_admission.simulate.prepared import Prepared
+from kueue_admission.simulate.what_if import Change, apply_changes, apply_to_documents
 from kueue_fleet.cli.explain_input import tell_notes
 from kueue_fleet.cli.fleet_files import load_fleet, today
-from kueue_fleet.cli.input_files import read_objects, read_text
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.parse import fleet_part
-from kueue_fleet.fleet_file.yaml_text import load_document
 from kueue_fleet.gke.prices import Prices
-from kueue_fleet.kueue_api import SpecError
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.models import as_model, read_data
-from kueue_fleet.simulation.prepared import Prepared
-from kueue_fleet.simulation.what_if import Change, apply_changes, apply_to_documents
 
 JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps", "begin")
 """What --what-if changes in the workload file; everything else is the stack's."""
@@ -100,7 +100,7 @@ def of_stack(stack: Path, workload: Path | None, manifests: Path | None, options
 
 def of_generator(path: Path, options: Options) -> Prepare:
     """What a generator.yaml of Kueue's performance harness creates."""
-    from kueue_fleet.simulation.generator import generate, prepare_generated
+    from kueue_admission.simulate.generator import generate, prepare_generated
 
     data = read_data(read_text(path, "a generator.yaml of Kueue's performance harness"), console.source_name(path))
 
@@ -114,7 +114,7 @@ def of_generator(path: Path, options: Options) -> Prepare:
 
 def of_objects(path: Path, options: Options) -> Prepare:
     """The Kubernetes objects in a file or a folder."""
-    from kueue_fleet.simulation.raw import prepare_objects, read_raw
+    from kueue_admission.simulate.raw import prepare_objects, read_raw
 
     configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if options.fair_sharing else None)
     documents = read_objects(path)

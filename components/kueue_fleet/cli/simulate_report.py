@@ -13,11 +13,11 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kueue_fleet.cli import console
-from kueue_fleet.cli.input_files import is_there, write_text
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import is_there, write_text
 
 if TYPE_CHECKING:
-    from kueue_fleet.simulation.result import Result
+    from kueue_admission.simulate.result import Result
 
 
 def check_report_file(file: Path) -> None:

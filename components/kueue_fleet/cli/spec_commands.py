@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class

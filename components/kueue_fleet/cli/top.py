@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import Output, OutputOption
+from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
-from kueue_fleet.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.status import budget_line, span, teams_table
-from kueue_fleet.cli.tables import Column, Table
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.spending import without_price
 from kueue_fleet.gke.labels import TPU_RESOURCE

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueue_fleet.admission.reading.manifests import inside, is_object, key_of
-from kueue_fleet.cli import console
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
+from kueue_admission.forms.known_messages import with_code
+from kueue_admission.read.manifests import inside, is_object, key_of
 from kueue_fleet.cli.contexts import Kubeconfig
-from kueue_fleet.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
 from kueue_fleet.cli.live_jobs import FIXES, Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.kueue_api.known_messages import with_code
 from kueue_fleet.status.job import JobName, jobs_called, owner_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from kueue_admission.simulate.distributions import Distribution
+    from kueue_admission.simulate.documents import Document
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.simulation.distributions import Distribution
-    from kueue_fleet.simulation.documents import Document
     from kueue_fleet.simulation.forecast import Forecast
 
 SCHEMA_VERSION: Final = 1
@@ -109,7 +109,7 @@ def when(
 def _distribution(text: str | None) -> Distribution | None:
     from pydantic_core import PydanticCustomError
 
-    from kueue_fleet.simulation.distributions import read_distribution
+    from kueue_admission.simulate.distributions import read_distribution
 
     try:
         return None if text is None else read_distribution(text)
@@ -118,7 +118,7 @@ def _distribution(text: str | None) -> Distribution | None:
 
 
 def _submitted(manifest: Path) -> Document:
-    from kueue_fleet.simulation.raw import name_documents
+    from kueue_admission.simulate.raw import name_documents
 
     found = name_documents(read_objects(manifest))
     if len(found) != 1:
@@ -128,8 +128,8 @@ def _submitted(manifest: Path) -> Document:
 
 def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
     """What messages call the dump, and its Workloads. Raises SimulationError for those that are not well-formed."""
-    from kueue_fleet.simulation.errors import SimulationError
-    from kueue_fleet.simulation.raw import name_documents
+    from kueue_admission.simulate.errors import SimulationError
+    from kueue_admission.simulate.raw import name_documents
 
     found = name_documents(each for each in read_objects(objects) if each.data["kind"] == "Workload")
     wrong = []
@@ -143,8 +143,8 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
 
 
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:
+    from kueue_admission.forms.names import KUEUE_API
     from kueue_fleet.kube.answers import ApiError
-    from kueue_fleet.kueue_api.names import KUEUE_API
 
     home = fleet.home
     try:
@@ -156,8 +156,8 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
 
 def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:
     """`namespace/name` of the Workload of a job that waits. Raises CommandError if there is none."""
-    from kueue_fleet.admission.reading.manifests import since
-    from kueue_fleet.kueue_api.suggest import instead
+    from kueue_admission.forms.suggest import instead
+    from kueue_admission.read.manifests import since
 
     there = [each for each in workloads if wanted.namespace in ("", _namespace(each))]
     found = jobs_called(wanted, there)
@@ -183,9 +183,9 @@ def _namespace(workload: Mapping[str, Any]) -> str:
 
 def _never(fleet: FleetSpec, found: Forecast) -> str:
     """Why it cannot start, whatever other jobs do; empty where it may."""
-    from kueue_fleet.admission.model import Snapshot
-    from kueue_fleet.admission.reasons import LASTING
-    from kueue_fleet.explain import fits_no_worker
+    from kueue_admission.decide.model import Snapshot
+    from kueue_admission.decide.reasons import LASTING
+    from kueue_admission.explain import fits_no_worker
 
     workers = [Snapshot(each, ()) for name, each in found.objects.items() if name != fleet.home]
     if found.not_started < len(found.starts):

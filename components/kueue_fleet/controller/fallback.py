@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState, WorkloadStatus
+from kueue_admission.decide.model import CheckState, WorkloadStatus
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record

@@ -18,7 +18,10 @@ from typing import Any
 from aiohttp import web
 from pydantic import ValidationError
 
-from kueue_fleet.admission.reading.pod_resources import Limits, namespace_limits
+from kueue_admission.forms.messages import errors_in, explain
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.read.pod_resources import Limits, namespace_limits
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.journal import Events, log_to_stdout
@@ -31,11 +34,8 @@ from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.dispatch.settings import watchdog_settings
-from kueue_fleet.fleet_file.yaml_text import load_yaml
 from kueue_fleet.kube.answers import ApiError
 from kueue_fleet.kube.client import KubeApi
-from kueue_fleet.kueue_api.messages import errors_in, explain
-from kueue_fleet.kueue_api.problem import SpecError
 from kueue_fleet.objects.controller_configuration import LEASE_NAME, ControllerConfiguration, WorkerConfiguration
 
 CONCURRENT = 16

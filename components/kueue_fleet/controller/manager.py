@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.admission.reading.configuration import parse_configuration
-from kueue_fleet.admission.reading.pod_resources import Limits
-from kueue_fleet.admission.reading.workloads import Context
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.read.configuration import parse_configuration
+from kueue_admission.read.pod_resources import Limits
+from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.controller.requests import PROVISIONING, Requests
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
@@ -16,7 +17,6 @@ from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, 
 from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kube.api import Api
 from kueue_fleet.kube.watching import Watch
-from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 
 GONE_ANNOTATION: Final = "kueue-fleet.dev/gone-workers"
 """On the controller's namespace: workers, joined by commas, of which an operator says that nothing runs there."""

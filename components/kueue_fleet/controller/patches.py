@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
+from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, KUEUE_API
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE
 from kueue_fleet.dispatch import CheckDecision, Copy, Decision, GivenUp, describe
@@ -22,7 +23,6 @@ from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.answers import Json
-from kueue_fleet.kueue_api.names import ALLOWED_FLAVORS_ANNOTATION, KUEUE_API
 
 DISPATCH_MANAGER: Final = "kueue-fleet-dispatcher"
 """Field manager of nominations."""

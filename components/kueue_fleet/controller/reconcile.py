@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.ask_again import AskAgain
 from kueue_fleet.controller.fallback import Fallback

@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from kueue_fleet.admission.errors import AdmissionError
-from kueue_fleet.admission.model import Workload
-from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.manifests import conditions_of, inside, since
-from kueue_fleet.admission.reading.workloads import Context, parse_workload
+from kueue_admission.decide.errors import AdmissionError
+from kueue_admission.decide.model import Workload
+from kueue_admission.decide.pods import PodSet
+from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.manifests import conditions_of, inside, since
+from kueue_admission.read.workloads import Context, parse_workload
 from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
 from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.rescue import OWNER_NOT_FOUND
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
 from kueue_fleet.kube.answers import Json, version_number
-from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 
 _JOB_OWNER: Final = "kueue.x-k8s.io/job-owner-gvk"
 """Annotation on the Workloads of a job that has several."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_fleet.admission.reading.manifests import since
+from kueue_admission.read.manifests import since
 from kueue_fleet.dispatch import Provisioning
 from kueue_fleet.kube.answers import Json
 

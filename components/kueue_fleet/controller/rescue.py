@@ -10,7 +10,7 @@ import logging
 import math
 from typing import Final
 
-from kueue_fleet.admission.reading.manifests import since
+from kueue_admission.read.manifests import since
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import Residency, watch_eviction

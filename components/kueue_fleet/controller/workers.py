@@ -12,21 +12,21 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from kueue_fleet.admission.errors import AdmissionError
-from kueue_fleet.admission.model import CheckState, Configuration, Objects, Workload
-from kueue_fleet.admission.reading.configuration import parse_configuration
-from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.kueue_objects import parse_objects
-from kueue_fleet.admission.reading.manifests import since
-from kueue_fleet.admission.reading.pod_resources import Limits
-from kueue_fleet.admission.reading.workloads import Context, parse_workload
+from kueue_admission.decide.errors import AdmissionError
+from kueue_admission.decide.model import CheckState, Configuration, Objects, Workload
+from kueue_admission.forms.names import ORIGIN_LABEL
+from kueue_admission.read.configuration import parse_configuration
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.read.manifests import since
+from kueue_admission.read.pod_resources import Limits
+from kueue_admission.read.workloads import Context, parse_workload
 from kueue_fleet.controller.requests import PROVISIONING, Requests
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.api import Api, nothing
 from kueue_fleet.kube.watching import Watch
-from kueue_fleet.kueue_api.names import ORIGIN_LABEL
 
 KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
 """Path of Kueue's API."""

@@ -10,6 +10,7 @@ which follow from the objects of the clusters.
 
 from __future__ import annotations
 
+from kueue_admission.forms.names import REGIONS_LABEL
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import can_never_run, decide, rounds_begun
 from kueue_fleet.dispatch.fallback import (
@@ -41,4 +42,3 @@ from kueue_fleet.dispatch.settings import dispatch_settings
 from kueue_fleet.dispatch.waiting import WaitingTimes
 from kueue_fleet.dispatch.watchdog import Provisioning, WatchdogDecision, WatchdogSettings, watch
 from kueue_fleet.dispatch.worker_quota import Fit, FitKind, WorkerQuota
-from kueue_fleet.kueue_api.names import REGIONS_LABEL

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
 
 ASSIGNED_CONDITION: Final = "kueue-fleet.dev/Assigned"
 """Type of the condition on a Workload of the manager. True: only the worker in its message may admit the job."""

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
+from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.dispatch.residency import Residency
-from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 
 
 @dataclass(frozen=True, slots=True)

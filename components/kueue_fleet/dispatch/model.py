@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
-from kueue_fleet.admission.model import Workload
+from kueue_admission.decide.model import Workload
 from kueue_fleet.dispatch.residency import Residency
 from kueue_fleet.dispatch.worker_quota import Fit
 

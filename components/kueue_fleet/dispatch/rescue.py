@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch.assignment import Copy, WorkerView
 from kueue_fleet.dispatch.watchdog import WatchdogDecision
 

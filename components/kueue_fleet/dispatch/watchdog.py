@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from kueue_fleet.admission.model import CheckState, WorkloadCheck
+from kueue_admission.decide.model import CheckState, WorkloadCheck
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.model import GivenUp
 

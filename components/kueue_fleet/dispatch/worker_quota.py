@@ -11,15 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from kueue_fleet.admission.flavors.assignment import Mode
-from kueue_fleet.admission.model import Admission, Objects, Workload, WorkloadStatus
-from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.admission.queue.cluster_queue import QueueNode
-from kueue_fleet.admission.reasons import QuotaReservedReason
-from kueue_fleet.admission.scheduler.cache import Cache
-from kueue_fleet.admission.scheduler.cycle import examine
-from kueue_fleet.admission.scheduler.entry import Entry, Outcome
-from kueue_fleet.admission.workload.state import WorkloadInfo
+from kueue_admission.decide.flavors.assignment import Mode
+from kueue_admission.decide.model import Admission, Objects, Workload, WorkloadStatus
+from kueue_admission.decide.pods import PodSet
+from kueue_admission.decide.queue.cluster_queue import QueueNode
+from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.scheduler.cycle import examine
+from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.workload.state import WorkloadInfo
 
 
 class FitKind(StrEnum):

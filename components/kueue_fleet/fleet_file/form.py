@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from kueue_admission.forms.base import DEFER_RULES, SpecModel
+from kueue_admission.forms.messages import errors_in, explain, guessed, respelt
+from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.schema_path import model_at, plain_location, value_at
 from kueue_fleet.fleet_file.partial import read_partly
-from kueue_fleet.kueue_api.base import DEFER_RULES, SpecModel
-from kueue_fleet.kueue_api.messages import errors_in, explain, guessed, respelt
-from kueue_fleet.kueue_api.problem import Problem
-from kueue_fleet.kueue_api.schema_path import model_at, plain_location, value_at
 
 M = TypeVar("M", bound=SpecModel)
 

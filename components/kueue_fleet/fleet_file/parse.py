@@ -12,6 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, SpecError, errors_of, warning
+from kueue_admission.forms.yaml_text import YamlDocument, load_document
 from kueue_fleet.fleet_file.calendar_pools import fleet_at, fleet_opened
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
@@ -19,9 +22,6 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, read_rehearsal_section
-from kueue_fleet.fleet_file.yaml_text import YamlDocument, load_document
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, SpecError, errors_of, warning
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Final
 
+from kueue_admission.forms.problem import Problem, SpecError
 from kueue_fleet.fleet_file.check import check_fleet
 from kueue_fleet.fleet_file.parse import parse_fleet_text
-from kueue_fleet.kueue_api.problem import Problem, SpecError
 
 ROTATE_AFTER: Final = timedelta(days=90)
 """How long a worker's credentials are used by default."""
@@ -128,7 +128,7 @@ import pulumi
 
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.kueue_api import SpecError
+from kueue_admission.forms import SpecError
 
 try:
     spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))

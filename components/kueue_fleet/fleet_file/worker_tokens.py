@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
+from kueue_admission.api.manifests import Manifest, token_secret_manifest
+from kueue_admission.forms.base import SpecModel, Text
 from kueue_fleet.fleet_file.model.accounts import account_address, manager_account_id
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile, ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.kueue_api.base import SpecModel, Text
-from kueue_fleet.kueue_api.manifests import Manifest, token_secret_manifest
 
 ACCOUNT_NAME: Final = "multikueue-manager"
 """Name of the ServiceAccount of the manager's Kueue on each worker, and of the role and binding by which it reads."""

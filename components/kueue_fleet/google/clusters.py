@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
 from kueue_fleet.google.node_pools import CLOUD_PLATFORM_SCOPE, IMAGE_TYPE, NO_READONLY_PORT, node_security
 from kueue_fleet.google.resource import CloudResource, workload_pool
-from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 CLUSTER = "gcp:container/cluster:Cluster"
 """Pulumi's token of a cluster."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from kueue_fleet.fleet_file.yaml_text import load_yaml
+from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.kube.exec_plugin import ExecError, ExecPlugin, read_exec
 
 _ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")

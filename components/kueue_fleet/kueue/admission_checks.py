@@ -5,12 +5,12 @@ The MultiKueue check is in `kueue_fleet.kueue.multikueue`.
 
 import pulumi
 
+from kueue_admission.api import AdmissionCheckSpec, Manifest
+from kueue_admission.api.manifests import admission_check_manifest
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.fleet_file import AdmissionCheckEntry
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, ObjectComponent, declare_object, manifest_of
-from kueue_fleet.kueue_api import AdmissionCheckSpec, Manifest
-from kueue_fleet.kueue_api.manifests import admission_check_manifest
-from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.objects.render import render_admission_check, render_provisioning_request_config
 
 OWN_CONTROLLERS = frozenset({MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER})

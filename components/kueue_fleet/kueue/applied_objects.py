@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pulumi
 
-from kueue_fleet.kueue_api.names import KUEUE_GROUP
+from kueue_admission.forms.names import KUEUE_GROUP
 
 FORMER_KUEUE_VERSIONS = ("v1beta1",)
 """Served versions that an object may stand under in a state. The version is part of a resource's type, so without an

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pulumi
 
+from kueue_admission.api import Manifest
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
@@ -28,7 +29,6 @@ from kueue_fleet.kueue.queues import (
     WorkloadPriorityClass,
 )
 from kueue_fleet.kueue.team import Namespaces, Team
-from kueue_fleet.kueue_api import Manifest
 from kueue_fleet.objects import ClusterObject, objects_on
 from kueue_fleet.objects.cluster_profiles import kueue_patches
 

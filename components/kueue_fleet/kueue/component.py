@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import pulumi
 
+from kueue_admission.api import Manifest
+from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.read_model import read_model
 from kueue_fleet.kueue.applied_objects import KubernetesObject, is_kueue_object
 from kueue_fleet.kueue.webhook_retry import webhook_retry
-from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.base import SpecModel
-from kueue_fleet.kueue_api.read_model import read_model
 
 WAIT_FOR_ANNOTATION = "pulumi.com/waitFor"
 """Read by the Kubernetes provider. Source: https://www.pulumi.com/registry/packages/kubernetes/ (await logic)."""

@@ -10,13 +10,13 @@ from typing import Any
 
 import pulumi
 
+from kueue_admission.api import Manifest
+from kueue_admission.api.manifests import TOKEN_SECRET_TYPE, manifest
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN, exec_config
 from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, object_labels
-from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.manifests import TOKEN_SECRET_TYPE, manifest
 from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
 
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token

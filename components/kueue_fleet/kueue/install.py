@@ -11,6 +11,9 @@ from typing import Any, cast
 
 import pulumi
 
+from kueue_admission.api import Manifest
+from kueue_admission.api.configuration import overlay
+from kueue_admission.api.manifests import namespace_manifest
 from kueue_fleet.fleet_file import JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
@@ -18,9 +21,6 @@ from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS, Operator
 from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
-from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.configuration import overlay
-from kueue_fleet.kueue_api.manifests import namespace_manifest
 from kueue_fleet.objects.monitoring import GRAFANA_RELEASE, grafana_helm_values
 
 CHARTS_CONFIG = "charts"

@@ -2,9 +2,9 @@
 
 import pulumi
 
+from kueue_admission.api import Manifest
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object
-from kueue_fleet.kueue_api import Manifest
 
 
 class ManagedMonitoring(OrderedObjects):

@@ -9,8 +9,7 @@ from functools import partial
 
 import pulumi
 
-from kueue_fleet.kueue.component import ModelComponent, ObjectComponent, manifest_of
-from kueue_fleet.kueue_api import (
+from kueue_admission.api import (
     ClusterQueueSpec,
     CohortSpec,
     LocalQueueSpec,
@@ -20,7 +19,7 @@ from kueue_fleet.kueue_api import (
     TopologySpec,
     WorkloadPriorityClassFields,
 )
-from kueue_fleet.kueue_api.manifests import (
+from kueue_admission.api.manifests import (
     cluster_queue_manifest,
     cohort_manifest,
     local_queue_manifest,
@@ -29,6 +28,7 @@ from kueue_fleet.kueue_api.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
+from kueue_fleet.kueue.component import ModelComponent, ObjectComponent, manifest_of
 
 
 class Topology(ModelComponent[TopologySpec]):

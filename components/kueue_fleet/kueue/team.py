@@ -10,12 +10,12 @@ from functools import partial
 
 import pulumi
 
+from kueue_admission.api import Manifest
+from kueue_admission.api.manifests import manifest, namespace_labels, namespace_manifest
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
-from kueue_fleet.kueue_api import Manifest
-from kueue_fleet.kueue_api.manifests import manifest, namespace_labels, namespace_manifest
 
 
 class Namespaces(Component):

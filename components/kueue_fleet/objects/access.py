@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, external_kinds
+from kueue_admission.api.manifests import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, first_token_manifest
-from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, external_kinds
-from kueue_fleet.kueue_api.manifests import Manifest
 from kueue_fleet.objects.grants import (
     READ_VERBS,
     cluster_grant,

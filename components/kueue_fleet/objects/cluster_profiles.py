@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kueue_admission.api.manifests import Manifest, manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import ACCESS_PROVIDER, PLUGIN, PLUGIN_FOLDER
 from kueue_fleet.fleet_file.worker_tokens import (
@@ -16,7 +17,6 @@ from kueue_fleet.fleet_file.worker_tokens import (
     profile_credentials,
 )
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
 
 PROFILE_GROUP: Final = "multicluster.x-k8s.io"
 """API group of ClusterProfiles."""

@@ -11,6 +11,9 @@ from typing import Any, Final
 
 import yaml
 
+from kueue_admission.api.manifests import Manifest, manifest, namespace_manifest
+from kueue_admission.api.multi_kueue import MOST_CLUSTERS
+from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -24,9 +27,6 @@ from kueue_fleet.fleet_file.worker_tokens import (
     worker_tokens,
 )
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
-from kueue_fleet.kueue_api.manifests import Manifest, manifest, namespace_manifest
-from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
-from kueue_fleet.kueue_api.names import KUEUE_GROUP
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
 from kueue_fleet.objects.controller_configuration import LEASE_NAME, asks_for_nodes, controller_configuration
 from kueue_fleet.objects.grants import (

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from pydantic import Field
 
+from kueue_admission.forms.base import Flag, SpecModel, Text
+from kueue_admission.forms.duration import Duration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionController
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorPatience
@@ -17,8 +19,6 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.per_cluster import local_queues, manager_groups
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken, token_credentials, worker_tokens
-from kueue_fleet.kueue_api.base import Flag, SpecModel, Text
-from kueue_fleet.kueue_api.duration import Duration
 from kueue_fleet.objects.teams import limit_range_item
 
 DEFAULT_ORIGIN: Final = "multikueue"

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kueue_admission.api.manifests import Manifest, manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, DRIVER_VERSION
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
 
 NAME: Final = "nvidia-driver-installer"
 """Of the DaemonSet that installs drivers."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from kueue_admission.api.manifests import Manifest, manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import manager_account, token_credentials
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
 
 RBAC_GROUP: Final = "rbac.authorization.k8s.io"
 """API group of roles and bindings."""

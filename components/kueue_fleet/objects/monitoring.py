@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+from kueue_admission.api.manifests import Manifest, manifest, token_secret_manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
-from kueue_fleet.kueue_api.manifests import Manifest, manifest, token_secret_manifest
 from kueue_fleet.objects.dashboards import grafana_dashboard
 from kueue_fleet.objects.grants import cluster_binding, role_grant, service_account_subject
 

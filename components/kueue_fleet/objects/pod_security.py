@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from kueue_fleet.kueue_api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
+from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
 
 
 class Control(NamedTuple):

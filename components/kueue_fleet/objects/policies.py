@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kueue_fleet.kueue_api.manifests import Manifest, manifest
+from kueue_admission.api.manifests import Manifest, manifest
 
 _API: Final = "admissionregistration.k8s.io/v1"
 

@@ -9,6 +9,32 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from kueue_admission.api import (
+    AdmissionCheckSpec,
+    ClusterProfileReference,
+    ClusterSource,
+    KubeConfig,
+    MultiKueueClusterSpec,
+    MultiKueueConfigSpec,
+    ParametersReference,
+    ResourceFlavorSpec,
+)
+from kueue_admission.api.manifests import (
+    Manifest,
+    admission_check_manifest,
+    cluster_queue_manifest,
+    cohort_manifest,
+    local_queue_manifest,
+    multikueue_cluster_manifest,
+    multikueue_config_manifest,
+    namespace_manifest,
+    priority_class_manifest,
+    provisioning_request_config_manifest,
+    resource_flavor_manifest,
+    topology_manifest,
+    workload_priority_class_manifest,
+)
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.fleet_file.model.dispatch import (
     ASSIGNMENT_CHECK,
     ASSIGNMENT_CONTROLLER,
@@ -27,32 +53,6 @@ from kueue_fleet.fleet_file.model.per_cluster import (
     queue_on,
 )
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, worker_token
-from kueue_fleet.kueue_api import (
-    AdmissionCheckSpec,
-    ClusterProfileReference,
-    ClusterSource,
-    KubeConfig,
-    MultiKueueClusterSpec,
-    MultiKueueConfigSpec,
-    ParametersReference,
-    ResourceFlavorSpec,
-)
-from kueue_fleet.kueue_api.manifests import (
-    Manifest,
-    admission_check_manifest,
-    cluster_queue_manifest,
-    cohort_manifest,
-    local_queue_manifest,
-    multikueue_cluster_manifest,
-    multikueue_config_manifest,
-    namespace_manifest,
-    priority_class_manifest,
-    provisioning_request_config_manifest,
-    resource_flavor_manifest,
-    topology_manifest,
-    workload_priority_class_manifest,
-)
-from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.objects.access import render_worker_access
 from kueue_fleet.objects.cluster_profiles import render_cluster_profile, render_profile_definition
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access

@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from kueue_admission.api.manifests import Manifest
+from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
-from kueue_fleet.kueue_api.manifests import Manifest
-from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.objects.policies import denying_policy
 
 NAME: Final = "kueue-fleet-run-duration"

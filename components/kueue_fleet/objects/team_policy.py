@@ -22,13 +22,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from kueue_admission.api.job_kinds import KINDS, enabled_kinds
+from kueue_admission.api.manifests import TEAM_LABEL, Manifest
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, QUEUE_LABEL, REGIONS_LABEL
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.kueue_api.job_kinds import KINDS, enabled_kinds
-from kueue_fleet.kueue_api.manifests import TEAM_LABEL, Manifest
-from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER, QUEUE_LABEL, REGIONS_LABEL
 from kueue_fleet.objects.pod_security import Control, controls
 from kueue_fleet.objects.policies import denying_policy
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from kueue_admission.api.job_kinds import KINDS, JobKind, enabled_kinds
+from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL, Manifest, manifest
 from kueue_fleet.fleet_file.model.accounts import team_account_address
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.teams import TeamEntry, TeamLimitRange
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
-from kueue_fleet.kueue_api.job_kinds import KINDS, JobKind, enabled_kinds
-from kueue_fleet.kueue_api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL, Manifest, manifest
 from kueue_fleet.objects.grants import RBAC_GROUP, READ_VERBS, role_grant
 from kueue_fleet.objects.team_policy import render_team_policy
 

@@ -18,11 +18,11 @@ import pulumi
 from pulumi.runtime import rpc
 from pydantic import Field, TypeAdapter, WithJsonSchema, create_model
 
+from kueue_admission.forms import Problem, SpecError
+from kueue_admission.forms.base import Flag, SpecModel, Text
+from kueue_admission.forms.problem import join_path
+from kueue_admission.forms.read_model import read_model
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.kueue_api import Problem, SpecError
-from kueue_fleet.kueue_api.base import Flag, SpecModel, Text
-from kueue_fleet.kueue_api.problem import join_path
-from kueue_fleet.kueue_api.read_model import read_model
 
 INPUT_MARK = "x-pulumi-input"
 """Key in the JSON schema of an argument that may be another resource's output; all others are plain."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kueue_admission.forms.problem import Problem, warning
 from kueue_fleet.fleet_file.in_words import listed
-from kueue_fleet.kueue_api.problem import Problem, warning
 from kueue_fleet.preflight.facts import Reservation
 from kueue_fleet.preflight.needs import ReservationNeed
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch import Provisioning, decide_check, watch
 from kueue_fleet.dispatch.residency import Residency
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-from kueue_fleet.admission.events import CheckStateChanged
-from kueue_fleet.admission.model import CheckState
+from kueue_admission.decide.events import CheckStateChanged
+from kueue_admission.decide.model import CheckState
+from kueue_admission.simulate.agenda import Action, Agenda
+from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_fleet.simulation.admission_checks import Answer, Checks
-from kueue_fleet.simulation.agenda import Action, Agenda
-from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.node_limit import Nodes
 

@@ -10,22 +10,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from kueue_fleet.admission.errors import NotModelledError, ObjectError
-from kueue_fleet.admission.model import Workload
-from kueue_fleet.admission.reading.configuration import parse_configuration
-from kueue_fleet.admission.reading.kueue_objects import Parsed, parse_objects
-from kueue_fleet.admission.reading.manifests import QUEUED, inside, label_of
+from kueue_admission.decide.errors import NotModelledError, ObjectError
+from kueue_admission.decide.model import Workload
+from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.read.configuration import parse_configuration
+from kueue_admission.read.kueue_objects import Parsed, parse_objects
+from kueue_admission.read.manifests import QUEUED, inside, label_of
+from kueue_admission.simulate.clock import Watch, drive
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.prepared import Prepared
+from kueue_admission.simulate.raw import check_references, name_documents, named_workloads, run_seconds_of
+from kueue_admission.simulate.records import Record
+from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.gke.prices import Prices, list_prices
-from kueue_fleet.kueue_api.names import RUN_DURATION_ANNOTATION
-from kueue_fleet.kueue_api.syntax import whole_number
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.simulation.clock import Watch, drive
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.job_problems import (
     STEP_LABEL,
@@ -39,11 +43,7 @@ from kueue_fleet.simulation.job_problems import (
 from kueue_fleet.simulation.job_slices import check_slices
 from kueue_fleet.simulation.jobs import pods_that_may_fail
 from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
-from kueue_fleet.simulation.prepared import Prepared
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
-from kueue_fleet.simulation.raw import check_references, name_documents, named_workloads, run_seconds_of
-from kueue_fleet.simulation.records import Record
-from kueue_fleet.simulation.result import Result
 from kueue_fleet.simulation.team_budgets import simulated_budgets
 from kueue_fleet.simulation.topology_nodes import topology_nodes
 from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs

@@ -14,8 +14,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from kueue_fleet.admission.decisions import Admitted, ChecksPending, Decision, Evicted, Parked, QuotaReserved, Requeued
-from kueue_fleet.admission.events import (
+from kueue_admission.decide.decisions import Admitted, ChecksPending, Decision, Evicted, Parked, QuotaReserved, Requeued
+from kueue_admission.decide.events import (
     CheckStateChanged,
     Deleted,
     Event,
@@ -25,24 +25,24 @@ from kueue_fleet.admission.events import (
     PodsStopped,
     Submitted,
 )
-from kueue_fleet.admission.model import CheckState, Objects, Workload
-from kueue_fleet.admission.reasons import EvictionReason
+from kueue_admission.decide.model import CheckState, Objects, Workload
+from kueue_admission.decide.reasons import EvictionReason
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.simulate.agenda import Action, Agenda
+from kueue_admission.simulate.cluster import SimulatedCluster
+from kueue_admission.simulate.delays import Delays, DrawnDelays
+from kueue_admission.simulate.records import Record, State
+from kueue_admission.simulate.work_queue import Workers
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
-from kueue_fleet.kueue_api.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.simulation.admission_checks import Checks
-from kueue_fleet.simulation.agenda import Action, Agenda
 from kueue_fleet.simulation.answers import Answers
-from kueue_fleet.simulation.cluster import SimulatedCluster
-from kueue_fleet.simulation.delays import Delays, DrawnDelays
 from kueue_fleet.simulation.fallback import Fallback
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.node_limit import Nodes
 from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher, Offer
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
-from kueue_fleet.simulation.records import Record, State
-from kueue_fleet.simulation.work_queue import Workers
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 WORKER_LOST_SECONDS: Final = 900.0

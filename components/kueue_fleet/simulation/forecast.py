@@ -14,22 +14,22 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from kueue_fleet.admission.model import Objects, Workload
-from kueue_fleet.admission.reading.manifests import Manifest, inside, key_of, owners_of, since
+from kueue_admission.decide.model import Objects, Workload
+from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
+from kueue_admission.read.manifests import Manifest, inside, key_of, owners_of, since
+from kueue_admission.simulate.clock import drive
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.distributions import Distribution, as_seconds, constant
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.raw import name_documents
+from kueue_admission.simulate.records import Record
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.objects import render_cluster
-from kueue_fleet.simulation.clock import drive
-from kueue_fleet.simulation.delays import Delays
-from kueue_fleet.simulation.distributions import Distribution, as_seconds, constant
-from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.errors import SimulationError
 from kueue_fleet.simulation.fleet import parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.job_problems import UNNAMED, as_in_files, check_kinds
 from kueue_fleet.simulation.provisioning_request import pod_set_templates
-from kueue_fleet.simulation.raw import name_documents
-from kueue_fleet.simulation.records import Record
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 LONGEST_SECONDS: Final = 30 * 86_400.0

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from kueue_fleet.admission.reading.manifests import QUEUED, WITH_QUEUE, inside, is_job, is_object, label_of
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.forms import syntax
+from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, inside, is_job, is_object, label_of
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.raw import run_seconds_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
-from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.kueue_api.names import QUEUE_LABEL
-from kueue_fleet.simulation.documents import Document
-from kueue_fleet.simulation.errors import SimulationError
-from kueue_fleet.simulation.raw import run_seconds_of
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 
 _PODS: Final = {

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.kueue_api.syntax import whole_number
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
 
 _PREFIX: Final = "kueue.x-k8s.io/podset-"

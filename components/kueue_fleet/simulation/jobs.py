@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kueue_fleet.admission.model import Admission, Workload
-from kueue_fleet.admission.reading.manifests import inside
+from kueue_admission.decide.model import Admission, Workload
+from kueue_admission.read.manifests import inside
+from kueue_admission.simulate.records import Record
 from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
-from kueue_fleet.simulation.records import Record
 
 _BACKOFF_LIMIT: Final = 6
 """Of Jobs that do not say another."""

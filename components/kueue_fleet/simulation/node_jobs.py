@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from kueue_fleet.admission.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
-from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.pods import parse_pod_set
+from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.pods import parse_pod_set
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
@@ -31,7 +32,6 @@ from kueue_fleet.gke.labels import (
     ZONE,
     accelerator_of,
 )
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.not_known import is_label_known
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from kueue_admission.simulate.agenda import Agenda
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.simulation.agenda import Agenda
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.workload_file import WorkloadFile
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kueue_fleet.admission.pods import PodSet
-from kueue_fleet.admission.reasons import QuotaReservedReason
+from kueue_admission.decide.pods import PodSet
+from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.forms.names import HOSTNAME_LABEL
+from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import NODE_LABELS, SYSTEM_LABEL, ZONE
-from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 from kueue_fleet.simulation.jobs import Job
-from kueue_fleet.simulation.records import State
 
 
 def is_label_known(key: str, pool: ResolvedNodePool) -> bool:

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from kueue_fleet.admission.model import Objects
+from kueue_admission.decide.model import Objects
+from kueue_admission.forms.names import REGIONS_LABEL
+from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_fleet.dispatch import (
     Action,
     Decision,
@@ -25,9 +27,7 @@ from kueue_fleet.dispatch import (
 )
 from kueue_fleet.dispatch.residency import Residency, read_residency
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.kueue_api.names import REGIONS_LABEL
 from kueue_fleet.objects.controller_configuration import controller_configuration
-from kueue_fleet.simulation.cluster import SimulatedCluster
 from kueue_fleet.simulation.jobs import Job
 
 ROUND_SECONDS: Final = 300.0

@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kueue_fleet.admission.decisions import QuotaReserved
-from kueue_fleet.admission.model import Admission
-from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.kueue_objects import parse_objects
-from kueue_fleet.admission.reading.manifests import Manifest, conditions_of, inside, key_of, owners_of, since
-from kueue_fleet.admission.reading.workloads import Context, parse_workload
+from kueue_admission.decide.decisions import QuotaReserved
+from kueue_admission.decide.model import Admission
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.read.manifests import Manifest, conditions_of, inside, key_of, owners_of, since
+from kueue_admission.read.workloads import Context, parse_workload
+from kueue_admission.simulate.records import Phase, Record
+from kueue_admission.simulate.result import Result, quotas_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.simulation.fleet import accelerator_usd
-from kueue_fleet.simulation.records import Phase, Record
-from kueue_fleet.simulation.result import Result, quotas_of
 
 Listed = Mapping[str, Sequence[Manifest]]
 """All objects of a kind, by cluster."""

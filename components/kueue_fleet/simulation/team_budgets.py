@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_admission.simulate.records import Record
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.spending import BudgetUse, Held, budget_use, spending
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import Prices
-from kueue_fleet.simulation.records import Record
 
 _SECONDS: Final = {"week": 7 * 86400.0, "month": 30 * 86400.0}
 

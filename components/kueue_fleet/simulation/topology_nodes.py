@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from kueue_admission.forms.names import HOSTNAME_LABEL
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import ZONE
-from kueue_fleet.kueue_api.names import HOSTNAME_LABEL
 
 
 def topology_nodes(fleet: FleetSpec, cluster: str) -> Iterator[dict[str, Any]]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kueue_admission.forms.quantity import Quantity
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY
-from kueue_fleet.kueue_api.quantity import Quantity
-from kueue_fleet.simulation.documents import Document
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
 
 _SELECTORS: Final = (TPU_ACCELERATOR, TPU_TOPOLOGY)

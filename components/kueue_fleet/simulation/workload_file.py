@@ -33,14 +33,14 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.base import Count, JobName, Number, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
-from kueue_fleet.kueue_api.problem import Problem
-from kueue_fleet.kueue_api.quantity import Quantity
-from kueue_fleet.kueue_api.timestamp import Timestamp
-from kueue_fleet.simulation.distributions import Second, Seconds, constant, exponential
-from kueue_fleet.simulation.models import read_model
+from kueue_admission.forms import syntax
+from kueue_admission.forms.base import Count, JobName, Number, RuledModel, SpecModel, Text
+from kueue_admission.forms.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.quantity import Quantity
+from kueue_admission.forms.timestamp import Timestamp
+from kueue_admission.simulate.distributions import Second, Seconds, constant, exponential
+from kueue_admission.simulate.models import read_model
 
 
 class JobEntry(RuledModel):

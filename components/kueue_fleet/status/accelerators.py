@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from kueue_fleet.kueue_api.quantity import Quantity
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.status.conditions import Manifest
 
 

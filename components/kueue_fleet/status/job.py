@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.job_kinds import KINDS
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.forms import syntax
 from kueue_fleet.status.conditions import Manifest, condition, dominant_reasons, is_true
 
 WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from kueue_fleet.admission.model import CheckState, WorkloadCheck
-from kueue_fleet.admission.reading.fields import Fields
-from kueue_fleet.admission.reading.manifests import since
+from kueue_admission.decide.model import CheckState, WorkloadCheck
+from kueue_admission.forms.names import ORIGIN_LABEL
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.manifests import since
 from kueue_fleet.dispatch import WatchdogSettings
 from kueue_fleet.dispatch.rescue import LOST_JOB, OWNER_NOT_FOUND, STUCK_COPY, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, STUCK_CHECK, watch_checks
 from kueue_fleet.fleet_file.in_words import listed
-from kueue_fleet.kueue_api.names import ORIGIN_LABEL
 from kueue_fleet.status.accelerators import quota_held
 from kueue_fleet.status.conditions import Manifest, condition, is_true
 from kueue_fleet.status.model import ClusterObjects, StuckWorkload

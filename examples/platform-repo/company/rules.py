@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from company.team_space import COST_CENTRE_LABEL, SPACE_LABEL
-from kueue_fleet.kueue_api import Problem
+from kueue_admission.forms import Problem
 from kueue_fleet_policies import ResourceRule
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import Settings

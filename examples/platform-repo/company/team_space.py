@@ -11,10 +11,10 @@ import pulumi
 import pulumi_kubernetes as kubernetes
 from pydantic import Field, StringConstraints
 
+from kueue_admission.api import LocalQueueSpec
+from kueue_admission.api.manifests import POD_SECURITY_LABEL
+from kueue_admission.forms.base import Count, DnsLabel, SpecModel
 from kueue_fleet import ClusterQueue, LocalQueue, Namespaces
-from kueue_fleet.kueue_api import LocalQueueSpec
-from kueue_fleet.kueue_api.base import Count, DnsLabel, SpecModel
-from kueue_fleet.kueue_api.manifests import POD_SECURITY_LABEL
 
 SPACE_LABEL = "company.example/space"
 """On the namespace of every space."""

@@ -12,8 +12,8 @@ import yaml
 from company.team_space import COST_CENTRE_LABEL, TeamSpace, TeamSpaceSpec
 from pydantic import ValidationError
 
+from kueue_admission.api import ClusterQueueSpec
 from kueue_fleet import ClusterQueue
-from kueue_fleet.kueue_api import ClusterQueueSpec
 
 ROOT = Path(__file__).parents[1]
 VISION = {"name": "vision", "costCentre": "cc-1207", "gpus": 12, "queues": ["training", "adhoc"]}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from job_definitions import ensure_job_kinds, place_of
-from kueue_fleet.admission.model import Workload
-from kueue_fleet.admission.reading.kueue_objects import parse_objects
-from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.simulation.documents import read_documents
-from kueue_fleet.simulation.raw import name_documents, named_workloads
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.decide.model import Workload
+from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.simulate.documents import read_documents
+from kueue_admission.simulate.raw import name_documents, named_workloads
 from one_cluster import KUEUE, OneCluster, Refused, wait_until
 
 EXAMPLES = Path(__file__).parents[3] / "examples/kinds-of-jobs"

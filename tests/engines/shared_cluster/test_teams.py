@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from job_definitions import ensure_job_kinds, place_of
+from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_fleet.objects import render_cluster
 from one_cluster import KUEUE, Json, OneCluster, Refused, condition, kueue_object, wait_until
 from tests.fleet_file.builders import changed, fleet_data, standalone_data

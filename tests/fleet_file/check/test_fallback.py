@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from kueue_admission.forms import SpecError
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import read_fleet
-from kueue_fleet.kueue_api import SpecError
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.controller_configuration import controller_configuration
 from small_fleets import MANAGER, WORKER, fleet_data, standalone_data

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import model_problems
 
+from kueue_admission.api.configuration import KueueConfiguration
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
-from kueue_fleet.kueue_api.configuration import KueueConfiguration
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "waitForPodsReady negative timeout": (

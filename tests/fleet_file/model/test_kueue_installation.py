@@ -8,8 +8,8 @@ import pytest
 import yaml
 from tests.fleet_file.builders import changed, fleet, fleet_data, problems
 
+from kueue_admission.api.configuration import overlay
 from kueue_fleet.fleet_file import kueue_configuration, kueue_helm_values
-from kueue_fleet.kueue_api.configuration import overlay
 
 QUEUE = {"namespace": "default", "name": "other"}
 

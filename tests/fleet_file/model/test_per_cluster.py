@@ -8,9 +8,9 @@ import pytest
 from tests.bench.large_fleet import large_fleet
 from tests.fleet_file.builders import FIRST_QUOTA, Data, changed, fleet, fleet_data, manager_quotas, standalone_data
 
+from kueue_admission.api.manifests import cluster_queue_manifest
 from kueue_fleet.fleet_file import FleetSpec, dispatch_groups, parse_fleet
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, queue_on
-from kueue_fleet.kueue_api.manifests import cluster_queue_manifest
 from kueue_fleet.objects import render_manager_flavors
 
 

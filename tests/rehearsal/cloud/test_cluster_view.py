@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from kueue_fleet.rehearsal.cloud.cluster_view import ClusterView
-from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.cloud.cluster_view import ClusterView
+from kueue_rehearsal.control_planes.kube_api import KubeApi
 
 Json = dict[str, Any]
 CLOSED = {"key": "ToBeDeletedByClusterAutoscaler", "value": "100", "effect": "NoSchedule"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.cloud.dws_decisions import (
+from kueue_rehearsal.cloud.dws_decisions import (
     CreateNodes,
     DwsSettings,
     NodeUse,
@@ -25,10 +25,10 @@ from kueue_fleet.rehearsal.cloud.dws_decisions import (
     updated_status,
     wait_seconds,
 )
-from kueue_fleet.rehearsal.cloud.node_planning import NodePlan
-from kueue_fleet.rehearsal.cloud.node_pools import NodePool, parse_node_pool
-from kueue_fleet.rehearsal.cloud.node_templates import Place
-from kueue_fleet.rehearsal.node_agent.status import parse_timestamp, timestamp
+from kueue_rehearsal.cloud.node_planning import NodePlan
+from kueue_rehearsal.cloud.node_pools import NodePool, parse_node_pool
+from kueue_rehearsal.cloud.node_templates import Place
+from kueue_rehearsal.node_agent.status import parse_timestamp, timestamp
 
 SUPPLY = Supply(Place.of("worker", "us-east4"))
 NOW = 1_800_000_000.0

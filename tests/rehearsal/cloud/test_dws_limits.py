@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kueue_fleet.fleet_file import parse_fleet_text
-from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
-from kueue_fleet.rehearsal.cloud.dws_limits import beyond_stock
+from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_rehearsal.cloud.dws_limits import beyond_stock
 
 STACK = Path(__file__).parents[3] / "stacks" / "Pulumi.dws-multikueue.yaml"
 FLEET = parse_fleet_text(STACK.read_text(), "fleet")

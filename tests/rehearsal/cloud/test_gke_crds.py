@@ -6,7 +6,7 @@ import pytest
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.objects.monitoring import render_managed_monitoring
-from kueue_fleet.rehearsal.cloud.gke_crds import DEFINITIONS
+from kueue_rehearsal.cloud.gke_crds import DEFINITIONS
 
 
 def unknown_fields(value: Any, schema: dict[str, Any], path: str = "") -> list[str]:

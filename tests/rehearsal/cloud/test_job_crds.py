@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.rehearsal.cloud import job_crds
-from kueue_fleet.rehearsal.cloud.job_crds import job_definitions, serve_job_kinds
+from kueue_rehearsal.cloud import job_crds
+from kueue_rehearsal.cloud.job_crds import job_definitions, serve_job_kinds
 
 
 def names(*frameworks: str) -> list[str]:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from kueue_fleet.gke.labels import ACCELERATOR, SPOT
-from kueue_fleet.rehearsal.cloud.node_planning import NodePlan, plan_nodes
-from kueue_fleet.rehearsal.cloud.node_sources import AutoProvisioning
-from kueue_fleet.rehearsal.cloud.node_templates import AUTOSCALED, SIMULATED, Place
-from kueue_fleet.rehearsal.cloud.pod_needs import PodNeeds, free_resources, pod_needs
+from kueue_rehearsal.cloud.node_planning import NodePlan, plan_nodes
+from kueue_rehearsal.cloud.node_sources import AutoProvisioning
+from kueue_rehearsal.cloud.node_templates import AUTOSCALED, SIMULATED, Place
+from kueue_rehearsal.cloud.pod_needs import PodNeeds, free_resources, pod_needs
 
 PLACE = Place.of("worker", "europe-west4")
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation, refusals
+from kueue_rehearsal.cloud.node_pool_rules import Reservation, refusals
 
 ZONES = ("europe-west4-a", "europe-west4-b", "europe-west4-c")
 A = ["europe-west4-a"]

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kueue_fleet.rehearsal.cloud.node_pool_store import NodePoolStore
-from kueue_fleet.rehearsal.cloud.node_templates import Place
+from kueue_rehearsal.cloud.node_pool_store import NodePoolStore
+from kueue_rehearsal.cloud.node_templates import Place
 
 PLACE = Place.of("worker", "europe-west4")
 BODY = {"nodeCount": 2, "nodeConfig": {"machineType": "g2-standard-24"}}

@@ -6,8 +6,8 @@ import pytest
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
-from kueue_fleet.rehearsal.cloud.node_pools import Limits, NodePool, parse_node_pool, reservation_name
-from kueue_fleet.rehearsal.cloud.node_templates import AUTOSCALED, Place
+from kueue_rehearsal.cloud.node_pools import Limits, NodePool, parse_node_pool, reservation_name
+from kueue_rehearsal.cloud.node_templates import AUTOSCALED, Place
 
 PLACE = Place.of("worker", "europe-west4")
 ZONES = PLACE.zones

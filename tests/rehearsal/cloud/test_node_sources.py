@@ -3,11 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT, ZONE
-from kueue_fleet.rehearsal.cloud.node_planning import NodePlan, plan_nodes
-from kueue_fleet.rehearsal.cloud.node_pools import NodePool, parse_node_pool
-from kueue_fleet.rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
-from kueue_fleet.rehearsal.cloud.node_templates import Place
-from kueue_fleet.rehearsal.cloud.pod_needs import PodNeeds, pod_needs
+from kueue_rehearsal.cloud.node_planning import NodePlan, plan_nodes
+from kueue_rehearsal.cloud.node_pools import NodePool, parse_node_pool
+from kueue_rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
+from kueue_rehearsal.cloud.node_templates import Place
+from kueue_rehearsal.cloud.pod_needs import PodNeeds, pod_needs
 
 PLACE = Place.of("worker", "europe-west4")
 TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": SPOT, "operator": "Exists"}]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.rehearsal.cloud.node_templates import Place
+from kueue_rehearsal.cloud.node_templates import Place
 
 
 @pytest.mark.parametrize(

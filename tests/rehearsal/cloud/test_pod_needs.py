@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.cloud.pod_needs import (
+from kueue_rehearsal.cloud.pod_needs import (
     consumed_request,
     free_resources,
     is_unschedulable,

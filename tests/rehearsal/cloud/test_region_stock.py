@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kueue_fleet.rehearsal.cloud.dws_decisions import DwsSettings
-from kueue_fleet.rehearsal.cloud.region_stock import RegionStock
+from kueue_rehearsal.cloud.dws_decisions import DwsSettings
+from kueue_rehearsal.cloud.region_stock import RegionStock
 
 SETTINGS = DwsSettings(low=8, high=8, stock={"us-east4/nvidia-l4": (4, 4)})
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kueue_fleet.rehearsal.cloud.node_pool_rules import Reservation
-from kueue_fleet.rehearsal.cloud.reservation_book import ReservationBook
+from kueue_rehearsal.cloud.node_pool_rules import Reservation
+from kueue_rehearsal.cloud.reservation_book import ReservationBook
 
 ZONE = "europe-west4-a"
 START = "2026-12-01T00:00:00Z"

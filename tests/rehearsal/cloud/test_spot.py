@@ -3,7 +3,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from kueue_fleet.rehearsal.cloud.spot import SpotSettings, choose_reclaims, due_reclaims, lifetime_seconds, spot_nodes
+from kueue_rehearsal.cloud.spot import SpotSettings, choose_reclaims, due_reclaims, lifetime_seconds, spot_nodes
 
 CREATED = "2026-11-01T00:00:00Z"
 BEGIN = 1793491200.0

@@ -14,14 +14,14 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
-from kueue_fleet.rehearsal.control_planes.certificates import (
+from kueue_rehearsal.control_planes.certificates import (
     KeyPair,
     RehearsalAuthority,
     admin_token,
     current_time,
     service_account_key,
 )
-from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_rehearsal.paths import RehearsalError
 
 HOSTS = ("127.0.0.1", "localhost", "kubernetes.default.svc")
 

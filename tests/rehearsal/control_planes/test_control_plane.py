@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.control_planes.certificates import KeyPair
-from kueue_fleet.rehearsal.control_planes.control_plane import (
+from kueue_rehearsal.control_planes.certificates import KeyPair
+from kueue_rehearsal.control_planes.control_plane import (
     CONTROLLERS,
     ClusterAccess,
     ControlPlanePlan,
@@ -18,10 +18,10 @@ from kueue_fleet.rehearsal.control_planes.control_plane import (
     scheduler_process,
     write_control_plane_files,
 )
-from kueue_fleet.rehearsal.control_planes.etcd import EtcdPlan, etcd_process
-from kueue_fleet.rehearsal.control_planes.kwok import kwok_process
-from kueue_fleet.rehearsal.engines import Engines, Program
-from kueue_fleet.rehearsal.processes.child_process import ProcessSpec
+from kueue_rehearsal.control_planes.etcd import EtcdPlan, etcd_process
+from kueue_rehearsal.control_planes.kwok import kwok_process
+from kueue_rehearsal.engines import Engines, Program
+from kueue_rehearsal.processes.child_process import ProcessSpec
 
 TOKEN = "s3cret-t0ken"
 PROGRAMS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok")

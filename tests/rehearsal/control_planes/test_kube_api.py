@@ -14,8 +14,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from kueue_fleet.kube.answers import ApiError, object_key
-from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi, Watched
-from kueue_fleet.rehearsal.node_agent.webhook_certificate import service_certificate
+from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched
+from kueue_rehearsal.node_agent.webhook_certificate import service_certificate
 
 WAIT_SECONDS = 10.0
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

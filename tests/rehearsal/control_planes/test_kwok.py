@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import yaml
 
-from kueue_fleet.kueue_api.names import RUN_SECONDS_ANNOTATION
-from kueue_fleet.rehearsal.control_planes.kwok import EXIT_CODE_ANNOTATION, STAGES
+from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
+from kueue_rehearsal.control_planes.kwok import EXIT_CODE_ANNOTATION, STAGES
 
 
 def test_the_stages_are_documents_that_stand_alone() -> None:

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from kueue_fleet.rehearsal.control_planes import ports
-from kueue_fleet.rehearsal.control_planes.ports import FIRST_PORT, LAST_PORT, Ports, is_free
-from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_rehearsal.control_planes import ports
+from kueue_rehearsal.control_planes.ports import FIRST_PORT, LAST_PORT, Ports, is_free
+from kueue_rehearsal.paths import RehearsalError
 
 
 @pytest.fixture

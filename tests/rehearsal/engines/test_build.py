@@ -17,7 +17,7 @@ import yaml
 from tests.rehearsal.fake_go import FakeGo
 
 import kueue_fleet
-from kueue_fleet.rehearsal.engines import (
+from kueue_rehearsal.engines import (
     ENGINES,
     OPERATOR_ENGINES,
     BuildProgress,
@@ -25,11 +25,11 @@ from kueue_fleet.rehearsal.engines import (
     build_engines,
     find_engines,
 )
-from kueue_fleet.rehearsal.engines import build as build_module
-from kueue_fleet.rehearsal.engines.__main__ import main
-from kueue_fleet.rehearsal.engines.build import copy_plainly, explain_failure
-from kueue_fleet.rehearsal.engines.discovery import program_place
-from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_rehearsal.engines import build as build_module
+from kueue_rehearsal.engines.__main__ import main
+from kueue_rehearsal.engines.build import copy_plainly, explain_failure
+from kueue_rehearsal.engines.discovery import program_place
+from kueue_rehearsal.paths import RehearsalError
 
 DEADLINE_SECONDS = 60.0
 
@@ -69,7 +69,7 @@ def test_everything_is_built_once(go: FakeGo, cache: EngineCache) -> None:
 
 
 def test_operators_are_built_when_they_are_asked_for(go: FakeGo, cache: EngineCache) -> None:
-    with pytest.raises(RehearsalError, match=r"lws: not found .* run `python -m kueue_fleet.rehearsal.engines lws`"):
+    with pytest.raises(RehearsalError, match=r"lws: not found .* run `python -m kueue_rehearsal.engines lws`"):
         build_engines(cache, names=["etcd"], environ=go.environ).binary("lws")
     engines = build_engines(cache, names=OPERATOR_ENGINES.values(), environ=go.environ)
     for name in OPERATOR_ENGINES.values():
@@ -213,7 +213,7 @@ def test_an_interrupted_builder_stops_go_and_leaves_nothing_half_built(
         "PYTHONPATH": str(Path(kueue_fleet.__path__[0]).parent),
         "KUEUE_FLEET_CACHE_DIR": str(tmp_path),
     }
-    argv = [sys.executable, "-m", "kueue_fleet.rehearsal.engines", "etcd"]
+    argv = [sys.executable, "-m", "kueue_rehearsal.engines", "etcd"]
     with subprocess.Popen(argv, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as builder:
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not go.builds():

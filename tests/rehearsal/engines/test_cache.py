@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.engines.cache import MANIFEST, EngineCache
+from kueue_rehearsal.engines.cache import MANIFEST, EngineCache
 
 DEADLINE_SECONDS = 20.0
 

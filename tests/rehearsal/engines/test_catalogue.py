@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Trainer
-from kueue_fleet.rehearsal.engines import catalogue
-from kueue_fleet.rehearsal.engines.catalogue import ENGINES, OPERATOR_ENGINES, REHEARSAL_ENGINES, Engine, module_version
+from kueue_rehearsal.engines import catalogue
+from kueue_rehearsal.engines.catalogue import ENGINES, OPERATOR_ENGINES, REHEARSAL_ENGINES, Engine, module_version
 
 BY_NAME = {engine.name: engine for engine in ENGINES}
 

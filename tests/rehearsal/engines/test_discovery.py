@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.engines import ENGINES, EngineCache, find_engines
-from kueue_fleet.rehearsal.engines.discovery import accepts, recorded_version
-from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_rehearsal.engines import ENGINES, EngineCache, find_engines
+from kueue_rehearsal.engines.discovery import accepts, recorded_version
+from kueue_rehearsal.paths import RehearsalError
 
 BY_NAME = {engine.name: engine for engine in ENGINES}
 

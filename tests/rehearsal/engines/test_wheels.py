@@ -17,10 +17,10 @@ from packaging.requirements import Requirement
 from tests.rehearsal.engines.test_discovery import BY_NAME, program
 from tests.rehearsal.fake_go import FakeGo
 
-from kueue_fleet.rehearsal.engines import REHEARSAL_ENGINES, EngineCache, build_engines, find_engines
-from kueue_fleet.rehearsal.engines import wheels as wheels_module
-from kueue_fleet.rehearsal.engines.wheels import make_wheels, requirements, wheel_version
-from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_rehearsal.engines import REHEARSAL_ENGINES, EngineCache, build_engines, find_engines
+from kueue_rehearsal.engines import wheels as wheels_module
+from kueue_rehearsal.engines.wheels import make_wheels, requirements, wheel_version
+from kueue_rehearsal.paths import RehearsalError
 
 NAMES = ("etcd", "kueue")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.rehearsal.jobs.refused_pods import (
+from kueue_rehearsal.jobs.refused_pods import (
     ASK_SECONDS,
     PATIENCE_SECONDS,
     REPLACEMENT_SECONDS,
@@ -19,8 +19,8 @@ from kueue_fleet.rehearsal.jobs.refused_pods import (
     check_runs_here,
     other_versions,
 )
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.pulumi_events import Operation
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.pulumi_events import Operation
 from rehearse_command import fleet
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"

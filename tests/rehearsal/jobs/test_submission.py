@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from job_files import jobs_in
-from kueue_fleet.kueue_api.names import QUEUE_LABEL
-from kueue_fleet.rehearsal.jobs.clients import ClusterClients
-from kueue_fleet.rehearsal.jobs.kinds import JOB_KINDS
-from kueue_fleet.rehearsal.jobs.submission import (
+from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_rehearsal.jobs.clients import ClusterClients
+from kueue_rehearsal.jobs.kinds import JOB_KINDS
+from kueue_rehearsal.jobs.submission import (
     QUIET_SECONDS,
     follow_jobs,
     submit_jobs,
     unfinished_jobs,
 )
-from kueue_fleet.rehearsal.jobs.views import JobState, JobView
-from kueue_fleet.rehearsal.paths import RehearsalError
+from kueue_rehearsal.jobs.views import JobState, JobView
+from kueue_rehearsal.paths import RehearsalError
 
 JOB_KINDS_HERE = [JOB_KINDS["Job"], JOB_KINDS["JobSet"]]
 SINCE = "2026-11-21T12:00:00Z"
@@ -53,8 +53,8 @@ class Cluster(ClusterClients):
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr("kueue_fleet.rehearsal.jobs.submission.time.monotonic", lambda: made.seconds)
-    monkeypatch.setattr("kueue_fleet.rehearsal.jobs.submission.time.sleep", made.sleep)
+    monkeypatch.setattr("kueue_rehearsal.jobs.submission.time.monotonic", lambda: made.seconds)
+    monkeypatch.setattr("kueue_rehearsal.jobs.submission.time.sleep", made.sleep)
     return made
 
 

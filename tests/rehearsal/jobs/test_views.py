@@ -2,7 +2,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kueue_fleet.rehearsal.jobs.views import (
+from kueue_rehearsal.jobs.views import (
     JobState,
     JobView,
     Placement,

@@ -6,8 +6,8 @@ import socket
 
 import pytest
 
-from kueue_fleet.rehearsal.node_agent import addresses
-from kueue_fleet.rehearsal.node_agent.addresses import AddressError, candidates, claim_address, taken_ports
+from kueue_rehearsal.node_agent import addresses
+from kueue_rehearsal.node_agent.addresses import AddressError, candidates, claim_address, taken_ports
 
 
 def test_candidates_are_the_same_for_the_same_owner_and_stay_in_their_range() -> None:

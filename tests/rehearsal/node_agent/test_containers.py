@@ -13,16 +13,16 @@ import aiohttp
 import pytest
 
 from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
-from kueue_fleet.rehearsal.node_agent import containers, status
-from kueue_fleet.rehearsal.node_agent.addresses import ClaimedAddress, claim_address
-from kueue_fleet.rehearsal.node_agent.containers import Container, ContainerHost
-from kueue_fleet.rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVolumes
-from kueue_fleet.rehearsal.node_agent.pods import HostFacts, Source
-from kueue_fleet.rehearsal.node_agent.programs import CertificateNeed, Program, default_programs
-from kueue_fleet.rehearsal.node_agent.volumes import VolumeFile, write_volume
-from kueue_fleet.rehearsal.paths import RehearsalPaths
-from kueue_fleet.rehearsal.processes.child_process import start_process
+from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.node_agent import containers, status
+from kueue_rehearsal.node_agent.addresses import ClaimedAddress, claim_address
+from kueue_rehearsal.node_agent.containers import Container, ContainerHost
+from kueue_rehearsal.node_agent.mounts import SERVICE_ACCOUNT_PATH, PodVolumes
+from kueue_rehearsal.node_agent.pods import HostFacts, Source
+from kueue_rehearsal.node_agent.programs import CertificateNeed, Program, default_programs
+from kueue_rehearsal.node_agent.volumes import VolumeFile, write_volume
+from kueue_rehearsal.paths import RehearsalPaths
+from kueue_rehearsal.processes.child_process import start_process
 
 WAIT_SECONDS = 10.0
 SERVE = """

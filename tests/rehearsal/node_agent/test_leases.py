@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kueue_fleet.rehearsal.node_agent.leases import leases_of, release_leases
+from kueue_rehearsal.node_agent.leases import leases_of, release_leases
 
 Json = dict[str, Any]
 OF_THE_NODE = {"fieldSelector": "spec.nodeName=system-0"}

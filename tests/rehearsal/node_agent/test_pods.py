@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.node_agent.pods import (
+from kueue_rehearsal.node_agent.pods import (
     HostFacts,
     PodError,
     Source,

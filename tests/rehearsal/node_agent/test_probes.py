@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kueue_fleet.rehearsal.node_agent.pods import PodError
-from kueue_fleet.rehearsal.node_agent.probes import Threshold, parse_probe
+from kueue_rehearsal.node_agent.pods import PodError
+from kueue_rehearsal.node_agent.probes import Threshold, parse_probe
 
 CONTAINER = {
     "name": "c",

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from kueue_fleet.rehearsal.node_agent.pods import PodError
-from kueue_fleet.rehearsal.node_agent.programs import (
+from kueue_rehearsal.node_agent.pods import PodError
+from kueue_rehearsal.node_agent.programs import (
     CertificateNeed,
     HostPlace,
     Program,
@@ -16,7 +16,7 @@ from kueue_fleet.rehearsal.node_agent.programs import (
     default_programs,
     find_program,
 )
-from kueue_fleet.rehearsal.paths import RehearsalPaths
+from kueue_rehearsal.paths import RehearsalPaths
 
 PROGRAMS = default_programs(lambda name: Path("/bin") / name, RehearsalPaths(Path("/state")))
 PATHS = {"/tmp/k8s-webhook-server/serving-certs": "/pod/certs"}

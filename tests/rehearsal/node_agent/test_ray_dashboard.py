@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 
 from kueue_fleet.kube.answers import ApiError
-from kueue_fleet.rehearsal.control_planes.kube_api import KubeApi
-from kueue_fleet.rehearsal.node_agent.addresses import claim_address
-from kueue_fleet.rehearsal.node_agent.ray_dashboard import PORT, RayDashboards
+from kueue_rehearsal.control_planes.kube_api import KubeApi
+from kueue_rehearsal.node_agent.addresses import claim_address
+from kueue_rehearsal.node_agent.ray_dashboard import PORT, RayDashboards
 
 HEAD = "http://train-x7-head-svc.research.svc.cluster.local:8265"
 RAY_JOB = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_fleet.rehearsal.node_agent.refusals import describe_refusals
+from kueue_rehearsal.node_agent.refusals import describe_refusals
 
 Json = dict[str, Any]
 APPS = "/apis/apps/v1/namespaces/shop"

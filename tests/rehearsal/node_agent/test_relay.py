@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kueue_fleet.rehearsal.node_agent.addresses import can_listen
-from kueue_fleet.rehearsal.node_agent.relay import Relays
+from kueue_rehearsal.node_agent.addresses import can_listen
+from kueue_rehearsal.node_agent.relay import Relays
 
 IP = "127.70.3.4"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kueue_fleet.kube.answers import JSON_PATCH, MERGE_PATCH
-from kueue_fleet.rehearsal.node_agent.services import (
+from kueue_rehearsal.node_agent.services import (
     Backend,
     ClientConfig,
     Patch,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.node_agent.status import (
+from kueue_rehearsal.node_agent.status import (
     BACKOFF_LAST_SECONDS,
     ContainerState,
     pod_phase,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.node_agent.pods import HostFacts, PodError, Source
-from kueue_fleet.rehearsal.node_agent.volumes import (
+from kueue_rehearsal.node_agent.pods import HostFacts, PodError, Source
+from kueue_rehearsal.node_agent.volumes import (
     TokenProjection,
     VolumeFile,
     token_projections,

@@ -4,7 +4,7 @@ import datetime
 
 from cryptography import x509
 
-from kueue_fleet.rehearsal.node_agent.webhook_certificate import is_usable, service_certificate
+from kueue_rehearsal.node_agent.webhook_certificate import is_usable, service_certificate
 
 NOW = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
 

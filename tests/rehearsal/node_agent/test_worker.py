@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.node_agent import worker as worker_module
-from kueue_fleet.rehearsal.node_agent.addresses import AddressError
-from kueue_fleet.rehearsal.node_agent.programs import default_programs
-from kueue_fleet.rehearsal.node_agent.worker import PodWorker
-from kueue_fleet.rehearsal.paths import RehearsalPaths
+from kueue_rehearsal.node_agent import worker as worker_module
+from kueue_rehearsal.node_agent.addresses import AddressError
+from kueue_rehearsal.node_agent.programs import default_programs
+from kueue_rehearsal.node_agent.worker import PodWorker
+from kueue_rehearsal.paths import RehearsalPaths
 
 Json = dict[str, Any]
 DEADLINE_SECONDS = 10.0

@@ -17,8 +17,8 @@ import grpc  # type: ignore[import-untyped]
 import pytest
 
 import kueue_fleet
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.processes.child_process import (
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.processes.child_process import (
     ProcessSpec,
     child_environment,
     log_tail,
@@ -139,7 +139,7 @@ def test_children_die_when_their_owner_is_killed(tmp_path: Path) -> None:
     program = textwrap.dedent("""
         import asyncio, sys
         from pathlib import Path
-        from kueue_fleet.rehearsal.processes.child_process import ProcessSpec, start_process
+        from kueue_rehearsal.processes.child_process import ProcessSpec, start_process
         async def main():
             folder = Path(sys.argv[1])
             children = [

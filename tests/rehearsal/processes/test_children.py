@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.processes import children as children_module
-from kueue_fleet.rehearsal.processes.child_process import ChildProcess, ProcessSpec
-from kueue_fleet.rehearsal.processes.children import Children, describe_end
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.processes import children as children_module
+from kueue_rehearsal.processes.child_process import ChildProcess, ProcessSpec
+from kueue_rehearsal.processes.children import Children, describe_end
 
 DEADLINE_SECONDS = 20.0
 

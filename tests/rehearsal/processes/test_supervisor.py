@@ -18,9 +18,9 @@ import psutil
 import pytest
 from tests.rehearsal.conftest import SupervisorStarter
 
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.processes.supervisor import main
-from kueue_fleet.rehearsal.processes.supervisor_client import (
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.processes.supervisor import main
+from kueue_rehearsal.processes.supervisor_client import (
     RunningSupervisor,
     SupervisorClient,
     SupervisorError,
@@ -114,8 +114,8 @@ def test_all_children_die_when_it_is_killed(supervisor_starter: SupervisorStarte
 PARENT = """
 import sys, time
 from pathlib import Path
-from kueue_fleet.rehearsal.paths import RehearsalPaths
-from kueue_fleet.rehearsal.processes.supervisor_client import start_supervisor
+from kueue_rehearsal.paths import RehearsalPaths
+from kueue_rehearsal.processes.supervisor_client import start_supervisor
 running = start_supervisor(RehearsalPaths(Path(sys.argv[1])), services="none")
 running.client.put_cluster("worker", project="p", location="l", autopilot=False)
 if sys.argv[2] == "keep":
@@ -185,7 +185,7 @@ def test_a_file_as_standard_input_is_refused(supervisor_starter: SupervisorStart
     argv = [
         sys.executable,
         "-m",
-        "kueue_fleet.rehearsal.processes.supervisor",
+        "kueue_rehearsal.processes.supervisor",
         "--state",
         str(supervisor_starter.paths.root),
     ]

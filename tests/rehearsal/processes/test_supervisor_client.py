@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError, SupervisorGoneError
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError, SupervisorGoneError
 
 
 @contextmanager

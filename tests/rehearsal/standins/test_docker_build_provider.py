@@ -10,11 +10,11 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 from kueue_fleet.gke.unknown import UNKNOWN
-from kueue_fleet.rehearsal.standins import docker_build_provider
-from kueue_fleet.rehearsal.standins.docker_build_provider import IMAGE, DockerBuildProvider, context_hash
-from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
-from kueue_fleet.rehearsal.standins.plugin_server import EngineLog
-from kueue_fleet.rehearsal.standins.property_values import Secret, parse_struct, render_struct, reveal
+from kueue_rehearsal.standins import docker_build_provider
+from kueue_rehearsal.standins.docker_build_provider import IMAGE, DockerBuildProvider, context_hash
+from kueue_rehearsal.standins.plugin_errors import PluginError
+from kueue_rehearsal.standins.plugin_server import EngineLog
+from kueue_rehearsal.standins.property_values import Secret, parse_struct, render_struct, reveal
 
 
 class Log(EngineLog):

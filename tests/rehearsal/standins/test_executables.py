@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from kueue_fleet.rehearsal.paths import RehearsalError
-from kueue_fleet.rehearsal.standins import executables
-from kueue_fleet.rehearsal.standins.executables import (
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.standins import executables
+from kueue_rehearsal.standins.executables import (
     PARTS,
     STAND_IN_GROUP,
     find_real_parts,

@@ -8,9 +8,9 @@ import pytest
 
 from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, Facts
-from kueue_fleet.rehearsal.standins import gcp_checks
-from kueue_fleet.rehearsal.standins.gcp_checks import check_inputs
-from kueue_fleet.rehearsal.standins.property_values import Secret
+from kueue_rehearsal.standins import gcp_checks
+from kueue_rehearsal.standins.gcp_checks import check_inputs
+from kueue_rehearsal.standins.property_values import Secret
 
 RESERVATION = "gcp:compute/reservation:Reservation"
 MACHINES = {"count": 1, "instanceProperties": {"machineType": "g2-standard-4"}}

@@ -9,10 +9,10 @@ import pytest
 from pulumi.runtime.proto import provider_pb2
 
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
-from kueue_fleet.rehearsal.processes.supervisor_client import SupervisorError
-from kueue_fleet.rehearsal.standins.gcp_provider import NOT_FOUND, GcpProvider
-from kueue_fleet.rehearsal.standins.plugin_server import EngineLog
-from kueue_fleet.rehearsal.standins.property_values import parse_struct, render_struct
+from kueue_rehearsal.processes.supervisor_client import SupervisorError
+from kueue_rehearsal.standins.gcp_provider import NOT_FOUND, GcpProvider
+from kueue_rehearsal.standins.plugin_server import EngineLog
+from kueue_rehearsal.standins.property_values import parse_struct, render_struct
 
 PLACE = {"project": "p-1234", "location": "us-central1"}
 AT = "projects/p-1234/locations/us-central1/clusters/batch"

@@ -9,8 +9,8 @@ import pytest
 from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.google.plan import previewed
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
-from kueue_fleet.rehearsal.standins.gcp_resources import check_version, completed, find_kind
-from kueue_fleet.rehearsal.standins.plugin_errors import PluginError
+from kueue_rehearsal.standins.gcp_resources import check_version, completed, find_kind
+from kueue_rehearsal.standins.plugin_errors import PluginError
 
 PLACE = {"project": "p", "region": "europe-west4"}
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.rehearsal.paths import RehearsalPaths
-from kueue_fleet.rehearsal.standins import gke_auth
-from kueue_fleet.rehearsal.standins.gke_auth import CredentialError, credential
-from kueue_fleet.rehearsal.standins.google_tokens import make_token, token_account
+from kueue_rehearsal.paths import RehearsalPaths
+from kueue_rehearsal.standins import gke_auth
+from kueue_rehearsal.standins.gke_auth import CredentialError, credential
+from kueue_rehearsal.standins.google_tokens import make_token, token_account
 
 V1 = "client.authentication.k8s.io/v1"
 

@@ -7,8 +7,8 @@ from google.protobuf import struct_pb2  # type: ignore[import-untyped]
 from pulumi.runtime import rpc
 
 from kueue_fleet.gke.unknown import UNKNOWN
-from kueue_fleet.rehearsal.standins import property_values
-from kueue_fleet.rehearsal.standins.property_values import (
+from kueue_rehearsal.standins import property_values
+from kueue_rehearsal.standins.property_values import (
     Asset,
     Secret,
     UnsupportedValueError,

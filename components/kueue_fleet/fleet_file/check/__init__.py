@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms.base import SpecModel, problems_in
+from kueue_admission.forms.problem import Problem, as_far_as_read
 from kueue_fleet.fleet_file.check.clusters import check_clusters
 from kueue_fleet.fleet_file.check.cohorts import check_cohorts
 from kueue_fleet.fleet_file.check.dispatch import check_dispatch
@@ -31,8 +33,6 @@ from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.check.settings import check_settings
 from kueue_fleet.fleet_file.check.teams import check_accounts, check_teams
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.kueue_api.base import SpecModel, problems_in
-from kueue_fleet.kueue_api.problem import Problem, as_far_as_read
 
 _RULES = (
     check_names,

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kueue_admission.api.multi_kueue import MOST_CLUSTERS
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.worker_tokens import token_credentials
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 MAX_WORKERS = 100
 """The largest fleet that `make bench` measures; a queue is on at most MOST_CLUSTERS of the workers."""

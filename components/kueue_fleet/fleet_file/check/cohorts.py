@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.api.cohort_tree import cycles, with_ancestors
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.per_cluster import groups_on
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.cohort_tree import cycles, with_ancestors
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
-from kueue_fleet.kueue_api.quantity import Quantity
 
 
 def check_cohorts(scope: Scope) -> Iterator[Problem]:

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
+from kueue_admission.forms.problem import Problem, warning
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN, token_credentials
-from kueue_fleet.kueue_api.problem import Problem, warning
 
 WARNING_DAYS: Final = 14
 """How many days before `rotateBy`, or before a calendar reservation ends, a warning begins."""

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.dispatch import (
@@ -18,9 +21,6 @@ from kueue_fleet.fleet_file.model.dispatch import (
     AdmissionController,
 )
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 _AT = "admissionController"
 _DAY = Duration("24h")

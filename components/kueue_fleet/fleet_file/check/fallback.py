@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_fallback(scope: Scope) -> Iterator[Problem]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
@@ -32,8 +34,6 @@ from kueue_fleet.gke.labels import (
 )
 from kueue_fleet.gke.machines import gpus, tpus
 from kueue_fleet.gke.zones import is_elsewhere, regions_with, zones_of
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_flavor_pools(scope: Scope) -> Iterator[Problem]:

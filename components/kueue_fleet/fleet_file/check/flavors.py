@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.names import MAX_RUN_PARAMETER
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
@@ -18,9 +21,6 @@ from kueue_fleet.fleet_file.model.entries import (
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 CLASSES: Final = (
     QUEUED_PROVISIONING_CLASS,

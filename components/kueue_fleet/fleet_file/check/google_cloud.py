@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 LONGEST_NAME: Final = 63
 """Most characters of a name in Compute Engine."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
+from kueue_admission.api.configuration import KueueConfiguration
+from kueue_admission.api.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, REQUIRES, is_on
+from kueue_admission.api.job_kinds import KINDS, built_in_adapters
+from kueue_admission.forms import suggest, syntax
+from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.problem import Problem, item_label, listed_twice, syntax_problems
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
-from kueue_fleet.kueue_api import suggest, syntax
-from kueue_fleet.kueue_api.configuration import KueueConfiguration
-from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, REQUIRES, is_on
-from kueue_fleet.kueue_api.job_kinds import KINDS, built_in_adapters
-from kueue_fleet.kueue_api.problem import Problem, item_label, listed_twice, syntax_problems
 
 _STRATEGIES: Final = (
     ("LessThanOrEqualToFinalShare",),

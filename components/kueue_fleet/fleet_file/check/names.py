@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms import syntax
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
-from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.problem import Problem, rule
 
 
 def check_names(scope: Scope) -> Iterator[Problem]:

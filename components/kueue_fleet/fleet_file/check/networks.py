@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_network(scope: Scope) -> Iterator[Problem]:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, listed_twice, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -21,8 +23,6 @@ from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNod
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems
 from kueue_fleet.gke.consumption import is_offered, options_of, zones_with
 from kueue_fleet.gke.machines import machine_names, machine_type
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule, warning
 
 MOST_NODES_PER_ZONE: Final = 1_000
 """Nodes of a pool in one zone. Source: https://cloud.google.com/kubernetes-engine/quotas"""

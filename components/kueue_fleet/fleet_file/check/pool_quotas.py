@@ -14,6 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from kueue_admission.api.quotas import is_devices_in_bytes
+from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -21,9 +24,6 @@ from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
-from kueue_fleet.kueue_api.quantity import Quantity
-from kueue_fleet.kueue_api.quotas import is_devices_in_bytes
 
 _COMPARED: Final = (*ACCELERATOR_RESOURCES, "cpu", "memory", "ephemeral-storage")
 _GIB: Final = 1024**3

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.kueue_api.problem import Problem, rule
 
 
 def check_priorities(scope: Scope) -> Iterator[Problem]:

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 
+from kueue_admission.api.cohort_tree import root_of
+from kueue_admission.forms.names import MAX_RUN_PARAMETER
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.manager_flavors import Place
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SPOT
-from kueue_fleet.kueue_api.cohort_tree import root_of
-from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 
 def check_queued_pools(scope: Scope) -> Iterator[Problem]:

@@ -11,15 +11,16 @@ from collections.abc import Iterator
 from itertools import combinations, product
 from typing import Final
 
+from kueue_admission.api import AdmissionCheckStrategyRule
+from kueue_admission.api.quotas import LimitRules, check_quota
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, item_labels, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry, FleetResourceQuota
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, accelerator_resource
-from kueue_fleet.kueue_api import AdmissionCheckStrategyRule, suggest
-from kueue_fleet.kueue_api.problem import Problem, item_labels, rule, warning
-from kueue_fleet.kueue_api.quotas import LimitRules, check_quota
 
 _COMMON: Final = ("cpu", "memory")
 

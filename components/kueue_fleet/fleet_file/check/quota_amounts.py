@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kueue_admission.api import ResourceGroup, ResourceQuota
+from kueue_admission.api.cohort_tree import root_of, with_ancestors
+from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, cohorts_on, groups_on, manager_groups, quotas_on
-from kueue_fleet.kueue_api import ResourceGroup, ResourceQuota
-from kueue_fleet.kueue_api.cohort_tree import root_of, with_ancestors
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
-from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
 
 def check_manager_quotas(scope: Scope) -> Iterator[Problem]:

@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import (
@@ -28,9 +31,6 @@ from kueue_fleet.gke.machine_rules import check_gpus
 from kueue_fleet.gke.machines import TPU_MACHINES, machine_names, machine_type
 from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
 from kueue_fleet.gke.zones import is_unknown_zone, region_of
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
-from kueue_fleet.kueue_api.timestamp import timestamp_text
 
 _Made = ReservationEntry | FutureReservationEntry
 

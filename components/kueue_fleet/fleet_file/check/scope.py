@@ -6,13 +6,13 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.problem import NotReadError, Problem, item_labels, listed_twice, rule
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.gke.regions import REGION_RANGES
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.base import SpecModel
-from kueue_fleet.kueue_api.problem import NotReadError, Problem, item_labels, listed_twice, rule
 
 PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEntry | TopologyEntry
 """An entry that says on which clusters it exists."""

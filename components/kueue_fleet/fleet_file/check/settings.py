@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from kueue_admission.api.configuration import KueueConfiguration
+from kueue_admission.api.feature_gates import KUEUE_VERSION, is_on
+from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
+from kueue_admission.forms.base import DEFER_RULES, problems_in
+from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.kueue_installation import CLUSTER_PROFILE_GATE, JOBSET_FRAMEWORK, kueue_configuration
 from kueue_fleet.fleet_file.model.operators import BUILT_IN, FRAMEWORKS
-from kueue_fleet.kueue_api.base import DEFER_RULES, problems_in
-from kueue_fleet.kueue_api.configuration import KueueConfiguration
-from kueue_fleet.kueue_api.feature_gates import KUEUE_VERSION, is_on
-from kueue_fleet.kueue_api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
-from kueue_fleet.kueue_api.quantity import Quantity
 
 _SET_BY_FLEET: Final = {
     "gc_interval": ("gcInterval", "multiKueue.gcInterval"),

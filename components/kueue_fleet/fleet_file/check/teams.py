@@ -10,21 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
-from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.kueue_api import LocalQueueSpec, suggest
-from kueue_fleet.kueue_api.base import problems_in
-from kueue_fleet.kueue_api.manifests import (
+from kueue_admission.api import LocalQueueSpec
+from kueue_admission.api.manifests import (
     NAMESPACE_NAME_LABEL,
     POD_SECURITY_LABEL,
     POD_SECURITY_WARNING_LABEL,
     TEAM_LABEL,
 )
-from kueue_fleet.kueue_api.problem import Problem, item_labels, listed_twice, rule, warning
-from kueue_fleet.kueue_api.selector import LabelSelector
+from kueue_admission.api.selector import LabelSelector
+from kueue_admission.forms import suggest
+from kueue_admission.forms.base import problems_in
+from kueue_admission.forms.problem import Problem, item_labels, listed_twice, rule, warning
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.teams import TeamEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kueue_admission.api import LocalQueueSpec, ResourceFlavorSpec
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.forms.quantity import ZERO
 from kueue_fleet.fleet_file.diff.cloud import clusters_that_stay
 from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
@@ -19,9 +22,6 @@ from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS
 from kueue_fleet.fleet_file.model.per_cluster import local_queues, manager_groups
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
-from kueue_fleet.kueue_api import LocalQueueSpec, ResourceFlavorSpec
-from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.kueue_api.quantity import ZERO
 
 _NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from kueue_admission.api import ResourceQuota
+from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.diff.difference import Difference
 from kueue_fleet.fleet_file.in_words import listed
@@ -12,8 +14,6 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
-from kueue_fleet.kueue_api import ResourceQuota
-from kueue_fleet.kueue_api.quantity import ZERO, Quantity
 
 _UNLIMITED: Final = "no limit"
 

@@ -12,11 +12,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from kueue_admission.forms.base import Count, Flag, RuledModel, SpecModel, Text
+from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.problem import Problem, listed_twice, rule, warning
+from kueue_admission.forms.timestamp import Timestamp
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
-from kueue_fleet.kueue_api.base import Count, Flag, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, listed_twice, rule, warning
-from kueue_fleet.kueue_api.timestamp import Timestamp
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
 """What `confirm` of a commitment has to say: it cannot be cancelled."""

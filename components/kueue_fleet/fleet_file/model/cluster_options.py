@@ -10,11 +10,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.base import Count, Flag, RuledModel, Text
+from kueue_admission.forms.problem import Problem, listed_twice
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.gke.machines import accelerators
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.base import Count, Flag, RuledModel, Text
-from kueue_fleet.kueue_api.problem import Problem, listed_twice
 
 
 class SystemPool(RuledModel):

@@ -11,6 +11,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
+from kueue_admission.api.configuration import KueueConfiguration
+from kueue_admission.forms import syntax
+from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
+from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.problem import Problem, rule, syntax_problems, warning
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
     GkeClusterName,
@@ -24,11 +29,6 @@ from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, ZONES_
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
 from kueue_fleet.fleet_file.model.zone_rules import zones_in_region
 from kueue_fleet.gke.zones import default_zones
-from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
-from kueue_fleet.kueue_api.configuration import KueueConfiguration
-from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems, warning
 
 ALL_AT_ONCE: Final = "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"
 """Kueue's name for the dispatcher AllAtOnce."""

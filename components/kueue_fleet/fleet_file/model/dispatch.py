@@ -11,10 +11,10 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from kueue_fleet.kueue_api.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem, rule
-from kueue_fleet.kueue_api.timestamp import Timestamp
+from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
+from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.timestamp import Timestamp
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
 """`multiKueue.external.name` of a fleet whose dispatcher is this controller."""

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from kueue_fleet.kueue_api import (
+from kueue_admission.api import (
     AdmissionCheckSpec,
     ClusterQueueSpec,
     CohortSpec,
@@ -25,13 +25,13 @@ from kueue_fleet.kueue_api import (
     TopologySpec,
     WorkloadPriorityClassFields,
 )
-from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_fleet.kueue_api.problem import Problem
-from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityField
-from kueue_fleet.kueue_api.quotas import LimitRules, check_resource_groups, check_totals
-from kueue_fleet.kueue_api.syntax import whole_number
+from kueue_admission.api.quotas import LimitRules, check_resource_groups, check_totals
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.quantity import NOT_GIVEN, OptionalQuantityField
+from kueue_admission.forms.syntax import whole_number
 
 ClusterNames = Annotated[tuple[Text, ...], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from kueue_admission.api import ResourceFlavorSpec, Taint, Toleration
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, TPU_ACCELERATOR, TPU_TOPOLOGY
-from kueue_fleet.kueue_api import ResourceFlavorSpec, Taint, Toleration
 
 _OF_HARDWARE: Final = (ACCELERATOR, TPU_ACCELERATOR, TPU_TOPOLOGY)
 

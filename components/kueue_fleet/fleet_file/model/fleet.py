@@ -13,6 +13,10 @@ from typing import Protocol
 
 from pydantic import Field
 
+from kueue_admission.api import ResourceFlavorSpec
+from kueue_admission.api.cohort_tree import root_of
+from kueue_admission.api.manifests import namespace_labels
+from kueue_admission.forms.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import (
     ClusterEntry,
@@ -40,10 +44,6 @@ from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observa
 from kueue_fleet.fleet_file.model.operators import Operators
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
-from kueue_fleet.kueue_api import ResourceFlavorSpec
-from kueue_fleet.kueue_api.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
-from kueue_fleet.kueue_api.cohort_tree import root_of
-from kueue_fleet.kueue_api.manifests import namespace_labels
 
 
 class Placed(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import Annotated, Final
 
-from kueue_fleet.kueue_api import syntax
-from kueue_fleet.kueue_api.base import Text, syntax_of
+from kueue_admission.forms import syntax
+from kueue_admission.forms.base import Text, syntax_of
 
 GkeClusterName = Annotated[Text, syntax_of(syntax.gke_cluster_name)]
 """Name of a GKE cluster or node pool."""

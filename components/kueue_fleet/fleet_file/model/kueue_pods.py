@@ -10,12 +10,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from kueue_fleet.kueue_api import PriorityClassFields
-from kueue_fleet.kueue_api.base import LabelKey, RuledModel, SpecModel, Whole
-from kueue_fleet.kueue_api.manifests import Manifest, priority_class_manifest
-from kueue_fleet.kueue_api.priority_classes import HIGHEST_USER_PRIORITY
-from kueue_fleet.kueue_api.problem import Problem
-from kueue_fleet.kueue_api.quantity import NOT_GIVEN, OptionalQuantityField, Quantity, QuantityField
+from kueue_admission.api import PriorityClassFields
+from kueue_admission.api.manifests import Manifest, priority_class_manifest
+from kueue_admission.api.priority_classes import HIGHEST_USER_PRIORITY
+from kueue_admission.forms.base import LabelKey, RuledModel, SpecModel, Whole
+from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.quantity import NOT_GIVEN, OptionalQuantityField, Quantity, QuantityField
 
 KUEUE_PRIORITY_CLASS: Final = "kueue-fleet-critical"
 """PriorityClass that is made for Kueue and the fleet's controller, unless the file names another one."""

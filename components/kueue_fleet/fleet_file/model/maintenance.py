@@ -11,10 +11,10 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from kueue_admission.forms.base import RuledModel, Text
+from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.timestamp import Timestamp
 from kueue_fleet.gke.maintenance import Stretch, shortage
-from kueue_fleet.kueue_api.base import RuledModel, Text
-from kueue_fleet.kueue_api.problem import Problem, rule
-from kueue_fleet.kueue_api.timestamp import Timestamp
 
 LONGEST_STOP: Final = timedelta(days=30)
 """Longest exclusion of all upgrades."""

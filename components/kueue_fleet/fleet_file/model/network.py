@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from kueue_admission.forms.base import RuledModel, SpecModel, Text
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.model.gcp_names import (
     AddressRange,
     GkeClusterName,
@@ -16,8 +18,6 @@ from kueue_fleet.fleet_file.model.gcp_names import (
     Region,
     ResourceName,
 )
-from kueue_fleet.kueue_api.base import RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.problem import Problem, rule
 
 
 class AuthorizedNetwork(SpecModel):

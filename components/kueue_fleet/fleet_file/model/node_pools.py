@@ -11,14 +11,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from kueue_admission.api.resource_flavor import Taint
+from kueue_admission.forms.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne, Calendar, Capacity, FlexStart, OnDemand, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterNames
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, Zone
 from kueue_fleet.fleet_file.model.pool_rules import pool_problems
 from kueue_fleet.gke.machines import BOOT_DISK_GB
-from kueue_fleet.kueue_api.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.problem import Problem, rule
-from kueue_fleet.kueue_api.resource_flavor import Taint
 
 DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
 """Which GPU driver GKE installs, if any."""

@@ -9,10 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_admission.forms.base import DnsLabel, Flag, RuledModel, SpecModel, Text
+from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.clusters import Chart
-from kueue_fleet.kueue_api.base import DnsLabel, Flag, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.duration import Duration
-from kueue_fleet.kueue_api.problem import Problem
 
 _CHANNEL: Final = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")
 

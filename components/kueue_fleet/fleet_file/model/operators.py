@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.forms import suggest
+from kueue_admission.forms.base import DnsLabel, RuledModel, SpecModel, Text
+from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.clusters import Chart, ImageRepository, Version
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.base import DnsLabel, RuledModel, SpecModel, Text
-from kueue_fleet.kueue_api.job_kinds import KINDS
-from kueue_fleet.kueue_api.problem import Problem
 
 
 class Operator(SpecModel):

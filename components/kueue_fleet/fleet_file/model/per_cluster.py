@@ -12,10 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from operator import is_
 
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, FALLBACK_CHECK
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
-from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.kueue_api import (
+from kueue_admission.api import (
     AdmissionChecksStrategy,
     AdmissionCheckStrategyRule,
     ClusterQueueSpec,
@@ -24,10 +21,13 @@ from kueue_fleet.kueue_api import (
     ResourceGroup,
     ResourceQuota,
 )
-from kueue_fleet.kueue_api.cluster_queue import LocalQueueSpec
-from kueue_fleet.kueue_api.cohort_tree import root_of, with_ancestors
-from kueue_fleet.kueue_api.multi_kueue import MOST_CLUSTERS
-from kueue_fleet.kueue_api.quantity import ZERO, Quantity
+from kueue_admission.api.cluster_queue import LocalQueueSpec
+from kueue_admission.api.cohort_tree import root_of, with_ancestors
+from kueue_admission.api.multi_kueue import MOST_CLUSTERS
+from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, FALLBACK_CHECK
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from kueue_admission.forms.problem import NotReadError, Problem, rule, warning
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, Gpus, PoolFacts
 from kueue_fleet.gke.pool_rules import breaches
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.gke.zones import DEFAULT_ZONES
-from kueue_fleet.kueue_api.problem import NotReadError, Problem, rule, warning
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file.model.clusters import ClusterEntry

@@ -10,12 +10,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
+from kueue_admission.forms.base import Count, Number, RuledModel, SpecModel, Text, problems_in
+from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.gke.machines import machine_type
-from kueue_fleet.kueue_api.base import Count, Number, RuledModel, SpecModel, Text, problems_in
-from kueue_fleet.kueue_api.problem import Problem, rule, warning
 
 REHEARSAL_KEY: Final = "kueue-fleet:rehearsal"
 """Key of the stack's config that holds the section."""

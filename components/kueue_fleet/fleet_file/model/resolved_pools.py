@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_admission.api.resource_flavor import Taint
 from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import (
@@ -45,7 +46,6 @@ from kueue_fleet.gke.labels import (
 from kueue_fleet.gke.machines import HYPERDISK_ONLY, PODS_PER_NODE, MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.tpu_slices import asked_topology, slice_nodes, topology_of_nodes
 from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
-from kueue_fleet.kueue_api.resource_flavor import Taint
 
 SYSTEM_POOL: Final = "system"
 """Name of the pool that every Standard cluster has for Kueue and the like."""

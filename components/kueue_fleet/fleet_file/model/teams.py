@@ -11,14 +11,15 @@ from typing import Annotated, Any, Final, Literal, cast
 
 from pydantic import Field
 
+from kueue_admission.api import LocalQueueSpec
+from kueue_admission.api.quotas import whole_problems
+from kueue_admission.forms import suggest
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, Text
+from kueue_admission.forms.problem import Problem, rule, syntax_problems, warning
+from kueue_admission.forms.quantity import Quantity, QuantityMapField
+from kueue_admission.forms.syntax import google_service_account
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
-from kueue_fleet.kueue_api import LocalQueueSpec, suggest
-from kueue_fleet.kueue_api.base import DnsLabel, DnsSubdomain, RuledModel, Text
-from kueue_fleet.kueue_api.problem import Problem, rule, syntax_problems, warning
-from kueue_fleet.kueue_api.quantity import Quantity, QuantityMapField
-from kueue_fleet.kueue_api.quotas import whole_problems
-from kueue_fleet.kueue_api.syntax import google_service_account
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 """What every job's account may do: write logs and metrics."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, listed_twice, warning
 from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, region_of, regions_offering, zones_of, zones_offering
-from kueue_fleet.kueue_api import suggest
-from kueue_fleet.kueue_api.problem import Problem, listed_twice, warning
 
 
 def zone_problems(path: str, zone: str) -> Iterator[Problem]:

@@ -1,0 +1,87 @@
+"""Objects of Kueue's v1beta1 as v1beta2, as Kueue's own conversions make them.
+
+Source: kueue@v0.19.2 apis/kueue/v1beta1/*_conversion.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP
+
+_V1BETA1: Final = f"{KUEUE_GROUP}/v1beta1"
+_FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
+
+Object = Mapping[str, Any]
+"""An object of Kubernetes as plain data."""
+
+
+def as_v1beta2(manifest: Object) -> Object:
+    """The object in v1beta2; itself where it is not of v1beta1. What has another form than expected stays as it is."""
+    if manifest.get("apiVersion") != _V1BETA1:
+        return manifest
+    found = {**manifest, "apiVersion": KUEUE_API}
+    spec, status = manifest.get("spec"), manifest.get("status")
+    if isinstance(spec, Mapping):
+        found["spec"] = spec_as_v1beta2(str(manifest.get("kind")), spec)
+    if manifest.get("kind") == "Workload" and isinstance(status, Mapping):
+        found["status"] = _workload_status(status)
+    return found
+
+
+def spec_as_v1beta2(kind: str, spec: Object) -> dict[str, Any]:
+    """The spec of an object of v1beta1 in v1beta2."""
+    moved = dict(spec)
+    if kind == "ClusterQueue":
+        _convert_cluster_queue(moved)
+    elif kind == "AdmissionCheck":
+        moved.pop("retryDelayMinutes", None)
+    elif kind == "MultiKueueCluster" and "clusterSource" not in moved:
+        moved = {"clusterSource": moved}
+    return moved
+
+
+def _convert_cluster_queue(spec: dict[str, Any]) -> None:
+    if "cohort" in spec:
+        spec["cohortName"] = spec.pop("cohort")
+    checks = spec.pop("admissionChecks", None)
+    if isinstance(checks, list) and checks:
+        spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": name} for name in checks]}
+    fungibility = spec.get("flavorFungibility")
+    if isinstance(fungibility, Mapping):
+        spec["flavorFungibility"] = {
+            key: _FUNGIBILITY.get(each, each) if isinstance(each, str) else each for key, each in fungibility.items()
+        }
+    elif fungibility is None:
+        spec.pop("flavorFungibility", None)
+
+
+def _workload_status(status: Object) -> dict[str, Any]:
+    found = dict(status)
+    past = "accumulatedPastExexcutionTimeSeconds"  # Kueue's own spelling.
+    if past in found:
+        found["accumulatedPastExecutionTimeSeconds"] = found.pop(past)
+    admission = found.get("admission")
+    pod_sets = admission.get("podSetAssignments") if isinstance(admission, Mapping) else None
+    if isinstance(admission, Mapping) and isinstance(pod_sets, list):
+        found["admission"] = {**admission, "podSetAssignments": [_assignment(each) for each in pod_sets]}
+    return found
+
+
+def _assignment(pod_set: Any) -> Any:
+    """A pod set's assignment; each domain of its topology becomes a slice."""
+    topology = pod_set.get("topologyAssignment") if isinstance(pod_set, Mapping) else None
+    domains = topology.get("domains") if isinstance(topology, Mapping) else None
+    if not isinstance(topology, Mapping) or not isinstance(domains, list):
+        return pod_set
+    slices = [
+        {
+            "domainCount": 1,
+            "valuesPerLevel": [{"universal": value} for value in domain.get("values") or ()],
+            "podCounts": {"universal": domain.get("count", 1)},
+        }
+        for domain in domains
+        if isinstance(domain, Mapping)
+    ]
+    return {**pod_set, "topologyAssignment": {"levels": topology.get("levels"), "slices": slices}}

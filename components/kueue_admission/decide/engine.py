@@ -1,0 +1,429 @@
+"""The engine of one cluster: events in, Kueue's decisions out.
+
+`handle` first lets every timer go off that is due by the event's time, then the event itself; what Kueue's controllers
+do some time later happens at once. Only two things are left to the caller: when a scheduling cycle runs
+(`events.CycleStarted`; `wants_cycle` says whether one could do anything), and when an evicted workload's pods are gone
+(`events.PodsStopped`). The same events give the same decisions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from kueue_admission.decide.decisions import Decision, Parked, QuotaReserved, Requeued
+from kueue_admission.decide.errors import InvariantError
+from kueue_admission.decide.events import (
+    ActiveChanged,
+    AllowedFlavorsChanged,
+    CheckStateChanged,
+    CycleStarted,
+    Deleted,
+    Event,
+    Finished,
+    GatedByChanged,
+    ObjectsChanged,
+    PodsReadyChanged,
+    PodsStopped,
+    PreemptionGateOpened,
+    PriorityChanged,
+    ReclaimableChanged,
+    Submitted,
+    WorkloadEvent,
+)
+from kueue_admission.decide.flavors.assignment import Assignment
+from kueue_admission.decide.model import Admission, Objects, Snapshot
+from kueue_admission.decide.preemption.preemptor import preemption_message
+from kueue_admission.decide.queue.cluster_queue import QueueNode
+from kueue_admission.decide.queue.pending import PendingQueue, Place
+from kueue_admission.decide.queue.queue_status import queues_of
+from kueue_admission.decide.queue.queues import Queues
+from kueue_admission.decide.reasons import EvictionReason, RequeueReason
+from kueue_admission.decide.scheduler.cycle import Head, examine, run_cycle
+from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.timers import Timer
+from kueue_admission.decide.workload import lifecycle
+from kueue_admission.decide.workload.state import WorkloadInfo
+from kueue_admission.decide.workload.transitions import Step
+from kueue_admission.decide.workload.workload_controller import WorkloadController
+
+_Change = ReclaimableChanged | PriorityChanged | ActiveChanged | GatedByChanged | AllowedFlavorsChanged
+
+
+class Engine:
+    """Kueue on one cluster: its queues, the workloads in them, and the usage.
+
+    `workloads` has every workload that is not finished or deleted. `last_entries` are the entries of the last cycle,
+    to explain it.
+    """
+
+    def __init__(
+        self, objects: Objects, controller: Callable[[Queues], WorkloadController] = WorkloadController
+    ) -> None:
+        self.queues = Queues(objects)
+        self.controller = controller(self.queues)
+        self.cache = self.queues.cache
+        self.workloads = self.queues.workloads
+        self.last_entries: list[Entry] = []
+        self.cycles = 0
+
+    @classmethod
+    def from_snapshot(cls, snapshot: Snapshot) -> Engine:
+        """An engine in the state of a snapshot.
+
+        What has quota keeps it: where a limit passed before `now` and Kueue took nothing away, that limit is not in
+        force (an older Kueue, or waitForPodsReady is off), or the objects are older than `now`.
+        """
+        engine = cls(snapshot.objects)
+        for workload in snapshot.workloads:
+            engine.handle(Submitted(snapshot.now, workload))
+            for limit in (Timer.PODS_READY, Timer.MAX_EXECUTION):
+                engine.queues.timers.cancel_missed(limit, workload.key, snapshot.now)
+        return engine
+
+    @property
+    def objects(self) -> Objects:
+        """What is configured."""
+        return self.queues.objects
+
+    @property
+    def now(self) -> float:
+        """The time of the last event."""
+        return self.queues.now
+
+    def snapshot(self) -> Snapshot:
+        """The state as plain data. Progress of flavor searches and parking are not part of it."""
+        workloads = (self.workloads[key].as_workload() for key in sorted(self.workloads))
+        objects, ledger = self.objects, self.cache.ledger
+        if ledger is not None:
+            objects = replace(objects, local_queues=ledger.as_local_queues(objects.local_queues))
+        return Snapshot(objects, tuple(workloads), self.now)
+
+    @property
+    def wants_cycle(self) -> bool:
+        """Whether some active queue has a workload to consider, and nothing blocks admission."""
+        if self.cache.blocks_admission and not self.cache.all_pods_ready():
+            return False
+        return bool(self.controller.second_ready) or any(
+            self.cache.queues[name].active and queue.has_competitors for name, queue in self.queues.pending.items()
+        )
+
+    def examine(self, key: str) -> Entry:
+        """What a cycle would find for a pending workload if it were the head of its queue now; nothing changes."""
+        info = self._get(key)
+        if info.is_reserved or info.cluster_queue not in self.cache.queues:
+            raise InvariantError(f"workload {key} is in no queue")
+        return examine(self.cache, info, now=self.now)
+
+    def next_timer(self) -> float | None:
+        """When the next timer goes off, if nothing else happens before."""
+        return self.queues.timers.next_due()
+
+    def pending(self, cluster_queue: str) -> PendingQueue:
+        """The pending workloads of a ClusterQueue."""
+        return self.queues.pending[cluster_queue]
+
+    def handle(self, event: Event) -> list[Decision]:
+        """Let time pass until the event, handle it, and return what was decided, in order."""
+        if event.now < self.now:
+            raise InvariantError(f"{event!r} is before the time of the engine, {self.now}")
+        self.queues.decisions = []
+        while (due := self.queues.timers.pop_due(event.now)) is not None:
+            self._set_now(max(self.now, due[0]))
+            self.controller.on_timer(due[1], due[2])
+        self._set_now(event.now)
+        before = self._queue_of(event)
+        self._dispatch(event)
+        queues = {before, self._queue_of(event), *queues_of(self.queues.decisions)}
+        if isinstance(event, ObjectsChanged):
+            queues.update(self.queues.names)
+        if isinstance(event, Submitted) and event.resumed:
+            self.queues.status.take_over(queues)
+        else:
+            self.queues.status.note(queues, self.now)
+        return self.queues.decisions
+
+    def _queue_of(self, event: Event) -> str:
+        """The ClusterQueue to which Kueue counts the workload that the event is about; empty where there is none."""
+        match event:
+            case Submitted():
+                info = self.workloads.get(event.workload.key)
+            case WorkloadEvent():
+                info = self.workloads.get(event.key)
+            case _:
+                info = None
+        return "" if info is None else self.queues.queue_for(info)
+
+    def _set_now(self, now: float) -> None:
+        self.queues.now = now
+        if self.cache.ledger is not None:
+            self.cache.ledger.now = now
+
+    def _dispatch(self, event: Event) -> None:
+        match event:
+            case CycleStarted():
+                self._cycle(event.without)
+            case Submitted():
+                self._submit(event)
+            case ObjectsChanged():
+                self._change_objects(event.objects)
+            case Deleted() | Finished() | PodsStopped():
+                self._stop(event)
+            case CheckStateChanged():
+                self._change_check(event)
+            case PodsReadyChanged():
+                self._change_pods_ready(event)
+            case (
+                ReclaimableChanged() | PriorityChanged() | ActiveChanged() | GatedByChanged() | AllowedFlavorsChanged()
+            ):
+                self._change_workload(event)
+            case PreemptionGateOpened():
+                info = self._get(event.key)
+                info.open_gates.add(event.gate)
+                if not info.is_reserved:
+                    self.queues.enqueue(info)
+            case _:
+                pass
+
+    def _get(self, key: str) -> WorkloadInfo:
+        try:
+            return self.workloads[key]
+        except KeyError:
+            raise InvariantError(f"workload {key} is not known") from None
+
+    def _change_objects(self, objects: Objects) -> None:
+        """Take over a new configuration. Where it changed, parked workloads are looked at again soon."""
+        before = self.objects
+        self.queues.objects = objects
+        self.cache.load(objects)
+        waiting = [info for info in self.workloads.values() if not info.is_reserved]
+        kept = {info.key for info in waiting if self.queues.place(info) in (Place.PARKED, Place.HELD)}
+        for info in waiting:
+            self.queues.dequeue(info)
+        self.queues.configure()
+        for info in list(self.workloads.values()):
+            if info.is_reserved and not self.controller.backs_off(info):
+                self.controller.check_stop_policy(info)
+                if info.is_reserved and not info.is_admitted and not info.is_evicted:
+                    lifecycle.sync_checks(info, self.cache.queues[info.cluster_queue], self.now)
+                    self.controller.sync_admitted(info)
+        for info in waiting:
+            self.cache.refresh(info)
+            self.queues.restart(info)
+            queue = info.cluster_queue
+            self.queues.enqueue(info, parked=info.key in kept and queue == self.queues.target(info))
+        for name in self.queues.touched(before):
+            self.queues.reactivate_later(name)
+
+    def _submit(self, event: Submitted) -> None:
+        key = event.workload.key
+        if key in self.workloads:
+            raise InvariantError(f"workload {key} was submitted twice")
+        info = self.cache.info(event.workload)
+        if info.finished:
+            return
+        info.submitted(self.now)
+        self.workloads[key] = info
+        if info.is_reserved:
+            if not info.is_admitted:
+                self.cache.charge(info)
+            if info.workload.active and self.cache.add(info):
+                self.controller.reconcile(info)
+                self.controller.resume_second_pass(info)
+        else:
+            self.controller.resume_backoff(info)
+            self.queues.restart(info)
+            self.queues.enqueue(info)
+            if event.resumed and event.workload.status.evaluated is not None and self._competes(info):
+                self._put_back_again(info, event.workload.status.evaluated)
+        if info.requeue_at is not None and info.requeue_at > self.now:
+            self.queues.timers.reset(Timer.BACKOFF, key, info.requeue_at)
+
+    def _stop(self, event: Deleted | Finished | PodsStopped) -> None:
+        info = self._get(event.key)
+        if isinstance(event, PodsStopped):
+            self.controller.release(info, Step.STOP)
+            return
+        if isinstance(event, Finished):
+            lifecycle.finish(info, self.now)
+        self.cache.drop_penalty(info)
+        self.cache.remove(info)
+        self.queues.dequeue(info)
+        for kind in (Timer.BACKOFF, Timer.PODS_READY, Timer.MAX_EXECUTION, Timer.SECOND_PASS):
+            self.queues.timers.cancel(kind, info.key)
+        self.controller.second_passes.pop(info.key, None)
+        del self.workloads[info.key]
+        self.queues.wake_others(info)
+
+    def _change_workload(self, event: _Change) -> None:
+        info = self._get(event.key)
+        counted = self.cache.remove(info)
+        match event:
+            case ReclaimableChanged():
+                info.workload = replace(info.workload, reclaimable=event.reclaimable)
+            case PriorityChanged():
+                info.workload = replace(info.workload, priority=event.priority)
+            case ActiveChanged():
+                info.workload = replace(info.workload, active=event.active)
+            case GatedByChanged():
+                info.workload = replace(info.workload, gated_by=event.gated_by)
+            case AllowedFlavorsChanged():
+                info.workload = replace(info.workload, allowed_flavors=event.flavors)
+        self.cache.refresh(info)
+        if counted:
+            self.cache.add(info)
+            self.queues.wake_others(info)
+        if isinstance(event, ActiveChanged):
+            self._change_active(info)
+        elif not info.is_reserved:
+            self.queues.enqueue(info)
+
+    def _change_active(self, info: WorkloadInfo) -> None:
+        if info.workload.active:
+            if info.requeued is False and info.requeued_reason == EvictionReason.DEACTIVATED:
+                info.requeued = True
+            if not info.is_reserved:
+                self.queues.enqueue(info)
+            elif info.key not in self.cache.queues[info.cluster_queue].workloads:
+                self.cache.add(info)
+            return
+        self.controller.forget_backoff(info)
+        if info.is_reserved:
+            if not info.is_evicted:
+                self.controller.evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
+            self.controller.stop_counting(info)
+        else:
+            self.cache.drop_penalty(info)
+            self.queues.enqueue(info)
+
+    def _change_check(self, event: CheckStateChanged) -> None:
+        info = self._get(event.key)
+        known = lifecycle.set_check(info, event.check, event.state, event.message, event.requeue_after, self.now)
+        if not known:
+            raise InvariantError(f"workload {event.key} has no admission check {event.check}")
+        retry = lifecycle.latest_retry(info)
+        if retry is not None and retry > self.now and (info.requeue_at is None or info.requeue_at < retry):
+            info.requeue_at = retry
+            self.queues.timers.reset(Timer.BACKOFF, info.key, retry)
+        if info.is_reserved and not info.is_evicted and not self.controller.backs_off(info):
+            self.controller.act_on_checks(info)
+
+    def _change_pods_ready(self, event: PodsReadyChanged) -> None:
+        info = self._get(event.key)
+        was_ready = info.pods_ready
+        info.pods_ready = event.ready
+        info.pods_ready_since = self.now
+        info.waits_for_recovery = was_ready and not event.ready
+        queue = self.cache.queues.get(info.cluster_queue)
+        if queue is not None and info.key in queue.workloads:
+            queue.generation += 1
+            if event.ready:
+                queue.not_ready.discard(info.key)
+            else:
+                queue.not_ready.add(info.key)
+        self.controller.set_timers(info)
+
+    def _cycle(self, without: frozenset[str]) -> None:
+        if self.cache.blocks_admission and not self.cache.all_pods_ready():
+            return
+        self.cycles += 1
+        late = [info for key in sorted(without) if self._competes(info := self._get(key))]
+        for info in late:
+            self.queues.dequeue(info)
+        heads = self._heads()
+        self.last_entries = run_cycle(self.cache, heads, number=self.cycles, now=self.now)
+        for entry in self.last_entries:
+            if entry.outcome is Outcome.ADMITTED:
+                self._reserve(entry)
+            elif entry.outcome is Outcome.PREEMPTING:
+                self._preempt(entry)
+        for entry in self.last_entries:
+            if entry.info.is_reserved and entry.outcome is not Outcome.ADMITTED:
+                self.controller.plan_second_pass(entry.info)
+            elif entry.outcome is not Outcome.ADMITTED:
+                self._put_back(entry)
+        for info in late:
+            self.queues.pending[info.cluster_queue].push(info, self.now)
+
+    def _competes(self, info: WorkloadInfo) -> bool:
+        return not info.is_reserved and self.queues.place(info) is Place.COMPETING
+
+    def _heads(self) -> list[Head]:
+        heads = self._second_pass_heads()
+        for name in self.queues.names:
+            queue, pending = self.cache.queues[name], self.queues.pending[name]
+            if queue.active and pending.has_competitors:
+                info = pending.pop()
+                if info is not None:
+                    heads.append(Head(info, queue, pending.is_preemptor(info.key)))
+        return heads
+
+    def _second_pass_heads(self) -> list[Head]:
+        """Workloads with quota whose pods are still to be placed, and that still wait for it."""
+        ready, self.controller.second_ready = self.controller.second_ready, []
+        infos = [self.workloads[key] for key in ready if key in self.workloads]
+        return [
+            Head(info, self.cache.queues[info.cluster_queue])
+            for info in infos
+            if info.is_reserved and not info.is_evicted and not info.is_admitted
+        ]
+
+    def _put_back_again(self, info: WorkloadInfo, message: str) -> None:
+        """A cycle has left it without quota. It stays where that put it, even where a look at it now would admit it."""
+        entry = self.examine(info.key)
+        info.last_progress = entry.assignment.progress
+        if entry.outcome in (Outcome.ADMITTED, Outcome.PREEMPTING):
+            info.last_progress = None
+            is_under_way = entry.targets and all(target.info.is_evicted for target in entry.targets)
+            entry.requeue_reason = RequeueReason.PENDING_PREEMPTION if is_under_way else RequeueReason.NO_FIT
+            entry.refuse(Outcome.NO_FIT, entry.why, message)
+        self._put_back(entry)
+
+    def _put_back(self, entry: Entry) -> None:
+        info, name = entry.info, entry.queue.name
+        reason = entry.requeue_reason
+        if reason is RequeueReason.GENERIC and entry.outcome is not Outcome.INADMISSIBLE:
+            reason = RequeueReason.FAILED_AFTER_NOMINATION
+        place = self.queues.pending[name].requeue(info, reason, entry.why, self.now)
+        message = entry.message()
+        if place is Place.COMPETING:
+            self.queues.decide(Requeued(self.now, info.key, name, reason, entry.why, message))
+        else:
+            self.queues.decide(Parked(self.now, info.key, name, reason, entry.why, message))
+
+    def _reserve(self, entry: Entry) -> None:
+        info, queue = entry.info, entry.queue
+        admission = Admission(queue.name, tuple(result.as_assignment() for result in entry.assignment.pod_sets))
+        if info.is_reserved:
+            info.admission = admission
+            self.cache.refresh(info)
+            self.controller.sync_admitted(info)
+            return
+        self.queues.pending[queue.name].delete(info.key)
+        self.cache.charge(info)
+        lifecycle.reserve(info, admission, self.now)
+        self._take_over(info, queue, entry.assignment)
+        self.queues.decide(QuotaReserved(self.now, info.key, admission, entry.assignment.borrowing))
+        lifecycle.sync_checks(info, queue, self.now)
+        self.controller.sync_admitted(info)
+
+    def _take_over(self, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
+        """List an admitted workload in its queue; the cycle has counted its usage already."""
+        info.last_progress = None
+        self.cache.refresh(info)
+        if dict(info.usage) != assignment.usage:
+            raise InvariantError(f"workload {info.key} was admitted with {assignment.usage}, but uses {info.usage}")
+        queue.workloads[info.key] = info
+        queue.generation += 1
+        if self.cache.configuration.wait_for_pods_ready is not None and not info.pods_ready:
+            queue.not_ready.add(info.key)
+
+    def _preempt(self, entry: Entry) -> None:
+        for target in entry.targets:
+            if target.info.is_evicted:
+                continue
+            message = preemption_message(entry, target, self.cache.queues[target.info.cluster_queue])
+            target.info.preempted_reason = target.reason
+            self.controller.evict(
+                target.info, EvictionReason.PREEMPTED, message, preemptor=entry.info.key, preemption=target.reason
+            )

@@ -1,0 +1,327 @@
+"""The flavor assigner: which flavor each pod set would get, resource by resource.
+
+`assign` reads the queue's quota and usage and changes nothing; preemption is simulated by the oracle it is given, which
+leaves usage as it was.
+Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kueue_admission.decide.amounts import resource_order
+from kueue_admission.decide.flavors.assignment import (
+    BEST,
+    MODE_OF,
+    WORST,
+    Assignment,
+    FlavorAttempt,
+    FlavorChoice,
+    Mode,
+    PodSetResult,
+    Possibility,
+    Rank,
+    is_preferred,
+    resolve_no_fit_reason,
+    should_try_next,
+)
+from kueue_admission.decide.flavors.evidence import (
+    Evidence,
+    ExceedsCapacity,
+    FlavorNotAllowed,
+    InsufficientQuota,
+    NotNominated,
+    ResourceUnavailable,
+)
+from kueue_admission.decide.queue.cluster_queue import GroupLayout, QueueNode
+from kueue_admission.decide.quota.cohort_tree import available, borrow_level
+from kueue_admission.decide.reasons import QuotaReservedReason, most_severe
+from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.topology.placement import place_assignment
+from kueue_admission.decide.workload.scan_progress import ScanProgress
+from kueue_admission.decide.workload.state import PodSetRequests, WorkloadInfo
+
+Oracle = Callable[[QueueNode, WorkloadInfo, int, int], tuple[Possibility, int]]
+"""Simulates preemption for one flavor-resource and amount: what is possible, and the borrow level afterwards."""
+
+_PODS = "pods"
+
+
+class _Search(NamedTuple):
+    """What a search through the flavors needs to know."""
+
+    cache: Cache
+    info: WorkloadInfo
+    queue: QueueNode
+    oracle: Oracle
+    cycle: int
+
+
+def assign(
+    cache: Cache, info: WorkloadInfo, oracle: Oracle, *, cycle: int = 0, counts: Sequence[int] | None = None
+) -> Assignment:
+    """Flavors for every pod set of `info` in its ClusterQueue, with `counts` pods each if given.
+
+    The search continues from `info.last_progress` if there is one; `info.nomination` holds it to flavors chosen earlier
+    in the cycle.
+    """
+    queue = cache.queues[info.cluster_queue]
+    search = _Search(cache, info, queue, oracle, cycle)
+    assignment = Assignment()
+    tried: list[dict[str, int]] = []
+    requests = (
+        info.pod_sets if counts is None else [ps.scaled_to(n) for ps, n in zip(info.pod_sets, counts, strict=True)]
+    )
+    for members in _grouped(requests):
+        results = _assign_group(search, members, assignment)
+        for result in results:
+            _append(assignment, result, tried, cache)
+        if any(result.error or (result.requests and not result.flavors) for result in results):
+            assignment.progress = ScanProgress(tuple(tried), queue.generation, cycle, info.shape)
+            resolve_no_fit_reason(assignment, queue)
+            return assignment
+    assignment.progress = ScanProgress(tuple(tried), queue.generation, cycle, info.shape)
+    if assignment.mode is not Mode.NO_FIT and cache.gates.topology_aware_scheduling:
+        place_assignment(cache, info, queue, assignment)
+    if assignment.mode is Mode.NO_FIT:
+        resolve_no_fit_reason(assignment, queue)
+    return assignment
+
+
+def _grouped(requests: Sequence[PodSetRequests]) -> list[list[tuple[int, PodSetRequests]]]:
+    """Pod sets that must get the same flavors together, in order of first appearance."""
+    if len(requests) == 1:
+        return [[(0, requests[0])]]
+    groups: dict[str, list[tuple[int, PodSetRequests]]] = {}
+    for index, pod_set in enumerate(requests):
+        topology = pod_set.pod_set.topology
+        name = topology.group if topology is not None and topology.group is not None else str(index)
+        groups.setdefault(name, []).append((index, pod_set))
+    return list(groups.values())
+
+
+def _assign_group(
+    search: _Search, members: list[tuple[int, PodSetRequests]], assignment: Assignment
+) -> list[PodSetResult]:
+    queue = search.queue
+    results = [_start(search, requests) for _, requests in members]
+    totals: dict[str, int] = {}
+    for result in results:
+        for resource, amount in result.requests:
+            totals[resource] = totals.get(resource, 0) + amount
+    ordered = sorted(totals, key=resource_order) if len(totals) > 1 else list(totals)
+    chosen: dict[str, FlavorChoice] = {}
+    for result in results:
+        chosen.update(result.flavors)
+    evidence: list[Evidence] = []
+    considered: list[tuple[str, list[FlavorAttempt]]] = []
+    failed = False
+    for resource in ordered:
+        group = queue.group_of.get(resource)
+        if group is None and (totals[resource] == 0 or search.cache.configuration.ignore_undeclared_resources):
+            continue
+        if resource in chosen:
+            continue
+        if group is None:
+            found: dict[str, FlavorChoice] = {}
+            reasons: list[Evidence] = [ResourceUnavailable(resource)]
+            attempts: list[FlavorAttempt] = []
+        else:
+            wanted = [(name, totals[name]) for name in ordered if name in group.covered]
+            found, reasons, attempts = _find_flavor(search, members, wanted, resource, group, assignment.usage)
+        considered.append((resource, attempts))
+        if not found:
+            chosen, evidence, failed = {}, reasons, True
+            break
+        chosen.update(found)
+        evidence += reasons
+    for result in results:
+        result.considered = considered
+        result.evidence = list(evidence)
+        result.flavors = {} if failed else _flavors_for(search, result, chosen, members)
+    return results
+
+
+def _start(search: _Search, requests: PodSetRequests) -> PodSetResult:
+    """The result of a pod set before any flavor is looked at; a second pass keeps what was given before."""
+    amounts = requests.requests
+    if _PODS in search.queue.group_of:
+        amounts = (*(pair for pair in amounts if pair[0] != _PODS), (_PODS, requests.count))
+    result = PodSetResult(requests.name, requests.count, amounts)
+    if requests.flavors:
+        result.flavors = {resource: FlavorChoice(flavor, Mode.FIT) for resource, flavor in requests.flavors.items()}
+        result.topology = requests.topology
+        result.topology_levels = requests.topology_levels
+    return result
+
+
+def _flavors_for(
+    search: _Search, result: PodSetResult, chosen: dict[str, FlavorChoice], members: list[tuple[int, PodSetRequests]]
+) -> dict[str, FlavorChoice]:
+    """The chosen flavors of the resources this pod set asks for.
+
+    A pod set in a topology group that asks for nothing takes the group's topology-aware flavors, to be placed with it.
+    """
+    if result.requests:
+        names = {resource for resource, _ in result.requests}
+        return {resource: choice for resource, choice in chosen.items() if resource in names}
+    topology = next(ps.pod_set.topology for _, ps in members if ps.name == result.name)
+    if topology is not None and topology.group is not None:
+        return {res: choice for res, choice in chosen.items() if choice.flavor in search.queue.tas_flavors}
+    return {}
+
+
+def _find_flavor(
+    search: _Search,
+    members: list[tuple[int, PodSetRequests]],
+    wanted: list[tuple[str, int]],
+    resource: str,
+    group: GroupLayout,
+    assumed: dict[int, int],
+) -> tuple[dict[str, FlavorChoice], list[Evidence], list[FlavorAttempt]]:
+    """Walk the flavors of one resource group; the best choice, what spoke against flavors, and every attempt."""
+    cache, info, queue = search.cache, search.info, search.queue
+    fungibility = queue.spec.fungibility
+    fungible = cache.gates.flavor_fungibility
+    evidence: list[Evidence] = []
+    attempts: list[FlavorAttempt] = []
+    best: dict[str, FlavorChoice] = {}
+    best_rank = WORST
+    start = 0
+    if fungible and info.last_progress is not None:
+        start = info.last_progress.next_index(members[0][0], resource)
+    attempted = -1
+    for index in range(start, len(group.flavors)):
+        attempted = index
+        flavor = group.flavors[index]
+        against = _against(search, members, resource, flavor, group)
+        if against is not None:
+            evidence.append(against)
+            if not isinstance(against, (NotNominated, FlavorNotAllowed)):
+                attempts.append(
+                    FlavorAttempt(
+                        flavor, Mode.NO_FIT, evidence=(against,), no_fit_reason=QuotaReservedReason.NO_MATCHING_FLAVOR
+                    )
+                )
+            continue
+        choice, rank, attempt = _try_flavor(search, flavor, group.frs[index], wanted, assumed)
+        evidence += attempt.evidence
+        attempts.append(attempt)
+        stops = not should_try_next(rank, fungibility) if fungible else rank[0] == Possibility.FIT
+        better = is_preferred(rank, best_rank, fungibility) if fungible else rank[0] > best_rank[0]
+        if stops or better:
+            best, best_rank = choice, rank
+        if stops:
+            break
+    if fungible:
+        stopped = -1 if attempted == len(group.flavors) - 1 else attempted
+        for taken in best.values():
+            taken.tried_index = stopped
+    if best_rank[0] == Possibility.FIT:
+        evidence = []
+    return best, evidence, attempts
+
+
+def _against(
+    search: _Search, members: list[tuple[int, PodSetRequests]], resource: str, flavor: str, group: GroupLayout
+) -> Evidence | None:
+    """What rules a flavor out for one of the pod sets, whatever the quota."""
+    nomination = search.info.nomination
+    if nomination and all(nomination.get(requests.name, {}).get(resource) != flavor for _, requests in members):
+        return NotNominated(flavor, resource)
+    allowed = search.info.workload.allowed_flavors
+    if allowed is not None and flavor not in allowed and search.cache.gates.concurrent_admission:
+        return FlavorNotAllowed(flavor)
+    for _, requests in members:
+        found = search.cache.eligibility(requests, flavor, search.queue, group)
+        if found is not None:
+            return found
+    return None
+
+
+def _try_flavor(
+    search: _Search, flavor: str, frs: dict[str, int], wanted: list[tuple[str, int]], assumed: dict[int, int]
+) -> tuple[dict[str, FlavorChoice], Rank, FlavorAttempt]:
+    """How well one flavor fits all requested resources of its group: as well as the worst of them."""
+    fungibility = search.queue.spec.fungibility
+    choice: dict[str, FlavorChoice] = {}
+    rank: Rank = BEST
+    borrow = 0
+    evidence: list[Evidence] = []
+    reason: QuotaReservedReason | None = None
+    for resource, amount in wanted:
+        possibility, level, against, why = _fits_quota(search, flavor, resource, frs[resource], assumed, amount)
+        if against is not None:
+            evidence.append(against)
+            reason = most_severe(reason, why)
+        if level > borrow:
+            borrow = level
+        this = (possibility, level)
+        if is_preferred(rank, this, fungibility):
+            rank = this
+        if rank[0] != Possibility.NO_FIT:
+            choice[resource] = FlavorChoice(flavor, MODE_OF[possibility], level)
+    shown = rank[0] if Possibility.NO_FIT < rank[0] < Possibility.FIT else None
+    attempt = FlavorAttempt(
+        flavor, MODE_OF[rank[0]], borrow, None if shown is None else Possibility(shown), tuple(evidence), reason
+    )
+    return choice, rank, attempt
+
+
+def _fits_quota(
+    search: _Search, flavor: str, resource: str, fr: int, assumed: dict[int, int], amount: int
+) -> tuple[Possibility, int, Evidence | None, QuotaReservedReason | None]:
+    """How `amount` of one flavor-resource could be had: the possibility, borrow level, what is missing and why."""
+    queue = search.queue
+    earlier = assumed.get(fr, 0)
+    wanted = earlier + amount
+    capacity = queue.potential.get(fr, 0)
+    if wanted > capacity:
+        against = ExceedsCapacity(flavor, resource, earlier, amount, capacity)
+        return Possibility.NO_FIT, 0, against, QuotaReservedReason.EXCEEDS_MAX_QUOTA
+    level, may_reclaim = borrow_level(queue, fr, wanted)
+    free = available(queue, fr)
+    if wanted <= free:
+        return Possibility.FIT, level, None, None
+    missing = InsufficientQuota(flavor, resource, wanted, free)
+    if queue.nominal.get(fr, 0) >= wanted or may_reclaim or queue.can_preempt_while_borrowing:
+        possibility, level = search.oracle(queue, search.info, fr, wanted)
+        return possibility, level, missing, None
+    return Possibility.NO_FIT, level, missing, QuotaReservedReason.WAITING_FOR_QUOTA
+
+
+def _append(assignment: Assignment, result: PodSetResult, tried: list[dict[str, int]], cache: Cache) -> None:
+    assignment.pod_sets.append(result)
+    amounts = dict(result.requests)
+    for resource, choice in result.flavors.items():
+        if choice.borrow > assignment.borrowing:
+            assignment.borrowing = choice.borrow
+        fr = cache.ids.id(choice.flavor, resource)
+        assignment.usage[fr] = assignment.usage.get(fr, 0) + amounts.get(resource, 0)
+    tried.append({resource: choice.tried_index for resource, choice in result.flavors.items()})
+
+
+def needing_preemption(assignment: Assignment, cache: Cache) -> frozenset[int]:
+    """The flavor-resources that were chosen although they need preemption."""
+    return frozenset(
+        cache.ids.id(choice.flavor, resource)
+        for pod_set in assignment.pod_sets
+        for resource, choice in pod_set.flavors.items()
+        if choice.mode is Mode.PREEMPT
+    )
+
+
+def total_requests(assignment: Assignment, info: WorkloadInfo, cache: Cache) -> tuple[tuple[int, int], ...]:
+    """What the workload needs of each flavor-resource: without zero amounts, and without the implied `pods`.
+
+    Kueue leaves `pods` out here too, so that preemption is not sized by it.
+    """
+    totals: dict[int, int] = {}
+    for result, requests in zip(assignment.pod_sets, info.pod_sets, strict=False):
+        for resource, amount in requests.scaled_to(result.count).requests:
+            choice = result.flavors.get(resource)
+            if amount and choice is not None:
+                fr = cache.ids.id(choice.flavor, resource)
+                totals[fr] = totals.get(fr, 0) + amount
+    return tuple(totals.items())

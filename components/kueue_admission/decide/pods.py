@@ -1,0 +1,160 @@
+"""Pod sets: what a group of equal pods asks for and where they may run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kueue_admission.forms.quantity import Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """`key operator values`, with the operators In, NotIn, Exists, DoesNotExist, and for nodes Gt and Lt.
+
+    Source: k8s.io/apimachinery pkg/labels, k8s.io/component-helpers scheduling/corev1/nodeaffinity.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether `labels` meet the requirement."""
+        value = labels.get(self.key)
+        if self.operator == "In":
+            return value is not None and value in self.values
+        if self.operator == "NotIn":
+            return value is None or value not in self.values
+        if self.operator == "Exists":
+            return value is not None
+        if self.operator == "DoesNotExist":
+            return value is None
+        return _compare(self.operator, value, self.values)
+
+
+def _compare(operator: str, value: str | None, bounds: tuple[str, ...]) -> bool:
+    try:
+        left, right = int(value or ""), int(bounds[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if operator == "Gt" else left < right
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelectorTerm:
+    """One alternative of a node affinity: requirements on labels. A term without any matches nothing."""
+
+    requirements: tuple[Requirement, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether `labels` meet the term."""
+        return bool(self.requirements) and all(requirement.matches(labels) for requirement in self.requirements)
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A node taint; only NoSchedule and NoExecute keep pods away."""
+
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+    def __str__(self) -> str:
+        """As Kueue's messages print it: the fields of the Go struct."""
+        return f"{{{self.key} {self.value} {self.effect} <nil>}}"
+
+    @property
+    def text(self) -> str:
+        """As kubectl writes it: `key=value:effect`, or `key:effect`."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A pod's or flavor's toleration; an empty effect tolerates every effect, an empty key every key."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Source: k8s.io/api core/v1 toleration.go, ToleratesTaint (with Gt and Lt)."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator in ("", "Equal"):
+            return self.value == taint.value
+        if self.operator == "Exists":
+            return True
+        try:
+            have, bound = int(taint.value), int(self.value)
+        except ValueError:
+            return False
+        return have > bound if self.operator == "Gt" else have < bound
+
+
+@dataclass(frozen=True, slots=True)
+class SliceConstraint:
+    """Every `size` pods of the pod set must be together in one domain at `level`."""
+
+    level: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyRequest:
+    """Placement wishes of a pod set. At most one of `required`, `preferred` and `unconstrained` is set."""
+
+    required: str | None = None
+    preferred: str | None = None
+    unconstrained: bool = False
+    group: str | None = None
+    slices: tuple[SliceConstraint, ...] = ()
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether it asks for topology-aware scheduling at all; a group name alone does not."""
+        return self.unconstrained or bool(self.required or self.preferred or self.slices)
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """`count` equal pods.
+
+    `requests` is per pod, after limits, overhead and resource transformations: what counts against quota.
+    `node_requests` is per pod what it takes from a node (without transformations). `min_count` allows to start with
+    fewer pods. `shape` stands for the rest of the pod that Kueue compares when it asks whether two workloads are the
+    same to the scheduler.
+    """
+
+    name: str = "main"
+    count: int = 1
+    min_count: int | None = None
+    requests: tuple[tuple[str, int], ...] = ()
+    node_requests: tuple[tuple[str, int], ...] = ()
+    node_selector: tuple[tuple[str, str], ...] = ()
+    affinity: tuple[NodeSelectorTerm, ...] | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology: TopologyRequest | None = None
+    shape: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """One entry of Kueue's `resources.transformations`: `input` counts as `outputs`, replaced or besides."""
+
+    input: str
+    outputs: tuple[tuple[str, Quantity], ...] = ()
+    retain: bool = True
+    multiply_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRules:
+    """Which requests count against quota: prefixes left out, and transformations."""
+
+    exclude_prefixes: tuple[str, ...] = ()
+    transformations: tuple[Transformation, ...] = ()

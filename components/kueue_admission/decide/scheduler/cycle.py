@@ -1,0 +1,337 @@
+"""One scheduling cycle: from the heads of the queues to who gets quota, who preempts whom, and who goes back and why.
+
+Nomination looks at every head with the usage as it is; then the heads are taken in order, and what each one gets, or
+holds back for itself, counts for the next. At the end only what was admitted stays.
+Source: kueue@v0.19.2 pkg/scheduler/scheduler.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, TypeVar
+
+from kueue_admission.decide.flavors.assigner import assign
+from kueue_admission.decide.flavors.assignment import Assignment, Mode
+from kueue_admission.decide.model import CheckState
+from kueue_admission.decide.pods import PodSet
+from kueue_admission.decide.preemption.candidates import Target
+from kueue_admission.decide.preemption.preemptor import Simulated, find_targets, make_oracle
+from kueue_admission.decide.queue.cluster_queue import QueueNode
+from kueue_admission.decide.quota.cohort_tree import Usage, add_all, available, remove_all
+from kueue_admission.decide.reasons import QuotaReservedReason, RequeueReason
+from kueue_admission.decide.scheduler.cache import Cache
+from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.scheduler.ordering import classical_order, fair_order
+from kueue_admission.decide.topology.placement import place_for_preemption, reserve_topology, topology_fits
+from kueue_admission.decide.workload.state import WorkloadInfo
+
+
+class Head(NamedTuple):
+    """A workload at the head of a queue."""
+
+    info: WorkloadInfo
+    queue: QueueNode
+    is_preemptor: bool = False
+
+
+class _Pass:
+    """The state of a cycle under way: who is being preempted, and whose quota must be subtracted at its end.
+
+    `blocked`: some admitted workload's pods are not ready, and that blocks admission. `waiting`: a head waits for it,
+    and all heads after it with it.
+    """
+
+    def __init__(self, cache: Cache, number: int, now: float) -> None:
+        self.cache = cache
+        self.number = number
+        self.now = now
+        self.simulated: Simulated = {}
+        self.oracle = make_oracle(cache, self.simulated)
+        self.victims: dict[str, WorkloadInfo] = {}
+        self.held: list[Entry] = []
+        self.blocked = cache.blocks_admission and not cache.all_pods_ready()
+        self.waiting = False
+
+
+def run_cycle(cache: Cache, heads: Iterable[Head], *, number: int, now: float) -> list[Entry]:
+    """Decide about the heads; entries in the order in which they were decided.
+
+    The usage then has that of the admitted entries and is otherwise unchanged; the caller gives those entries
+    their reservation. `number` counts cycles.
+    """
+    this = _Pass(cache, number, now)
+    entries, done = [], []
+    for head in heads:
+        entry = Entry(head.info, head.queue, is_preemptor=head.is_preemptor)
+        if _is_inadmissible(cache, entry):
+            done.append(entry)
+        else:
+            _nominate(this, entry)
+            entries.append(entry)
+    order = fair_order if cache.configuration.fair_sharing is not None else classical_order
+    for entry in order(entries, cache):
+        _process(this, entry)
+        done.append(entry)
+    _restore_cache(this)
+    return done
+
+
+def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
+    """What a cycle would find for a pending workload if it were the head of its queue now, from its first flavor on.
+
+    Nothing is decided and nothing changes. The outcome is `ADMITTED`, `PREEMPTING` or `WAITING` as it would be if
+    no other workload were considered.
+    """
+    entry = Entry(info, cache.queues[info.cluster_queue], is_preemptor=False)
+    if _is_inadmissible(cache, entry):
+        return entry
+    progress, info.last_progress = info.last_progress, None
+    this = _Pass(cache, 0, now)
+    _record(this, entry)
+    _process(this, entry)
+    _restore_cache(this)
+    if entry.outcome is Outcome.ADMITTED:
+        remove_all(entry.queue, entry.usage())
+        reserve_topology(cache, entry, -1)
+    info.last_progress = progress
+    return entry
+
+
+def _restore_cache(this: _Pass) -> None:
+    for entry in reversed(this.held):
+        remove_all(entry.queue, entry.counted)
+        reserve_topology(this.cache, entry, -1)
+
+
+def _is_inadmissible(cache: Cache, entry: Entry) -> bool:
+    info, queue = entry.info, entry.queue
+    workload = info.workload
+    if info.checks and (info.has_check(CheckState.RETRY) or info.has_check(CheckState.REJECTED)):
+        entry.refuse(
+            Outcome.INADMISSIBLE, QuotaReservedReason.PENDING_EVALUATION, "The workload has failed admission checks"
+        )
+    elif not queue.active:
+        entry.refuse(Outcome.INADMISSIBLE, QuotaReservedReason.SUSPENDED, f"ClusterQueue {queue.name} is inactive")
+    elif not cache.namespace_matches(queue.name, workload.namespace):
+        entry.requeue_reason = RequeueReason.NAMESPACE_MISMATCH
+        entry.refuse(
+            Outcome.INADMISSIBLE,
+            QuotaReservedReason.MISCONFIGURED,
+            "workload namespace doesn't match ClusterQueue selector",
+        )
+    elif workload.problem:
+        entry.refuse(Outcome.INADMISSIBLE, QuotaReservedReason.MISCONFIGURED, workload.problem)
+    else:
+        return False
+    return True
+
+
+def _nominate(this: _Pass, entry: Entry) -> None:
+    info = entry.info
+    progress = info.last_progress
+    if progress is not None and progress.is_outdated(
+        entry.queue.generation,
+        this.number,
+        info.shape,
+        preserve=this.cache.gates.flavor_fungibility_preserve_scan_progress,
+    ):
+        info.last_progress = None
+    _record(this, entry)
+
+
+def _record(this: _Pass, entry: Entry) -> None:
+    assignment, targets = find_assignment(this, entry.info)
+    place_for_preemption(this.cache, entry.info, entry.queue, assignment, targets)
+    entry.assignment, entry.targets = assignment, targets
+    entry.text = None
+    entry.info.last_progress = assignment.progress
+
+
+def find_assignment(this: _Pass, info: WorkloadInfo) -> tuple[Assignment, list[Target]]:
+    """The full assignment, or with fewer pods if only that fits, and the targets it needs."""
+    cache = this.cache
+    this.simulated.clear()
+    full = assign(cache, info, this.oracle, cycle=this.number)
+    if full.mode is Mode.FIT:
+        return full, []
+    if full.mode is Mode.PREEMPT:
+        targets = find_targets(cache, info, full, this.simulated)
+        if targets:
+            return full, targets
+    if cache.gates.partial_admission and info.can_be_partially_admitted:
+
+        def fits(counts: list[int]) -> tuple[Assignment, list[Target]] | None:
+            reduced = assign(cache, info, this.oracle, cycle=this.number, counts=counts)
+            if reduced.mode is Mode.FIT:
+                return reduced, []
+            found = find_targets(cache, info, reduced, this.simulated) if reduced.mode is Mode.PREEMPT else []
+            return (reduced, found) if found else None
+
+        partial = search_counts(info.workload.pod_sets, fits)
+        if partial is not None:
+            return partial
+    return full, []
+
+
+def _process(this: _Pass, entry: Entry) -> None:
+    if this.waiting:
+        _block(entry)
+        return
+    fits = _refresh(this, entry)
+    mode = entry.assignment.mode
+    if mode is Mode.NO_FIT:
+        entry.requeue_reason = RequeueReason.NO_FIT
+        entry.refuse(Outcome.NO_FIT, entry.assignment.no_fit_reason)
+    elif mode is Mode.PREEMPT and not entry.targets:
+        entry.requeue_reason = RequeueReason.PREEMPTION_NO_CANDIDATES
+        entry.refuse(Outcome.WAITING, QuotaReservedReason.WAITING_FOR_QUOTA)
+        _hold_for(this, entry)
+    elif mode is Mode.PREEMPT and _is_gated(this.cache, entry.info):
+        entry.requeue_reason = RequeueReason.PREEMPTION_GATED
+        entry.info.last_progress = None
+        entry.refuse(Outcome.GATED, QuotaReservedReason.ADMISSION_GATED, "Workload requires preemption, but it's gated")
+    elif mode is Mode.DEFERRED_FIT:
+        entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
+        entry.info.last_progress = None
+        entry.refuse(
+            Outcome.WAITING,
+            QuotaReservedReason.WAITING_FOR_PREEMPTED_WORKLOADS,
+            "Workload has overlapping preemption targets with another workload, "
+            "but will fit after these preemptions complete",
+        )
+        _hold(this, entry, entry.usage())
+    elif any(target.info.key in this.victims for target in entry.targets):
+        _skip(this, entry, "Workload has overlapping preemption targets with another workload")
+    elif not fits:
+        _skip(this, entry, "Workload no longer fits after processing another workload")
+    elif mode is Mode.PREEMPT:
+        this.victims.update((target.info.key, target.info) for target in entry.targets)
+        _hold(this, entry, entry.usage())
+        entry.info.last_progress = None
+        entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
+        entry.suffix = f". Pending the preemption of {len(entry.targets)} workload(s)"
+        entry.refuse(Outcome.PREEMPTING, QuotaReservedReason.WAITING_FOR_PREEMPTED_WORKLOADS)
+    elif this.blocked and not entry.info.is_reserved:
+        this.waiting = True
+        _block(entry)
+    else:
+        _count(this, entry, entry.usage())
+        entry.outcome = Outcome.ADMITTED
+        this.blocked = this.cache.blocks_admission
+
+
+def _block(entry: Entry) -> None:
+    entry.requeue_reason = RequeueReason.FAILED_AFTER_NOMINATION
+    entry.refuse(
+        Outcome.BLOCKED,
+        QuotaReservedReason.WAITING_FOR_PODS_READY,
+        "waiting for all admitted workloads to be in PodsReady condition",
+    )
+
+
+def _skip(this: _Pass, entry: Entry, text: str) -> None:
+    entry.refuse(Outcome.SKIPPED, QuotaReservedReason.WAITING_FOR_QUOTA, text)
+    if not this.cache.gates.flavor_fungibility_preserve_scan_progress:
+        entry.info.last_progress = None
+
+
+def _is_gated(cache: Cache, info: WorkloadInfo) -> bool:
+    return cache.gates.multi_kueue_orchestrated_preemption and info.has_closed_gate
+
+
+def _hold(this: _Pass, entry: Entry, usage: Usage) -> None:
+    """Count this much usage, and the entry's places in the topology, until the end of the cycle."""
+    _count(this, entry, usage)
+    this.held.append(entry)
+
+
+def _count(this: _Pass, entry: Entry, usage: Usage) -> None:
+    entry.counted = usage
+    add_all(entry.queue, usage)
+    reserve_topology(this.cache, entry, 1)
+
+
+def _hold_for(this: _Pass, entry: Entry) -> None:
+    """Hold back quota for an entry that found no workload to preempt, unless its queue can always reclaim its own."""
+    reclaims = entry.queue.spec.preemption.reclaim_within_cohort == "Any"
+    if reclaims and not (this.cache.gates.prioritize_preemptor_workloads and entry.is_preemptor):
+        return
+    _hold(this, entry, () if entry.info.is_reserved else quota_to_reserve(entry.assignment, entry.queue))
+
+
+def quota_to_reserve(assignment: Assignment, queue: QueueNode) -> Usage:
+    """How much an entry without targets holds back: what it wants, up to nominal quota, or the borrowing limit."""
+    if assignment.mode is not Mode.PREEMPT:
+        return tuple(assignment.usage.items())
+    reserved = []
+    for fr, amount in assignment.usage.items():
+        left = queue.nominal.get(fr, 0) - queue.usage.get(fr, 0)
+        if assignment.borrowing > 0:
+            limit = queue.borrowing_limit.get(fr)
+            reserved.append((fr, amount if limit is None else min(amount, left + limit)))
+        else:
+            reserved.append((fr, max(0, min(amount, left))))
+    return tuple(reserved)
+
+
+def _refresh(this: _Pass, entry: Entry) -> bool:
+    """Find another assignment if others took its targets or its place in the topology; whether it fits now."""
+    gates = this.cache.gates
+    fits, only_topology_lacks = _fits(this, entry)
+    overlaps = gates.recompute_assignment_upon_preemption_targets_overlap and any(
+        target.info.key in this.victims for target in entry.targets
+    )
+    lacks = only_topology_lacks and gates.tas_recompute_assignment_within_scheduling_cycle
+    if not (overlaps or lacks):
+        return fits
+    info = entry.info
+    info.last_progress = None
+    info.nomination = {
+        result.name: {resource: choice.flavor for resource, choice in result.flavors.items()}
+        for result in entry.assignment.pod_sets
+    }
+    with this.cache.without(this.victims.values() if overlaps else (), preemptable=False):
+        _record(this, entry)
+    if overlaps and entry.assignment.mode is Mode.FIT:
+        entry.assignment.set_mode(Mode.DEFERRED_FIT)
+    fits, _ = _fits(this, entry)
+    info.nomination = None
+    return fits
+
+
+def _fits(this: _Pass, entry: Entry) -> tuple[bool, bool]:
+    """Whether the entry's usage fits once all victims are gone, and whether only its placement does not."""
+    victims = this.victims
+    if entry.targets:
+        victims = {**victims, **{target.info.key: target.info for target in entry.targets}}
+    with this.cache.without(victims.values()):
+        quota = all(available(entry.queue, fr) >= amount for fr, amount in entry.usage())
+        placed = quota and topology_fits(this.cache, entry)
+    return placed, quota and not placed
+
+
+T = TypeVar("T")
+
+
+def search_counts(pod_sets: tuple[PodSet, ...], fits: Callable[[list[int]], T | None]) -> T | None:
+    """What `fits` gives for the fewest pods taken away; None if it never does.
+
+    The pods are taken from all pod sets in proportion to how far each may shrink, between `minCount` and `count`.
+    Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/podset_reducer.go (a binary search, as Go's sort.Search does it).
+    """
+    full = [ps.count for ps in pod_sets]
+    deltas = [ps.count - (ps.count if ps.min_count is None else ps.min_count) for ps in pod_sets]
+    total = sum(deltas)
+    if total == 0:
+        return None
+    good_index, good = -1, None
+    low, high = 0, total + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = fits([count - delta * middle // total for count, delta in zip(full, deltas, strict=True)])
+        if found is None:
+            low = middle + 1
+        else:
+            high = middle
+            good_index, good = middle, found
+    return good if low == good_index else None

@@ -1,0 +1,146 @@
+"""The nodes of one topology-aware flavor: a tree of domains, and what is free in its leaves.
+
+A leaf is a node where the lowest level is kubernetes.io/hostname, else all nodes with the same label values. The counts
+in a domain are scratch of one search (`topology_search`); what is used is counted in `usage`.
+Source: kueue@v0.19.2 pkg/cache/scheduler/{tas_topology_tree,tas_flavor_snapshot}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from kueue_admission.decide.model import DomainAssignment, Node, ResourceFlavor, Topology
+from kueue_admission.forms.names import HOSTNAME_LABEL
+
+MAX_INT32: Final = 2**31 - 1
+"""More pods than any domain can take."""
+
+Amounts = Mapping[str, int]
+"""Amounts by resource."""
+
+
+class Domain:
+    """A domain: values of the levels down to it, and in a search how many pods and slices it can take.
+
+    `…_with_leader` are the counts if the leader pod is placed here too, `leaders` is 1 if there is room for it.
+    """
+
+    __slots__ = ("children", "leaders", "pods", "pods_with_leader", "slices", "slices_with_leader", "values")
+
+    def __init__(self, values: tuple[str, ...]) -> None:
+        self.values = values
+        self.children: list[Domain] = []
+        self.pods = 0
+        self.pods_with_leader = 0
+        self.slices = 0
+        self.slices_with_leader = 0
+        self.leaders = 0
+
+    def clear(self) -> None:
+        """Forget the counts of an earlier search."""
+        self.pods = self.pods_with_leader = self.slices = self.slices_with_leader = self.leaders = 0
+
+
+class Leaf(Domain):
+    """A domain without children. `node` is set where a leaf is one node; `used` may be shared between flavors."""
+
+    __slots__ = ("capacity", "node", "used")
+
+    def __init__(self, values: tuple[str, ...], node: Node | None, used: dict[str, int]) -> None:
+        super().__init__(values)
+        self.node = node
+        self.capacity: dict[str, int] = {}
+        self.used = used
+
+
+class TopologyState:
+    """The domains of one flavor, by level, and the usage of their leaves.
+
+    `shared` has the usage by host name of all flavors whose leaves are hosts: they may select the same nodes.
+    """
+
+    def __init__(
+        self, flavor: ResourceFlavor, topology: Topology, nodes: Iterable[Node], shared: dict[str, dict[str, int]]
+    ) -> None:
+        self.flavor = flavor
+        self.name = topology.name
+        self.levels = topology.levels
+        self.by_host = topology.levels[-1] == HOSTNAME_LABEL
+        self.leaves: dict[tuple[str, ...], Leaf] = {}
+        for node in nodes:
+            self._add(node, dict(flavor.node_labels), shared)
+        self.domains: list[list[Domain]] = [[] for _ in self.levels]
+        self._grow()
+
+    def _add(self, node: Node, wanted: Mapping[str, str], shared: dict[str, dict[str, int]]) -> None:
+        labels = dict(node.labels)
+        if not node.ready or node.unschedulable or any(labels.get(key) != value for key, value in wanted.items()):
+            return
+        if any(level not in labels for level in self.levels):
+            return
+        values = tuple(labels[level] for level in self.levels)
+        key = values[-1:] if self.by_host else values
+        leaf = self.leaves.get(key)
+        if leaf is None:
+            used = shared.setdefault(values[-1], {}) if self.by_host else {}
+            leaf = self.leaves[key] = Leaf(values, node if self.by_host else None, used)
+        for resource, amount in node.allocatable:
+            leaf.capacity[resource] = leaf.capacity.get(resource, 0) + amount
+        for resource, amount in node.used:
+            leaf.capacity[resource] = leaf.capacity.get(resource, 0) - amount
+
+    def _grow(self) -> None:
+        known: dict[tuple[str, ...], Domain] = {}
+        for leaf in self.leaves.values():
+            self.domains[-1].append(leaf)
+            child: Domain = leaf
+            for depth in range(len(self.levels) - 1, 0, -1):
+                values = leaf.values[:depth]
+                parent = known.get(values)
+                if parent is not None:
+                    parent.children.append(child)
+                    break
+                parent = known[values] = Domain(values)
+                parent.children.append(child)
+                self.domains[depth - 1].append(parent)
+                child = parent
+
+    def use(self, domains: Iterable[DomainAssignment], per_pod: Iterable[tuple[str, int]], sign: int) -> None:
+        """Add (`sign` 1) or subtract (-1) what pods in `domains` use. Domains that are gone are passed over."""
+        amounts = tuple(per_pod)
+        for domain in domains:
+            leaf = self.leaves.get(domain.values)
+            if leaf is None:
+                continue
+            used = leaf.used
+            for resource, amount in amounts:
+                used[resource] = used.get(resource, 0) + sign * amount * domain.count
+            used["pods"] = used.get("pods", 0) + sign * domain.count
+
+    def fits(self, domains: Iterable[DomainAssignment], per_pod: Amounts) -> bool:
+        """Whether pods of this size fit where they were placed."""
+        for domain in domains:
+            leaf = self.leaves.get(domain.values)
+            if leaf is None or count_in(per_pod, self.free(leaf, empty=False))[0] < domain.count:
+                return False
+        return True
+
+    @staticmethod
+    def free(leaf: Leaf, *, empty: bool) -> dict[str, int]:
+        """What is free in a leaf; with `empty`, as if no workload were there."""
+        left = dict(leaf.capacity)
+        if not empty:
+            for resource, amount in leaf.used.items():
+                left[resource] = left.get(resource, 0) - amount
+        return left
+
+
+def count_in(requests: Amounts, capacity: Amounts) -> tuple[int, str]:
+    """How many times `requests` fits, and the resource that limits it (the first by name, if several do)."""
+    best, limiting = None, ""
+    for resource, amount in requests.items():
+        times = MAX_INT32 if amount == 0 else max(0, min(capacity.get(resource, 0) // amount, MAX_INT32))
+        if best is None or times < best or (times == best and resource < limiting):
+            best, limiting = times, resource
+    return best or 0, limiting

@@ -1,0 +1,181 @@
+"""Topology-aware scheduling in an assignment: which pod sets are to be placed, where, and whether they still fit there.
+
+Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/{flavorassigner,tas_flavorassigner}.go, pkg/scheduler/scheduler.go.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kueue_admission.decide.flavors.assignment import Assignment, Mode, PodSetResult
+from kueue_admission.decide.flavors.eligibility import is_topology_implied, is_topology_requested
+from kueue_admission.decide.flavors.evidence import TopologyPlacement
+from kueue_admission.decide.model import DomainAssignment
+from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.decide.topology.search import Failure, PlacementRequest, Usage, place
+from kueue_admission.decide.workload.state import WorkloadInfo
+
+if TYPE_CHECKING:
+    from kueue_admission.decide.preemption.candidates import Target
+    from kueue_admission.decide.queue.cluster_queue import QueueNode
+    from kueue_admission.decide.scheduler.cache import Cache
+    from kueue_admission.decide.scheduler.entry import Entry
+
+TopologyRequests = dict[str, list[PlacementRequest]]
+"""Pod sets to place, by flavor."""
+
+NO_FLAVOR = "no TAS flavor assigned"
+"""What Kueue says where no flavor has the topology."""
+NO_CACHE = "workload requires Topology, but there is no TAS cache information"
+"""What Kueue says where it knows no nodes of the topology."""
+
+
+def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> TopologyRequests:
+    """The pod sets of an assignment that have to be placed now.
+
+    A contradiction becomes the pod set's error. Placement is left for later where a check first has to find the
+    cluster (MultiKueue) or make the nodes (ProvisioningRequest).
+    """
+    found: TopologyRequests = {}
+    for pod_set in info.workload.pod_sets:
+        if not is_topology_requested(pod_set, queue):
+            continue
+        result = assignment.pod_set(pod_set.name)
+        if result.error or result.count == 0 or result.topology is not None:
+            continue
+        if not queue.tas_flavors:
+            _fail(assignment, result, NO_CACHE)
+            continue
+        flavors = sorted({choice.flavor for choice in result.flavors.values() if choice.flavor in queue.tas_flavors})
+        if not flavors:
+            _fail(assignment, result, NO_FLAVOR)
+        elif len(flavors) > 1:
+            _fail(assignment, result, f"more than one TAS flavor assigned: {', '.join(flavors)}")
+        elif queue.has_multikueue or (not info.is_reserved and flavors[0] in queue.provisioning_flavors):
+            result.delayed_topology = True
+        else:
+            request = PlacementRequest(pod_set, result.count, is_topology_implied(pod_set, queue))
+            found.setdefault(flavors[0], []).append(request)
+    return found
+
+
+def _fail(assignment: Assignment, result: PodSetResult, error: str) -> None:
+    result.error = error
+    assignment.forget_mode()
+
+
+def place_assignment(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
+    """Place the pods of an assignment that fits or could by preemption; one that cannot be placed fits no longer."""
+    requests = topology_requests(cache, info, queue, assignment)
+    if not requests and assignment.mode is not Mode.FIT:
+        return
+    if assignment.mode is Mode.FIT:
+        placed = _place_all(cache, requests, empty=False)
+        if isinstance(placed, tuple):
+            failure, flavor = placed
+            result = assignment.pod_set(failure.pod_set)
+            result.evidence.append(TopologyPlacement(flavor, failure.reason))
+            assignment.set_pod_set_mode(failure.pod_set, Mode.PREEMPT)
+        else:
+            _note(cache, assignment, placed, requests)
+    if assignment.mode is Mode.PREEMPT:
+        placed = _place_all(cache, requests, empty=True)
+        if isinstance(placed, tuple):
+            failure, flavor = placed
+            result = assignment.pod_set(failure.pod_set)
+            result.overrides[flavor] = QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED
+            assignment.set_pod_set_mode(failure.pod_set, Mode.NO_FIT)
+        else:
+            for group in requests.values():
+                for request in group:
+                    assignment.set_pod_set_mode(request.pod_set.name, Mode.PREEMPT)
+
+
+def _place_all(
+    cache: Cache, requests: TopologyRequests, *, empty: bool
+) -> dict[str, tuple[DomainAssignment, ...]] | tuple[Failure, str]:
+    placed: dict[str, tuple[DomainAssignment, ...]] = {}
+    by_host: Usage = {}
+    for flavor in sorted(requests):
+        state = cache.topologies[flavor]
+        found = place(state, requests[flavor], empty=empty, assumed=by_host if state.by_host else None)
+        if isinstance(found, Failure):
+            return found, flavor
+        placed.update(found)
+    return placed
+
+
+def _note(
+    cache: Cache, assignment: Assignment, placed: dict[str, tuple[DomainAssignment, ...]], requests: TopologyRequests
+) -> None:
+    for flavor, group in requests.items():
+        state = cache.topologies[flavor]
+        for request in group:
+            result = assignment.pod_set(request.pod_set.name)
+            result.topology = placed[request.pod_set.name]
+            result.topology_levels = state.levels[-1:] if state.by_host else state.levels
+            result.delayed_topology = False
+
+
+def fits_topology(cache: Cache, requests: TopologyRequests) -> bool:
+    """Whether the pods can be placed now."""
+    return not isinstance(_place_all(cache, requests, empty=False), tuple)
+
+
+def place_for_preemption(
+    cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment, targets: list[Target]
+) -> None:
+    """Note where the pods will go once the targets are gone; without targets, where they would on empty nodes."""
+    if not queue.tas_flavors or assignment.mode is not Mode.PREEMPT:
+        return
+    if not queue.tas_only and not any(
+        ps.topology is not None and ps.topology.is_explicit for ps in info.workload.pod_sets
+    ):
+        return
+    requests = topology_requests(cache, info, queue, assignment)
+    with cache.without(target.info for target in targets):
+        placed = _place_all(cache, requests, empty=not targets)
+    if not isinstance(placed, tuple):
+        _note(cache, assignment, placed, requests)
+
+
+def _net_usage(entry: Entry) -> list[tuple[str, PodSetResult, tuple[DomainAssignment, ...]]]:
+    """Flavor, pod set and domains that the entry would add to what its workload holds already."""
+    found = []
+    held: dict[str, dict[tuple[str, ...], int]] = {}
+    if entry.info.admission is not None:
+        for psa in entry.info.admission.pod_sets:
+            held[psa.name] = {domain.values: domain.count for domain in psa.topology or ()}
+    for result in entry.assignment.pod_sets:
+        if result.topology is None:
+            continue
+        flavors = sorted({c.flavor for c in result.flavors.values() if c.flavor in entry.queue.tas_flavors})
+        if len(flavors) != 1:
+            continue
+        before = held.get(result.name, {})
+        more = tuple(
+            DomainAssignment(domain.values, domain.count - before.get(domain.values, 0))
+            for domain in result.topology
+            if domain.count > before.get(domain.values, 0)
+        )
+        found.append((flavors[0], result, more))
+    return found
+
+
+def reserve_topology(cache: Cache, entry: Entry, sign: int) -> None:
+    """Count an entry's places as used (`sign` 1), or as free (-1)."""
+    if not entry.queue.tas_flavors:
+        return
+    per_pod = {ps.name: ps.node_requests for ps in entry.info.workload.pod_sets}
+    for flavor, result, domains in _net_usage(entry):
+        cache.topologies[flavor].use(domains, per_pod[result.name], sign)
+
+
+def topology_fits(cache: Cache, entry: Entry) -> bool:
+    """Whether the places an entry was nominated for are still free."""
+    if not entry.queue.tas_flavors:
+        return True
+    per_pod = {ps.name: dict(ps.node_requests) for ps in entry.info.workload.pod_sets}
+    return all(
+        cache.topologies[flavor].fits(domains, per_pod[result.name]) for flavor, result, domains in _net_usage(entry)
+    )

@@ -1,0 +1,86 @@
+"""Changes for a workload for which there is room, and that others keep from it in the next cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kueue_admission.api.cluster_queue import ClusterQueuePreemption, QueueingStrategy
+from kueue_admission.decide.model import ClusterQueue, Workload
+from kueue_admission.decide.queue.cluster_queue import QueueNode
+from kueue_admission.explain.answer import Blocker
+from kueue_admission.explain.quota_changes import finishing, raise_text, while_borrowing
+from kueue_admission.explain.trials import Edit, Trials, edit_queue, raise_quota, without
+
+
+def crowd_changes(trials: Trials) -> None:
+    """Other policies and strategies of the queues involved, more quota, a higher priority, others gone."""
+    entry, outlook = trials.before.entry, trials.before.outlook
+    assert entry is not None
+    assert outlook is not None
+    blockers = outlook.blockers
+    names = dict.fromkeys((*(blocker.queue for blocker in blockers), entry.queue.name))
+    for queue in trials.before.engine.objects.cluster_queues:
+        if queue.name in names:
+            _queue_changes(trials, queue)
+    _more_quota(trials, entry.queue, outlook.short)
+    _priority(trials, entry.info.priority, blockers)
+    finishing(trials, entry)
+    _gone(trials, blockers)
+
+
+def _queue_changes(trials: Trials, queue: ClusterQueue) -> None:
+    now = queue.preemption
+
+    def with_policies(changed: ClusterQueuePreemption) -> Edit:
+        return edit_queue(queue.name, lambda q: replace(q, preemption=changed))
+
+    policies: list[tuple[str, str, ClusterQueuePreemption]] = []
+    if queue.cohort and now.reclaim_within_cohort != "Any":
+        policies.append(("reclaimWithinCohort", "Any", now.model_copy(update={"reclaim_within_cohort": "Any"})))
+    if queue.cohort and now.borrow_within_cohort.policy == "Never":
+        policies.append(("borrowWithinCohort.policy", *while_borrowing(now)))
+    for field, value, changed in policies:
+        what = f"set preemption.{field} of ClusterQueue {queue.name} to {value}"
+        _offer_if_admitted(trials, "preemption", what, with_policies(changed))
+    other: QueueingStrategy = "StrictFIFO" if queue.queueing_strategy == "BestEffortFIFO" else "BestEffortFIFO"
+    edit = edit_queue(queue.name, lambda q: replace(q, queueing_strategy=other))
+    what = f"set queueingStrategy of ClusterQueue {queue.name} to {other}"
+    _offer_if_admitted(trials, "queueingStrategy", what, edit)
+
+
+def _offer_if_admitted(trials: Trials, kind: str, what: str, edit: Edit) -> bool:
+    return trials.admits(edit, preempting=True) and trials.offer(kind, what, edit)
+
+
+def _more_quota(trials: Trials, queue: QueueNode, short: Iterable[tuple[str, str, int]]) -> None:
+    """As much as lacked at its turn, in each flavor."""
+    flavors: dict[str, dict[str, int]] = {}
+    for flavor, resource, amount in short:
+        flavors.setdefault(flavor, {})[resource] = amount
+    for flavor, amounts in flavors.items():
+        what = raise_text(trials, queue, flavor, amounts, "nominalQuota")
+        _offer_if_admitted(trials, "nominalQuota", what, raise_quota(queue.name, flavor, amounts, {}))
+
+
+def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:
+    """The least priority with which its turn comes before theirs."""
+    wanted = {blocker.priority + more for blocker in blockers for more in (0, 1)}
+    for priority in sorted(each for each in wanted if each > now):
+
+        def change(workload: Workload, priority: int = priority) -> Workload:
+            return replace(workload, priority=priority)
+
+        what = f"give the workload priority {priority} or more (it has {now})"
+        if _offer_if_admitted(trials, "priority", what, Edit(workload=change)):
+            return
+
+
+def _gone(trials: Trials, blockers: Iterable[Blocker]) -> None:
+    """Those that wait themselves have started and ended, or are deleted."""
+    held = {w.key for w in trials.snapshot.workloads if w.status.admission is not None}
+    keys = [blocker.workload for blocker in blockers if blocker.workload not in held]
+    if keys:
+        one = len(keys) == 1
+        what = f"wait until {', '.join(keys)}, which wait{'s' * one} now, {'has' if one else 'have'} run and finished"
+        _offer_if_admitted(trials, "turn", what, without(keys))

@@ -1,0 +1,187 @@
+"""From a snapshot and a workload's key to its explanation: the diagnosis, its evidence, and the changes that help."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kueue_admission.decide.engine import Engine
+from kueue_admission.decide.errors import AdmissionError
+from kueue_admission.decide.model import Snapshot, Workload, WorkloadStatus
+from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.decide.workload.state import WorkloadInfo
+from kueue_admission.explain.answer import Explanation, FlavorFigures
+from kueue_admission.explain.checks import checks_of, has_failed
+from kueue_admission.explain.crowd_changes import crowd_changes
+from kueue_admission.explain.diagnosis import Diagnosis, diagnose, only_relevant
+from kueue_admission.explain.headlines import fits_nowhere, headline, next_step
+from kueue_admission.explain.links import Links
+from kueue_admission.explain.next_cycles import not_ready
+from kueue_admission.explain.other_changes import (
+    blocked_changes,
+    check_changes,
+    failed_check_changes,
+    flavor_changes,
+    inactive_changes,
+    namespace_changes,
+)
+from kueue_admission.explain.placement import placements_of
+from kueue_admission.explain.placement_changes import placement_changes
+from kueue_admission.explain.quota_changes import quota_changes
+from kueue_admission.explain.spared import spared_in
+from kueue_admission.explain.trials import Trials
+from kueue_admission.explain.worker_state import figures, holdings_of, position_of, requests_of, victims_of
+from kueue_admission.explain.written import Condition, compare
+
+if TYPE_CHECKING:
+    from kueue_fleet.dispatch.report import ParsedReport
+
+
+def explain(
+    snapshot: Snapshot,
+    key: str,
+    *,
+    cluster: str = "",
+    dispatch: ParsedReport | None = None,
+    written: Condition | None = None,
+    unplaceable: Collection[str] = (),
+    links: Links | None = None,
+) -> Explanation:
+    """Why the workload `key` is where it is on this cluster. `dispatch`: what `dispatch_report` found in it.
+
+    `written`: what Kueue wrote on it, by `written.written_on`. `links`: what its ClusterQueue refers to, where that is
+    known. `unplaceable`: the workloads here that no worker can ever hold, this one or others (see the module of that
+    name).
+
+    Raises AdmissionError if the snapshot has no such workload.
+    """
+    workload = next((w for w in snapshot.workloads if w.key == key), None)
+    if workload is None:
+        raise AdmissionError(f"there is no workload {key}")
+    found = diagnose(only_relevant(snapshot, key), key)
+    info = found.engine.workloads.get(key) or found.engine.cache.info(workload)
+    trials = Trials(snapshot, key, found, frozenset(unplaceable))
+    _try_changes(trials, found, info)
+    queue = found.engine.cache.queues.get(info.cluster_queue)
+    entry, outlook = found.entry, found.outlook
+    looked_at = found.state == "Pending" and entry is not None and entry.outcome is not Outcome.INADMISSIBLE
+    blockers = outlook.blockers if outlook is not None and found.fits else ()
+    made = Explanation(
+        workload=key,
+        cluster=cluster,
+        state=found.state,
+        reason=found.reason,
+        message=found.message,
+        headline="",
+        local_queue=workload.queue,
+        cluster_queue=info.cluster_queue,
+        cohort=queue.parent.name if queue is not None and queue.parent is not None else "",
+        priority=info.priority,
+        evicted_for=", ".join(dict.fromkeys(filter(None, (info.evicted_reason, info.preempted_reason)))),
+        evicted_message=workload.status.evicted_message,
+        requests=requests_of(info),
+        holdings=holdings_of(found.engine, info),
+        flavors=_flavors(found.engine, info, entry) if entry is not None and looked_at else (),
+        placements=placements_of(found.engine, entry),
+        checks=checks_of(found.engine, info),
+        links=links.broken(queue.spec) if links is not None and queue is not None else (),
+        position=position_of(found.engine, info) if found.state == "Pending" else None,
+        victims=victims_of(found.decided),
+        turns=outlook.turns if outlook is not None and found.fits else (),
+        blockers=not_ready(found.engine) if entry is not None and entry.outcome is Outcome.BLOCKED else blockers,
+        written=compare(written, found),
+        changes=tuple(sorted(trials.found, key=lambda change: not change.admits)),
+        is_copy=bool(workload.origin),
+        dispatch=dispatch,
+    )
+    made = replace(made, headline=headline(made, found))
+    made = replace(made, next_step=next_step(made, found))
+    return fits_nowhere(made) if key in unplaceable and made.state in ("Pending", "QuotaReserved") else made
+
+
+def _flavors(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
+    found = figures(engine, info, entry)
+    return tuple(replace(each, spared=spared_in(engine, entry, each.flavor, each.resources)) for each in found)
+
+
+def explain_elsewhere(
+    snapshot: Snapshot,
+    workload: Workload,
+    *,
+    cluster: str,
+    with_queue: Sequence[str] = (),
+    dispatch: ParsedReport | None = None,
+) -> Explanation:
+    """What would become of a workload on a cluster to which it was not dispatched: as if it were submitted there.
+
+    `with_queue`: the clusters that have its LocalQueue; where this one has not, nothing would become of it.
+    `dispatch`: what was decided about it, which may be that it must not go there.
+    """
+    if with_queue and cluster not in with_queue:
+        return _explain_without_queue(workload, cluster, ", ".join(with_queue))
+    there = replace(workload, status=WorkloadStatus())
+    others = tuple(w for w in snapshot.workloads if w.key != workload.key)
+    made = explain(replace(snapshot, workloads=(*others, there)), workload.key, cluster=cluster)
+    verdicts = dispatch.verdicts if dispatch is not None else ()
+    ruled_out = [f" ({one.reason}: {one.message})" for one in verdicts if one.cluster == cluster and one.reason]
+    where = f"It is not on this cluster{''.join(ruled_out)}."
+    return replace(made, headline=f"{where} If it were: {made.headline}", is_there=False)
+
+
+def _explain_without_queue(workload: Workload, cluster: str, places: str) -> Explanation:
+    """For a cluster to which MultiKueue can dispatch nothing of the workload's queue."""
+    return Explanation(
+        workload=workload.key,
+        cluster=cluster,
+        state="Absent",
+        reason=None,
+        message=f"its LocalQueue {workload.queue} is on {places} only",
+        headline=f"It cannot be dispatched here: its LocalQueue {workload.queue} is on {places} only. If it belongs "
+        "here too, add this cluster to the clusters of its ClusterQueue and of the team.",
+        local_queue=workload.queue,
+        next_step="Nothing to do here.",
+        is_there=False,
+    )
+
+
+def explain_finished(key: str, message: str, *, cluster: str, queue: str) -> Explanation:
+    """For a workload of which nothing is left but that it finished."""
+    return Explanation(
+        workload=key,
+        cluster=cluster,
+        state="Finished",
+        reason="Finished",
+        message=message,
+        headline=f"{message}.",
+        cluster_queue=queue,
+        next_step="Nothing to do.",
+    )
+
+
+def _try_changes(trials: Trials, found: Diagnosis, info: WorkloadInfo) -> None:
+    if found.entry is not None and found.state == "QuotaReserved":
+        placement_changes(trials, found.entry)
+    elif found.state == "QuotaReserved":
+        check_changes(trials, info.workload)
+    elif found.blocked:
+        blocked_changes(trials, info.workload)
+    elif found.fits and not found.admits:
+        crowd_changes(trials)
+    elif found.entry is not None and not found.admits:
+        _change_entry(trials, found.entry)
+
+
+def _change_entry(trials: Trials, entry: Entry) -> None:
+    if entry.outcome is Outcome.INADMISSIBLE:
+        if has_failed(entry.info):
+            failed_check_changes(trials, entry.info.workload)
+        elif not entry.queue.active:
+            inactive_changes(trials, entry)
+        elif entry.why is QuotaReservedReason.MISCONFIGURED:
+            namespace_changes(trials, entry)
+    elif entry.outcome in (Outcome.NO_FIT, Outcome.WAITING):
+        flavor_changes(trials, entry)
+        placement_changes(trials, entry)
+        quota_changes(trials, entry)

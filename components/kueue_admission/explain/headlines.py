@@ -1,0 +1,261 @@
+"""The one sentence that says why, and the one that says what to do, derived from the diagnosis and its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from kueue_admission.decide.amounts import format_amount
+from kueue_admission.decide.model import CheckState
+from kueue_admission.decide.reasons import AdmittedReason, EvictionReason, QuotaReservedReason
+from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.explain.answer import CheckStanding, Explanation, ResourceFigures
+from kueue_admission.explain.checks import FAILED
+from kueue_admission.explain.diagnosis import Diagnosis
+from kueue_admission.explain.turns import about_turn, turn_step
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
+from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
+
+if TYPE_CHECKING:
+    from kueue_fleet.dispatch.report import ParsedReport
+
+_STATES = {
+    "Finished": "It is finished; there is nothing to wait for.",
+    "Admitted": "It is admitted: Kueue no longer holds it back.",
+    "Evicted": "It was evicted and keeps its quota until its pods are gone.",
+}
+
+
+def headline(made: Explanation, found: Diagnosis) -> str:
+    """The dominant reason in plain words."""
+    failed = next((check for check in made.checks if check.state in FAILED), None)
+    if failed is not None and made.state in ("Pending", "Evicted"):
+        has = "It has no quota" if made.state == "Pending" else "It loses its quota when its pods are gone"
+        return f"{has}, as {_says(failed)}."
+    if made.state == "QuotaReserved":
+        return _about_reservation(made, found)
+    if made.state != "Pending":
+        return _STATES.get(made.state, found.message)
+    if made.reason == EvictionReason.DEACTIVATED and made.evicted_message:
+        return f"{made.evicted_message.rstrip('.')}."
+    if found.blocked or found.entry is None:
+        return f"{found.message}."
+    if found.outlook is not None and (found.fits or found.admits):
+        return about_turn(made, found.outlook)
+    return _about_entry(made, found.entry)
+
+
+def _about_reservation(made: Explanation, found: Diagnosis) -> str:
+    if SINGLE_POD_SET_REFUSAL in found.message:
+        return "GKE refuses its ProvisioningRequest, so it keeps its quota and never starts."
+    if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+        placing = f"has no place for its pods{_about_placement(made)}" if made.placements else "places its pods next"
+        return f"It has its quota, and Kueue {placing}."
+    info = found.engine.workloads.get(made.workload)
+    fallback = info.checks.get(FALLBACK_CHECK) if info is not None and not info.pods_ready else None
+    if fallback is not None:
+        return f"{fallback.message}."
+    if made.checks:
+        return f"It has its quota, and {_says(made.checks[0])}{_root_cause(made)}."
+    return f"{found.message}."
+
+
+def _about_entry(made: Explanation, entry: Entry) -> str:
+    outcome = entry.outcome
+    if outcome in (Outcome.NO_FIT, Outcome.WAITING):
+        return _about_flavors(made, entry)
+    if not entry.queue.active:
+        inactive = entry.queue.inactive_message.rstrip(".")
+        return f"ClusterQueue {made.cluster_queue} is inactive: {inactive}{_root_cause(made)}."
+    return f"{made.message}."
+
+
+def _says(check: CheckStanding) -> str:
+    said = f" ({check.message.rstrip('.')})" if check.message else ""
+    return f"AdmissionCheck {check.name} is {check.state}{said}"
+
+
+def _root_cause(made: Explanation) -> str:
+    """The first object below the ClusterQueue that is at fault by itself."""
+    cause = next((link for link in made.links if link.undo), None)
+    return "" if cause is None else f"; the cause: {cause.kind} {cause.name}: {cause.message.rstrip('.')}"
+
+
+def _about_flavors(made: Explanation, entry: Entry) -> str:
+    if made.reason == "TopologyPlacementFailed":
+        return f"There is quota for it, but its pods cannot be placed in the topology{_about_placement(made)}."
+    covered = entry.queue.group_of
+    uncovered = {name for asked in made.requests for name, amount in asked.amounts if amount and name not in covered}
+    if uncovered:
+        return f"ClusterQueue {made.cluster_queue} has no quota for {', '.join(sorted(uncovered))}."
+    if made.reason == "NoMatchingFlavor":
+        return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods{_about_placement(made)}."
+    short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
+    if not short and made.placements:
+        return f"There is quota for it, but its pods have no place until others leave{_about_placement(made)}."
+    if not short:
+        return f"{made.message}."
+    if made.reason == "ExceedsMaxQuota":
+        flavor, figure = min(short, key=lambda pair: pair[1].asked - pair[1].capacity)
+        most = format_amount(figure.resource, figure.capacity)
+        return (
+            f"It asks for {_amount(figure, figure.asked)}; ClusterQueue {made.cluster_queue} can never have more than "
+            f"{most} of it in flavor {flavor}."
+        )
+    flavor, figure = min(short, key=lambda pair: (pair[1].asked > pair[1].capacity, pair[1].missing))
+    return (
+        f"It asks for {_amount(figure, figure.asked)}; {format_amount(figure.resource, figure.free)} is free in "
+        f"flavor {flavor}, {format_amount(figure.resource, figure.missing)} is missing."
+    )
+
+
+def _about_placement(made: Explanation) -> str:
+    """What the topology of the first flavor lacks most."""
+    if not made.placements:
+        return ""
+    first = made.placements[0]
+    unknown = next((level for level in (first.level, first.room_level) if level not in first.levels), None)
+    if unknown is not None:
+        return f": Topology {first.topology} has no level {unknown}"
+    if first.nodes is None:
+        return ", as far as the objects tell: there is no Node among them"
+    if not first.nodes:
+        labels = f" with {first.node_labels}" if first.node_labels else ""
+        return f": there is no node{labels}, as flavor {first.flavor} asks for"
+    room = max((each.pods for each in first.rooms), default=0)
+    if room and (first.mode or first.slices):
+        slices = f", and it asks for {first.slices}" if first.slices else ""
+        return f": at most {room} of its {first.count} pods fit into one {first.room_level}{slices}"
+    if not first.lacking:
+        return ""
+    worst = first.lacking[0]
+    return f": on {worst.count} of {first.nodes} node{'' if first.nodes == 1 else 's'}: {worst.reason}"
+
+
+def _amount(figure: ResourceFigures, amount: int) -> str:
+    return f"{format_amount(figure.resource, amount)} {figure.resource}"
+
+
+_NEXT = {
+    "Finished": "Nothing to do.",
+    "Admitted": "Look at the pods: kubectl describe pod; Kueue has done its part.",
+    "Evicted": "See whether its pods are stuck in Terminating: kubectl get pods.",
+}
+
+
+def next_step(made: Explanation, found: Diagnosis) -> str:
+    """What to do now."""
+    undo = next((check.undo for check in made.checks if check.undo), "")
+    if undo and made.state in ("Pending", "Evicted"):
+        return f"{_sentence(undo)}."
+    if made.state in _NEXT:
+        return _NEXT[made.state]
+    if made.reason == AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
+        return _about_late_placement(made)
+    undo = next((link.undo for link in made.links if link.undo), "")
+    if undo and (made.state == "QuotaReserved" or made.reason == QuotaReservedReason.SUSPENDED):
+        return f"{_sentence(undo)}."
+    if made.state == "QuotaReserved":
+        return _about_checks(made, found)
+    admitting = [change for change in made.changes if change.admits]
+    entry, outlook = found.entry, found.outlook
+    if outlook is not None and outlook.admits:
+        return turn_step(made, outlook)
+    waits = [change for change in admitting if change.kind == "finish"]
+    if waits and made.reason == "WaitingForQuota":
+        return f"{_sentence(waits[0].what)}, or make one of the listed changes."
+    if entry is not None and made.message and entry.info.workload.problem == made.message:
+        namespace = entry.info.workload.namespace
+        return (
+            "Submit it again with requests that are within its limits and the LimitRanges of its namespace: "
+            f"kubectl describe limitranges -n {namespace}."
+        )
+    if admitting:
+        return f"{_sentence(admitting[0].what)}."
+    return _without_remedy(made)
+
+
+def _without_remedy(made: Explanation) -> str:
+    if made.blockers:
+        return f"Look at what is in its way: kueue-fleet explain {made.blockers[0].workload}."
+    if made.position is not None and made.position.ahead:
+        first = made.position.ahead[0].workload
+        return f"Look at the first of the {made.position.place - 1} ahead of it: kueue-fleet explain {first}."
+    if made.placements and not made.placements[0].nodes:
+        return f"See whether its nodes are there, Ready and free: {_get_nodes(made)}."
+    if made.changes:
+        return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
+    if made.reason == QuotaReservedReason.PENDING_EVALUATION:
+        return "Wait: Kueue tries it again when that time is over."
+    return "No single change was found that admits it; read Kueue's message above."
+
+
+def fits_nowhere(made: Explanation) -> Explanation:
+    """The explanation of a workload on the manager that no worker can ever hold."""
+    keeps = "" if made.state == "Pending" else "; it keeps its quota here until it is deleted, and others wait for that"
+    return replace(
+        made,
+        headline=f"No worker cluster can ever hold it, so it never runs{keeps}. {made.headline}",
+        changes=(),
+        is_unplaceable=True,
+        next_step="Delete it, and submit it with no more than the queue can have on one worker; or raise that quota.",
+    )
+
+
+def _about_checks(made: Explanation, found: Diagnosis) -> str:
+    """Where to look on, by who answers the checks that are not Ready."""
+    engine = found.engine
+    checks = engine.workloads[made.workload].checks
+    waiting = [name for name, check in sorted(checks.items()) if check.state is not CheckState.READY]
+    controllers = {engine.cache.checks[name].controller for name in waiting if name in engine.cache.checks}
+    if SINGLE_POD_SET_REFUSAL in found.message:
+        return (
+            "Delete it. Set podSetMergePolicy in the check's provisioningRequest and give all of its GPU pods the same "
+            "requests, node selector, tolerations and affinity, or ask for GPUs in one role only; then submit it again."
+        )
+    if PROVISIONING_CONTROLLER in controllers:
+        namespace = made.workload.partition("/")[0]
+        return (
+            f"Look at its ProvisioningRequest: kubectl get provisioningrequests -n {namespace}. One that is Accepted "
+            "waits for the cloud to have the nodes."
+        )
+    if controllers == {MULTIKUEUE_CONTROLLER}:
+        if made.dispatch is not None:
+            return _about_dispatch(made.dispatch)
+        return (
+            "It waits for a worker cluster to admit it: explain it on each worker that has it, or should have it "
+            "(--objects NAME=PATH once for each)."
+        )
+    return f"Look at the controller of AdmissionCheck {', '.join(waiting)}."
+
+
+def _about_late_placement(made: Explanation) -> str:
+    admitting = [change for change in made.changes if change.admits]
+    if not made.placements:
+        return "Wait: Kueue tries to place its pods at least every 30 seconds."
+    if admitting:
+        return f"{_sentence(admitting[0].what)}; Kueue tries again at least every 30 seconds."
+    return (
+        f"See whether its nodes are there, Ready and free: {_get_nodes(made)}, kubectl get provisioningrequests -n "
+        f"{made.workload.partition('/')[0]}. Kueue tries again at least every 30 seconds."
+    )
+
+
+def _get_nodes(made: Explanation) -> str:
+    labels = made.placements[0].node_labels.replace(", ", ",")
+    return f"kubectl get nodes{f' -l {labels}' if labels else ''}"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _about_dispatch(report: ParsedReport) -> str:
+    """Where to look on, by what the fleet's own dispatcher decided."""
+    if report.nominated:
+        names = ", ".join(report.nominated)
+        return f"It waits for {names} to admit it: explain it there (--objects NAME=PATH once for each)."
+    if any(verdict.score is not None for verdict in report.verdicts):
+        return "Wait: it is offered to the clusters listed under Dispatch again."
+    return "Change what rules its clusters out, as listed under Dispatch; it is then offered to them."

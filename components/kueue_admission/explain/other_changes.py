@@ -1,0 +1,252 @@
+"""Changes for a workload that quota alone does not help: references, stops, gates, flavors, namespaces, checks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kueue_admission.decide.engine import Engine
+from kueue_admission.decide.events import CheckStateChanged
+from kueue_admission.decide.flavors.evidence import AffinityMismatch, UntoleratedTaint
+from kueue_admission.decide.model import (
+    AdmissionCheck,
+    CheckState,
+    LocalQueue,
+    Objects,
+    ResourceFlavor,
+    Topology,
+    Workload,
+    WorkloadStatus,
+)
+from kueue_admission.decide.pods import PodSet, Toleration
+from kueue_admission.decide.queue.cluster_queue import QueueNode
+from kueue_admission.decide.reasons import InactiveReason
+from kueue_admission.decide.scheduler.entry import Entry
+from kueue_admission.explain.answer import Change
+from kueue_admission.explain.checks import FAILED
+from kueue_admission.explain.diagnosis import diagnose, only_relevant
+from kueue_admission.explain.trials import Edit, Trials, edit_pods, edit_queue, together
+from kueue_admission.forms.names import HOSTNAME_LABEL, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.suggest import nearest
+
+
+def blocked_changes(trials: Trials, workload: Workload) -> None:
+    """For a workload in no queue: activate it, correct or restart its LocalQueue, open its gate."""
+    objects = trials.snapshot.objects
+    if any(check.state in FAILED for check in workload.status.checks):
+        failed_check_changes(trials, workload)
+        return
+    if not workload.active:
+        trials.offer("active", "set spec.active to true", Edit(workload=_submitted_again))
+        return
+    wanted = workload.local_queue
+    local = next((queue for queue in objects.local_queues if queue.key == wanted), None)
+    if local is None:
+        _missing_local_queue(trials, workload, objects)
+        return
+    if local.stop_policy != "None":
+        edit = _edit_local(replace(local, stop_policy="None"))
+        trials.offer("stopPolicy", f"set stopPolicy of LocalQueue {local.key} to None", edit)
+        return
+    queues = [queue.name for queue in objects.cluster_queues]
+    if local.cluster_queue not in queues:
+        near = nearest(local.cluster_queue, queues)
+        if near:
+            what = f"replace LocalQueue {local.key} by one with clusterQueue: {near}"
+            trials.offer("clusterQueue", what, _edit_local(replace(local, cluster_queue=near)))
+    elif workload.gated_by:
+        what = f"remove the annotation kueue.x-k8s.io/admission-gated-by ({workload.gated_by})"
+        trials.offer("gate", what, Edit(workload=lambda w: replace(w, gated_by="")))
+
+
+def _missing_local_queue(trials: Trials, workload: Workload, objects: Objects) -> None:
+    names = [queue.name for queue in objects.local_queues if queue.namespace == workload.namespace]
+    near = nearest(workload.queue, names) or (names[0] if len(names) == 1 else None)
+    if near and not workload.origin:
+        what = f"name the LocalQueue {near} in the label kueue.x-k8s.io/queue-name"
+        trials.offer("queueName", what, Edit(workload=lambda w: replace(w, queue=near)))
+    queues = [queue.name for queue in objects.cluster_queues]
+    target = nearest(workload.queue, queues) or (queues[0] if len(queues) == 1 else None)
+    if target and workload.queue:
+        made = LocalQueue(workload.namespace, workload.queue, target)
+        what = f"create LocalQueue {made.key} with clusterQueue: {target}"
+        edit = Edit(objects=lambda known: replace(known, local_queues=(*known.local_queues, made)))
+        trials.offer("localQueue", what, edit)
+
+
+def failed_check_changes(trials: Trials, workload: Workload) -> None:
+    """For a workload whose check failed after its quota was gone: another Workload of its job, with fresh checks."""
+    what = f"delete the Workload (kubectl delete workload {workload.name} -n {workload.namespace}): Kueue makes another"
+    trials.offer("check", f"{what} for its job, with its checks Pending", Edit(workload=_submitted_again))
+
+
+def _submitted_again(workload: Workload) -> Workload:
+    """Active, and without back-offs and failed checks."""
+    return replace(workload, active=True, status=WorkloadStatus())
+
+
+def _edit_local(changed: LocalQueue) -> Edit:
+    return Edit(
+        objects=lambda objects: replace(
+            objects, local_queues=tuple(changed if q.key == changed.key else q for q in objects.local_queues)
+        )
+    )
+
+
+def inactive_changes(trials: Trials, entry: Entry) -> None:
+    """For an inactive ClusterQueue: everything that makes it inactive, put right at once."""
+    queue = entry.queue
+    fixes = [
+        _fix(trials.before.engine, queue, reason) for reason in dict.fromkeys(reason for reason, _ in queue.inactive)
+    ]
+    known = [each for each in fixes if each is not None]
+    if known and len(known) == len(fixes):
+        what = "; ".join(what for what, _ in known)
+        trials.offer("clusterQueue", f"ClusterQueue {queue.name}: {what}", together(edit for _, edit in known))
+
+
+def _fix(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str, Edit] | None:
+    """What undoes one reason; None where only what is outside the queue and its references does."""
+    cache, name = engine.cache, queue.name
+    if reason is InactiveReason.STOPPED:
+        return "set its stopPolicy to None", edit_queue(name, lambda q: replace(q, stop_policy="None"))
+    if reason is InactiveReason.FLAVOR_NOT_FOUND:
+        missing = [flavor for group in queue.groups for flavor in group.flavors if flavor not in cache.flavors]
+        return f"create ResourceFlavor {', '.join(missing)}", _add_flavors(missing)
+    if reason is InactiveReason.TOPOLOGY_NOT_FOUND:
+        lacking = {topology for topology in queue.tas_flavors.values() if topology not in cache.topology_specs}
+        return f"create Topology {', '.join(sorted(lacking))}", _add_topologies(lacking)
+    return _fix_checks(engine, queue, reason)
+
+
+def _fix_checks(engine: Engine, queue: QueueNode, reason: InactiveReason) -> tuple[str, Edit] | None:
+    known = engine.cache.checks
+    missing = [check for check in sorted(queue.checks) if check not in known]
+    inactive = [check for check in sorted(queue.checks) if check in known and not known[check].active]
+    dispatching = [c for c in sorted(queue.checks) if c in known and known[c].controller == MULTIKUEUE_CONTROLLER]
+    asking = [c for c in sorted(queue.checks) if c in known and known[c].controller == PROVISIONING_CONTROLLER]
+    if reason is InactiveReason.ADMISSION_CHECK_NOT_FOUND:
+        return f"create AdmissionCheck {', '.join(missing)}", _set_checks(engine.objects, missing)
+    if reason is InactiveReason.ADMISSION_CHECK_INACTIVE:
+        return f"make AdmissionCheck {', '.join(inactive)} active", _set_checks(engine.objects, inactive)
+    if reason is InactiveReason.MULTIPLE_MULTI_KUEUE_ADMISSION_CHECKS:
+        return f"keep one of its AdmissionChecks {', '.join(dispatching)}", _without_checks(queue.name, dispatching[1:])
+    if reason is InactiveReason.MULTI_KUEUE_WITH_PROVISIONING_REQUEST:
+        what = f"remove its AdmissionCheck {', '.join(asking)}: the workers' queues ask for nodes"
+        return what, _without_checks(queue.name, asking)
+    if reason is InactiveReason.MULTI_KUEUE_ADMISSION_CHECK_APPLIED_PER_FLAVOR:
+        every = edit_queue(
+            queue.name,
+            lambda q: replace(
+                q,
+                checks=tuple(
+                    rule.model_copy(update={"on_flavors": ()}) if rule.name in dispatching else rule
+                    for rule in q.checks
+                ),
+            ),
+        )
+        return f"remove onFlavors of its AdmissionCheck {', '.join(dispatching)}", every
+    return None
+
+
+def _without_checks(queue: str, names: list[str]) -> Edit:
+    return edit_queue(queue, lambda q: replace(q, checks=tuple(rule for rule in q.checks if rule.name not in names)))
+
+
+def _add_topologies(names: set[str]) -> Edit:
+    made = tuple(Topology(name, (HOSTNAME_LABEL,)) for name in sorted(names))
+    return Edit(objects=lambda objects: replace(objects, topologies=(*objects.topologies, *made)))
+
+
+def _add_flavors(names: list[str]) -> Edit:
+    made = tuple(ResourceFlavor(name) for name in names)
+    return Edit(objects=lambda objects: replace(objects, flavors=(*objects.flavors, *made)))
+
+
+def _set_checks(objects: Objects, names: list[str]) -> Edit:
+    known = {check.name: check for check in objects.checks}
+    made = tuple(
+        replace(known.get(name) or AdmissionCheck(name, "example.com/controller"), active=True) for name in names
+    )
+
+    def change(objects: Objects) -> Objects:
+        rest = tuple(check for check in objects.checks if check.name not in names)
+        return replace(objects, checks=(*rest, *made))
+
+    return Edit(objects=change)
+
+
+def namespace_changes(trials: Trials, entry: Entry) -> None:
+    """Labels that make the namespace match the queue's selector."""
+    selector = entry.queue.spec.namespace_selector
+    namespace = entry.info.workload.namespace
+    if selector is None:
+        return
+    wanted = dict(selector.match_labels or {})
+    for requirement in selector.match_expressions or ():
+        if requirement.operator in ("In", "Exists"):
+            wanted[requirement.key] = requirement.values[0] if requirement.values else "true"
+
+    def change(objects: Objects) -> Objects:
+        labels = dict(objects.namespaces)
+        labels[namespace] = tuple(sorted({**dict(labels.get(namespace, ())), **wanted}.items()))
+        return replace(objects, namespaces=tuple(labels.items()))
+
+    listed = ", ".join(f"{key}={value}" for key, value in sorted(wanted.items()))
+    if wanted:
+        trials.offer("namespace", f"label namespace {namespace} with {listed}", Edit(objects=change))
+
+
+def flavor_changes(trials: Trials, entry: Entry) -> None:
+    """A toleration, or a node selector that a flavor matches, for each flavor that is ruled out by the pods."""
+    for pod_set in entry.assignment.pod_sets:
+        for _, attempts in pod_set.considered:
+            for attempt in attempts:
+                for piece in attempt.evidence:
+                    if isinstance(piece, UntoleratedTaint):
+                        _tolerate(trials, entry, piece.flavor)
+                    elif isinstance(piece, AffinityMismatch):
+                        _select(trials, entry, piece.flavor)
+
+
+def _tolerate(trials: Trials, entry: Entry, name: str) -> None:
+    flavor = trials.before.engine.cache.flavors[name]
+    taints = [taint for taint in flavor.node_taints if taint.effect in ("NoSchedule", "NoExecute")]
+    made = tuple(Toleration(t.key, "Equal", t.value, t.effect) for t in taints)
+    listed = ", ".join(taint.text for taint in taints)
+
+    def change(pod_set: PodSet) -> PodSet:
+        return replace(pod_set, tolerations=(*pod_set.tolerations, *made))
+
+    what = f"add a toleration for {listed} to the pods, as the nodes of flavor {name} need"
+    trials.offer("toleration", what, edit_pods(change))
+
+
+def _select(trials: Trials, entry: Entry, name: str) -> None:
+    flavor = trials.before.engine.cache.flavors[name]
+    labels = dict(flavor.node_labels)
+    clashing = {
+        (key, value)
+        for pod_set in entry.info.workload.pod_sets
+        for key, value in pod_set.node_selector
+        if key in labels and labels[key] != value
+    }
+    if not clashing:
+        return
+
+    def change(pod_set: PodSet) -> PodSet:
+        return replace(pod_set, node_selector=tuple((k, labels.get(k, v)) for k, v in pod_set.node_selector))
+
+    listed = ", ".join(f"{key}={labels[key]} instead of {value}" for key, value in sorted(clashing))
+    trials.offer("nodeSelector", f"select {listed} in the pods, as flavor {name} has it", edit_pods(change))
+
+
+def check_changes(trials: Trials, workload: Workload) -> None:
+    """Every check that is not Ready made Ready by its controller."""
+    again = diagnose(only_relevant(trials.snapshot, trials.key, alone=True), trials.key).engine
+    info = again.workloads[workload.key]
+    waiting = [name for name, check in sorted(info.checks.items()) if check.state is not CheckState.READY]
+    for name in waiting:
+        again.handle(CheckStateChanged(again.now, workload.key, name, CheckState.READY))
+    if waiting and info.is_admitted:
+        what = f"the controller of AdmissionCheck {', '.join(waiting)} sets it to Ready"
+        trials.found.append(Change("check", what, "admitted", admits=True))

@@ -1,0 +1,225 @@
+"""Changes for a workload that waits for quota, or asks for more than there can be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from heapq import nsmallest
+
+from kueue_admission.api.cluster_queue import ClusterQueuePreemption
+from kueue_admission.decide.amounts import format_amount, is_unlimited
+from kueue_admission.decide.model import FlavorQuotas, ResourceQuota, Workload
+from kueue_admission.decide.queue.cluster_queue import QueueNode
+from kueue_admission.decide.quota.cohort_tree import raw_available
+from kueue_admission.decide.scheduler.entry import Entry
+from kueue_admission.explain.placement import is_on, unplaced
+from kueue_admission.explain.trials import Edit, Trials, edit_queue, least, raise_quota, without
+from kueue_admission.explain.worker_state import all_queues_below, listed, totals_of
+
+MOST_VICTIMS = 64
+"""How many holders are considered when asking whose end would make room."""
+
+
+def quota_changes(trials: Trials, entry: Entry) -> None:
+    """More quota, a higher borrowing limit, more priority, other preemption policies, fewer pods, others finishing."""
+    for group in entry.queue.groups:
+        for flavor in group.flavors:
+            _raise(trials, entry, flavor, "nominalQuota")
+            _raise(trials, entry, flavor, "borrowingLimit")
+    if not trials.found:
+        _cover(trials, entry)
+    _policies(trials, entry)
+    _priority(trials, entry)
+    _fewer_pods(trials)
+    finishing(trials, entry)
+
+
+def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
+    """The least increase of one flavor's quotas, or borrowing limits, that admits the workload."""
+    queue, ids = entry.queue, trials.before.engine.cache.ids
+    amounts: dict[str, int] = {}
+    for group in queue.groups:
+        for resource, asked in totals_of(entry.info, queue).items():
+            if resource not in group.covered or flavor not in group.flavor_names:
+                continue
+            fr = ids.id(flavor, resource)
+            missing = asked - raw_available(queue, fr)
+            if missing <= 0:
+                continue
+            source = queue.nominal if field == "nominalQuota" else queue.borrowing_limit
+            if fr not in source or is_unlimited(missing):
+                return
+            amounts[resource] = missing
+
+    def edit(more: dict[str, int]) -> Edit:
+        return raise_quota(queue.name, flavor, *((more, {}) if field == "nominalQuota" else ({}, more)))
+
+    for resource in list(amounts):
+        others = {name: amount for name, amount in amounts.items() if name != resource}
+
+        def works(amount: int, name: str = resource, others: dict[str, int] = others) -> bool:
+            return trials.admits(edit({**others, name: amount}))
+
+        needed = least(amounts[resource], works)
+        if needed is None:
+            return
+        amounts[resource] = needed
+    if amounts:
+        trials.offer(field, raise_text(trials, entry.queue, flavor, amounts, field), edit(amounts))
+
+
+def raise_text(trials: Trials, queue: QueueNode, flavor: str, amounts: dict[str, int], field: str) -> str:
+    """The words for an increase of one flavor's quotas, or borrowing limits."""
+    known = queue.nominal if field == "nominalQuota" else queue.borrowing_limit
+    parts = []
+    for resource, amount in amounts.items():
+        before = known[trials.before.engine.cache.ids.id(flavor, resource)]
+        parts.append(
+            f"{resource} by {format_amount(resource, amount)}, from {format_amount(resource, before)} "
+            f"to {format_amount(resource, before + amount)}"
+        )
+    return f"raise the {field} of ClusterQueue {queue.name} in flavor {flavor}: {'; '.join(parts)}"
+
+
+def _cover(trials: Trials, entry: Entry) -> None:
+    """Quota for resources that no resource group of the queue covers, in each flavor of its first group."""
+    queue = entry.queue
+    lacking = {r: n for r, n in totals_of(entry.info, queue).items() if n and r not in queue.group_of}
+    if not lacking or not queue.spec.groups:
+        return
+    first = queue.spec.groups[0]
+    more = tuple((resource, ResourceQuota(amount)) for resource, amount in lacking.items())
+    wider = replace(
+        first,
+        covered_resources=(*first.covered_resources, *lacking),
+        flavors=tuple(FlavorQuotas(f.flavor, (*f.quotas, *more)) for f in first.flavors),
+    )
+    listed = ", ".join(f"{resource} {format_amount(resource, amount)}" for resource, amount in lacking.items())
+    trials.offer(
+        "coveredResources",
+        f"cover what ClusterQueue {queue.name} has no quota for, in each flavor of its first resource group: {listed}",
+        edit_queue(queue.name, lambda q: replace(q, groups=(wider, *q.groups[1:]))),
+    )
+
+
+def _policies(trials: Trials, entry: Entry) -> None:
+    """One preemption policy at a time, the mildest that helps."""
+    queue = entry.queue
+    now = queue.spec.preemption
+    _stop_search(trials, queue)
+
+    def offer(field: str, policy: str, changed: ClusterQueuePreemption) -> bool:
+        edit = edit_queue(queue.name, lambda q: replace(q, preemption=changed))
+        what = f"set preemption.{field} of ClusterQueue {queue.name} to {policy}"
+        return trials.admits(edit, preempting=True) and trials.offer("preemption", what, edit)
+
+    if now.within_cluster_queue == "Never":
+        any(
+            offer("withinClusterQueue", policy, now.model_copy(update={"within_cluster_queue": policy}))
+            for policy in ("LowerPriority", "LowerOrNewerEqualPriority")
+        )
+    if queue.parent is None:
+        return
+    reclaimed = [now]
+    if now.reclaim_within_cohort != "Any":
+        milder = ("LowerPriority",) if now.reclaim_within_cohort == "Never" else ()
+        reclaimed = [now.model_copy(update={"reclaim_within_cohort": policy}) for policy in (*milder, "Any")]
+        if any(offer("reclaimWithinCohort", each.reclaim_within_cohort, each) for each in reclaimed):
+            return
+    if now.borrow_within_cohort.policy == "Never":
+        offer("borrowWithinCohort.policy", *while_borrowing(now))
+
+
+def _stop_search(trials: Trials, queue: QueueNode) -> None:
+    """Preemption in a flavor before the next one is tried: quota there says nothing of the nodes behind it."""
+    now = queue.spec.fungibility
+    if now.when_can_preempt == "TryNextFlavor" and any(len(group.flavors) > 1 for group in queue.groups):
+        stopping = now.model_copy(update={"when_can_preempt": "MayStopSearch", "preference": None})
+        edit = edit_queue(queue.name, lambda q: replace(q, fungibility=stopping))
+        if trials.admits(edit, preempting=True):
+            what = f"set flavorFungibility.whenCanPreempt of ClusterQueue {queue.name} to MayStopSearch"
+            trials.offer("flavorFungibility", what, edit)
+
+
+def while_borrowing(now: ClusterQueuePreemption) -> tuple[str, ClusterQueuePreemption]:
+    """The policies with which a queue that borrows preempts too, and the change in words after the field's name."""
+    lower = now.borrow_within_cohort.model_copy(update={"policy": "LowerPriority"})
+    if now.reclaim_within_cohort != "Never":
+        return "LowerPriority", now.model_copy(update={"borrow_within_cohort": lower})
+    both = {"borrow_within_cohort": lower, "reclaim_within_cohort": "LowerPriority"}
+    return "LowerPriority, with reclaimWithinCohort LowerPriority", now.model_copy(update=both)
+
+
+def _priority(trials: Trials, entry: Entry) -> None:
+    """The least priority with which it could preempt, under the policies as they are."""
+    info = entry.info
+    held = {other.priority for node in all_queues_below(entry.queue.root()) for other in node.workloads.values()}
+    rungs = sorted(priority + 1 for priority in held if priority >= info.priority)
+
+    def edit(index: int) -> Edit:
+        return Edit(workload=lambda w: replace(w, priority=rungs[index - 1]))
+
+    found = least(len(rungs), lambda index: trials.admits(edit(index), preempting=True))
+    if found is not None:
+        what = f"give the workload priority {rungs[found - 1]} or more (it has {info.priority})"
+        trials.offer("priority", what, edit(found))
+
+
+def _fewer_pods(trials: Trials) -> None:
+    """The most pods of its largest pod set with which it would fit."""
+    info = trials.before.engine.workloads[trials.key]
+    largest = max(info.workload.pod_sets, key=lambda pod_set: pod_set.count, default=None)
+    if largest is None or largest.count < 2:
+        return
+
+    def fewer(workload: Workload, less: int) -> Workload:
+        pod_sets = tuple(
+            replace(ps, count=ps.count - less, min_count=None) if ps.name == largest.name else ps
+            for ps in workload.pod_sets
+        )
+        return replace(workload, pod_sets=pod_sets)
+
+    def edit(less: int) -> Edit:
+        return Edit(workload=lambda workload: fewer(workload, less))
+
+    found = least(largest.count - 1, lambda less: trials.admits(edit(less)))
+    if found is not None:
+        left = largest.count - found
+        pods = "1 pod" if left == 1 else f"{left} pods"
+        what = f"ask for {pods} instead of {largest.count} in pod set {largest.name}"
+        trials.offer("count", what, edit(found))
+
+
+def finishing(trials: Trials, entry: Entry) -> None:
+    """Whose end would make room: the fewest of the largest holders, then without those that are not needed."""
+    queue, ids = entry.queue, trials.before.engine.cache.ids
+    totals = totals_of(entry.info, queue)
+    wanted = {
+        ids.id(flavor, r): max(1, amount)
+        for group in queue.groups
+        for flavor in group.flavors
+        for r, amount in totals.items()
+    }
+    states = [each.state for each in unplaced(trials.before.engine, entry)]
+    # Flavors of other trees may lead to the same nodes.
+    queues = list(trials.before.engine.cache.queues.values()) if states else all_queues_below(queue.root())
+    held: dict[str, int] = {}
+    for node in queues:
+        for info in node.workloads.values():
+            shares = [amount * 1000 // wanted[fr] for fr, amount in info.usage if fr in wanted]
+            held[info.key] = max(shares, default=0) or int(any(is_on(state, info) for state in states))
+    largest = nsmallest(MOST_VICTIMS, ((-share, key) for key, share in held.items() if share))
+    order = [key for _, key in largest]
+    count = least(len(order), lambda n: trials.admits(without(order[:n])))
+    if count is None:
+        return
+    needed = order[:count]
+    if count <= 8:
+        for key in list(needed):
+            rest = [other for other in needed if other != key]
+            if rest and trials.admits(without(rest)):
+                needed = rest
+    never = [key for key in needed if key in trials.unplaceable]
+    waits = [key for key in needed if key not in trials.unplaceable]
+    parts = [f"delete {listed(never)}, which no worker cluster can ever hold"] if never else []
+    parts += [f"wait until {listed(waits)} {'has' if len(waits) == 1 else 'have'} finished"] if waits else []
+    trials.offer("finish", ", and ".join(parts), without(needed))

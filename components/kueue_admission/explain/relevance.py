@@ -1,0 +1,137 @@
+"""Which of a dump's workloads can matter to the answer about one of them, before any of them is read closely.
+
+A large cluster has thousands of workloads; what holds quota in another cohort tree, or waits for it, changes nothing
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kueue_admission.api.cohort_tree import roots_of
+from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.read.manifests import (
+    Manifest,
+    conditions_of,
+    inside,
+    is_job,
+    is_object,
+    key_of,
+    owners_of,
+)
+
+
+class WorkloadIndex:
+    """The workloads of one dump by every name they go by: their own, and those of the jobs that own them."""
+
+    def __init__(self, manifests: Iterable[Manifest]) -> None:
+        self.others: list[Manifest] = []
+        self.workloads: dict[str, Manifest] = {}
+        self._doubles: list[Manifest] = []
+        self._found: dict[str, list[str]] = {}
+        for manifest in manifests:
+            if manifest.get("kind") != "Workload" and not is_job(manifest):
+                self.others.append(manifest)
+                continue
+            key = key_of(manifest)
+            if key in self.workloads:
+                self._doubles.append(manifest)
+            self.workloads[key] = manifest
+
+    @property
+    def names(self) -> Iterable[str]:
+        """Every name, with and without the namespace."""
+        return dict.fromkeys(
+            each
+            for key, manifest in self.workloads.items()
+            for name in (key, *_owners_of_workload(manifest))
+            for each in (name, name.partition("/")[2])
+        )
+
+    def keys(self, name: str) -> list[str]:
+        """The workloads that go by this name."""
+        if name not in self._found:
+            short = name.rpartition("/")[2]
+            self._found[name] = [
+                key
+                for key, manifest in self.workloads.items()
+                if (key.endswith(short) and name in (key, key.partition("/")[2]))
+                or any(name in (owner, owner.partition("/")[2]) for owner in _owners_of_workload(manifest, short))
+            ]
+        return self._found[name]
+
+    def queue_of(self, key: str) -> str:
+        """The LocalQueue that the workload names, as `namespace/name`."""
+        return _queue_of(key, self.workloads[key])
+
+    def relevant(self, key: str, local_queue: str) -> list[Manifest]:
+        """Every object that can matter to the workload `key`, which is here or would come to this LocalQueue.
+
+        All of them where the ClusterQueue is not known, or where topologies let all of them share nodes.
+        """
+        everything = [*self.others, *self.workloads.values(), *self._doubles]
+        roots = _roots(self.others)
+        targets = {
+            key_of(m): str(inside(m, "spec").get("clusterQueue")) for m in self.others if m.get("kind") == "LocalQueue"
+        }
+        queue = targets.get(local_queue)
+        if key in self.workloads:
+            queue = _admitted_to(self.workloads[key]) or queue
+        if queue not in roots or any(m.get("kind") == "Topology" for m in self.others):
+            return everything
+        tree = {name for name, root in roots.items() if root == roots[queue]}
+
+        def matters(key: str, manifest: Manifest) -> bool:
+            held = _admitted_to(manifest) or targets.get(_queue_of(key, manifest))
+            return held in tree and not _is_finished(manifest)
+
+        kept = [m for name, m in self.workloads.items() if name == key or matters(name, m)]
+        return [*self.others, *kept, *self._doubles]
+
+
+def _queue_of(key: str, manifest: Manifest) -> str:
+    name = inside(manifest, "spec").get("queueName")
+    if manifest.get("kind") != "Workload":
+        name = inside(manifest, "metadata", "labels").get(QUEUE_LABEL)
+    return f"{key.partition('/')[0]}/{name}"
+
+
+def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[str]:
+    """`namespace/name` of the jobs that own a Workload, with `called` of those called so; nothing for other kinds."""
+    if manifest.get("kind") != "Workload":
+        return []
+    references = inside(manifest, "metadata").get("ownerReferences")
+    if called is not None:
+        for one in references if isinstance(references, list) else ():
+            if is_object(one) and str(one.get("name")) == called:
+                break
+        else:
+            return []
+    return [owner for _, owner in owners_of(manifest)]
+
+
+def _text(data: Manifest, name: str) -> str | None:
+    found = data.get(name)
+    return found if isinstance(found, str) else None
+
+
+def _admitted_to(manifest: Manifest) -> str | None:
+    """The ClusterQueue whose quota it holds."""
+    return _text(inside(manifest, "status", "admission"), "clusterQueue")
+
+
+def _is_finished(manifest: Manifest) -> bool:
+    return "True" in [each.get("status") for each in conditions_of(manifest) if each.get("type") == "Finished"]
+
+
+def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:
+    """The topmost cohort above each ClusterQueue, or the queue itself."""
+    parents: dict[str, str | None] = {}
+    queues: dict[str, str | None] = {}
+    for manifest in manifests:
+        name, spec = str(inside(manifest, "metadata").get("name")), inside(manifest, "spec")
+        if manifest.get("kind") == "Cohort":
+            parents[name] = _text(spec, "parentName")
+        elif manifest.get("kind") == "ClusterQueue":
+            queues[name] = _text(spec, "cohortName")
+    return roots_of(queues, parents)

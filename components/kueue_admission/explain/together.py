@@ -1,0 +1,57 @@
+"""One next step for a workload on several clusters: that of the manager, or of the worker nearest to running it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from kueue_admission.explain.answer import Explanation
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+
+_NEAREST: Final = (
+    "Admitted",
+    "PendingDelayedTopologyRequests",
+    "UnsatisfiedAdmissionChecks",
+    "PendingEvaluation",
+    "WaitingForPodsReady",
+    "WaitingForPreemptedWorkloads",
+    "WaitingForQuota",
+    "TopologyPlacementFailed",
+)
+"""Reasons of a copy, from the one that is nearest to running; all others need somebody to change something."""
+
+
+def next_step_of_all(explanations: Sequence[Explanation]) -> str:
+    """What to do now, where the same workload is explained on several clusters."""
+    home = next((each for each in explanations if each.is_there and not each.is_copy), explanations[0])
+    copies = [each for each in explanations if each.is_there and each is not home]
+    if home.state == "Admitted" and copies:
+        return _on([each for each in copies if each.state == "Admitted"] or copies)
+    if not _waits_for_a_worker(home):
+        return _on([home])
+    if copies:
+        return _on(copies)
+    others = [each for each in explanations if each is not home]
+    if others and all(each.state == "Absent" for each in others):
+        names = ", ".join(each.cluster for each in others)
+        namespace = home.workload.partition("/")[0]
+        return f"On {names}: create LocalQueue {namespace}/{home.local_queue}, which no worker that was given has."
+    if others and home.dispatch is None and not any(link.undo for link in home.links):
+        return (
+            "None of the other clusters given has a copy of it, which the manager's Kueue makes: kubectl get "
+            f"multikueueclusters, kubectl describe workload {home.workload.partition('/')[2]} there."
+        )
+    return _on([home])
+
+
+def _waits_for_a_worker(home: Explanation) -> bool:
+    """Whether all that is left is up to the workers: not to what the manager itself lacks."""
+    controllers = {check.controller for check in home.checks}
+    return home.state == "QuotaReserved" and controllers == {MULTIKUEUE_CONTROLLER} and not home.is_unplaceable
+
+
+def _on(explanations: Sequence[Explanation]) -> str:
+    """The step of the one that is nearest to running, with the names of those that have the same."""
+    best = min(explanations, key=lambda each: _NEAREST.index(each.reason) if each.reason in _NEAREST else len(_NEAREST))
+    names = [each.cluster for each in explanations if each.next_step == best.next_step and each.cluster]
+    return f"On {', '.join(names)}: {best.next_step}" if names else best.next_step

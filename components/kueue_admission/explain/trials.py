@@ -1,0 +1,200 @@
+"""Trying a change: the core decides again as if it were made.
+
+Where the workload is in an active queue, the change is made in the diagnosis and undone, which costs one decision: what
+is not enough for the workload alone is enough beside others even less. Otherwise, and before a change is said to help,
+the cluster is built again with it, and its next cycles run with all heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from kueue_admission.decide.model import ClusterQueue, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
+from kueue_admission.decide.pods import PodSet
+from kueue_admission.decide.scheduler.cycle import examine
+from kueue_admission.decide.scheduler.entry import Entry, Outcome
+from kueue_admission.explain.answer import Change
+from kueue_admission.explain.diagnosis import Diagnosis, beside_others, diagnose, found_pending, only_relevant
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A change: of the objects, of the workload that is explained, and of workloads removed as if they had finished."""
+
+    objects: Callable[[Objects], Objects] | None = None
+    workload: Callable[[Workload], Workload] | None = None
+    gone: frozenset[str] = frozenset()
+
+    def on(self, snapshot: Snapshot, key: str) -> Snapshot:
+        """The snapshot with the change made; `key` is the workload that is explained."""
+        objects = snapshot.objects if self.objects is None else self.objects(snapshot.objects)
+        workloads = tuple(
+            w if self.workload is None or w.key != key else self.workload(w)
+            for w in snapshot.workloads
+            if w.key not in self.gone
+        )
+        return replace(snapshot, objects=objects, workloads=workloads)
+
+
+class Trials:
+    """Tries edits on one workload's snapshot and keeps those that help.
+
+    `found` has every change that lets the core admit the workload, or at least gives it another reason than before.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, key: str, before: Diagnosis, unplaceable: frozenset[str] = frozenset()
+    ) -> None:
+        self.snapshot = snapshot
+        self.unplaceable = unplaceable
+        """Workloads that never finish, as no worker can hold them."""
+        self.key = key
+        self.before = before
+        self.found: list[Change] = []
+
+    def decide(self, edit: Edit) -> Diagnosis:
+        """What the core decides about the workload after `edit`."""
+        entry = self.before.entry
+        if entry is None or entry.outcome is Outcome.INADMISSIBLE:
+            return diagnose(only_relevant(edit.on(self.snapshot, self.key), self.key), self.key)
+        alone = self._decide_alone(edit, entry)
+        return beside_others(alone, edit.on(self.snapshot, self.key)) if alone.fits else alone
+
+    def _decide_alone(self, edit: Edit, entry: Entry) -> Diagnosis:
+        """Make the edit in the diagnosis, decide as if no other workload were pending, and undo it."""
+        engine, info = self.before.engine, entry.info
+        cache = engine.cache
+        known = [engine.workloads[key] for key in sorted(edit.gone) if key in engine.workloads]
+        gone = [other for other in known if cache.remove(other)]
+        if edit.objects is not None:
+            cache.load(edit.objects(engine.objects))
+        if edit.workload is not None:
+            checks, queue = info.checks, info.cluster_queue
+            info = cache.info(edit.workload(info.workload))
+            info.checks, info.cluster_queue = checks, queue
+        found = found_pending(engine, examine(cache, info, now=engine.now))
+        if edit.objects is not None:
+            cache.load(engine.objects)
+        for other in gone:
+            cache.add(other)
+        return found
+
+    def admits(self, edit: Edit, *, preempting: bool = False) -> bool:
+        """Whether the workload gets its quota after `edit`; by preemption only if `preempting`.
+
+        Only where others are in its way now are they considered here; `offer` always does.
+        """
+        entry = self.before.entry
+        if self.before.fits or entry is None or entry.outcome is Outcome.INADMISSIBLE:
+            decided = self.decide(edit).decided
+        else:
+            decided = self._decide_alone(edit, entry).entry
+        outcome = None if decided is None else decided.outcome
+        return outcome is Outcome.ADMITTED or (preempting and outcome is Outcome.PREEMPTING)
+
+    def offer(self, kind: str, what: str, edit: Edit) -> bool:
+        """Keep the change if it helps; whether it admits the workload.
+
+        A copy that a manager made on this worker follows its job there.
+        """
+        if edit.workload is not None and next(w.origin for w in self.snapshot.workloads if w.key == self.key):
+            what = f"{what}, in its job on the manager"
+        after = self.decide(edit)
+        decided = after.decided
+        preempts: tuple[str, ...] = ()
+        if decided is not None and decided.outcome is Outcome.PREEMPTING:
+            preempts = tuple(sorted(target.info.key for target in decided.targets))
+            outcome = f"admitted once {len(preempts)} preempted {_workloads(len(preempts))} stopped"
+        elif decided is not None and decided.outcome is Outcome.ADMITTED:
+            outcome = "admitted"
+        elif after.entry is None and after.state != self.before.state and after.admits:
+            outcome = "admitted" if after.state == "Admitted" else f"it has quota; then {after.reason}"
+        elif (after.reason, after.message) == (self.before.reason, self.before.message):
+            return False
+        else:
+            outcome = f"not yet admitted: then {after.reason}{_in_the_way(after)}"
+        change = Change(kind, what, outcome, after.admits, preempts)
+        if change not in self.found:
+            self.found.append(change)
+        return after.admits
+
+
+def _in_the_way(after: Diagnosis) -> str:
+    blockers = after.outlook.blockers if after.fits and after.outlook is not None else ()
+    return f", as {blockers[0].workload} of ClusterQueue {blockers[0].queue} goes first" if blockers else ""
+
+
+def _workloads(count: int) -> str:
+    return "workload has" if count == 1 else "workloads have"
+
+
+def without(keys: Iterable[str]) -> Edit:
+    """Removes workloads, as if they had finished."""
+    return Edit(gone=frozenset(keys))
+
+
+def together(edits: Iterable[Edit]) -> Edit:
+    """All changes of objects at once."""
+    changes = [edit.objects for edit in edits if edit.objects is not None]
+
+    def change(objects: Objects) -> Objects:
+        for each in changes:
+            objects = each(objects)
+        return objects
+
+    return Edit(objects=change)
+
+
+def edit_queue(name: str, change: Callable[[ClusterQueue], ClusterQueue]) -> Edit:
+    """Replaces one ClusterQueue."""
+    return Edit(
+        objects=lambda objects: replace(
+            objects, cluster_queues=tuple(change(q) if q.name == name else q for q in objects.cluster_queues)
+        )
+    )
+
+
+def edit_pods(change: Callable[[PodSet], PodSet]) -> Edit:
+    """Replaces each pod set of the workload."""
+    return Edit(workload=lambda w: replace(w, pod_sets=tuple(change(pod_set) for pod_set in w.pod_sets)))
+
+
+def raise_quota(queue: str, flavor: str, nominal: dict[str, int], limit: dict[str, int]) -> Edit:
+    """Adds to the nominal quotas, and to the borrowing limits, of one flavor of a ClusterQueue, by resource."""
+
+    def quota(resource: str, known: ResourceQuota) -> ResourceQuota:
+        bound = known.borrowing_limit
+        return replace(
+            known,
+            nominal=known.nominal + nominal.get(resource, 0),
+            borrowing_limit=None if bound is None else bound + limit.get(resource, 0),
+        )
+
+    def quotas(flavors: FlavorQuotas) -> FlavorQuotas:
+        if flavors.flavor != flavor:
+            return flavors
+        return replace(flavors, quotas=tuple((name, quota(name, known)) for name, known in flavors.quotas))
+
+    return edit_queue(
+        queue,
+        lambda q: replace(
+            q, groups=tuple(replace(group, flavors=tuple(quotas(f) for f in group.flavors)) for group in q.groups)
+        ),
+    )
+
+
+def least(high: int, works: Callable[[int], bool]) -> int | None:
+    """The least number from 1 to `high` that works, if `high` does; tried as if every larger one then works too."""
+    if high < 1 or not works(high):
+        return None
+    if high == 1 or not works(high - 1):
+        return high
+    low = 0
+    while high - low > 1:
+        middle = (low + high) // 2
+        if works(middle):
+            high = middle
+        else:
+            low = middle
+    return high

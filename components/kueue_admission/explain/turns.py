@@ -1,0 +1,70 @@
+"""In words: when the turn of a workload comes for which there is room, and who is in its way."""
+
+from __future__ import annotations
+
+from kueue_admission.decide.amounts import format_amount
+from kueue_admission.decide.scheduler.entry import Outcome
+from kueue_admission.explain.answer import Blocker, Explanation
+from kueue_admission.explain.next_cycles import Outlook
+
+
+def about_turn(made: Explanation, outlook: Outlook) -> str:
+    """For a workload that would get quota if no other were pending."""
+    if outlook.outcome is Outcome.PREEMPTING:
+        count = len(made.victims)
+        return f"There is room once {count} preempted workload{'s have' if count > 1 else ' has'} stopped."
+    if outlook.outcome is not Outcome.ADMITTED:
+        place = made.position.place if made.position else 1
+        if not made.blockers:
+            return f"There is room for it, but it is number {place} in its queue."
+        return f"There is room for it, but not beside the others that wait: {blocker_text(made.blockers[0])}."
+    if made.written is not None and not made.written.agrees and made.written.is_current:
+        return "Kueue refuses it, though there is room for it by the objects here: this answer disagrees with Kueue."
+    if made.turns:
+        count = len(made.turns)
+        return f"There is room for it: Kueue admits it after {count} other workload{'s' if count > 1 else ''}."
+    unseen = sum(group.count for each in made.placements for group in each.unseen)
+    but = f" But {unseen} of the nodes that Kueue counts are not for its pods." if unseen else ""
+    return f"There is room for it and its turn is next: the next cycle admits it.{but}"
+
+
+def turn_step(made: Explanation, outlook: Outlook) -> str:
+    """What to do about a workload that gets quota in the next cycles."""
+    if outlook.outcome is Outcome.PREEMPTING:
+        return "Wait for the preempted workloads to stop."
+    if made.written is None or made.written.agrees:
+        return "Wait for the next cycle."
+    return (
+        "Print the objects again, every kind that docs/explain.md names, and give --fair-sharing if Kueue has it on. "
+        "If Kueue still refuses the job, any change of its ClusterQueue lets Kueue look at it again."
+    )
+
+
+def blocker_text(blocker: Blocker) -> str:
+    """Who takes or holds back what, why its turn comes first, and why it waits itself."""
+    amounts = ", ".join(
+        f"{format_amount(resource, amount)} {resource} of flavor {flavor}"
+        for flavor, resource, amount in blocker.amounts
+    )
+    does = _DOES[blocker.does].format(amounts=amounts or "what is free", first=_FIRST[blocker.first])
+    return f"{blocker.workload} of ClusterQueue {blocker.queue} {does}"
+
+
+_DOES = {
+    "getsQuota": "gets {amounts} first{first}",
+    "holdsBack": (
+        "goes first{first}, cannot start yet, and holds back {amounts}, as reclaimWithinCohort of its queue is not Any"
+    ),
+    "preempts": "goes first{first}, and takes {amounts} when what it preempts has stopped",
+    "preemptsTheSame": "goes first{first}, and preempts what this one would preempt",
+    "isHead": "is the head of the queue and stays that until it gets quota",
+    "podsNotReady": "has pods that are not ready, and waitForPodsReady.blockAdmission is on",
+}
+_FIRST = {
+    "": "",
+    "itsQueue": " as it is ahead in the queue",
+    "borrowing": " as it borrows less",
+    "fairSharing": " by fair sharing",
+    "priority": " as its priority is higher",
+    "age": " as it is older",
+}

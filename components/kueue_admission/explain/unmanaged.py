@@ -1,0 +1,143 @@
+"""Jobs and pod groups for which Kueue made no Workload: no queue name, or a group that is not complete.
+
+Kueue has no token for these, since it has no Workload to give it to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.explain.answer import Explanation
+from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.read.dumps import disabled_kinds, is_unmanaged, queue_of_job
+from kueue_admission.read.manifests import Manifest, inside, key_of
+
+
+def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:
+    """Why Kueue has no Workload for the Job or pod group `name` (`namespace/name`, or the name alone)."""
+    objects = list(manifests)
+    disabled = disabled_kinds(objects)
+    for manifest in objects:
+        if manifest.get("kind") in disabled and name in _names(manifest):
+            return _passed_over(manifest, disabled[str(manifest.get("kind"))], cluster)
+        if is_unmanaged(manifest) and name in _names(manifest):
+            return _part_of_another(manifest, objects, disabled, cluster) or _without_queue(manifest, cluster)
+    group = [m for m in objects if m.get("kind") == "Pod" and name in _group_names(m)]
+    if not group:
+        return None
+    totals = (whole_number(_texts(each, "annotations").get(POD_GROUP_TOTAL_ANNOTATION)) for each in group)
+    return _incomplete(group, next((total for total in totals if total is not None), 0), cluster)
+
+
+def _texts(manifest: Manifest, field: str) -> dict[str, str]:
+    return {str(key): str(value) for key, value in inside(manifest, "metadata", field).items()}
+
+
+def _names(manifest: Manifest) -> tuple[str, str]:
+    key = key_of(manifest)
+    return key, key.partition("/")[2]
+
+
+def _group_names(manifest: Manifest) -> tuple[str, ...]:
+    group = _texts(manifest, "labels").get(POD_GROUP_LABEL)
+    return (_group_key(manifest, group), group) if group else ()
+
+
+def _group_key(manifest: Manifest, group: str) -> str:
+    return f"{key_of(manifest).partition('/')[0]}/{group}"
+
+
+def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -> Explanation:
+    return Explanation(
+        workload=key,
+        cluster=cluster,
+        state="without a Workload",
+        reason=None,
+        message="",
+        headline=headline,
+        local_queue=queue,
+        next_step=step,
+    )
+
+
+def _passed_over(manifest: Manifest, config: Manifest, cluster: str) -> Explanation:
+    kind, key = manifest.get("kind"), key_of(manifest)
+    name = next(framework for framework, each in KINDS.items() if each.kind == kind)
+    namespace, _, config_name = key_of(config).partition("/")
+    return _explanation(
+        key,
+        cluster,
+        f"Kueue passes over every {kind} on this cluster: integrations.frameworks of its Configuration does not name "
+        f"{name}.",
+        queue_of_job(manifest),
+        f"Add {name} to integrations.frameworks in ConfigMap {config_name}, restart Kueue (kubectl rollout restart "
+        f"deployment kueue-controller-manager -n {namespace}), and create the {kind} again with suspend: true.",
+    )
+
+
+def _part_of_another(
+    manifest: Manifest, objects: list[Manifest], disabled: Mapping[str, Manifest], cluster: str
+) -> Explanation | None:
+    """For a job that a job of another kind made, which Kueue queues as a whole."""
+    kinds = {kind.kind for kind in KINDS.values()}
+    given = inside(manifest, "metadata").get("ownerReferences")
+    owners = (each for each in (given if isinstance(given, list) else ()) if isinstance(each, Mapping))
+    owner = next((each for each in owners if each.get("controller") is True and each.get("kind") in kinds), None)
+    if owner is None:
+        return None
+    kind, key = owner["kind"], f"{key_of(manifest).partition('/')[0]}/{owner.get('name')}"
+    whole = next((each for each in objects if each.get("kind") == kind and key_of(each) == key), None)
+    if whole is not None and kind in disabled:
+        return _passed_over(whole, disabled[kind], cluster)
+    headline = f"It is a part of {kind} {key}, which Kueue queues as a whole."
+    return _explanation(key_of(manifest), cluster, headline, "", f"Explain that one: kueue-fleet explain {key}.")
+
+
+def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
+    kind, key = manifest.get("kind"), key_of(manifest)
+    namespace, _, name = key.partition("/")
+    spec = manifest.get("spec")
+    annotated = _texts(manifest, "annotations").get(QUEUE_LABEL, "")
+    if annotated:
+        headline = (
+            f"Kueue does not manage this {kind}: it names the LocalQueue {annotated} in an annotation, and Kueue reads "
+            f"the label {QUEUE_LABEL} only."
+        )
+        step = f"Create the {kind} again with the label {QUEUE_LABEL}: {annotated} and suspend: true."
+    elif isinstance(spec, Mapping) and spec.get("suspend") is True:
+        headline = (
+            f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, and where Kueue manages jobs "
+            "without a queue name (manageJobsWithoutQueueName), it stays so."
+        )
+        step = f"kubectl label {str(kind).lower()} {name} -n {namespace} {QUEUE_LABEL}=NAME, with a LocalQueue's name."
+    else:
+        headline = (
+            f"Kueue does not manage this {kind}: it has no label {QUEUE_LABEL}. What keeps its pods from running, if "
+            "they do not run, is not Kueue."
+        )
+        step = (
+            f"Create the {kind} again with the label {QUEUE_LABEL} and suspend: true (kubectl get {str(kind).lower()} "
+            f"{name} -n {namespace} shows its labels), or let Kueue manage jobs without a queue name "
+            "(manageJobsWithoutQueueName)."
+        )
+    return _explanation(key, cluster, headline, "", step)
+
+
+def _incomplete(group: list[Manifest], total: int, cluster: str) -> Explanation | None:
+    name = _texts(group[0], "labels")[POD_GROUP_LABEL]
+    if len(group) >= total > 0:
+        return None
+    key = _group_key(group[0], name)
+    if total == 0:
+        headline = f"No pod of the group says how many pods belong to it (annotation {POD_GROUP_TOTAL_ANNOTATION})."
+        step = f"Create the pods again with the annotation {POD_GROUP_TOTAL_ANNOTATION}."
+    else:
+        headline = (
+            f"The pod group has {len(group)} of its {total} pods; Kueue makes its Workload when all are there, and "
+            "until then every pod stays gated."
+        )
+        again = f"create the group again with {POD_GROUP_TOTAL_ANNOTATION}: {len(group)}"
+        step = f"Create the missing {total - len(group)}, or {again}."
+    return _explanation(key, cluster, headline, _texts(group[0], "labels").get(QUEUE_LABEL, ""), step)

@@ -1,0 +1,150 @@
+"""The base of every model: `SpecModel`, `RuledModel` and scalar types that accept only what they say.
+
+A `SpecModel` is frozen, has camelCase outside and snake_case inside, and refuses unknown fields; a `RuledModel` has
+rules that need more than one field too. No type takes text for a number, or a number for text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationInfo, model_validator
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from kueue_admission.forms import syntax
+from kueue_admission.forms.problem import (
+    NotReadError,
+    Problem,
+    as_far_as_read,
+    errors_of,
+    item_labels,
+    join_path,
+    listed_twice,
+    rule,
+)
+
+DEFER_RULES = "defer_rules"
+"""Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
+IS_STORED = "is_stored"
+"""Key of the validation context: a cluster has accepted the object already, so names are not checked."""
+
+
+class SpecModel(BaseModel):
+    """A frozen model whose fields are written in camelCase in files and in snake_case in Python."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        allow_inf_nan=False,
+        defer_build=True,
+    )
+
+    read_whole: ClassVar[bool] = False
+    """Whether a file's part that does not fit the model in full is left out as one: it is used as a whole."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in type(self).model_fields:
+                raise NotReadError(f"{type(self).__name__}.{name} could not be read")
+            return super().__getattr__(name)
+
+    def wire(self) -> dict[str, Any]:
+        """The model as plain data in Kubernetes' spelling; fields that were left out stay out."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+class RuledModel(SpecModel):
+    """A model with rules across its fields. Building one that breaks a rule raises pydantic's ValidationError."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Every broken rule of this object alone, warnings too; paths are relative to the object.
+
+        Models in its fields have their own rules: `problems_in` finds both.
+        """
+        yield from ()
+
+    @rule
+    def listed_once(self, field: str, noun: str) -> Iterator[Problem]:
+        """The problem of each value that a list in `field` has twice; `noun` is what messages call one."""
+        values = getattr(self, field) or ()
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                yield listed_twice(f"{type(self).model_fields[field].alias or field}[{index}]", value, noun)
+
+    @model_validator(mode="after")
+    def _raise_own_problems(self, info: ValidationInfo) -> Self:
+        if isinstance(info.context, dict) and info.context.get(DEFER_RULES):
+            return self
+        problems = errors_of(self.own_problems())
+        if problems:
+            raise PydanticCustomError(
+                "rules", "{text}", {"text": "\n".join(str(problem) for problem in problems), "problems": problems}
+            )
+        return self
+
+
+def problems_in(model: SpecModel, path: str = "") -> Iterator[Problem]:
+    """Every broken rule of one object alone, of `model` at `path` and of all models in it."""
+    if isinstance(model, RuledModel):
+        for problem in as_far_as_read(model.own_problems()):
+            yield problem.at(path)
+    for name, field in type(model).model_fields.items():
+        value = model.__dict__.get(name)
+        if isinstance(value, (SpecModel, tuple, Mapping)):
+            yield from _problems_below(value, join_path(path, field.alias or name))
+
+
+def _problems_below(value: SpecModel | tuple[Any, ...] | Mapping[str, Any], path: str) -> Iterator[Problem]:
+    if isinstance(value, SpecModel):
+        yield from problems_in(value, path)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            if isinstance(item, SpecModel):
+                yield from problems_in(item, f"{path}[{key}]")
+    elif value and isinstance(value[0], SpecModel):
+        labels = item_labels([item.__dict__.get("name") for item in value])
+        for item, label in zip(value, labels, strict=True):
+            yield from problems_in(item, f"{path}[{label}]")
+
+
+def syntax_of(check: syntax.Check) -> AfterValidator:
+    """A validator that refuses text for the reason `check` gives."""
+
+    def validate(value: str, info: ValidationInfo) -> str:
+        reason = None if info.context and info.context.get(IS_STORED) else check(value)
+        if reason:
+            raise PydanticCustomError("syntax", "{reason}", {"reason": reason})
+        return value
+
+    return AfterValidator(validate)
+
+
+Text = Annotated[str, Strict()]
+"""Text; a bare number or a bare true/false is refused, since YAML would change its spelling."""
+Whole = Annotated[int, Strict()]
+"""A whole number; text and true/false are refused."""
+Int32 = Annotated[int, Strict(), Field(ge=-(2**31), le=2**31 - 1)]
+"""A whole number of 32 bits, as Kubernetes has it."""
+Count = Annotated[int, Strict(), Field(ge=0, le=2**31 - 1)]
+"""A whole number of 32 bits that is not negative."""
+Flag = Annotated[bool, Strict()]
+"""true or false; `yes`, `on`, 1 and "true" are refused."""
+Number = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+"""A finite number; text is refused."""
+
+DnsLabel = Annotated[str, Strict(), syntax_of(syntax.dns_label)]
+"""A DNS label of RFC 1123: lower-case letters, digits and hyphens, at most 63."""
+DnsSubdomain = Annotated[str, Strict(), syntax_of(syntax.dns_subdomain)]
+"""A DNS subdomain of RFC 1123: DNS labels joined by dots, at most 253 characters; Kubernetes' usual object name."""
+JobName = Annotated[str, Strict(), syntax_of(syntax.job_name)]
+"""The name of a Job or JobSet: a DNS subdomain of at most 63 characters."""
+LabelKey = Annotated[str, Strict(), syntax_of(syntax.label_key)]
+"""A label key: an optional DNS subdomain and a slash, then a name of at most 63 characters."""
+LabelValue = Annotated[str, Strict(), syntax_of(syntax.label_value)]
+"""A label value: at most 63 letters, digits, `-`, `_` and `.`, with a letter or digit at both ends; or empty."""

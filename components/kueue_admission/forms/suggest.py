@@ -1,0 +1,54 @@
+"""Nearest names, for messages about names that do not exist."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from kueue_admission.forms.problem import Problem, warning
+
+LISTED: Final = 8
+"""How many names a message lists at most; a longer list is not read."""
+_WORD: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
+
+
+def nearest(written: str, known: Iterable[str], likeness: float = 0.6) -> str | None:
+    """The known name most like `written`, ignoring case, hyphens and underscores; None if none is near.
+
+    Names that are alike anyhow, such as those of one domain, need a `likeness` nearer to 1.
+
+    A single word is near the one name that has it: `min` is near totalMinNodeCount.
+    """
+    names = {plain(name): name for name in known}
+    close = get_close_matches(plain(written), names, n=1, cutoff=likeness)
+    if close:
+        return names[close[0]]
+    having = [name for name in names.values() if plain(written) in map(plain, _WORD.findall(name))]
+    return having[0] if len(having) == 1 else None
+
+
+def instead(written: str, known: Iterable[str], what: str) -> str:
+    """What to write instead: the nearest known name, else the list of `what` (a plural) that exist."""
+    names = list(dict.fromkeys(known))
+    near = nearest(written, names)
+    if near:
+        return f"did you mean {near}?"
+    if not names:
+        return f"there are no {what} yet: add one"
+    listed = ", ".join(names[:LISTED]) + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
+    return f"use one of the {what}: {listed}"
+
+
+def misspelt(path: str, written: str, known: Iterable[str], wrong: str, likeness: float = 0.6) -> Iterator[Problem]:
+    """The warning about a name that is not known but near one that is; other names are possible, and say nothing."""
+    names = list(known)
+    near = None if written in names else nearest(written, names, likeness)
+    if near is not None:
+        yield warning(path, f"{written} {wrong}", f"did you mean {near}?")
+
+
+def plain(name: str) -> str:
+    """The name without what people write differently: case, hyphens, underscores."""
+    return name.replace("-", "").replace("_", "").lower()

@@ -1,0 +1,98 @@
+"""Kueue's own Configuration (config.kueue.x-k8s.io/v1beta2), as far as it decides.
+
+Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kueue_admission.api import configuration as api
+from kueue_admission.decide.errors import NotModelledError, ObjectError
+from kueue_admission.decide.gates import parse_gates
+from kueue_admission.decide.model import (
+    DEFAULT_STRATEGIES,
+    AdmissionFairSharing,
+    Configuration,
+    FairSharingStrategy,
+    WaitForPodsReady,
+)
+from kueue_admission.decide.pods import ResourceRules, Transformation
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.forms.read_model import read_stored
+
+
+def parse_configuration(data: Mapping[str, Any]) -> Configuration:
+    """What decides in a Configuration; everything else in it is ignored.
+
+    Raises ObjectError with all problems, NotModelledError for feature gates that change admission in a way the core
+    does not follow.
+    """
+    try:
+        given = read_stored(api.KueueConfiguration, data)
+        fair_sharing = None if given.fair_sharing is None else _strategies(given.fair_sharing)
+    except SpecError as error:
+        raise ObjectError([str(problem) for problem in error.problems]) from None
+    except ValueError as error:
+        wanted = " or ".join(FairSharingStrategy)
+        raise ObjectError([f"fairSharing.preemptionStrategies: {error}; write {wanted}"]) from None
+    gates, resources = given.feature_gates or {}, given.resources or api.Resources()
+    if resources.device_class_mappings:
+        raise NotModelledError("dynamic resource allocation (deviceClassMappings)", "resources")
+    off, parsed = gates.get("DisableWaitForPodsReady"), parse_gates(gates)
+    undeclared = resources.quota_check_strategy == "IgnoreUndeclared" and parsed.quota_check_strategy
+    return Configuration(
+        fair_sharing=fair_sharing,
+        admission_fair_sharing=_admission_fair_sharing(given.admission_fair_sharing, gates),
+        wait_for_pods_ready=None if off else _pods_ready(given.wait_for_pods_ready or api.WaitForPodsReady()),
+        ignore_undeclared_resources=undeclared,
+        requeue_batch=10.0 if gates.get("SchedulerLongRequeueInterval") else 1.0,
+        resource_rules=ResourceRules(
+            resources.exclude_resource_prefixes or (),
+            tuple(_transformation(item) for item in resources.transformations or ()),
+        ),
+        gates=parsed,
+    )
+
+
+def _admission_fair_sharing(
+    given: api.AdmissionFairSharing | None, gates: Mapping[str, bool]
+) -> AdmissionFairSharing | None:
+    if given is None or not gates.get("AdmissionFairSharing", True):
+        return None
+    half_life, interval = given.usage_half_life_time, given.usage_sampling_interval
+    return AdmissionFairSharing(
+        half_life=0.0 if half_life is None else half_life.seconds,
+        sampling_interval=(interval.seconds if interval else 0.0) or 300.0,
+        resource_weights={name: float(weight) for name, weight in (given.resource_weights or {}).items()},
+    )
+
+
+def _strategies(given: api.FairSharingConfiguration) -> tuple[FairSharingStrategy, ...]:
+    return tuple(FairSharingStrategy(name) for name in given.preemption_strategies or ()) or DEFAULT_STRATEGIES
+
+
+def _pods_ready(given: api.WaitForPodsReady) -> WaitForPodsReady:
+    default, again = WaitForPodsReady(), given.requeuing_strategy or api.RequeuingStrategy()
+    # 0 is the default too. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go.
+    timeout = (given.timeout.seconds if given.timeout else 0.0) or default.timeout
+    base, most = again.backoff_base_seconds, again.backoff_max_seconds
+    return WaitForPodsReady(
+        timeout=timeout,
+        recovery_timeout=timeout if given.recovery_timeout is None else given.recovery_timeout.seconds,
+        block_admission=bool(given.block_admission),
+        requeue_by_eviction=again.timestamp in (None, "", "Eviction"),
+        backoff_limit=again.backoff_limit_count,
+        backoff_base=default.backoff_base if base is None else float(base),
+        backoff_max=default.backoff_max if most is None else float(most),
+    )
+
+
+def _transformation(given: api.ResourceTransformation) -> Transformation:
+    return Transformation(
+        input=given.input,
+        outputs=tuple(sorted((given.outputs or {}).items())),
+        retain=given.strategy != "Replace",
+        multiply_by=given.multiply_by or "",
+    )

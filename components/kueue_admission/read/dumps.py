@@ -1,0 +1,214 @@
+"""What of a cluster's objects, as they were printed, is looked at, and what is said about the rest.
+
+Nothing is left out without a word: jobs that Kueue does not manage, kinds with a queue that are not read, Workloads
+that are in no queue, and kinds of objects that are missing although others refer to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import yaml
+
+from kueue_admission.api.job_kinds import enabled_kinds
+from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.read.manifests import (
+    JOBS,
+    Manifest,
+    inside,
+    is_job,
+    is_object,
+    key_of,
+    label_of,
+    owners_of,
+    without_stood_for,
+)
+
+RESOURCES: Final[Mapping[str, str]] = {
+    "ResourceFlavor": "resourceflavors",
+    "Cohort": "cohorts",
+    "ClusterQueue": "clusterqueues",
+    "LocalQueue": "localqueues",
+    "AdmissionCheck": "admissionchecks",
+    "Topology": "topologies",
+    "MultiKueueConfig": "multikueueconfigs",
+    "MultiKueueCluster": "multikueueclusters",
+    "ProvisioningRequestConfig": "provisioningrequestconfigs",
+    "Workload": "workloads",
+    "WorkloadPriorityClass": "workloadpriorityclasses",
+    "PriorityClass": "priorityclasses",
+    "Namespace": "namespaces",
+    "Node": "nodes",
+    "Pod": "pods",
+    "LimitRange": "limitranges",
+    "RuntimeClass": "runtimeclasses",
+    "Job": "jobs",
+}
+"""What kubectl calls the kinds that are read; beside Jobs there are other kinds of jobs."""
+_NOT_READ: Final = ("AppWrapper", "SparkApplication")
+"""Kinds that Kueue manages and whose pods are not read."""
+_BY_PODS: Final = ("Deployment", "StatefulSet")
+"""Kinds whose pods Kueue queues: the Workloads belong to the pods."""
+_CONFIGURATION: Final = "controller_manager_config.yaml"
+"""Where the ConfigMap of Kueue's installation has its Configuration."""
+_MOST_NAMED: Final = 8
+_DEFAULT_QUEUE: Final = "default"
+"""The LocalQueue of jobs that name none when they are created.
+
+Source: kueue@v0.19.2 pkg/controller/jobframework/defaults.go.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """The objects that are looked at, and a sentence about each group of those that are not."""
+
+    manifests: Sequence[Manifest]
+    left_out: Sequence[str]
+
+
+def queue_of_job(manifest: Manifest) -> str:
+    """The LocalQueue that a job names; empty where it names none."""
+    return str(inside(manifest, "metadata", "labels").get(QUEUE_LABEL) or "")
+
+
+def is_unmanaged(manifest: Manifest) -> bool:
+    """Whether this is a job that names no LocalQueue."""
+    return manifest.get("kind") in JOBS and not queue_of_job(manifest)
+
+
+def disabled_kinds(manifests: Iterable[Manifest]) -> Mapping[str, Manifest]:
+    """Kinds of jobs that Kueue passes over, each with the ConfigMap whose integrations do not name it.
+
+    Empty where Kueue's Configuration is not among the objects, or is not YAML, with which Kueue does not start either.
+    """
+    for config in _of(manifests, "ConfigMap"):
+        text = inside(config, "data").get(_CONFIGURATION)
+        try:
+            configuration = yaml.load(text, Loader=yaml.CSafeLoader) if isinstance(text, str) else None
+        except yaml.YAMLError:
+            continue
+        if is_object(configuration):
+            enabled = {kind.kind for kind in enabled_kinds(configuration)}
+            return {kind: config for kind in JOBS if kind not in enabled}
+    return {}
+
+
+def take(manifests: Iterable[Manifest]) -> Taken:
+    """What Kueue has to do with of these objects, each thing once."""
+    given = list(manifests)
+    defaults = {key_of(m).partition("/")[0] for m in _of(given, "LocalQueue") if _name(m) == _DEFAULT_QUEUE}
+    given = [_with_default_queue(m) if key_of(m).partition("/")[0] in defaults else m for m in given]
+    single = without_stood_for(given)
+    unmanaged = [m for m in single if is_unmanaged(m)]
+    disabled = disabled_kinds(given)
+    passed_over = [m for m in single if m.get("kind") in disabled and queue_of_job(m)]
+    not_read = [m for m in single if m.get("kind") in _NOT_READ and queue_of_job(m)]
+    stood_for = _owners_of_workloads(given)
+    live = [m for m in single if m.get("kind") in _BY_PODS and _is_live(m) and queue_of_job(m)]
+    without = [m for m in live if inside(m, "spec").get("replicas") != 0 and not _has_pods(m, stood_for)]
+    gone = {id(m) for m in (*unmanaged, *passed_over, *not_read, *live)}
+    said = [
+        *_said(unmanaged, "Kueue does not manage what names no LocalQueue"),
+        *_said(passed_over, "integrations.frameworks of Kueue's Configuration does not name their kind"),
+        *_said(not_read, "the pods of their kinds are not read"),
+        *_said(without, "none of the Workloads of their pods is among the objects"),
+    ]
+    return Taken([m for m in single if id(m) not in gone], said)
+
+
+def without_queue(manifests: Sequence[Manifest]) -> Taken:
+    """Without Workloads that wait and whose LocalQueue or ClusterQueue is not there, and such LocalQueues."""
+    queues = {_name(m) for m in _of(manifests, "ClusterQueue")}
+    dangling = [m for m in _of(manifests, "LocalQueue") if inside(m, "spec").get("clusterQueue") not in queues]
+    known = {key_of(m) for m in _of(manifests, "LocalQueue")} - {key_of(m) for m in dangling}
+    waiting = [m for m in _of(manifests, "Workload") if not inside(m, "status", "admission")]
+    lost = [m for m in waiting if f"{key_of(m).partition('/')[0]}/{inside(m, 'spec').get('queueName')}" not in known]
+    if not lost:
+        return Taken(manifests, ())
+    gone = {id(m) for m in (*lost, *dangling)}
+    said = [
+        *_said(dangling, "their ClusterQueue is not there"),
+        *_said(lost, "their LocalQueue is not there"),
+    ]
+    return Taken([m for m in manifests if id(m) not in gone], said)
+
+
+def missing_kinds(manifests: Iterable[Manifest]) -> dict[str, str]:
+    """The kinds of which there is no object although others refer to them, each with what is said of that: what is said
+    of those others may be wrong."""
+    given = list(manifests)
+    there = {str(m.get("kind")) for m in given}
+    queued = [m for m in given if m.get("kind") == "Workload" or is_job(m)]
+    needs = {
+        "ClusterQueue": [*queued, *_of(given, "LocalQueue")],
+        "LocalQueue": queued,
+        "ResourceFlavor": [m for m in _of(given, "ClusterQueue") if inside(m, "spec").get("resourceGroups")],
+        "Topology": (by_topology := [m for m in _of(given, "ResourceFlavor") if inside(m, "spec").get("topologyName")]),
+        "Node": by_topology,
+        "Pod": by_topology,
+        "AdmissionCheck": [
+            m for m in _of(given, "ClusterQueue") if inside(m, "spec", "admissionChecksStrategy").get("admissionChecks")
+        ],
+        "Namespace": [m for m in _of(given, "ClusterQueue") if inside(m, "spec").get("namespaceSelector")],
+    }
+    return {
+        kind: f"there is no {kind} among the objects, and {label_of(users[0])} {_WHY[kind]}; "
+        f"add what `kubectl get {RESOURCES[kind]} -A -o yaml` prints"
+        for kind, users in needs.items()
+        if users and kind not in there
+    }
+
+
+_WHY: Final[Mapping[str, str]] = {
+    "ClusterQueue": "needs one",
+    "LocalQueue": "needs one",
+    "ResourceFlavor": "names one",
+    "Topology": "names one",
+    "Node": "has a topology: no pod has a place without nodes",
+    "Pod": "has a topology: what pods outside Kueue use of its nodes is not known",
+    "AdmissionCheck": "names one",
+    "Namespace": "selects them by labels: each counts as if it had no label but its name",
+}
+"""What the object does with the missing kind, by that kind."""
+
+
+def _of(manifests: Iterable[Manifest], kind: str) -> list[Manifest]:
+    return [m for m in manifests if m.get("kind") == kind]
+
+
+def _name(manifest: Manifest) -> str:
+    return str(inside(manifest, "metadata").get("name"))
+
+
+def _is_live(manifest: Manifest) -> bool:
+    """Whether the API server has it, so that Kueue has seen it."""
+    return bool(inside(manifest, "metadata").get("uid"))
+
+
+def _with_default_queue(manifest: Manifest) -> Manifest:
+    """A job that is yet to be created, with the LocalQueue that Kueue gives it."""
+    if not is_unmanaged(manifest) or _is_live(manifest) or any(owners_of(manifest)):
+        return manifest
+    metadata: dict[str, Any] = dict(inside(manifest, "metadata"))
+    metadata["labels"] = {**inside(metadata, "labels"), QUEUE_LABEL: _DEFAULT_QUEUE}
+    return {**manifest, "metadata": metadata}
+
+
+def _owners_of_workloads(manifests: Iterable[Manifest]) -> list[str]:
+    return [name for m in _of(manifests, "Workload") for _, name in owners_of(m)]
+
+
+def _has_pods(manifest: Manifest, owners: Iterable[str]) -> bool:
+    """Whether Workloads belong to pods of a Deployment or StatefulSet, whose names begin with its own."""
+    key = key_of(manifest)
+    return any(owner == key or owner.startswith(f"{key}-") for owner in owners)
+
+
+def _said(manifests: Sequence[Manifest], why: str) -> Iterator[str]:
+    if manifests:
+        names = ", ".join(label_of(m) for m in manifests[:_MOST_NAMED])
+        more = f" and {len(manifests) - _MOST_NAMED} more" if len(manifests) > _MOST_NAMED else ""
+        yield f"left out, since {why}: {names}{more}"

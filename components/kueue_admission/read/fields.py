@@ -1,0 +1,186 @@
+"""Reading plain dicts field by field, with a path and a list of everything that is wrong with them.
+
+A `Fields` never raises: a wrong value becomes a problem, and a harmless default replaces it, so that all problems of
+all objects are found at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from kueue_admission.forms.quantity import Quantity
+
+E = TypeVar("E", bound=StrEnum)
+
+
+class Fields:
+    """One object within the input, its path, and the shared list of problems."""
+
+    __slots__ = ("data", "path", "problems")
+
+    def __init__(self, data: Mapping[str, Any], path: str, problems: list[str]) -> None:
+        self.data = data
+        self.path = path
+        self.problems = problems
+
+    def __contains__(self, name: str) -> bool:
+        return self.data.get(name) is not None
+
+    def wrong(self, name: str, what: str, fix: str) -> None:
+        """Report a problem with the field `name`, or with the object itself if that is empty."""
+        at = f"{self.path}.{name}" if name and self.path else name or self.path
+        self.problems.append(f"{at}: {what}; {fix}")
+
+    def child(self, name: str) -> Fields:
+        """The object in the field `name`; empty when it is not set."""
+        value = self.data.get(name)
+        if value is None:
+            value = {}
+        elif type(value) is not dict and not isinstance(value, Mapping):  # The first is much cheaper to ask.
+            self.wrong(name, f"is {_kind(value)}, not an object", "write fields under it")
+            value = {}
+        return Fields(value, f"{self.path}.{name}" if self.path else name, self.problems)
+
+    def children(self, name: str) -> Iterator[Fields]:
+        """The objects in the list `name`."""
+        for index, value in enumerate(self._list(name)):
+            path = f"{self.path}.{name}[{index}]"
+            if type(value) is dict or isinstance(value, Mapping):
+                yield Fields(value, path, self.problems)
+            else:
+                self.problems.append(f"{path}: is {_kind(value)}, not an object; write fields under it")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """The strings in the list `name`."""
+        found = []
+        for index, value in enumerate(self._list(name)):
+            if isinstance(value, str):
+                found.append(value)
+            else:
+                self.problems.append(f"{self.path}.{name}[{index}]: is {_kind(value)}, not text; write a string")
+        return tuple(found)
+
+    def pairs(self, name: str) -> tuple[tuple[str, str], ...]:
+        """The mapping from text to text in `name`, sorted."""
+        child = self.child(name)
+        for key, value in child.data.items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                child.wrong(str(key), f"is {_kind(value)}, not text", "put it in quotes")
+        return tuple(sorted((str(key), str(value)) for key, value in child.data.items()))
+
+    def text(self, name: str, default: str = "") -> str:
+        """The text in `name`."""
+        value = self.data.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            self.wrong(name, f"is {_kind(value)}, not text", "put it in quotes")
+            return default
+        return value
+
+    def required_text(self, name: str) -> str:
+        """The text in `name`, which must be there."""
+        value = self.text(name)
+        if not value:
+            self.wrong(name, "is missing", "add it")
+        return value
+
+    def integer(self, name: str, default: int = 0, *, least: int | None = None) -> int:
+        """The whole number in `name`, at least `least`."""
+        value = self.data.get(name)
+        if value is None:
+            return default
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.wrong(name, f"is {_kind(value)}, not a whole number", "write a number without quotes")
+            return default
+        if least is not None and value < least:
+            self.wrong(name, f"is {value}", f"write {least} or more")
+            return default
+        return value
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """The true or false in `name`."""
+        value = self.data.get(name)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self.wrong(name, f"is {_kind(value)}, neither true nor false", "write true or false")
+            return default
+        return value
+
+    def choice(self, name: str, options: type[E], default: E) -> E:
+        """One of an enum's words."""
+        value = self.data.get(name)
+        if value is None or value == "":
+            return default
+        try:
+            return options(value)
+        except ValueError:
+            self.wrong(name, f"is {value!r}", f"write one of {', '.join(option.value for option in options)}")
+            return default
+
+    def quantity(self, name: str) -> Quantity | None:
+        """The quantity in `name`; None when it is not set, or is wrong."""
+        value = self.data.get(name)
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            self.wrong(name, f"is {_kind(value)}, not a quantity", 'write a number such as 4, "500m" or "64Gi"')
+            return None
+        try:
+            return Quantity(repr(value) if isinstance(value, float) else value)
+        except ValueError as error:
+            what, _, fix = str(error).partition("; ")
+            self.wrong(name, f"{value!r} {what}", fix or 'write a number such as 4, "500m" or "64Gi"')
+            return None
+
+    def quantities(self, name: str) -> dict[str, Quantity]:
+        """The resource list in `name`; what is not a quantity, or negative, is left out and reported."""
+        child = self.child(name)
+        found = {}
+        for resource in child.data:
+            quantity = child.quantity(resource)
+            if quantity is None:
+                continue
+            if quantity < Quantity(0):
+                child.wrong(resource, f"is {quantity}", "write 0 or more")
+                continue
+            found[resource] = quantity
+        return found
+
+    def seconds(self, name: str, default: float | None = None) -> float | None:
+        """The time stamp in `name` as seconds since 1970."""
+        value = self.data.get(name)
+        if value is None or value == "":
+            return default
+        try:
+            found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+        except ValueError:
+            self.wrong(name, f"{value!r} is not a time", "write it as 2026-01-31T12:00:00Z")
+            return default
+        # Without a zone it is UTC, as in Kubernetes: the same input means the same on every machine.
+        return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
+
+    def _list(self, name: str) -> list[Any]:
+        value = self.data.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            self.wrong(name, f"is {_kind(value)}, not a list", "write a list")
+            return []
+        return value
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (int, float)):
+        return f"the number {value}"
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a list" if isinstance(value, list) else f"{value!r}"

@@ -1,0 +1,323 @@
+"""Kubernetes objects, as kubectl prints them, into the core's data.
+
+All problems are found and raised together as `ObjectError`; a feature that is not modelled raises `NotModelledError`
+with the object's name. Kinds that do not take part in admission are ignored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple, TypeVar
+
+from kueue_admission import api
+from kueue_admission.api import (
+    AdmissionCheckSpec,
+    ClusterQueueSpec,
+    CohortSpec,
+    LocalQueueSpec,
+    ResourceFlavorSpec,
+    TopologySpec,
+)
+from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL
+from kueue_admission.decide.amounts import quota_amount, request_amount
+from kueue_admission.decide.errors import NotModelledError, ObjectError
+from kueue_admission.decide.model import (
+    AdmissionCheck,
+    ClusterQueue,
+    Cohort,
+    Configuration,
+    FlavorQuotas,
+    LocalQueue,
+    Node,
+    Objects,
+    ResourceFlavor,
+    ResourceGroup,
+    ResourceQuota,
+    Topology,
+    Workload,
+)
+from kueue_admission.decide.pods import ResourceRules, Taint, Toleration
+from kueue_admission.decide.queue.usage_ledger import NANO
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.messages import REPLACED, unknown_field
+from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.forms.read_model import read_stored
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.manifests import JOBS, NAMESPACED, WITH_QUEUE, is_job
+from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhead
+from kueue_admission.read.pods import parse_pod_set
+from kueue_admission.read.workloads import Context, parse_job, parse_workload
+
+_USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
+_Spec = TypeVar("_Spec", bound=SpecModel)
+
+Manifest = object
+"""A Kubernetes object as a dict; anything else is reported."""
+
+
+class Parsed(NamedTuple):
+    """Objects and workloads of one cluster."""
+
+    objects: Objects
+    workloads: tuple[Workload, ...]
+
+    def with_namespaces(self) -> Objects:
+        """The objects, and every namespace in use with at least the label of its name, as in any cluster."""
+        known = dict(self.objects.namespaces)
+        for workload in self.workloads:
+            known.setdefault(workload.namespace, ((NAMESPACE_NAME_LABEL, workload.namespace),))
+        return replace(self.objects, namespaces=tuple(known.items()))
+
+
+def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | None = None) -> Parsed:
+    """Read objects of any kind, in any order; Lists are unpacked.
+
+    `configuration` is Kueue's (see `parse_configuration`); without it the defaults of 0.19.2.
+    Raises ObjectError, NotModelledError.
+    """
+    problems: list[str] = []
+    by_kind: dict[str, dict[str, Fields]] = {}
+    for fields in _unpack(manifests, problems):
+        kind = fields.text("kind")
+        metadata = fields.child("metadata")
+        name = metadata.required_text("name")
+        namespace = metadata.text("namespace", "default" if kind in NAMESPACED else "")
+        key = f"{namespace}/{name}" if namespace else name
+        fields = Fields(fields.data, f"{kind} {key}", problems)
+        if key in by_kind.setdefault(kind, {}):
+            fields.wrong("", "is listed twice", "keep one of them")
+        by_kind[kind][key] = fields
+    settings = configuration or Configuration()
+    read = _Reader(by_kind)
+    objects = Objects(
+        cluster_queues=read.all("ClusterQueue", parse_cluster_queue),
+        local_queues=read.all("LocalQueue", parse_local_queue),
+        cohorts=read.all("Cohort", parse_cohort),
+        flavors=read.all("ResourceFlavor", parse_flavor),
+        checks=read.all("AdmissionCheck", parse_check),
+        topologies=read.all("Topology", parse_topology),
+        nodes=_with_pods(read.all("Node", parse_node), read.of("Pod")),
+        namespaces=read.all("Namespace", _parse_namespace),
+        configuration=settings,
+    )
+    context = Context(
+        workload_priorities={_name(f): f.integer("value") for f in read.of("WorkloadPriorityClass")},
+        pod_priorities={_name(f): f.integer("value") for f in read.of("PriorityClass")},
+        default_priority=min(
+            (f.integer("value") for f in read.of("PriorityClass") if f.flag("globalDefault")), default=0
+        ),
+        rules=settings.resource_rules,
+        limits=parse_limit_ranges(read.of("LimitRange")),
+        overheads={_name(f): parse_overhead(f) for f in read.of("RuntimeClass")},
+    )
+    workloads = (
+        *read.all("Workload", lambda fields: parse_workload(fields, context)),
+        *read.all((*JOBS, *WITH_QUEUE), lambda fields: parse_job(fields, context), is_job),
+    )
+    if problems:
+        raise ObjectError(list(dict.fromkeys(problems)))
+    return Parsed(objects, workloads)
+
+
+_TOPOLOGY_KINDS = ("required", "preferred", "unconstrained", "slice-required")
+
+
+class _Reader:
+    def __init__(self, by_kind: Mapping[str, Mapping[str, Fields]]) -> None:
+        self._by_kind = by_kind
+
+    def of(self, kind: str) -> list[Fields]:
+        return list(self._by_kind.get(kind, {}).values())
+
+    def all(
+        self,
+        kinds: str | Sequence[str],
+        parse: Callable[[Fields], Any],
+        wanted: Callable[[Mapping[str, Any]], bool] = bool,
+    ) -> tuple[Any, ...]:
+        found = []
+        each_kind = [kinds] if isinstance(kinds, str) else kinds
+        for fields in (one for kind in each_kind for one in self.of(kind) if wanted(one.data)):
+            try:
+                found.append(parse(fields))
+            except SpecError as error:
+                fields.problems += [str(problem) for problem in error.problems]
+        return tuple(found)
+
+
+def _unpack(manifests: Iterable[Manifest], problems: list[str]) -> Iterable[Fields]:
+    for index, manifest in enumerate(manifests):
+        if not isinstance(manifest, dict):
+            problems.append(f"[{index}]: is not an object; write a Kubernetes object with apiVersion and kind")
+            continue
+        fields = Fields(manifest, f"[{index}]", problems)
+        kind = fields.text("kind")
+        if not kind:
+            fields.wrong("kind", "is missing", "write the kind of the object")
+        elif kind.endswith("List") and "items" in fields:
+            yield from fields.children("items")
+        else:
+            yield fields
+
+
+def _name(fields: Fields) -> str:
+    return fields.child("metadata").text("name")
+
+
+def _labels(fields: Fields) -> tuple[tuple[str, str], ...]:
+    return fields.child("metadata").pairs("labels")
+
+
+def _parse_namespace(fields: Fields) -> tuple[str, tuple[tuple[str, str], ...]]:
+    labels = dict(_labels(fields))
+    labels.setdefault(NAMESPACE_NAME_LABEL, _name(fields))
+    return _name(fields), tuple(sorted(labels.items()))
+
+
+def _read_spec(fields: Fields, model: type[_Spec]) -> _Spec:
+    """The object's spec. Raises SpecError where it has another form than expected."""
+    spec = fields.child("spec")
+    for old in REPLACED.get(model.__name__, ()):
+        if old in spec:
+            fields.problems.append(str(unknown_field(f"{spec.path}.{old}", old, model)))
+    return read_stored(model, spec.data, spec.path)
+
+
+def _resource_groups(fields: Fields, spec: ClusterQueueSpec | CohortSpec) -> tuple[ResourceGroup, ...]:
+    return tuple(
+        ResourceGroup(
+            group.covered_resources,
+            tuple(
+                FlavorQuotas(flavor.name, tuple((q.name, _quota(fields, flavor.name, q)) for q in flavor.resources))
+                for flavor in group.flavors
+            ),
+        )
+        for group in spec.resource_groups
+    )
+
+
+def _quota(fields: Fields, flavor: str, given: api.ResourceQuota) -> ResourceQuota:
+    def counted(amount: Quantity | None, name: str) -> int | None:
+        if amount is not None and amount < ZERO:
+            place = f"spec.resourceGroups.flavors[{flavor}].resources[{given.name}].{name}"
+            fields.wrong(place, f"is {amount}", "write 0 or more")
+        return None if amount is None else quota_amount(given.name, amount)
+
+    return ResourceQuota(
+        counted(given.nominal_quota, "nominalQuota") or 0,
+        counted(given.borrowing_limit, "borrowingLimit"),
+        counted(given.lending_limit, "lendingLimit"),
+    )
+
+
+def parse_cluster_queue(fields: Fields) -> ClusterQueue:
+    """A ClusterQueue of v1beta2. Raises NotModelledError for concurrent admission."""
+    if "concurrentAdmissionPolicy" in fields.child("spec"):
+        raise NotModelledError("concurrentAdmissionPolicy", fields.path)
+    spec = _read_spec(fields, ClusterQueueSpec)
+    return ClusterQueue(
+        name=_name(fields),
+        cohort=spec.cohort_name or None,
+        groups=_resource_groups(fields, spec),
+        queueing_strategy=spec.queueing_strategy,
+        namespace_selector=spec.namespace_selector,
+        preemption=spec.preemption,
+        fungibility=spec.flavor_fungibility,
+        checks=spec.check_rules,
+        fair_weight=float(spec.fair_sharing.weight.decimal),
+        stop_policy=spec.stop_policy,
+        terminating="deletionTimestamp" in fields.child("metadata"),
+        usage_based=bool(spec.admission_scope and spec.admission_scope.admission_mode == _USAGE_BASED),
+    )
+
+
+def parse_local_queue(fields: Fields) -> LocalQueue:
+    """A LocalQueue."""
+    spec = _read_spec(fields, LocalQueueSpec)
+    namespace = fields.child("metadata").text("namespace", "default")
+    status = fields.child("status").child("fairSharing").child("admissionFairSharingStatus")
+    return LocalQueue(
+        namespace,
+        _name(fields),
+        spec.cluster_queue,
+        spec.stop_policy,
+        float(spec.fair_sharing.weight.decimal) if spec.fair_sharing else 1.0,
+        tuple(
+            sorted((name, int(each.decimal * NANO)) for name, each in status.quantities("consumedResources").items())
+        ),
+        status.seconds("lastUpdate"),
+    )
+
+
+def parse_cohort(fields: Fields) -> Cohort:
+    """A Cohort."""
+    spec = _read_spec(fields, CohortSpec)
+    return Cohort(
+        _name(fields), spec.parent_name or None, _resource_groups(fields, spec), float(spec.fair_sharing.weight.decimal)
+    )
+
+
+def parse_taint(fields: Fields) -> Taint:
+    """A taint of a node or flavor."""
+    return Taint(fields.required_text("key"), fields.text("value"), fields.required_text("effect"))
+
+
+def parse_flavor(fields: Fields) -> ResourceFlavor:
+    """A ResourceFlavor."""
+    spec = _read_spec(fields, ResourceFlavorSpec)
+    return ResourceFlavor(
+        name=_name(fields),
+        node_labels=tuple(sorted(spec.node_labels.items())),
+        node_taints=tuple(Taint(taint.key, taint.value, taint.effect) for taint in spec.node_taints),
+        tolerations=tuple(
+            Toleration(item.key or "", item.operator or "Equal", item.value or "", item.effect or "")
+            for item in spec.tolerations
+        ),
+        topology=spec.topology_name or None,
+    )
+
+
+def parse_check(fields: Fields) -> AdmissionCheck:
+    """An AdmissionCheck; without a status it counts as active, as no controller has looked at it yet."""
+    spec = _read_spec(fields, AdmissionCheckSpec)
+    conditions = {item.text("type"): item.text("status") for item in fields.child("status").children("conditions")}
+    return AdmissionCheck(_name(fields), spec.controller_name, conditions.get("Active", "True") == "True")
+
+
+def parse_topology(fields: Fields) -> Topology:
+    """A Topology."""
+    spec = _read_spec(fields, TopologySpec)
+    return Topology(_name(fields), tuple(level.node_label for level in spec.levels))
+
+
+def parse_node(fields: Fields) -> Node:
+    """A Node, for topology-aware scheduling."""
+    spec, status = fields.child("spec"), fields.child("status")
+    conditions = {item.text("type"): item.text("status") for item in status.children("conditions")}
+    allocatable = status.quantities("allocatable")
+    return Node(
+        name=_name(fields),
+        labels=_labels(fields),
+        taints=tuple(parse_taint(item) for item in spec.children("taints")),
+        allocatable=tuple((name, request_amount(name, allocatable[name])) for name in sorted(allocatable)),
+        ready=conditions.get("Ready", "True") == "True",
+        unschedulable=spec.flag("unschedulable"),
+    )
+
+
+def _with_pods(nodes: tuple[Node, ...], pods: Iterable[Fields]) -> tuple[Node, ...]:
+    """Nodes with what running pods that Kueue does not place take of them."""
+    used: dict[str, dict[str, int]] = {}
+    for pod in pods:
+        spec, annotations = pod.child("spec"), pod.child("metadata").child("annotations")
+        name = spec.text("nodeName")
+        placed = any(f"kueue.x-k8s.io/podset-{kind}-topology" in annotations for kind in _TOPOLOGY_KINDS)
+        if not name or placed or pod.child("status").text("phase") in ("Succeeded", "Failed"):
+            continue
+        amounts = used.setdefault(name, {})
+        requests = parse_pod_set(spec, "pod", 1, None, None, ResourceRules()).node_requests
+        for resource, amount in (*requests, ("pods", 1)):
+            amounts[resource] = amounts.get(resource, 0) + amount
+    return tuple(replace(node, used=tuple(sorted(used.get(node.name, {}).items()))) for node in nodes)

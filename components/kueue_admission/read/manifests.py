@@ -1,0 +1,105 @@
+"""Objects as they are printed, of whatever quality: what they are called, whom they belong to, where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeGuard
+
+from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.job_pod_sets import ROLES
+
+Manifest = Mapping[str, Any]
+"""An object of Kubernetes as plain data."""
+
+WITH_QUEUE: Final = ("Deployment", "StatefulSet", "Pod")
+"""Kinds that Kueue leaves alone unless they name a queue."""
+JOBS: Final = tuple(kind for kind in ROLES if kind not in WITH_QUEUE)
+"""Kinds of jobs, for which Kueue makes Workloads, and that are read."""
+QUEUED: Final = ("Workload", *JOBS, *WITH_QUEUE)
+"""Kinds of what may be queued, see `is_job`, in the order in which the core gives their workloads."""
+NAMESPACED: Final = frozenset((*QUEUED, "LocalQueue", "LimitRange", "TrainingRuntime"))
+"""Kinds whose objects are in `default` where they name no namespace."""
+
+
+def is_object(data: object) -> TypeGuard[Manifest]:
+    """Whether `data` has fields."""
+    return type(data) is dict or isinstance(data, Mapping)  # The first is much cheaper to ask.
+
+
+def inside(data: object, *names: str) -> Manifest:
+    """The object at the end of these fields; empty where there is none."""
+    for name in names:
+        data = data.get(name) if is_object(data) else None
+    return data if is_object(data) else {}
+
+
+def is_job(manifest: Manifest) -> bool:
+    """Whether Kueue makes a Workload of it: a kind of job, or a Pod and the like with a queue that is not created yet.
+
+    The Pods of a dump, which have a uid, mostly belong to jobs; their Workloads are in the dump.
+    """
+    if manifest.get("kind") not in WITH_QUEUE:
+        return manifest.get("kind") in JOBS
+    metadata = inside(manifest, "metadata")
+    return QUEUE_LABEL in inside(metadata, "labels") and not metadata.get("uid")
+
+
+def key_of(manifest: Manifest) -> str:
+    """`namespace/name` of a namespaced object."""
+    metadata = inside(manifest, "metadata")
+    return f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}"
+
+
+def label_of(manifest: Manifest) -> str:
+    """How the paths of problems of the object begin: `ClusterQueue gpu`, `Job team-vision/train`."""
+    kind, metadata = manifest.get("kind"), inside(manifest, "metadata")
+    namespace = metadata.get("namespace") or ("default" if kind in NAMESPACED else "")
+    return f"{kind} {namespace}/{metadata.get('name')}" if namespace else f"{kind} {metadata.get('name')}"
+
+
+def owners_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Kind and `namespace/name` of the objects that own this one."""
+    references = inside(manifest, "metadata").get("ownerReferences")
+    namespace = key_of(manifest).partition("/")[0]
+    for owner in references if isinstance(references, list) else ():
+        if is_object(owner):
+            yield str(owner.get("kind")), f"{namespace}/{owner.get('name')}"
+
+
+def conditions_of(manifest: Manifest) -> list[Manifest]:
+    """The conditions in the status of an object."""
+    conditions = inside(manifest, "status").get("conditions")
+    return [each for each in conditions if is_object(each)] if isinstance(conditions, list) else []
+
+
+def since(manifest: Manifest, condition: str) -> float | None:
+    """When a condition became True, in seconds since 1970; None: it is not True."""
+    for each in conditions_of(manifest):
+        if each.get("type") == condition and each.get("status") == "True":
+            return Fields(each, "", []).seconds("lastTransitionTime", 0.0)
+    return None
+
+
+def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
+    """Without jobs for which there is a Workload, and those that belong to other jobs, as the Jobs of a JobSet do."""
+    given = list(manifests)
+    if not any(m.get("kind") in JOBS for m in given):
+        return given
+    stood_for = {owner for m in given if m.get("kind") == "Workload" for owner in owners_of(m)}
+    return [
+        m
+        for m in given
+        if m.get("kind") not in JOBS
+        or ((m.get("kind"), key_of(m)) not in stood_for and all(kind not in JOBS for kind, _ in owners_of(m)))
+    ]
+
+
+def with_place(problem: str, places: Mapping[str, str]) -> str:
+    """The problem, behind the place in a file of the object that its path begins with, by `label_of`."""
+    for end in range(len(problem) - 1, 0, -1):
+        if problem[end] in ".:(":
+            where = places.get(problem[:end].rstrip())
+            if where is not None:
+                return f"{where}: {problem}"
+    return problem

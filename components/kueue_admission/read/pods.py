@@ -1,0 +1,227 @@
+"""Pod templates and pod sets from raw Kubernetes objects.
+
+Requests of a pod: the containers' sum, or the largest init container beside the sidecars before it, then pod-level
+requests, then overhead. A resource with a limit but no request requests its limit.
+Source: k8s.io/component-helpers resource/helpers.go, kueue@v0.19.2 pkg/workload/resources.go, pkg/util/pod/pod.go,
+pkg/controller/jobframework/tas.go.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from kueue_admission.decide.amounts import request_amount, resource_order
+from kueue_admission.decide.errors import NotModelledError
+from kueue_admission.decide.pods import (
+    NodeSelectorTerm,
+    PodSet,
+    Requirement,
+    ResourceRules,
+    SliceConstraint,
+    Toleration,
+    TopologyRequest,
+)
+from kueue_admission.forms.quantity import Quantity
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.read.fields import Fields
+
+Requests = dict[str, Quantity]
+"""What pods ask for, by resource."""
+
+_POD_LEVEL: Final = ("cpu", "memory")
+_SHAPE_FIELDS: Final = ("runtimeClassName", "priority", "topologySpreadConstraints", "overhead")
+_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+
+
+def parse_pod_set(
+    fields: Fields, name: str, count: int, min_count: int | None, topology: TopologyRequest | None, rules: ResourceRules
+) -> PodSet:
+    """A pod set from its pod's `spec`. Raises NotModelledError for resource claims."""
+    if any(fields.children("resourceClaims")):
+        raise NotModelledError("dynamic resource allocation (resourceClaims)", fields.path)
+    requests = pod_requests(fields)
+    quota = _quota_requests(requests, rules)
+    affinity = fields.child("affinity").child("nodeAffinity")
+    required = affinity.child("requiredDuringSchedulingIgnoredDuringExecution")
+    terms = None
+    if "requiredDuringSchedulingIgnoredDuringExecution" in affinity:
+        terms = tuple(_term(term) for term in required.children("nodeSelectorTerms"))
+    return PodSet(
+        name=name,
+        count=count,
+        min_count=min_count,
+        requests=_amounts(quota),
+        node_requests=_amounts(requests),
+        node_selector=fields.pairs("nodeSelector"),
+        affinity=terms,
+        tolerations=tuple(_toleration(item) for item in fields.children("tolerations")),
+        topology=topology,
+        shape=_shape(fields),
+    )
+
+
+def _amounts(requests: Requests) -> tuple[tuple[str, int], ...]:
+    return tuple((name, request_amount(name, requests[name])) for name in sorted(requests, key=resource_order))
+
+
+def _toleration(fields: Fields) -> Toleration:
+    return Toleration(
+        fields.text("key"), fields.text("operator") or "Equal", fields.text("value"), fields.text("effect")
+    )
+
+
+def _term(fields: Fields) -> NodeSelectorTerm:
+    """A node selector term; Kueue looks at its `matchExpressions` only."""
+    found = []
+    for item in fields.children("matchExpressions"):
+        operator = item.text("operator")
+        if operator not in _OPERATORS:
+            item.wrong("operator", f"is {operator!r}", f"write one of {', '.join(_OPERATORS)}")
+        found.append(Requirement(item.required_text("key"), operator, item.texts("values")))
+    return NodeSelectorTerm(tuple(found))
+
+
+def parse_topology_request(fields: Fields) -> TopologyRequest | None:
+    """A Workload's `podSets[].topologyRequest`; None when there is none."""
+    constraints = [
+        SliceConstraint(item.required_text("topology"), item.integer("size", 1, least=1))
+        for item in fields.children("podsetSliceRequiredTopologyConstraints")
+    ]
+    if "podSetSliceRequiredTopology" in fields:
+        constraints.append(
+            SliceConstraint(fields.text("podSetSliceRequiredTopology"), fields.integer("podSetSliceSize", 0, least=0))
+        )
+    if not fields.data:
+        return None
+    return TopologyRequest(
+        required=fields.text("required") or None,
+        preferred=fields.text("preferred") or None,
+        unconstrained=fields.flag("unconstrained"),
+        group=fields.text("podSetGroupName") or None,
+        slices=tuple(constraints),
+    )
+
+
+def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
+    """What the annotations of a pod template ask for; `fields` is its metadata.
+
+    Raises NotModelledError for slices with constraints of their own.
+    """
+    found = fields.child("annotations")
+    prefix = "kueue.x-k8s.io/podset-"
+    constraints = []
+    if f"{prefix}slice-required-topology-constraints" in found:
+        raise NotModelledError("podset-slice-required-topology-constraints", found.path)
+    if f"{prefix}slice-required-topology" in found and f"{prefix}slice-size" in found:
+        given = found.text(f"{prefix}slice-size")
+        size = whole_number(given)
+        if not size:
+            found.wrong(f"{prefix}slice-size", f"is {given!r}", "write a whole number in quotes, 1 or more")
+        constraints.append(SliceConstraint(found.text(f"{prefix}slice-required-topology"), size or 1))
+    required = found.text(f"{prefix}required-topology") or None
+    preferred = None if required else found.text(f"{prefix}preferred-topology") or None
+    request = TopologyRequest(
+        required=required,
+        preferred=preferred,
+        unconstrained=not (required or preferred) and found.text(f"{prefix}unconstrained-topology") == "true",
+        group=(found.text(f"{prefix}group-name") or None) if required or preferred else None,
+        slices=tuple(constraints),
+    )
+    return request if request.is_explicit else None
+
+
+def pod_requests(fields: Fields) -> Requests:
+    """What the pod with this `spec` asks for."""
+    total: Requests = {}
+    for container in fields.children("containers"):
+        _add(total, container_requests(container))
+    sidecars: Requests = {}
+    most: Requests = {}
+    for container in fields.children("initContainers"):
+        needed = container_requests(container)
+        if container.text("restartPolicy") == "Always":
+            _add(total, needed)
+            _add(sidecars, needed)
+            needed = dict(sidecars)
+        else:
+            _add(needed, sidecars)
+        _raise_to(most, needed)
+    _raise_to(total, most)
+    for name, quantity in container_requests(fields).items():
+        if name in _POD_LEVEL or name.startswith("hugepages-"):
+            total[name] = quantity
+    _add(total, fields.quantities("overhead"))
+    return total
+
+
+def container_requests(container: Fields) -> Requests:
+    """What a container, or a pod by itself, asks for.
+
+    The API server takes extended resources only as whole numbers:
+    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#consuming-extended-resources.
+    """
+    asked: Requests = {}
+    for kind in ("limits", "requests"):
+        given = container.child("resources").child(kind)
+        found = container.child("resources").quantities(kind)
+        for name, quantity in found.items():
+            if "/" in name and "kubernetes.io/" not in name and quantity.value != quantity.decimal:
+                given.wrong(name, f"is {quantity}", "write a whole number, as it is a number of devices")
+        asked |= found
+    return asked
+
+
+def _add(total: Requests, more: Requests) -> None:
+    for name, quantity in more.items():
+        total[name] = total[name] + quantity if name in total else quantity
+
+
+def _raise_to(total: Requests, least: Requests) -> None:
+    for name, quantity in least.items():
+        if name not in total or total[name] < quantity:
+            total[name] = quantity
+
+
+def _quota_requests(requests: Requests, rules: ResourceRules) -> Requests:
+    """Requests as they count against quota (kueue dropExcludedResources, applyResourceTransformations)."""
+    kept = {
+        name: quantity
+        for name, quantity in requests.items()
+        if not any(name.startswith(prefix) for prefix in rules.exclude_prefixes)
+    }
+    by_input = {rule.input: rule for rule in rules.transformations}
+    if not any(name in by_input for name in kept):
+        return kept
+    retained: Requests = {}
+    generated: dict[str, Quantity] = {}
+    for name, quantity in kept.items():
+        rule = by_input.get(name)
+        if rule is None or rule.retain:
+            retained[name] = quantity
+        if rule is None:
+            continue
+        value = quantity.decimal
+        if rule.multiply_by in kept:
+            value *= kept[rule.multiply_by].decimal
+        for output, factor in rule.outputs:
+            _add(generated, {output: Quantity(value * factor.decimal)})
+    for name, quantity in generated.items():
+        _add(retained, {name: quantity if quantity > Quantity(0) else Quantity(0)})
+    return retained
+
+
+def _shape(fields: Fields) -> str:
+    """The part of a pod spec that tells two workloads apart to the scheduler, as canonical text (SpecShape)."""
+    shape: dict[str, Any] = {name: fields.data[name] for name in _SHAPE_FIELDS if name in fields}
+    for kind in ("initContainers", "containers"):
+        shape[kind] = [_container_shape(container) for container in fields.children(kind)]
+    shape["affinity"] = fields.data.get("affinity")
+    return json.dumps(shape, sort_keys=True, default=str)
+
+
+def _container_shape(container: Fields) -> dict[str, Any]:
+    return {
+        "resources": sorted((name, str(q)) for name, q in container_requests(container).items()),
+        "ports": container.data.get("ports"),
+    }

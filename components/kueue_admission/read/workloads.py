@@ -1,0 +1,370 @@
+"""Workloads, and jobs as the Workloads that Kueue makes of them.
+
+Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go, pkg/controller/jobframework, pkg/util/priority.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from kueue_admission.decide.amounts import request_amount
+from kueue_admission.decide.errors import NotModelledError
+from kueue_admission.decide.model import (
+    Admission,
+    CheckState,
+    DomainAssignment,
+    PodSetAssignment,
+    Workload,
+    WorkloadCheck,
+    WorkloadStatus,
+)
+from kueue_admission.decide.pods import PodSet, ResourceRules
+from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
+from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
+from kueue_admission.read.pods import parse_pod_set, parse_topology_request, topology_from_annotations
+
+_PREFIX: Final = "kueue.x-k8s.io/"
+_NOT_BY_A_CYCLE: Final = frozenset(
+    {
+        QuotaReservedReason.MISCONFIGURED,
+        QuotaReservedReason.SUSPENDED,
+        QuotaReservedReason.ADMISSION_GATED,
+        "Deactivated",
+        "Inadmissible",
+    }
+)
+"""Reasons of QuotaReserved=False that Kueue's workload controller writes, with and without granular reasons."""
+_QUEUED_AGAIN: Final = frozenset(
+    {
+        "Workload is pending evaluation in the scheduling queue",
+        "AdmissionGatedBy cleared, waiting for quota reservation",
+    }
+)
+"""What Kueue's workload controller writes of one that waits for a cycle, with the same reasons as cycles do.
+
+Source: kueue@v0.19.2 pkg/controller/core/workload_controller.go.
+"""
+MOST_KEPT: Final = 1000
+"""Different texts that a `Context` remembers; each is as long as the pod templates of a workload."""
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What other objects say about workloads: values of priority classes, and how requests count.
+
+    `limits` are the LimitRanges by namespace, `overheads` those of RuntimeClasses by name.
+    `pod_sets` and `assignments` have what was read before, by the text of what it was read from: workloads of one
+    cluster are mostly alike, and pods are the most of them. Where they are not, each is emptied when it is full.
+    """
+
+    workload_priorities: Mapping[str, int] = field(default_factory=dict)
+    pod_priorities: Mapping[str, int] = field(default_factory=dict)
+    default_priority: int = 0
+    rules: ResourceRules = field(default_factory=ResourceRules)
+    limits: Mapping[str, Limits] = field(default_factory=dict)
+    overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    pod_sets: dict[str, tuple[tuple[PodSet, ...], str]] = field(default_factory=dict)
+    assignments: dict[str, tuple[PodSetAssignment, ...]] = field(default_factory=dict)
+
+
+def _keep(known: dict[str, T], text: str, found: T) -> None:
+    if len(known) >= MOST_KEPT:
+        known.clear()
+    known[text] = found
+
+
+def parse_workload(fields: Fields, context: Context) -> Workload:
+    """A Workload with its status."""
+    metadata, spec = fields.child("metadata"), fields.child("spec")
+    annotations = metadata.child("annotations")
+    _refuse(fields, annotations)
+    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
+    pod_sets, problem = _parse_pod_sets(spec, context, namespace)
+    limit = spec.integer("maximumExecutionTimeSeconds", least=1)
+    return Workload(
+        namespace=namespace,
+        name=name,
+        uid=metadata.text("uid") or f"{namespace}/{name}",
+        queue=spec.text("queueName"),
+        pod_sets=pod_sets,
+        created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
+        priority=spec.integer("priority"),
+        priority_boost=_boost(annotations),
+        active=spec.flag("active", default=True),
+        reclaimable=tuple(
+            (item.text("name"), item.integer("count", least=0))
+            for item in fields.child("status").children("reclaimablePods")
+        ),
+        max_execution_seconds=float(limit) if limit else None,
+        gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
+        allowed_flavors=_allowed(annotations),
+        preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
+        job_uid=metadata.child("labels").text(f"{_PREFIX}job-uid"),
+        origin=metadata.child("labels").text(ORIGIN_LABEL),
+        problem=problem,
+        status=_parse_status(fields.child("status"), pod_sets, context),
+    )
+
+
+def _parse_pod_sets(spec: Fields, context: Context, namespace: str) -> tuple[tuple[PodSet, ...], str]:
+    """The pod sets of a Workload's `spec`, and why their resources are invalid."""
+    limits = context.limits.get(namespace, NO_LIMITS)
+    text = repr(spec.data.get("podSets")) + (namespace if limits else "")
+    known = context.pod_sets.get(text)
+    if known is not None:
+        return known
+    before = len(spec.problems)
+    pod_sets, pods = [], []
+    for item in spec.children("podSets"):
+        pod = with_defaults(item.child("template").child("spec"), limits, context.overheads)
+        pod_sets.append(
+            parse_pod_set(
+                pod,
+                item.text("name") or "main",
+                item.integer("count", 1, least=0),
+                item.integer("minCount", least=0) if "minCount" in item else None,
+                parse_topology_request(item.child("topologyRequest")),
+                context.rules,
+            )
+        )
+        pods.append(pod)
+    found = tuple(pod_sets), find_problem(pods, limits)
+    if len(spec.problems) == before:
+        _keep(context.pod_sets, text, found)
+    return found
+
+
+def _refuse(fields: Fields, annotations: Fields) -> None:
+    if annotations.text(f"{_PREFIX}elastic-job") == "true":
+        raise NotModelledError("elastic jobs (workload slices)", fields.path)
+    if f"{_PREFIX}concurrent-admission-parent" in fields.child("metadata").child("labels") or any(
+        owner.text("kind") == "Workload" for owner in fields.child("metadata").children("ownerReferences")
+    ):
+        raise NotModelledError("concurrent admission", fields.path)
+    status = fields.child("status")
+    if any(status.children("unhealthyNodes")):
+        raise NotModelledError("replacement of failed nodes (status.unhealthyNodes)", fields.path)
+    pending = any(
+        item.text("delayedTopologyRequest") == "Pending"
+        for item in status.child("admission").children("podSetAssignments")
+    )
+    updates = [update for check in status.children("admissionChecks") for update in check.children("podSetUpdates")]
+    if pending and any("nodeSelector" in update or "tolerations" in update for update in updates):
+        raise NotModelledError("placement by an admission check's podSetUpdates", fields.path)
+
+
+def _allowed(annotations: Fields) -> tuple[str, ...] | None:
+    if ALLOWED_FLAVORS_ANNOTATION not in annotations:
+        return None
+    text = annotations.text(ALLOWED_FLAVORS_ANNOTATION)
+    return tuple(name.strip() for name in text.split(",")) if text.strip() else ()
+
+
+def _boost(annotations: Fields) -> int:
+    text = annotations.text(f"{_PREFIX}priority-boost")
+    if not text:
+        return 0
+    try:
+        return int(text)
+    except ValueError:
+        annotations.wrong(f"{_PREFIX}priority-boost", f"is {text!r}", "write a whole number in quotes")
+        return 0
+
+
+def _parse_status(status: Fields, pod_sets: tuple[PodSet, ...], context: Context) -> WorkloadStatus:
+    conditions = {item.text("type"): item for item in status.children("conditions")}
+
+    def since(name: str) -> float | None:
+        item = conditions.get(name)
+        return (item.seconds("lastTransitionTime", 0.0) or 0.0) if item and item.text("status") == "True" else None
+
+    evicted_at, requeued = since("Evicted"), conditions.get("Requeued")
+    ready = conditions.get("PodsReady")
+    requeue = status.child("requeueState")
+    gates = [g.text("name") for g in status.children("preemptionGates") if g.text("position") == "Open"]
+    reserved = since("QuotaReserved")
+    return WorkloadStatus(
+        admission=_parse_admission(status.child("admission"), pod_sets, context) if "admission" in status else None,
+        reserved_at=reserved,
+        admitted_at=since("Admitted"),
+        evicted_at=evicted_at,
+        evicted_reason=conditions["Evicted"].text("reason") if evicted_at is not None else None,
+        evicted_message=conditions["Evicted"].text("message") if evicted_at is not None else "",
+        preempted_reason=conditions["Preempted"].text("reason") if since("Preempted") is not None else None,
+        checks=tuple(_parse_check_state(item) for item in status.children("admissionChecks")),
+        requeued=None if requeued is None else requeued.text("status") == "True",
+        requeued_reason=None if requeued is None else requeued.text("reason"),
+        requeue_at=requeue.seconds("requeueAt"),
+        requeue_count=requeue.integer("count", least=0),
+        pods_ready=since("PodsReady") is not None,
+        pods_ready_since=None if ready is None else ready.seconds("lastTransitionTime"),
+        waits_for_recovery=ready is not None and ready.text("reason") == "WaitForRecovery",
+        finished=since("Finished") is not None,
+        past_execution=float(status.integer("accumulatedPastExecutionTimeSeconds", least=0)),
+        open_gates=tuple(sorted(gates)),
+        evaluated=_evaluated(conditions),
+    )
+
+
+def _evaluated(conditions: Mapping[str, Fields]) -> str | None:
+    """What a cycle wrote about a workload without quota: neither its eviction, nor what keeps it out of its queue."""
+    found = conditions.get("QuotaReserved")
+    if found is None or found.text("status") == "True" or found.text("reason") in _NOT_BY_A_CYCLE:
+        return None
+    message, evicted = found.text("message"), conditions.get("Evicted")
+    written = _QUEUED_AGAIN if evicted is None else _QUEUED_AGAIN | {evicted.text("message")}
+    return None if message in written else message
+
+
+def _parse_check_state(fields: Fields) -> WorkloadCheck:
+    return WorkloadCheck(
+        name=fields.required_text("name"),
+        state=fields.choice("state", CheckState, CheckState.PENDING),
+        since=fields.seconds("lastTransitionTime", 0.0) or 0.0,
+        requeue_after=float(fields.integer("requeueAfterSeconds")) if "requeueAfterSeconds" in fields else None,
+        retry_count=fields.integer("retryCount"),
+        message=fields.text("message"),
+    )
+
+
+def _parse_admission(fields: Fields, pod_sets: tuple[PodSet, ...], context: Context) -> Admission:
+    """As `parse_admission`, with what was read before."""
+    counts = [(pod_set.name, pod_set.count) for pod_set in pod_sets]
+    text = repr((fields.data.get("podSetAssignments"), counts))
+    known = context.assignments.get(text)
+    if known is not None:
+        return Admission(fields.required_text("clusterQueue"), known)
+    before = len(fields.problems)
+    found = parse_admission(fields, {pod_set.name: pod_set for pod_set in pod_sets})
+    if len(fields.problems) == before:
+        _keep(context.assignments, text, found.pod_sets)
+    return found
+
+
+def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission:
+    """The admission in the status of a Workload with these pod sets."""
+    assignments = []
+    for item in fields.children("podSetAssignments"):
+        name = item.text("name") or "main"
+        usage = item.quantities("resourceUsage")
+        levels, domains = parse_topology_assignment(item.child("topologyAssignment"))
+        assignments.append(
+            PodSetAssignment(
+                name=name,
+                count=item.integer("count", pod_sets[name].count if name in pod_sets else 1),
+                flavors=item.pairs("flavors"),
+                usage=tuple((resource, request_amount(resource, usage[resource])) for resource in sorted(usage)),
+                topology=domains,
+                topology_levels=levels,
+                delayed_topology=item.text("delayedTopologyRequest") == "Pending",
+            )
+        )
+    return Admission(fields.required_text("clusterQueue"), tuple(assignments))
+
+
+def parse_job(fields: Fields, context: Context) -> Workload:
+    """A job of a kind that `job_pod_sets` reads, as the Workload that Kueue makes of it; of several, the first."""
+    roles = roles_of(fields)
+    metadata = fields.child("metadata")
+    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
+    limits = context.limits.get(namespace, NO_LIMITS)
+    pod_sets, pods = [], []
+    for role in roles:
+        pod = with_defaults(role.template.child("spec"), limits, context.overheads)
+        topology = topology_from_annotations(role.template.child("metadata"))
+        pod_sets.append(parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules))
+        pods.append(pod)
+    labels, annotations = metadata.child("labels"), metadata.child("annotations")
+    _refuse(fields, annotations)
+    queue = labels.text(f"{_PREFIX}queue-name")
+    if not queue:
+        metadata.wrong("labels", f"has no {_PREFIX}queue-name", "name a LocalQueue there")
+    seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
+    if seconds and whole_number(seconds) is None:
+        labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
+    uid = metadata.text("uid") or f"{namespace}/{name}"
+    return Workload(
+        namespace=namespace,
+        name=name,
+        uid=uid,
+        queue=queue,
+        pod_sets=tuple(pod_sets),
+        created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
+        priority=_priority(fields, roles, context),
+        max_execution_seconds=whole_number(seconds),
+        gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
+        job_uid=uid,
+        problem=find_problem(pods, limits),
+    )
+
+
+def _priority(job: Fields, roles: Sequence[Role], context: Context) -> int:
+    """The workload priority class if the job names one, else the first PriorityClass of its pods, else the default.
+
+    Source: pkg/controller/jobframework/reconciler.go (ExtractPriority).
+    """
+    labels = job.child("metadata").child("labels")
+    name = labels.text(f"{_PREFIX}priority-class")
+    if name:
+        if name not in context.workload_priorities:
+            labels.wrong(
+                f"{_PREFIX}priority-class", f"there is no WorkloadPriorityClass {name!r}", "add it, or name another"
+            )
+        return context.workload_priorities.get(name, 0)
+    places = [(own_priority_class(job), job)]
+    for role in roles:
+        pod = role.template.child("spec")
+        places.append((pod.text("priorityClassName"), pod))
+    for name, place in places:
+        if name and name not in context.pod_priorities:
+            place.wrong("priorityClassName", f"there is no PriorityClass {name!r}", "add it, or name another")
+        if name:
+            return context.pod_priorities.get(name, 0)
+    return context.default_priority
+
+
+def parse_topology_assignment(fields: Fields) -> tuple[tuple[str, ...], tuple[DomainAssignment, ...] | None]:
+    """The levels and the domains; None for the domains when there is no assignment.
+
+    In the compressed form of v1beta2 each slice has, per level, either one value for all its domains or one value each
+    with a common prefix and suffix, and likewise pod counts. Source: kueue@v0.19.2 pkg/util/tas/tas_assignment.go.
+    """
+    levels = fields.texts("levels")
+    if not levels:
+        return (), None
+    domains = []
+    for part in fields.children("slices"):
+        count = part.integer("domainCount", 1, least=1)
+        columns = [_values(item, count) for item in part.children("valuesPerLevel")]
+        pods = _counts(part.child("podCounts"), count)
+        domains += [DomainAssignment(tuple(column[row] for column in columns), pods[row]) for row in range(count)]
+    return levels, tuple(domains)
+
+
+def _values(fields: Fields, count: int) -> list[str]:
+    if "universal" in fields:
+        return [fields.text("universal")] * count
+    individual = fields.child("individual")
+    roots = individual.texts("roots")
+    if len(roots) != count:
+        individual.wrong("roots", f"has {len(roots)} values", f"give one for each of the {count} domains")
+        roots = (*roots, *([""] * count))[:count]
+    prefix, suffix = individual.text("prefix"), individual.text("suffix")
+    return [f"{prefix}{root}{suffix}" for root in roots]
+
+
+def _counts(fields: Fields, count: int) -> list[int]:
+    if "universal" in fields:
+        return [fields.integer("universal", 1, least=1)] * count
+    given = fields.data.get("individual")
+    if not isinstance(given, list) or len(given) != count or not all(isinstance(item, int) for item in given):
+        fields.wrong("individual", "does not have one number for each domain", f"give {count} numbers")
+        return [1] * count
+    return list(given)

@@ -1,0 +1,114 @@
+"""Numbers of seconds that are given, or drawn: `30`, `exponential(600)` by its mean, `uniform(60, 120)`."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field, PlainValidator
+from pydantic_core import PydanticCustomError
+
+from kueue_admission.forms.base import Number
+from kueue_admission.forms.syntax import number
+
+MOST_SECONDS: Final = 10**9
+"""The most seconds that anything may take, 31 years. A clock adds them up, and still has to count single seconds."""
+_CALL: Final = re.compile(r"\s*(exponential|uniform)\s*\(([^()]*)\)\s*")
+_ARGUMENTS: Final = {"exponential": 1, "uniform": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """`kind` is `constant`, `exponential` or `uniform`; `numbers` its value, its mean, or its least and most."""
+
+    kind: str
+    numbers: tuple[float, ...]
+
+    def draw(self, *purpose: object) -> float:
+        """The number drawn for a purpose; always the same for the same purpose, which names the seed."""
+        if self.kind == "constant":
+            return self.numbers[0]
+        return self.draw_from(random.Random(":".join(map(str, purpose))))  # noqa: S311 - a simulation, not a secret
+
+    def draw_from(self, source: random.Random) -> float:
+        """The next number of a source."""
+        if self.kind == "constant":
+            return self.numbers[0]
+        if self.kind == "exponential":
+            return -self.numbers[0] * math.log1p(-source.random())
+        least, most = self.numbers
+        return least + (most - least) * source.random()
+
+
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """Distributions that follow each other: each holds for `seconds` of the clock, from second 0; the last always."""
+
+    seconds: float
+    parts: tuple[Distribution, ...]
+
+    def at(self, now: float) -> Distribution:
+        """The one that holds now."""
+        return self.parts[max(0, min(int(now // self.seconds), len(self.parts) - 1))]
+
+
+def constant(seconds: float) -> Distribution:
+    """Always the same number."""
+    return Distribution("constant", (seconds,))
+
+
+def exponential(mean: float) -> Distribution:
+    """Times between things that happen at random."""
+    return Distribution("exponential", (mean,))
+
+
+def parse_distribution(value: object) -> Distribution:
+    """A distribution from a number or text. Raises PydanticCustomError for anything else, and for negative numbers."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return constant(*_checked(value, (value,)))
+    match = _CALL.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise _wrong(value, "is not a number of seconds; write a number, exponential(mean) or uniform(least, most)")
+    kind, parts = match[1], match[2].split(",")
+    numbers = tuple(found for part in parts if (found := number(part.strip())) is not None)
+    if len(numbers) != len(parts):
+        raise _wrong(value, "has an argument that is not a number; write numbers")
+    if len(numbers) != _ARGUMENTS[kind]:
+        raise _wrong(value, "has the wrong number of arguments; write exponential(mean) or uniform(least, most)")
+    if kind == "uniform" and numbers[0] > numbers[1]:
+        raise _wrong(value, "is the wrong way round; write uniform(least, most)")
+    return Distribution(kind, _checked(value, numbers))
+
+
+def read_distribution(text: str) -> Distribution:
+    """The same from text alone, as options have it."""
+    found = number(text)
+    return parse_distribution(text if found is None else found)
+
+
+def as_seconds(value: object) -> float | None:
+    """The seconds that a number is, or a text with one; None for anything else, and for what no clock counts."""
+    found = number(value) if isinstance(value, str) else value
+    if not isinstance(found, (int, float)) or isinstance(found, bool) or not 0 <= found <= MOST_SECONDS:
+        return None
+    return float(found)
+
+
+def _checked(value: object, numbers: tuple[float, ...]) -> tuple[float, ...]:
+    seconds = tuple(found for number in numbers if (found := as_seconds(number)) is not None)
+    if len(seconds) != len(numbers):
+        raise _wrong(value, f"is negative, or more than {MOST_SECONDS:,} seconds; write a number in between")
+    return seconds
+
+
+def _wrong(value: object, reason: str) -> PydanticCustomError:
+    return PydanticCustomError("syntax", "{reason}", {"reason": reason, "value": str(value)})
+
+
+Seconds = Annotated[Distribution, PlainValidator(parse_distribution)]
+"""A field that holds a distribution."""
+Second = Annotated[Number, Field(ge=0, le=MOST_SECONDS)]
+"""A field that holds a number of seconds."""

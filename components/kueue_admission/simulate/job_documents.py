@@ -1,0 +1,79 @@
+"""One document for each job: a Pod with the others of its group, a TrainJob with its runtime, nothing of what they use.
+
+Source: https://kueue.sigs.k8s.io/docs/tasks/run/plain_pods/ (groups), kueue@v0.19.2 pkg/controller/jobs/pod
+(constructGroupPodSets), pkg/controller/jobs/trainjob (getRuntimeSpec).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION
+from kueue_admission.read.job_pod_sets import PODS_FIELD, RUNTIME_FIELD
+from kueue_admission.read.manifests import inside, is_job, key_of
+from kueue_admission.simulate.documents import Document
+
+RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
+"""Kinds that TrainJobs refer to; they stand beside them in a file."""
+_USED: Final = frozenset({"Service", "ConfigMap", "Secret", "PersistentVolumeClaim"})
+"""What jobs use and people write beside them; Kueue does not look at it."""
+_FAST: Final = "kueue.x-k8s.io/pod-group-fast-admission"
+
+
+def one_for_each_job(named: Iterable[Document], problems: list[str]) -> list[Document]:
+    """Documents that have names, without those that are part of another one now."""
+    given = list(named)
+    runtimes = {_runtime_key(each.data): each.data for each in given if each.data["kind"] in RUNTIMES}
+    groups: dict[tuple[str, str], list[Document]] = {}
+    found: list[Document] = []
+    for each in given:
+        kind, group = each.data["kind"], _group(each.data)
+        if group:
+            members = groups.setdefault((key_of(each.data).partition("/")[0], group), [])
+            members.append(each)
+            if len(members) == 1:
+                found.append(each)
+        elif kind == "TrainJob":
+            found.append(_with_runtime(each, runtimes))
+        elif kind not in RUNTIMES and kind not in _USED:
+            found.append(each)
+    return [_with_group(each, groups, problems) if _group(each.data) else each for each in found]
+
+
+def _group(data: Mapping[str, Any]) -> str:
+    if data["kind"] != "Pod" or PODS_FIELD in data or not is_job(data):
+        return ""
+    return str(inside(data, "metadata", "labels").get(POD_GROUP_LABEL) or "")
+
+
+def _with_group(first: Document, groups: Mapping[tuple[str, str], list[Document]], problems: list[str]) -> Document:
+    namespace, group = key_of(first.data).partition("/")[0], _group(first.data)
+    pods = [each.data for each in groups[namespace, group]]
+    annotations = inside(first.data, "metadata", "annotations")
+    total = str(annotations.get(POD_GROUP_TOTAL_ANNOTATION, ""))
+    if not total.isdecimal() or len(total) > 6:
+        at = f"{first.where}: {key_of(first.data)}.metadata.annotations[{POD_GROUP_TOTAL_ANNOTATION}]"
+        problems.append(f"{at}: is {total or 'missing'}; write how many pods the group {group} has, in quotes")
+    elif annotations.get(_FAST) == "true":
+        pods = [first.data] * int(total)
+    elif int(total) != len(pods):
+        there = f"the group {group} has {len(pods)} of its {total} pods, and Kueue waits for all"
+        problems.append(f"{first.where}: {there}; add the others, or correct {POD_GROUP_TOTAL_ANNOTATION}")
+    data = {**first.data, "metadata": {**first.data["metadata"], "name": group}, PODS_FIELD: pods}
+    return Document(first.where, data)
+
+
+def _runtime_key(data: Mapping[str, Any]) -> tuple[str, str]:
+    """Kind, and the name with the namespace where the kind has one."""
+    name = key_of(data)
+    return data["kind"], name if data["kind"] == "TrainingRuntime" else name.partition("/")[2]
+
+
+def _with_runtime(job: Document, runtimes: Mapping[tuple[str, str], Mapping[str, Any]]) -> Document:
+    reference = inside(job.data, "spec", "runtimeRef")
+    kind, name = str(reference.get("kind") or RUNTIMES[0]), str(reference.get("name"))
+    if kind == "TrainingRuntime":
+        name = f"{key_of(job.data).partition('/')[0]}/{name}"
+    runtime = runtimes.get((kind, name))
+    return job if runtime is None else Document(job.where, {**job.data, RUNTIME_FIELD: runtime})

@@ -1,0 +1,48 @@
+"""Reading plain data as one of this package's file formats, with every problem in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from kueue_admission.forms.messages import errors_in, explain
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.simulate.documents import look_over
+from kueue_admission.simulate.errors import SimulationError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def read_model(text: str, source: str, model: type[M]) -> M:
+    """The `model` that `text` (YAML or JSON) describes. Raises SimulationError, paths behind the name of the source."""
+    return as_model(read_data(text, source), source, model)
+
+
+def read_data(text: str, source: str) -> Any:
+    """The plain data in `text`. Raises SimulationError with the line."""
+    look_over(text, source)
+    try:
+        return load_yaml(text, source)
+    except SpecError as error:
+        raise SimulationError(str(problem) for problem in error.problems) from None
+    except RecursionError:
+        raise SimulationError([f"{source}: is nested too deeply; write plain fields"]) from None
+
+
+def as_model(data: Any, source: str, model: type[M]) -> M:
+    """The same for data that is already read. Raises SimulationError with every problem."""
+    fields = ", ".join(list(model.model_fields)[:3])
+    if not isinstance(data, Mapping):
+        raise SimulationError([f"{source}: is not a map of fields; begin with {fields}"])
+    if {"apiVersion", "kind"} <= set(data):
+        holds = f"holds a Kubernetes object, a {str(data['kind'])[:40]}, and not the fields {fields}"
+        raise SimulationError([f"{source}: {holds}; give it with --jobs or --objects"])
+    try:
+        return model.model_validate(data, by_alias=True, by_name=False)
+    except ValidationError as error:
+        raise SimulationError(
+            f"{source}: {problem}" for detail in errors_in(error) for problem in explain(detail, model, data)
+        ) from None

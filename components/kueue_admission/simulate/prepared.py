@@ -1,0 +1,25 @@
+"""A simulation that is ready to start: its input is read, and nothing has happened yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kueue_admission.simulate.clock import Watch
+from kueue_admission.simulate.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A simulation before its start. `queues` are the ClusterQueues to which jobs come; `start` is called by `run`.
+
+    `fleet` is its name, where the input is a fleet.
+    """
+
+    queues: frozenset[str]
+    start: Callable[[Watch | None], Result]
+    fleet: str = ""
+
+    def run(self, watch: Watch | None = None) -> Result:
+        """What happens, up to the end that was asked for, or until `watch` ends it. May be called once."""
+        return self.start(watch)

@@ -1,0 +1,373 @@
+"""Kubernetes objects, as kubectl prints them, into what can be simulated or explained, and their simulation.
+
+What is looked at, and what is left out with a note, `admission.reading.dumps` says.
+Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
+cycles of cohorts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from kueue_admission.api.check_objects import SPECS, check_objects
+from kueue_admission.api.cohort_tree import cycles
+from kueue_admission.api.conversion import as_v1beta2
+from kueue_admission.decide.engine import Engine
+from kueue_admission.decide.errors import NotModelledError, ObjectError
+from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
+from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
+from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
+from kueue_admission.forms.problem import errors_of
+from kueue_admission.read.dumps import missing_kinds, take, without_queue
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.job_pod_sets import SEVERAL, roles_of, workload_count
+from kueue_admission.read.kueue_objects import Parsed, parse_objects
+from kueue_admission.read.manifests import (
+    JOBS,
+    NAMESPACED,
+    QUEUED,
+    conditions_of,
+    inside,
+    is_job,
+    key_of,
+    label_of,
+    owners_of,
+    with_place,
+)
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.distributions import MOST_SECONDS, as_seconds
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.job_documents import one_for_each_job
+from kueue_admission.simulate.prepared import Prepared
+from kueue_admission.simulate.runner import Arrival, prepare_cluster
+
+_DECIDED_BY: Final[Mapping[str, str]] = {
+    QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED: "Node",
+    QuotaReservedReason.MISCONFIGURED: "Namespace",  # Queues that are missing are an error here.
+}
+"""Reasons to wait, each with the kind of object that says whether they hold."""
+_UNANSWERED: Final[Mapping[str, str]] = {
+    AdmittedReason.UNSATISFIED_ADMISSION_CHECKS: "nothing answers admission checks here; give a fleet and a workload "
+    "file with waits"
+}
+"""What controllers of admission checks would decide is not among the objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawInput:
+    """Objects of one cluster and its workloads; `origin` is the earliest creationTimestamp, 0.0 if there is none.
+
+    `moment` is the last time that the Workloads' status has: the cluster is what the objects say from then on. It is
+    `origin` where no Workload has a status.
+    """
+
+    objects: Objects
+    arrivals: tuple[Arrival, ...]
+    origin: float
+    moment: float
+    notes: tuple[str, ...] = ()
+    """What was left out, and kinds of objects that are missing."""
+    not_known: Mapping[str, str] = field(default_factory=dict)
+    """Kueue's reasons to wait that may not hold in the cluster, each with what is missing among the objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    where: str
+    kind: str
+    namespace: str
+    name: str
+    data: Mapping[str, Any]
+
+    @property
+    def label(self) -> str:
+        """As the core's paths begin."""
+        return label_of(self.data)
+
+
+def read_raw(documents: Iterable[Document], configuration: Configuration | None = None) -> RawInput:
+    """The objects and workloads in `documents`. Raises SimulationError with every problem."""
+    problems: list[str] = []
+    converted = [Document(where, as_v1beta2(data)) for where, data in documents]
+    items = list(_items(converted, problems))
+    places = {item.label: item.where for item in items}
+    places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in QUEUED}
+    settings = (data for _, data in converted if data["kind"] == "ConfigMap")  # Kueue's Configuration is in one.
+    taken = take([*settings, *(item.data for item in items)])
+    queued = without_queue(taken.manifests)
+    counted = {label_of(data): data for data in queued.manifests}
+    kept = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
+    missing = missing_kinds(item.data for item in items)
+    notes = (*missing.values(), *taken.left_out, *queued.left_out)
+    stated, seen = [], set()
+    for problem in errors_of(check_objects([item.data for item in kept])):
+        stated.append(_with_place_of_bracket(str(problem), places))
+        seen.add(problem.path.partition("]")[0].replace("[", " ", 1))
+    parsed = None
+    try:
+        parsed = parse_objects([item.data for item in kept], configuration)
+    except ObjectError as error:
+        stated += [with_place(text, places) for text in error.problems if not _is_seen(text, seen)]
+    except NotModelledError as error:
+        stated.append(with_place(str(error), places))
+    problems += stated
+    stories = _stories(items, problems)
+    if parsed is not None:
+        problems += [with_place(text, places) for text in check_references(parsed)]
+    if problems or parsed is None:
+        raise SimulationError(problems)
+    times = [time for item in items if (time := _created(item.data)) is not None]
+    origin = min(times, default=0.0)
+    moment = max([origin, *(time for item in kept if item.kind == "Workload" for time in _transitions(item))])
+    arrivals = tuple(_arrivals(parsed, kept, stories, moment))
+    not_known = {reason: missing[kind] for reason, kind in _DECIDED_BY.items() if kind in missing}
+    return RawInput(parsed.with_namespaces(), arrivals, origin, moment, notes, {**not_known, **_UNANSWERED})
+
+
+def prepare_objects(
+    raw: RawInput,
+    delays: Delays,
+    *,
+    until: float | None = None,
+    seed: int = 0,
+    engines: dict[str, Engine] | None = None,
+) -> Prepared:
+    """What will happen to the workloads, up to `until` seconds after second 0; see `runner.prepare_cluster`.
+
+    Where `until` is before the moment of the objects, the result is their state.
+    """
+    until = None if until is None else max(until, raw.moment - raw.origin)
+    return prepare_cluster(
+        raw.objects,
+        raw.arrivals,
+        delays,
+        start=raw.origin,
+        until=until,
+        seed=seed,
+        engines=engines,
+        not_known=raw.not_known,
+    )
+
+
+def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item]:
+    for where, data in one_for_each_job(_named(documents, problems), problems):
+        kind, metadata = str(data["kind"]), data["metadata"]
+        namespace = str(metadata.get("namespace") or "default") if kind in NAMESPACED else ""
+        yield _Item(where, kind, namespace, metadata["name"], data)
+
+
+def _named(documents: Iterable[Document], problems: list[str]) -> Iterator[Document]:
+    generated: dict[str, int] = {}
+    for where, data in documents:
+        metadata = data.get("metadata")
+        if not isinstance(metadata, Mapping):
+            problems.append(f"{where}: {data['kind']} has no metadata; give it a name there")
+            continue
+        kind, name = str(data["kind"]), metadata.get("name")
+        prefix = metadata.get("generateName")
+        if name is None and isinstance(prefix, str) and prefix:
+            number = generated[f"{kind} {prefix}"] = generated.get(f"{kind} {prefix}", 0) + 1
+            name = f"{prefix}{number}"
+            data = {**data, "metadata": {**metadata, "name": name}}
+        if not isinstance(name, str) or not name:
+            problems.append(f"{where}: {kind}.metadata.name: is {name!r}; give it a name")
+            continue
+        yield Document(where, data)
+
+
+def named_workloads(job: Mapping[str, Any], workload: Workload, name: str) -> Iterator[tuple[str, Workload]]:
+    """The Workloads that Kueue makes of `job`, of which `workload` was read, with names by which people know them."""
+    count = workload_count(job)
+    if job["kind"] not in SEVERAL:
+        yield name, workload
+        return
+    for number in range(count):
+        uid = f"{workload.uid}-{number}"
+        yield f"{name}-{number}", replace(workload, name=f"{workload.name}-{number}", uid=uid)
+
+
+def _owner(item: _Item) -> tuple[str, str] | None:
+    """Kind and key of the job that owns the object."""
+    return next((owner for owner in owners_of(item.data) if owner[0] in JOBS), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Story:
+    """What the core does not read of a workload: the name of its job, its run time, and when it was over."""
+
+    name: str
+    run_seconds: float | None
+    finished_at: float | None
+
+
+def _stories(items: Iterable[_Item], problems: list[str]) -> dict[str, _Story]:
+    by_key = {(item.kind, key_of(item.data)): item for item in items}
+    found = {}
+    for item in by_key.values():
+        if item.kind != "Workload" and not is_job(item.data):
+            continue
+        owner = _owner(item) if item.kind == "Workload" else None
+        job = by_key.get(owner) if owner else None
+        seconds = _run_seconds(item, problems)
+        if seconds is None and job is not None:
+            seconds = _run_seconds(job, problems)
+        found[item.label] = _Story(owner[1].partition("/")[2] if owner else item.name, seconds, _finished_at(item))
+    return found
+
+
+def _run_seconds(item: _Item, problems: list[str]) -> float | None:
+    """The run time on the object itself, else the longest on the pods of its jobs."""
+    job = Fields(item.data, item.label, [])
+    try:
+        roles = roles_of(job) if is_job(item.data) else []
+    except NotModelledError:
+        roles = []  # `parse_objects` says so.
+    places = [job, *(role.template for role in roles)]
+    own: list[float] = []
+    for place in places:
+        text = inside(place.data, "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
+        if text is None:
+            continue
+        seconds = as_seconds(text)
+        if seconds is None:
+            where = f"{item.where}: {place.path}.metadata.annotations[{RUN_SECONDS_ANNOTATION}]"
+            problems.append(f"{where}: {text!r} is not a number of seconds; write 0 to {MOST_SECONDS:,}, in quotes")
+            continue
+        if place is job:
+            return seconds
+        own.append(seconds)
+    return max(own, default=None)
+
+
+def name_documents(documents: Iterable[Document]) -> list[Document]:
+    """One for each job, and each with a name: those with generateName get its numbers. Raises SimulationError."""
+    problems: list[str] = []
+    named = [Document(item.where, item.data) for item in _items(documents, problems)]
+    if problems:
+        raise SimulationError(problems)
+    return named
+
+
+def run_seconds_of(document: Document) -> float | None:
+    """The run time that a job says; None: without end. Raises SimulationError."""
+    problems: list[str] = []
+    items = list(_items([document], problems))
+    seconds = _run_seconds(items[0], problems) if items else None
+    if problems:
+        raise SimulationError(problems)
+    return seconds
+
+
+def _finished_at(item: _Item) -> float | None:
+    """When the object's status says it was over."""
+    ends = ("Finished",) if item.kind == "Workload" else ("Complete", "Completed", "Failed")
+    for condition in conditions_of(item.data):
+        if condition.get("status") == "True" and condition.get("type") in ends:
+            return Fields(condition, item.label, []).seconds("lastTransitionTime", 0.0)
+    return None
+
+
+def _created(data: Mapping[str, Any]) -> float | None:
+    metadata = data["metadata"]
+    return Fields(metadata, "", []).seconds("creationTimestamp") if isinstance(metadata, Mapping) else None
+
+
+def _transitions(item: _Item) -> Iterator[float]:
+    """The times in the status of a Workload."""
+    checks = inside(item.data, "status").get("admissionChecks")
+    for each in (*conditions_of(item.data), *(checks if isinstance(checks, list) else ())):
+        time = Fields(each, item.label, []).seconds("lastTransitionTime")
+        if time is not None:
+            yield time
+
+
+def _arrivals(
+    parsed: Parsed, items: Iterable[_Item], stories: Mapping[str, _Story], moment: float
+) -> Iterator[Arrival]:
+    """Those with quota first, then those that wait as a cycle left them, then all others."""
+    by_kind = {kind: [item for item in items if item.kind == kind] for kind in QUEUED}
+    queued = [item for kind in QUEUED for item in by_kind[kind]]
+    in_order = [item for item in queued if item.kind == "Workload" or is_job(item.data)]
+    keys: set[str] = set()
+    found: list[Arrival] = []
+    for item, workload in zip(in_order, parsed.workloads, strict=True):
+        story = stories[item.label]
+        created = workload.created if _created(item.data) is not None else moment
+        name = workload.name if workload.key not in keys else f"{item.kind.lower()}-{workload.name}"
+        workload = replace(workload, created=created, name=name)
+        keys.add(workload.key)
+        at, is_resumed = max(created, moment), item.kind == "Workload" and created <= moment
+        for name, each in named_workloads(item.data, workload, story.name):
+            found.append(Arrival(each, name, at, story.run_seconds, finished_at=story.finished_at, resumed=is_resumed))
+    yield from sorted(found, key=_precedence)
+
+
+def _precedence(arrival: Arrival) -> tuple[bool, bool]:
+    status = arrival.workload.status
+    return status.admission is None, not arrival.resumed or status.evaluated is None
+
+
+def check_references(parsed: Parsed) -> Iterator[str]:
+    """References to nothing, and cohorts that are their own ancestors."""
+    objects = parsed.objects
+    topologies = {topology.name for topology in objects.topologies}
+    for flavor in objects.flavors:
+        if flavor.topology is not None and flavor.topology not in topologies:
+            yield _missing(f"ResourceFlavor {flavor.name}.spec.topologyName", "Topology", flavor.topology)
+    for queue in objects.cluster_queues:
+        yield from _queue_references(queue, objects)
+    queues = {queue.name for queue in objects.cluster_queues}
+    for local_queue in objects.local_queues:
+        if local_queue.cluster_queue not in queues:
+            path = f"LocalQueue {local_queue.key}.spec.clusterQueue"
+            yield _missing(path, "ClusterQueue", local_queue.cluster_queue)
+    local = {queue.key for queue in objects.local_queues}
+    asking: dict[str, list[str]] = {}
+    for workload in parsed.workloads:
+        asking.setdefault(workload.local_queue, []).append(workload.key)
+    for key, workloads in asking.items():
+        if key not in local:
+            more = f" (and {len(workloads) - 1} more workloads)" if len(workloads) > 1 else ""
+            yield _missing(f"workload {workloads[0]}{more}", "LocalQueue", key)
+    for cycle in cycles({cohort.name: cohort.parent for cohort in objects.cohorts}):
+        way = " -> ".join(cycle)
+        yield f"Cohort {cycle[0]}.spec.parentName: is a cycle, {way}; remove the parent of one of them"
+
+
+def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[str]:
+    flavors = {flavor.name for flavor in objects.flavors}
+    checks = {check.name for check in objects.checks}
+    for group in queue.groups:
+        for quotas in group.flavors:
+            if quotas.flavor not in flavors:
+                path = f"ClusterQueue {queue.name}.spec.resourceGroups.flavors"
+                yield _missing(path, "ResourceFlavor", quotas.flavor)
+    for check in queue.checks:
+        if check.name not in checks:
+            path = f"ClusterQueue {queue.name}.spec.admissionChecksStrategy.admissionChecks"
+            yield _missing(path, "AdmissionCheck", check.name)
+
+
+def _missing(path: str, kind: str, name: str) -> str:
+    return f"{path}: there is no {kind} {name}; add it, or name another"
+
+
+def _with_place_of_bracket(text: str, places: Mapping[str, str]) -> str:
+    """The same for paths that begin with `Kind[name]`."""
+    kind, _, rest = text.partition("[")
+    name = rest.partition("]")[0]
+    for label in (f"{kind} {name}", *(label for label in places if label.startswith(f"{kind} "))):
+        if label in places and label.rpartition("/")[2].rpartition(" ")[2] == name:
+            return f"{places[label]}: {text}"
+    return text
+
+
+def _is_seen(text: str, seen: set[str]) -> bool:
+    """Whether the wire models already had something to say about the object."""
+    kind = text.partition(" ")[0]
+    return kind in SPECS and any(
+        text.startswith((f"{label}.", f"{label}:")) or f"/{label.partition(' ')[2]}." in text for label in seen
+    )

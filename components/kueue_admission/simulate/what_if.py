@@ -1,0 +1,153 @@
+"""The same simulation with something changed, and what that changes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.simulate.documents import Document
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.result import SCHEMA_VERSION, Result
+
+_PART: Final = re.compile(r"(?:^|\.)([^.\[\]=]+)|\[([^\]]+)\]")
+_COMPARED: Final = ("state", "cluster", "flavors", "admittedAt", "finishedAt", "evictions")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`value` is put at `path`; `parts` are its keys, items of lists by name or index in brackets."""
+
+    text: str
+    path: str
+    parts: tuple[tuple[str, bool], ...]
+    value: Any
+
+    @property
+    def root(self) -> str:
+        """The first key of the path."""
+        return self.parts[0][0]
+
+
+def parse_change(text: str) -> Change:
+    """The change that `path=value` says; the value is YAML. Raises SimulationError for anything else."""
+    end, parts = 0, []
+    while (match := _PART.match(text, end)) is not None and end < len(text):
+        parts.append((match[1] or match[2], match[1] is None))
+        end = match.end()
+    if not parts or parts[0][1] or text[end : end + 1] != "=":
+        raise SimulationError(
+            [f"--what-if {text!r}: is not path=value; write it as clusterQueues[dws].stopPolicy=Hold"]
+        )
+    try:
+        value = load_yaml(text[end + 1 :], f"--what-if {text[:end]}")
+    except SpecError as error:
+        raise SimulationError(str(problem) for problem in error.problems) from None
+    return Change(text, text[:end], tuple(parts), value)
+
+
+def apply_changes(data: Any, changes: Iterable[Change]) -> Any:
+    """A copy of `data` with the changes. Raises SimulationError where a path leads nowhere."""
+    for change in changes:
+        data = _replaced(data, change, 0)
+    return data
+
+
+def apply_to_documents(documents: Sequence[Document], changes: Iterable[Change]) -> list[Document]:
+    """Copies of raw objects with the changes; paths begin with `Kind[name]` or `Kind[namespace/name]`.
+
+    Raises SimulationError where there is no such object.
+    """
+    changed = list(documents)
+    for change in changes:
+        name = change.parts[1][0] if len(change.parts) > 1 and change.parts[1][1] else ""
+        found = [i for i, document in enumerate(changed) if _is_called(document.data, change.root, name)]
+        if not found or len(change.parts) < 3:
+            raise SimulationError([f"--what-if {change.path}: there is no such object; write Kind[name].spec.field"])
+        for index in found:
+            document = changed[index]
+            changed[index] = document._replace(data=_replaced(document.data, change, 2))
+    return changed
+
+
+def _is_called(data: Mapping[str, Any], kind: str, name: str) -> bool:
+    metadata = data.get("metadata")
+    if data.get("kind") != kind or not isinstance(metadata, Mapping):
+        return False
+    return name in (metadata.get("name"), f"{metadata.get('namespace') or 'default'}/{metadata.get('name')}")
+
+
+def _replaced(data: Any, change: Change, depth: int) -> Any:
+    if depth == len(change.parts):
+        return change.value
+    key, bracketed = change.parts[depth]
+    last = depth == len(change.parts) - 1
+    if isinstance(data, Mapping) and (key in data or last):
+        return {**data, key: _replaced(data.get(key), change, depth + 1)}
+    if isinstance(data, list) and bracketed:
+        index = _index(data, key)
+        if index is not None:
+            return [*data[:index], _replaced(data[index], change, depth + 1), *data[index + 1 :]]
+    if data is None and not bracketed:
+        return {key: _replaced(None, change, depth + 1)}
+    raise SimulationError([f"--what-if {change.path}: there is no {key}; {_choices(data)}"])
+
+
+def _index(items: list[Any], key: str) -> int | None:
+    for index, item in enumerate(items):
+        if isinstance(item, Mapping) and item.get("name") == key:
+            return index
+    number = whole_number(key)
+    return number if number is not None and number < len(items) else None
+
+
+def _choices(data: Any) -> str:
+    if isinstance(data, Mapping):
+        return f"there are {', '.join(map(str, list(data)[:10])) or 'no fields'}"
+    if isinstance(data, list):
+        names = [
+            str(item["name"]) if isinstance(item, Mapping) and "name" in item else str(n) for n, item in enumerate(data)
+        ]
+        return f"write one of {', '.join(names[:10]) or 'nothing, the list is empty'} in brackets"
+    return "end the path before it"
+
+
+def differences(before: Result, after: Result) -> list[dict[str, Any]]:
+    """The workloads that fare differently: namespace, name, and what differs `before` and `after`.
+
+    A workload that is only in one of them has None in the other.
+    """
+    old, new = (_by_name(result) for result in (before, after))
+    found = []
+    for key in dict.fromkeys((*old, *new)):
+        sides = [
+            None if side is None else {name: side[name] for name in _COMPARED} for side in (old.get(key), new.get(key))
+        ]
+        if sides[0] != sides[1]:
+            found.append({"namespace": key[0], "name": key[1], "before": sides[0], "after": sides[1]})
+    return found
+
+
+def _by_name(result: Result) -> dict[tuple[str, str, int], dict[str, Any]]:
+    found: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for workload in result.as_json()["workloads"]:
+        number = 0
+        while (key := (workload["namespace"], workload["name"], number)) in found:
+            number += 1
+        found[key] = workload
+    return found
+
+
+def comparison(changes: Iterable[Change], before: Result, after: Result) -> dict[str, Any]:
+    """Both results and their differences as one document."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "whatIf": [change.text for change in changes],
+        "differences": differences(before, after),
+        "before": before.as_json(),
+        "after": after.as_json(),
+    }

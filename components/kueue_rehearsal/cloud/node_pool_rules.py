@@ -1,0 +1,99 @@
+"""What GKE refuses about a node pool when it is made or changed.
+
+The rules of the pool by itself are `gke.pool_rules`; Pulumi's own checks (property names, what replaces a pool) are in
+`standins`.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kueue_fleet.gke.declared_pools import property_path, read_pool
+from kueue_fleet.gke.pool_facts import PoolFacts
+from kueue_fleet.gke.pool_rules import breaches
+from kueue_fleet.kube.answers import JsonView
+from kueue_rehearsal.cloud.node_pools import machine_of, reservation_name
+
+_NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Machines that are reserved in one zone."""
+
+    name: str
+    zone: str
+    machine_type: str
+    count: int
+    accelerator: str | None = None
+    """The GPUs attached to an N1 machine."""
+    active: bool = True
+    """False for a future reservation that has not begun, or has ended."""
+    ends_at: float | None = None
+    """When a future reservation ends, in seconds since the epoch."""
+    ended: bool = False
+
+
+def refusals(
+    name: str, body: JsonView, region: str, cluster_zones: Sequence[str], reservations: Sequence[Reservation]
+) -> list[str]:
+    """Why GKE would not have such a pool; empty when it would. Clusters are taken to be on a release channel."""
+    pool = read_pool(body, region=region, zones=cluster_zones, zone_count=len(cluster_zones), release_channel=True)
+    found = []
+    if not _NAME.fullmatch(name):
+        found.append(f"name: {name!r}: up to 40 lower case letters, digits and hyphens, beginning with a letter")
+    if machine_of(body.get("nodeConfig") or {}) is None:
+        found.append(f"nodeConfig.machineType: the rehearsal does not know {pool.machine_type}")
+    for rule, breach in breaches(pool):
+        if rule.refused:
+            found.append(f"{property_path(pool, breach)}: {breach.wrong}; {breach.fix}")
+    return found + list(_reservation(pool, body, reservations))
+
+
+def reservation_end(body: JsonView, reservations: Sequence[Reservation]) -> float | None:
+    """When Google takes the machines of the pool away: the first end of the reservation that it names, if it has one.
+
+    Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview
+    """
+    affinity = (body.get("nodeConfig") or {}).get("reservationAffinity") or {}
+    names = {reservation_name(str(value)) for value in affinity.get("values") or ()}
+    ends = [one.ends_at for one in reservations if one.name in names and one.ends_at is not None]
+    return min(ends, default=None)
+
+
+def _reservation(pool: PoolFacts, body: JsonView, reservations: Sequence[Reservation]) -> Iterator[str]:
+    if pool.reservation_type != "SPECIFIC_RESERVATION" or len(pool.reservations) != 1:
+        return
+    name = reservation_name(pool.reservations[0])
+    known = [one for one in reservations if one.name == name]
+    if known:
+        yield from _fits_reservation(pool, body, name, known)
+
+
+def _fits_reservation(pool: PoolFacts, body: JsonView, name: str, known: Sequence[Reservation]) -> Iterator[str]:
+    what = f"nodeConfig.reservationAffinity: reservation {name}"
+    missing = [zone for zone in pool.zones if zone not in {one.zone for one in known}]
+    if missing:
+        yield f"{what} is in {', '.join(sorted(one.zone for one in known))}, not in {', '.join(missing)} of the pool"
+    machine = machine_of(body.get("nodeConfig") or {})
+    for one in known:
+        if one.machine_type != pool.machine_type:
+            yield f"{what} has {one.machine_type}, the pool has {pool.machine_type}"
+        elif machine is not None and one.accelerator not in (None, machine.accelerator):
+            yield f"{what} has {one.accelerator}, the pool has {machine.accelerator}"
+    counts = [(count or 0) * pool.zone_count for count in (pool.node_count, pool.initial_node_count)]
+    wanted = max(*counts, pool.least_nodes)
+    if not all(one.active for one in known):
+        if wanted or pool.autoscaling:
+            if any(one.ended for one in known):
+                yield f"{what} has ended: the pool must have no nodes and no autoscaling"
+            else:
+                yield f"{what} has not begun: the pool must have no nodes and no autoscaling until then"
+        return
+    room = sum(one.count for one in known if one.zone in pool.zones)
+    if wanted > room:
+        yield f"{what} has {room} machines, the pool asks for {wanted}"

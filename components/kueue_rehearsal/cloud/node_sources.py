@@ -1,0 +1,318 @@
+"""Where new nodes come from: the autoscaled pools of a Standard cluster, and auto-provisioning, which makes pools for
+the pods that wait (in Autopilot clusters without limits, in Standard clusters within the cluster's resource limits).
+
+Not modelled: custom ComputeClasses, auto-provisioned TPU slices of several nodes, split GPUs; pods that ask for them
+are refused by name.
+
+Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning (limits count all pools, Spot
+and workload separation), https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (placement groups)
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    COMPUTE_CLASS,
+    DRIVER_VERSION,
+    FLEX_START,
+    GPU_RESOURCE,
+    GPU_TAINT,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    NODE_POOL,
+    PROVISIONING,
+    REGION,
+    SPOT,
+    SYSTEM_LABEL,
+    TPU_ACCELERATOR,
+    TPU_RESOURCE,
+    TPU_TAINT,
+    TPU_TOPOLOGY,
+    ZONE,
+    accelerator_of,
+)
+from kueue_fleet.gke.machines import MachineType, gpus, machine_catalogue, tpus
+from kueue_fleet.gke.tpu_slices import topology_of_nodes
+from kueue_fleet.kube.answers import JsonView
+from kueue_rehearsal.cloud.node_planning import misfit, scarce, untolerated
+from kueue_rehearsal.cloud.node_pools import NodePool, pool_nodes
+from kueue_rehearsal.cloud.node_templates import (
+    AUTOSCALED,
+    PLACEMENT_GROUP,
+    NodeTemplate,
+    Place,
+    accelerator_labels,
+    machine_labels,
+    numbered_name,
+)
+from kueue_rehearsal.cloud.pod_needs import PodNeeds, amounts, fits_node, tolerates
+
+_COMPUTE_CLASSES = {"Accelerator", "Balanced", "General-Purpose", "general-purpose", "Performance", "Scale-Out"}
+# What a pod may select and this catalogue decides by the machine or the place.
+_FREE_CHOICE = {DRIVER_VERSION, "cloud.google.com/gke-boot-disk", "cloud.google.com/gke-max-pods-per-node"}
+_COMPACT_FAMILIES = {"n2", "a2", "a3", "g2"}
+_GB = 1000**3
+
+
+@dataclass(slots=True)
+class ResourceLimits:
+    """What all nodes of a Standard cluster may have together; a GPU that is not listed is not auto-provisioned.
+
+    Amounts in cores, GB and GPUs, as GKE counts them; `used` is what the nodes have.
+    """
+
+    most: Mapping[str, float]
+    used: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, limits: Sequence[JsonView], nodes: Iterable[JsonView]) -> ResourceLimits:
+        """From `clusterAutoscaling.resourceLimits` and the nodes of all pools."""
+        made = cls({str(one["resourceType"]): float(one.get("maximum") or 0) for one in limits})
+        for node in nodes:
+            labels = node["metadata"].get("labels") or {}
+            made.add(amounts(node["status"].get("capacity") or {}), accelerator_of(labels))
+        return made
+
+    def add(self, capacity: Mapping[str, int], accelerator: str | None) -> None:
+        """Counts a node."""
+        for name, amount in _counted(capacity, accelerator).items():
+            self.used[name] = self.used.get(name, 0) + amount
+
+    def problem(self, template: NodeTemplate, *, listed_only: bool) -> str | None:
+        """Why such a node would be too much; None when it would not.
+
+        `listed_only`: what has no limit is not limited, as for node pools that are there already.
+        """
+        for name, amount in _counted(template.capacity, template.machine.accelerator).items():
+            if name not in self.most:
+                if listed_only or name in ("cpu", "memory"):
+                    continue
+                return f"node auto-provisioning has no resource limit for {name}, so it makes no nodes with it"
+            used = self.used.get(name, 0)
+            if used + amount > self.most[name]:
+                unit = " GB" if name == "memory" else ""
+                return (
+                    f"the cluster's resource limit of {self.most[name]:g}{unit} {name} would be exceeded: "
+                    f"{used:g}{unit} in use, {template.machine.name} has {amount:g}{unit}"
+                )
+        return None
+
+
+def _counted(capacity: Mapping[str, int], accelerator: str | None) -> dict[str, float]:
+    counted = {"cpu": capacity.get("cpu", 0) / 1000, "memory": capacity.get("memory", 0) / _GB}
+    accelerators_of_node = capacity.get(GPU_RESOURCE, 0) + capacity.get(TPU_RESOURCE, 0)
+    return counted | ({accelerator: accelerators_of_node} if accelerator else {})
+
+
+@dataclass(slots=True)
+class PoolSource:
+    """An autoscaled node pool, up to its limit, the cluster's, and what there is of its capacity."""
+
+    pool: NodePool
+    place: Place
+    nodes: Mapping[str, JsonView]
+    """All nodes of the cluster."""
+    limits: ResourceLimits | None = None
+    stock: dict[str, int] | None = None
+    """GPUs of each accelerator that DWS can give out now; None for other pools."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
+    """Whether to plan as if the pool were empty, for what has to fit into it at once."""
+    _taken: list[NodeTemplate] = field(default_factory=list)
+
+    def offer(self, needs: PodNeeds) -> NodeTemplate | str:
+        """A node of the pool that the pod fits on."""
+        present = {} if self.whole else pool_nodes(self.nodes, self.pool.name)
+        zone = needs.node_selector.get(ZONE, "")
+        if zone not in self.pool.zones:
+            zone = self.pool.zone_for_next([*present.values(), *(made.manifest() for made in self._taken)])
+        made = self.pool.template(self.place, zone, needs.uid, labels=self.labels, annotations=self.annotations)
+        reason = misfit(needs, made)
+        if reason is None and len(present) + len(self._taken) >= self.pool.most_nodes:
+            reason = f"it has its maximum of {self.pool.most_nodes} nodes"
+        if reason is None and self.limits is not None:
+            reason = self.limits.problem(made, listed_only=True)
+        if reason is None:
+            reason = _shortage(self.stock, made.machine)
+        return f"node pool {self.pool.name}: {reason}" if reason else made
+
+    def take(self, template: NodeTemplate) -> None:
+        """Counts the node."""
+        self._taken.append(template)
+        if self.limits is not None:
+            self.limits.add(template.capacity, template.machine.accelerator)
+        if self.stock is not None and template.machine.accelerator is not None:
+            self.stock[template.machine.accelerator] -= template.machine.accelerators
+
+
+@dataclass(slots=True)
+class AutoProvisioning:
+    """Pools made for the pods that wait."""
+
+    place: Place
+    limits: ResourceLimits | None = None
+    """None on Autopilot: Google's own quota is the limit there."""
+    autopilot: bool = True
+    stock: dict[str, int] | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """More labels for every node, for capacity that is bound to a request."""
+    taints: Sequence[Mapping[str, str]] = ()
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    def offer(self, needs: PodNeeds) -> NodeTemplate | str:
+        """A node on the smallest machine that holds the pod."""
+        problem = _selector_problem(needs, self.labels)
+        if problem is not None:
+            return problem
+        reason = "no machine type is large enough"
+        for machine in machine_catalogue():
+            if not _suits(machine, needs):
+                continue
+            template = self._template(machine, needs)
+            if isinstance(template, str):
+                reason = template
+                continue
+            if not fits_node(needs, template.labels, template.taints, template.allocatable):
+                reason = _misfit(needs, template)
+                continue
+            over = self.limits.problem(template, listed_only=False) if self.limits else None
+            if over is None and template.labels.get(FLEX_START) == "true":
+                over = _shortage(self.stock, machine)
+            return over or template
+        return reason
+
+    def take(self, template: NodeTemplate) -> None:
+        """Counts the node against the limits."""
+        if self.limits is not None:
+            self.limits.add(template.capacity, template.machine.accelerator)
+        if self.stock is not None and template.labels.get(FLEX_START) == "true" and template.machine.accelerator:
+            self.stock[template.machine.accelerator] -= template.machine.accelerators
+
+    def _template(self, machine: MachineType, needs: PodNeeds) -> NodeTemplate | str:
+        selector, place = needs.node_selector, self.place
+        group = selector.get(PLACEMENT_GROUP)
+        zone = selector.get(ZONE, _zone_of_group(group, place.zones) if group else place.zones[0])
+        if selector.get(REGION, place.region) != place.region or zone not in place.zones:
+            asked = selector.get(ZONE) or selector[REGION]
+            return f"the cluster has no nodes in {asked}; it is in {', '.join(place.zones)}"
+        if group and machine.family not in _COMPACT_FAMILIES:
+            return f"{PLACEMENT_GROUP}={group}: compact placement is not offered on {machine.name}"
+        taints: list[Mapping[str, str]] = []
+        provisioning = selector.get(PROVISIONING, "spot" if selector.get(SPOT) == "true" else "standard")
+        labels = {
+            **machine_labels(machine, place.region, zone, provisioning, "pd-balanced"),
+            AUTOSCALED: "true",
+        }
+        if machine.accelerator is not None:
+            labels |= accelerator_labels(machine, "default", topology_of_nodes(machine.name, 1))
+            taints.append((TPU_TAINT if machine.chips else GPU_TAINT)._asdict())
+        if provisioning == "spot":
+            labels[SPOT] = "true"
+            taints.append({"key": SPOT, "value": "true", "effect": "NoSchedule"})
+        for key, value in selector.items():
+            if key in _FREE_CHOICE or key in (COMPUTE_CLASS, PLACEMENT_GROUP, FLEX_START):
+                labels[key] = value
+            elif not SYSTEM_LABEL.search(key):
+                labels[key] = value
+                taints.append({"key": key, "value": value, "effect": "NoSchedule"})
+        labels |= self.labels
+        taints += self.taints
+        name = self._node_name(machine, needs.uid, group)
+        labels["kubernetes.io/hostname"] = name
+        labels[NODE_POOL] = group or f"nap-{machine.name}{'-spot' if provisioning == 'spot' else ''}"
+        return NodeTemplate(name, machine, labels, tuple(taints), self.annotations)
+
+    def _node_name(self, machine: MachineType, uid: str, group: str | None) -> str:
+        """The same pod always gets the same name, so that a plan carried out twice makes one node."""
+        digest = hashlib.sha256(f"{self.place.cluster}/{uid}".encode()).hexdigest()
+        kind = "gk3" if self.autopilot else "gke"
+        return numbered_name(f"{kind}-{self.place.cluster}-{group or f'nap-{machine.name}'}", digest)
+
+
+def _zone_of_group(group: str, zones: Sequence[str]) -> str:
+    """A placement group is in one zone."""
+    return zones[int(hashlib.sha256(group.encode()).hexdigest(), 16) % len(zones)]
+
+
+def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str | None:
+    selector = needs.node_selector
+    for key, resource, kinds in ((ACCELERATOR, GPU_RESOURCE, gpus()), (TPU_ACCELERATOR, TPU_RESOURCE, tpus())):
+        accelerator = selector.get(key)
+        if accelerator is not None and accelerator not in kinds:
+            return f"{key}={accelerator}: no such accelerator; known are {', '.join(sorted(kinds))}"
+        if needs.requests.get(resource) and accelerator is None:
+            return f"the pod asks for {resource} and does not select {key}; GKE needs to know which kind"
+    if TPU_ACCELERATOR in selector and TPU_TOPOLOGY not in selector:
+        return f"the pod asks for {TPU_RESOURCE} and does not select {TPU_TOPOLOGY}; GKE needs to know which slice"
+    compute_class = selector.get(COMPUTE_CLASS)
+    if compute_class is not None and compute_class not in _COMPUTE_CLASSES:
+        return f"{COMPUTE_CLASS}={compute_class}: custom compute classes are not modelled"
+    decided = {
+        ACCELERATOR,
+        TPU_ACCELERATOR,
+        TPU_TOPOLOGY,
+        ACCELERATOR_COUNT,
+        SPOT,
+        PROVISIONING,
+        FLEX_START,
+        PLACEMENT_GROUP,
+        COMPUTE_CLASS,
+        INSTANCE_TYPE,
+        MACHINE_FAMILY,
+        REGION,
+        ZONE,
+        "kubernetes.io/os",
+        "kubernetes.io/arch",
+        *_FREE_CHOICE,
+        *extra_labels,
+    }
+    for key, value in selector.items():
+        if key in decided:
+            continue
+        if SYSTEM_LABEL.search(key):
+            return f"nodeSelector {key}={value}: no node has this label, and the provisioner does not set it"
+        if not tolerates(needs.tolerations, {"key": key, "value": value, "effect": "NoSchedule"}):
+            return (
+                f"nodeSelector {key}={value}: GKE creates nodes with a custom label only for pods that also "
+                "tolerate the taint of the same key and value (workload separation)"
+            )
+    return None
+
+
+def _suits(machine: MachineType, needs: PodNeeds) -> bool:
+    selector = needs.node_selector
+    wanted = {
+        ACCELERATOR: machine.accelerator if machine.gpus else None,
+        TPU_ACCELERATOR: machine.accelerator if machine.chips else None,
+        TPU_TOPOLOGY: topology_of_nodes(machine.name, 1),
+        INSTANCE_TYPE: machine.name,
+        MACHINE_FAMILY: machine.family,
+    }
+    if any(key in selector and selector[key] != value for key, value in wanted.items()):
+        return False
+    if machine.accelerator is not None and machine.accelerator_label not in selector:
+        return False
+    if ACCELERATOR_COUNT in selector and selector[ACCELERATOR_COUNT] != str(machine.accelerators):
+        return False
+    # GKE never picks Arm for a pod that does not ask for it.
+    return machine.arch == selector.get("kubernetes.io/arch", "arm64" if machine.family == "a4x" else "amd64")
+
+
+def _misfit(needs: PodNeeds, template: NodeTemplate) -> str:
+    if (refused := untolerated(needs, template)) is not None:
+        return refused
+    short = scarce(needs, template)
+    return f"no machine type has enough {', '.join(short)}" if short else "no machine type suits the node selector"
+
+
+def _shortage(stock: Mapping[str, int] | None, machine: MachineType) -> str | None:
+    """What DWS cannot give out now of what the machine has; None where it can, or where it is not asked."""
+    if stock is None or machine.accelerator is None or stock.get(machine.accelerator, 0) >= machine.accelerators:
+        return None
+    return f"{machine.accelerators} {machine.accelerator} are not available now, it waits for them"

@@ -1,0 +1,160 @@
+"""What the scheduler looks at in a pod, and whether a node would do, from objects as the API server shows
+them.
+
+Not modelled: node affinity, pod affinity and spread constraints; a pod that requires them says so in `not_modelled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kueue_admission.forms.quantity import Quantity
+from kueue_fleet.kube.answers import JsonView
+
+# Both names are in use: Kueue writes the first, older releases of the cluster autoscaler read the second.
+CONSUME_ANNOTATIONS = (
+    "autoscaling.x-k8s.io/consume-provisioning-request",
+    "cluster-autoscaler.kubernetes.io/consume-provisioning-request",
+)
+"""On a pod: the ProvisioningRequest whose nodes it takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodNeeds:
+    """What the scheduler looks at in a pod."""
+
+    key: str
+    """namespace/name"""
+    uid: str
+    requests: Mapping[str, int]
+    node_selector: Mapping[str, str]
+    tolerations: tuple[JsonView, ...] = ()
+    not_modelled: tuple[str, ...] = ()
+    created: str = ""
+
+
+def amounts(resources: Mapping[str, Any]) -> dict[str, int]:
+    """Quantities as whole numbers: CPU in thousandths, all else in units."""
+    return {
+        name: Quantity(value).milli if name == "cpu" else Quantity(value).value for name, value in resources.items()
+    }
+
+
+def pod_requests(spec: JsonView) -> dict[str, int]:
+    """What a pod asks for: the sum of its containers, or the largest init container where that is more; and its
+    overhead."""
+    total: dict[str, int] = {"pods": 1}
+    for container in spec.get("containers", ()):
+        for name, amount in _container_requests(container).items():
+            total[name] = total.get(name, 0) + amount
+    for container in spec.get("initContainers", ()):
+        for name, amount in _container_requests(container).items():
+            total[name] = max(total.get(name, 0), amount)
+    for name, amount in amounts(spec.get("overhead") or {}).items():
+        total[name] = total.get(name, 0) + amount
+    return total
+
+
+def _container_requests(container: JsonView) -> dict[str, int]:
+    resources = container.get("resources") or {}
+    return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
+def pod_needs(key: str, uid: str, spec: JsonView, created: str = "") -> PodNeeds:
+    """What the scheduler looks at in a pod's, or a PodTemplate's, spec."""
+    not_modelled = []
+    affinity = spec.get("affinity") or {}
+    if (affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+        not_modelled.append("required node affinity")
+    if (affinity.get("podAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+        not_modelled.append("required pod affinity")
+    if (affinity.get("podAntiAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution"):
+        not_modelled.append("required pod anti-affinity")
+    if any(one.get("whenUnsatisfiable") == "DoNotSchedule" for one in spec.get("topologySpreadConstraints", ())):
+        not_modelled.append("topology spread constraints")
+    return PodNeeds(
+        key=key,
+        uid=uid,
+        requests=pod_requests(spec),
+        node_selector=spec.get("nodeSelector") or {},
+        tolerations=tuple(spec.get("tolerations") or ()),
+        not_modelled=tuple(not_modelled),
+        created=created,
+    )
+
+
+def consumed_request(pod: JsonView) -> str | None:
+    """The ProvisioningRequest (namespace/name) whose capacity the pod uses."""
+    metadata = pod["metadata"]
+    annotations = metadata.get("annotations") or {}
+    for annotation in CONSUME_ANNOTATIONS:
+        if annotation in annotations:
+            return f"{metadata['namespace']}/{annotations[annotation]}"
+    return None
+
+
+def is_daemon(pod: JsonView) -> bool:
+    """Whether the pod is a DaemonSet's: it comes and goes with its node, and neither brings nor keeps one."""
+    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
+
+
+def used_node(pod: JsonView) -> str | None:
+    """The node that the pod keeps; None for one that has none, that has ended, or that goes with its node."""
+    ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    return None if ended or is_daemon(pod) else pod["spec"].get("nodeName") or None
+
+
+def is_unschedulable(pod: JsonView) -> bool:
+    """Whether the scheduler has tried the pod and found no node for it."""
+    if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"] or pod["spec"].get("schedulingGates"):
+        return False
+    return any(
+        condition["type"] == "PodScheduled"
+        and condition["status"] == "False"
+        and condition.get("reason") == "Unschedulable"
+        for condition in pod.get("status", {}).get("conditions", ())
+    )
+
+
+def tolerates(tolerations: Iterable[JsonView], taint: JsonView) -> bool:
+    """Whether a pod with these tolerations may run on a node with this taint (k8s.io/api core/v1 toleration.go)."""
+    if taint["effect"] == "PreferNoSchedule":
+        return True
+    for toleration in tolerations:
+        if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+            continue
+        if toleration.get("key") and toleration["key"] != taint["key"]:
+            continue
+        if toleration.get("operator") == "Exists":
+            return True
+        if toleration.get("key") and toleration.get("value", "") == taint.get("value", ""):
+            return True
+    return False
+
+
+def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[JsonView], free: Mapping[str, int]) -> bool:
+    """Whether the scheduler could put the pod on such a node."""
+    return (
+        all(labels.get(key) == value for key, value in needs.node_selector.items())
+        and all(tolerates(needs.tolerations, taint) for taint in taints)
+        and all(free.get(name, 0) >= amount for name, amount in needs.requests.items() if amount)
+    )
+
+
+def free_resources(nodes: Mapping[str, JsonView], pods: Iterable[JsonView]) -> dict[str, dict[str, int]]:
+    """What is left on each node."""
+    free = {name: amounts(node.get("status", {}).get("allocatable") or {}) for name, node in nodes.items()}
+    for pod in pods:
+        node = pod["spec"].get("nodeName")
+        if node in free and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+            for name, amount in pod_requests(pod["spec"]).items():
+                free[node][name] = free[node].get(name, 0) - amount
+    return free
+
+
+def tolerated(needs: PodNeeds, *taint_keys: str) -> PodNeeds:
+    """The same needs with a toleration for each key, as GKE's admission adds them."""
+    more = tuple({"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in taint_keys)
+    return replace(needs, tolerations=(*needs.tolerations, *more))

@@ -1,0 +1,33 @@
+"""What DWS can give out in a cluster's region now: the simulated stock, less what nodes have of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kueue_fleet.gke.labels import FLEX_START, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
+from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.kube.answers import JsonView
+from kueue_rehearsal.cloud.dws_decisions import DwsSettings, stock
+from kueue_rehearsal.cloud.node_templates import RESIZE_REQUEST
+from kueue_rehearsal.cloud.pod_needs import amounts
+
+
+class RegionStock:
+    """The stock of one region. `started_at` in seconds since the epoch: the stock's changes count from there."""
+
+    def __init__(self, region: str, settings: Callable[[], DwsSettings], started_at: float) -> None:
+        self._region = region
+        self._settings = settings
+        self._started_at = started_at
+
+    def available(self, nodes: Iterable[JsonView], now: float) -> dict[str, int]:
+        """GPUs and TPU chips of each kind that can be given out beside those of `nodes`; may be less than none."""
+        elapsed, settings = now - self._started_at, self._settings()
+        left = {name: stock(settings, self._region, name, elapsed) for name in accelerators()}
+        for node in nodes:
+            labels = node["metadata"].get("labels") or {}
+            kind = accelerator_of(labels)
+            if kind is not None and (RESIZE_REQUEST in labels or labels.get(FLEX_START) == "true"):
+                has = amounts(node["status"]["allocatable"])
+                left[kind] -= has.get(GPU_RESOURCE, 0) + has.get(TPU_RESOURCE, 0)
+        return left

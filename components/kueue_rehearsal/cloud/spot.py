@@ -1,0 +1,65 @@
+"""Which Spot nodes Google takes back, and when. No I/O: `nodes` carries it out.
+
+The rate is ours: the real one is not known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from kueue_fleet.gke.labels import NODE_POOL, SPOT
+from kueue_fleet.kube.answers import JsonView
+from kueue_rehearsal.node_agent.status import parse_timestamp
+
+_HOUR_SECONDS = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SpotSettings:
+    """How often Google takes Spot nodes back."""
+
+    seed: int = 1
+    reclaims_per_hour: float = 0.0
+    """Of each node, on average; 0: only on request."""
+
+
+def lifetime_seconds(settings: SpotSettings, node: str) -> float:
+    """How long this node lives: exponential, by seed and name; infinite when nothing is taken back."""
+    if settings.reclaims_per_hour <= 0:
+        return math.inf
+    digest = hashlib.sha256(f"{settings.seed}/reclaim/{node}".encode()).digest()
+    share = int.from_bytes(digest[:8], "big") / 2**64
+    return -math.log1p(-share) / settings.reclaims_per_hour * _HOUR_SECONDS
+
+
+def spot_nodes(nodes: Mapping[str, JsonView], pool: str | None = None) -> list[str]:
+    """The names of the Spot nodes, of one pool if it is given."""
+    found = []
+    for name, node in sorted(nodes.items()):
+        labels = node["metadata"].get("labels") or {}
+        if labels.get(SPOT) == "true" and pool in (None, labels.get(NODE_POOL)):
+            found.append(name)
+    return found
+
+
+def due_reclaims(nodes: Mapping[str, JsonView], settings: SpotSettings, now: float) -> list[str]:
+    """The Spot nodes whose time is over. `now` in seconds since the epoch."""
+    due = []
+    for name in spot_nodes(nodes):
+        created = parse_timestamp(nodes[name]["metadata"]["creationTimestamp"])
+        # A node that is made again under the same name is another machine: the second it was made tells them apart.
+        if now - created >= lifetime_seconds(settings, f"{name}/{created:.0f}"):
+            due.append(name)
+    return due
+
+
+def choose_reclaims(nodes: Mapping[str, JsonView], pool: str | None, count: int, settings: SpotSettings) -> list[str]:
+    """Up to `count` Spot nodes, by seed."""
+
+    def rank(name: str) -> str:
+        return hashlib.sha256(f"{settings.seed}/choice/{name}".encode()).hexdigest()
+
+    return sorted(spot_nodes(nodes, pool), key=rank)[:count]

@@ -1,0 +1,86 @@
+"""The API servers of a rehearsal's clusters, asked with Kubernetes' own client, which takes long to import."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from kubernetes import config
+
+from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, list_of
+from kueue_fleet.kube.requests import request
+from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS, job_name
+from kueue_rehearsal.paths import RehearsalError
+
+
+class ClusterClients:
+    """The API servers of a rehearsal's clusters, by name, through the contexts of its kubeconfig."""
+
+    def __init__(self, kubeconfig: Path, clusters: Sequence[str]) -> None:
+        self._clients: dict[str, Any] = {
+            name: config.new_client_from_config(str(kubeconfig), context=name)  # type: ignore[no-untyped-call]
+            for name in clusters
+        }
+
+    @property
+    def names(self) -> list[str]:
+        """The clusters, in the order given."""
+        return list(self._clients)
+
+    def create(self, cluster: str, job: Mapping[str, Any], *, dry_run: bool = False) -> Json:
+        """Create JOB in its namespace (default: `default`); with `dry_run` only have it checked, webhooks included.
+
+        Raises:
+            RehearsalError: the API server or one of its webhooks refused it; its own words are in the text.
+        """
+        kind = JOB_KINDS[job["kind"]]
+        params = {"dryRun": "All"} if dry_run else {}
+        return self._write(cluster, job, "POST", _path(kind.group, kind.version, kind.plural, job), params)
+
+    def apply(self, cluster: str, used: Mapping[str, Any]) -> Json:
+        """Create what jobs use, or make it what USED says.
+
+        Raises:
+            RehearsalError: the API server refused it; its own words are in the text.
+        """
+        path = f"{_path(*USED_KINDS[used['kind']], used)}/{used['metadata']['name']}"
+        return self._write(cluster, used, "PATCH", path, {"fieldManager": "kueue-fleet-rehearse", "force": "true"})
+
+    def _write(self, cluster: str, body: Mapping[str, Any], method: str, path: str, params: Mapping[str, str]) -> Json:
+        content = APPLY_PATCH if method == "PATCH" else "application/json"
+        params = {**params, "fieldValidation": "Strict"}
+        try:
+            return request(self._clients[cluster], method, path, dict(body), params, content)
+        except ApiError as error:
+            what = f"{body['kind']} {_namespace(body)}/{job_name(body)}: {cluster} refused it"
+            raise _failure(cluster, what, error) from None
+
+    def list(self, cluster: str, group: str, version: str, plural: str) -> list[Json]:
+        """All objects of a kind in all namespaces of CLUSTER; the core's group is "".
+
+        Raises:
+            RehearsalError: the API server does not answer, or not with a list.
+        """
+        try:
+            return list_of(request(self._clients[cluster], "GET", f"{_api(group, version)}/{plural}"))
+        except ApiError as error:
+            raise _failure(cluster, f"{cluster}: its {plural} cannot be listed", error) from None
+
+
+def _api(group: str, version: str) -> str:
+    return f"/apis/{group}/{version}" if group else f"/api/{version}"
+
+
+def _path(group: str, version: str, plural: str, body: Mapping[str, Any]) -> str:
+    return f"{_api(group, version)}/namespaces/{_namespace(body)}/{plural}"
+
+
+def _namespace(body: Mapping[str, Any]) -> str:
+    return str(body["metadata"].get("namespace") or "default")
+
+
+def _failure(cluster: str, what: str, error: ApiError) -> RehearsalError:
+    if not error.status:
+        return RehearsalError(f"{cluster}: its API server does not answer ({error}); run it again")
+    return RehearsalError(f"{what}: {error.message or error}")

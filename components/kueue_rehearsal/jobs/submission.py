@@ -1,0 +1,123 @@
+"""Submitting jobs to a rehearsal, and following them until they are settled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from kueue_admission.api.job_kinds import JobKind
+from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_fleet.status import is_true
+from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
+from kueue_rehearsal.jobs.views import (
+    Beyond,
+    JobView,
+    Placement,
+    admitted_placements,
+    all_have_workloads,
+    in_vain,
+    only_wait_for_each_other,
+    view_jobs,
+)
+from kueue_rehearsal.paths import RehearsalError
+
+if TYPE_CHECKING:
+    from kueue_rehearsal.jobs.clients import ClusterClients
+
+_WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
+_PODS_KIND = ("", "v1", "pods")
+_POLL_SECONDS = 0.5
+QUIET_SECONDS = 10.0
+"""How long nothing changes before jobs count as waiting for each other: Kueue looks at all of them again within it."""
+_ENDED = {"Complete", "Completed", "Failed"}
+
+Watch = Callable[[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[str, Sequence[Mapping[str, Any]]]], None]
+"""Takes the Workloads and the pods of each cluster, by its name."""
+
+
+def submit_jobs(clients: ClusterClients, home: str, documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Create jobs in the cluster `home`, all in order, or none; before that, in every cluster, what they use.
+
+    MultiKueue copies only the jobs. What they use are the objects of `USED_KINDS`.
+
+    Returns the jobs as the API server keeps them.
+
+    Raises:
+        RehearsalError: with the reason of each object that the cluster refuses; no job has been created then.
+    """
+    jobs = [document for document in documents if document["kind"] in JOB_KINDS]
+    refusals = []
+    # What jobs use is there when they are checked: Trainer refuses a TrainJob without its runtime.
+    used = (
+        partial(clients.apply, cluster, document)
+        for document in documents
+        if document["kind"] in USED_KINDS
+        for cluster in clients.names
+    )
+    for write in chain(used, (partial(clients.create, home, job, dry_run=True) for job in jobs)):
+        try:
+            write()
+        except RehearsalError as refused:
+            refusals.append(str(refused))
+    if refusals:
+        raise RehearsalError("\n".join([*refusals, "no job has been submitted; correct these and run it again"]))
+    return [{**clients.create(home, job), "kind": job["kind"]} for job in jobs]
+
+
+def unfinished_jobs(clients: ClusterClients, home: str, kinds: Iterable[JobKind]) -> list[dict[str, Any]]:
+    """The queued jobs of KINDS that were submitted to `home` and have not ended."""
+    over = {
+        owner["uid"]
+        for workload in clients.list(home, *_WORKLOADS)
+        if is_true(workload, "Finished")
+        for owner in workload["metadata"].get("ownerReferences", ())
+    }
+    found = []
+    for kind in kinds:
+        for job in clients.list(home, kind.group, kind.version, kind.plural):
+            metadata = job["metadata"]
+            ended = metadata["uid"] in over or any(is_true(job, end) for end in _ENDED)
+            if QUEUE_LABEL in (metadata.get("labels") or {}) and not metadata.get("ownerReferences") and not ended:
+                found.append({**job, "kind": kind.kind})
+    return sorted(found, key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
+
+
+def follow_jobs(
+    clients: ClusterClients,
+    home: str,
+    jobs: Sequence[Mapping[str, Any]],
+    timeout_seconds: float,
+    beyond: Beyond = lambda cluster, workload: None,
+    watch: Watch | None = None,
+) -> Iterator[list[JobView]]:
+    """A view of every job, twice a second, until all are settled or `timeout_seconds` have passed.
+
+    Jobs that wait for each other alone are settled when nothing has changed for some seconds. `watch` gets each time
+    what there is of Workloads and pods.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    placements: dict[tuple[str, str], Placement] = {}
+    seen: list[object] = []
+    changed = time.monotonic()
+    while True:
+        workloads = {name: clients.list(name, *_WORKLOADS) for name in clients.names}
+        placements |= admitted_placements(workloads, home)
+        now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+        if watch is not None:
+            watch(workloads, {name: clients.list(name, *_PODS_KIND) for name in clients.names})
+        views = view_jobs(jobs, home, workloads, placements, now, beyond)
+        if seen != (seen := [replace(view, waited_seconds=0.0) for view in views]):
+            changed = time.monotonic()
+        # Kueue may not have come to a job that has no Workload yet.
+        quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(jobs, workloads[home])
+        if quiet and only_wait_for_each_other(workloads, home, beyond):
+            views = [in_vain(view) for view in views]
+        yield views
+        if all(view.settled for view in views) or time.monotonic() > deadline:
+            return
+        time.sleep(_POLL_SECONDS)

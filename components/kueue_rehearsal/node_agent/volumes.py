@@ -1,0 +1,152 @@
+"""The files of a pod's volumes, and how they reach the pod's folder.
+
+`volume_files` does no I/O: it says which files a volume has, from its sources. `write_volume` makes a folder hold
+exactly these, each replaced in one step, so that a program that reads during an update sees the old or the new file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from kueue_fleet.kube.answers import JsonView
+from kueue_rehearsal.node_agent.pods import (
+    HostFacts,
+    PodError,
+    Source,
+    field_value,
+    resource_value,
+    source_content,
+)
+from kueue_rehearsal.private_files import make_private, write_private
+
+_PUBLIC_MODE = 0o644
+_SECRET_MODE = 0o600
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeFile:
+    """One file. Modes of the Pod are not kept: a secret is 0600, all else 0644 below a folder with 0700."""
+
+    content: bytes
+    mode: int = _PUBLIC_MODE
+
+
+@dataclass(frozen=True, slots=True)
+class TokenProjection:
+    """A service account token that a projected volume asks for."""
+
+    path: str
+    audience: str | None
+    expiration_seconds: int
+
+
+def volume_sources(volume: JsonView) -> set[Source]:
+    """The ConfigMaps and Secrets that the volume refers to."""
+    if "configMap" in volume:
+        return {Source("configmaps", volume["configMap"]["name"])}
+    if "secret" in volume:
+        return {Source("secrets", volume["secret"]["secretName"])}
+    return {
+        Source(kind, part[key]["name"])
+        for part in (volume.get("projected") or {}).get("sources") or ()
+        for key, kind in (("configMap", "configmaps"), ("secret", "secrets"))
+        if key in part
+    }
+
+
+def token_projections(volume: JsonView) -> list[TokenProjection]:
+    """The tokens that the volume asks for; one hour where it does not say how long (TokenRequest's default)."""
+    return [
+        TokenProjection(
+            part["serviceAccountToken"]["path"],
+            part["serviceAccountToken"].get("audience"),
+            part["serviceAccountToken"].get("expirationSeconds", 3600),
+        )
+        for part in ((volume.get("projected") or {}).get("sources") or ())
+        if "serviceAccountToken" in part
+    ]
+
+
+def volume_files(
+    pod: JsonView,
+    volume: JsonView,
+    facts: HostFacts,
+    sources: Mapping[Source, Mapping[str, bytes] | None],
+    tokens: Mapping[TokenProjection, str],
+) -> dict[str, VolumeFile]:
+    """Path within the volume → file. Raises PodError when a source or a key that must exist does not."""
+    if "configMap" in volume:
+        return _from_source("configmaps", volume["configMap"]["name"], volume["configMap"], sources)
+    if "secret" in volume:
+        return _from_source("secrets", volume["secret"]["secretName"], volume["secret"], sources)
+    if "downwardAPI" in volume:
+        return _from_downward(pod, volume["downwardAPI"], facts)
+    files: dict[str, VolumeFile] = {}
+    for part in (volume.get("projected") or {}).get("sources") or ():
+        if "configMap" in part:
+            files |= _from_source("configmaps", part["configMap"]["name"], part["configMap"], sources)
+        elif "secret" in part:
+            files |= _from_source("secrets", part["secret"]["name"], part["secret"], sources)
+        elif "downwardAPI" in part:
+            files |= _from_downward(pod, part["downwardAPI"], facts)
+        elif "serviceAccountToken" not in part:
+            raise PodError(f"volume {volume['name']}: projected {next(iter(part), 'source')} is not known on this node")
+    for projection in token_projections(volume):
+        files[_safe(projection.path)] = VolumeFile(tokens[projection].encode(), _SECRET_MODE)
+    return files
+
+
+def _from_source(
+    kind: str, name: str, reference: JsonView, sources: Mapping[Source, Mapping[str, bytes] | None]
+) -> dict[str, VolumeFile]:
+    optional = bool(reference.get("optional"))
+    data = source_content(sources, Source(kind, name), optional, "ContainerCreating")
+    mode = _SECRET_MODE if kind == "secrets" else _PUBLIC_MODE
+    items = reference.get("items")
+    if not items:
+        return {_safe(key): VolumeFile(content, mode) for key, content in data.items()}
+    files = {}
+    for item in items:
+        if item["key"] in data:
+            files[_safe(item["path"])] = VolumeFile(data[item["key"]], mode)
+        elif not optional:
+            raise PodError(f"{kind[:-1]} {name} has no key {item['key']}", "ContainerCreating")
+    return files
+
+
+def _from_downward(pod: JsonView, reference: JsonView, facts: HostFacts) -> dict[str, VolumeFile]:
+    files = {}
+    for item in reference.get("items", ()):
+        if "fieldRef" in item:
+            text = field_value(pod, item["fieldRef"]["fieldPath"], facts)
+        else:
+            text = resource_value(pod, pod["spec"]["containers"][0], item["resourceFieldRef"])
+        files[_safe(item["path"])] = VolumeFile(text.encode())
+    return files
+
+
+def _safe(path: str) -> str:
+    """The path if it stays within the volume (the API server checks items, and so do we)."""
+    relative = PurePosixPath(path)
+    if relative.is_absolute() or ".." in relative.parts or not relative.parts:
+        raise PodError(f"volume path {path!r} leaves the volume")
+    return str(relative)
+
+
+def write_volume(folder: Path, files: Mapping[str, VolumeFile]) -> None:
+    """Makes `folder` (0700) hold exactly `files`; a file that is right already is left alone."""
+    make_private(folder)
+    wanted = {folder / path for path in files}
+    for present in sorted(folder.rglob("*"), reverse=True):
+        if present.is_dir() and not present.is_symlink():
+            if not any(path.is_relative_to(present) for path in wanted):
+                present.rmdir()
+        elif present not in wanted:
+            present.unlink()
+    for name, file in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not (path.is_file() and path.read_bytes() == file.content):
+            write_private(path, file.content, file.mode)

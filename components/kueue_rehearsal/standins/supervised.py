@@ -1,0 +1,51 @@
+"""Waits for the rehearsal's supervisor: with progress for the user, and an end when the engine cancels."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Final, TypeVar
+
+from kueue_rehearsal.paths import RehearsalError
+from kueue_rehearsal.standins.plugin_errors import PluginError
+
+PROGRESS_SECONDS: Final = 2.0
+"""How often a long request reports that it is still running."""
+CANCEL_POLL_SECONDS: Final = 0.2
+"""How often a cancelled request is looked for."""
+
+T = TypeVar("T")
+
+
+def call_supervisor(ask: Callable[[], T], stop: threading.Event, progress: Callable[[float], None]) -> T:
+    """What `ask` returns; `progress` gets the seconds waited so far, every two seconds.
+
+    Raises PluginError with the supervisor's own sentence, or when `stop` is set before it has answered.
+    """
+    results: SimpleQueue[T | RehearsalError] = SimpleQueue()
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            results.put(ask())
+        except RehearsalError as error:
+            results.put(error)
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    waited, told = 0.0, 0.0
+    while not done.wait(CANCEL_POLL_SECONDS):
+        if stop.is_set():
+            raise PluginError("cancelled while waiting for the rehearsal's supervisor")
+        waited += CANCEL_POLL_SECONDS
+        if waited - told >= PROGRESS_SECONDS:
+            told = waited
+            progress(waited)
+    if results.empty():
+        raise PluginError("the request to the rehearsal's supervisor failed; see the error above")
+    result = results.get()
+    if isinstance(result, RehearsalError):
+        raise PluginError(str(result)) from result
+    return result

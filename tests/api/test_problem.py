@@ -1,0 +1,24 @@
+"""Problems as text."""
+
+from __future__ import annotations
+
+from kueue_admission.forms import Problem, SpecError, errors_of
+from kueue_admission.forms.problem import join_path
+
+
+def test_text() -> None:
+    assert str(Problem("a.b", "is wrong", "mend it")) == "a.b: is wrong; mend it"
+    assert str(Problem("", "is wrong", "mend it")) == "is wrong; mend it"
+
+
+def test_seen_from_an_enclosing_object() -> None:
+    assert Problem("b", "w", "f").at("a").path == "a.b"
+    assert Problem("[0]", "w", "f").at("a").path == "a[0]"
+    assert Problem("", "w", "f").at("a").path == "a"
+    assert join_path("", "b") == "b"
+
+
+def test_error_says_all_of_them() -> None:
+    error = SpecError([Problem("a", "w", "f"), Problem("b", "v", "g", "warning")])
+    assert str(error) == "a: w; f\nwarning: b: v; g"
+    assert errors_of(error.problems) == (Problem("a", "w", "f"),)

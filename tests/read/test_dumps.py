@@ -1,0 +1,114 @@
+"""What of a dump is looked at, and what is said about the rest."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.simulation.objects import cluster, job, queue
+from tests.simulation.test_dump import workload
+
+from kueue_admission.read.dumps import RESOURCES, missing_kinds, take, without_queue
+from kueue_fleet.cli import explain
+
+ROOT = Path(__file__).parents[3]
+Json = dict[str, Any]
+
+
+def thing(kind: str, name: str = "x", spec: Json | None = None, **metadata: Any) -> Json:
+    labels = {"kueue.x-k8s.io/queue-name": "lq"}
+    return {
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default", "labels": labels, **metadata},
+        "spec": spec or {},
+    }
+
+
+def names(manifests: Any) -> list[str]:
+    return [manifest["metadata"]["name"] for manifest in manifests]
+
+
+def unlabelled(name: str, **metadata: Any) -> Json:
+    item = job(name, 0)
+    return {**item, "metadata": {**item["metadata"], "labels": {}, **metadata}}
+
+
+def test_a_job_without_a_queue_is_left_out_and_named() -> None:
+    taken = take([unlabelled("backup"), job("train", 0)])
+    assert names(taken.manifests) == ["train"]
+    assert [said.endswith(": Job default/backup") for said in taken.left_out] == [True]
+
+
+def test_a_new_job_gets_the_default_queue_of_its_namespace() -> None:
+    default = {"kind": "LocalQueue", "metadata": {"name": "default", "namespace": "default"}}
+    taken = take([default, unlabelled("new"), unlabelled("old", uid="1")])
+    assert names(taken.manifests) == ["default", "new"]
+    assert taken.manifests[1]["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "default"}
+
+
+@pytest.mark.parametrize("kind", ["AppWrapper", "SparkApplication"])
+def test_a_kind_that_is_not_read_is_named(kind: str) -> None:
+    taken = take([thing(kind), thing(kind, "other", labels={})])
+    assert [said.endswith(f": {kind} default/x") for said in taken.left_out] == [True]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet"])
+def test_what_is_live_counts_by_the_workloads_of_its_pods(kind: str) -> None:
+    live = thing(kind, "serve", uid="1")
+    pods = workload("pod-serve-abc", 0)
+    pods["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "serve-abc", "uid": "2"}]
+    assert take([live, pods]).left_out == []
+    (said,) = take([live, workload("other", 0)]).left_out
+    assert said.endswith(f": {kind} default/serve")
+
+
+@pytest.mark.parametrize(
+    ("frameworks", "said"),
+    [
+        ("integrations: {frameworks: [kubeflow.org/mpijob]}", ["Job default/a"]),
+        ("integrations: {frameworks: [batch/job]}", []),
+        ("metrics: {}", []),
+        ("{", []),
+    ],
+)
+def test_kinds_that_the_configuration_of_kueue_does_not_name_are_left_out(frameworks: str, said: list[str]) -> None:
+    """kueue#931; without any framework, batch/job is enabled."""
+    data = {"controller_manager_config.yaml": frameworks}
+    config = {"kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}, "data": data}
+    left_out = take([*cluster(), job("a", 0), config]).left_out
+    assert [text.rpartition(": ")[2] for text in left_out] == said
+
+
+def test_a_workload_that_waits_for_a_missing_queue_is_left_out() -> None:
+    lost, holds = workload("lost", 0), workload("holds", 0, since=1)
+    for item in (lost, holds):
+        item["spec"]["queueName"] = "gone"
+    taken = without_queue([*cluster(), lost, holds, workload("fine", 0)])
+    assert names(taken.manifests)[-2:] == ["holds", "fine"]
+    assert [said.endswith(": Workload default/lost") for said in taken.left_out] == [True]
+
+
+TOPOLOGY = {"kind": "ResourceFlavor", "metadata": {"name": "rf"}, "spec": {"topologyName": "t"}}
+
+
+@pytest.mark.parametrize(
+    ("manifests", "missing"),
+    [
+        ([workload("a", 0)], ["ClusterQueue", "LocalQueue"]),
+        ([job("a", 0), queue()], ["LocalQueue", "ResourceFlavor"]),
+        ([TOPOLOGY], ["Topology", "Node", "Pod"]),
+        ([*cluster(namespaceSelector={"matchLabels": {"a": "b"}}), job("a", 0)], ["Namespace"]),
+        ([*cluster(admissionChecksStrategy={"admissionChecks": [{"name": "c"}]})], ["AdmissionCheck"]),
+        ([*cluster(), job("a", 0)], []),
+    ],
+)
+def test_a_kind_that_others_refer_to_is_missed(manifests: list[Json], missing: list[str]) -> None:
+    assert list(missing_kinds(manifests)) == missing
+
+
+@pytest.mark.parametrize("text", [(ROOT / "docs/explain.md").read_text(), explain.explain.__doc__])
+def test_the_dump_command_prints_every_kind_that_is_read(text: str) -> None:
+    command = text[text.index("kubectl get -A" if "kubectl get -A" in text else "for kind in") :]
+    assert set(RESOURCES.values()) <= set(re.findall(r"[a-z]+", command[:500]))
