@@ -91,13 +91,14 @@ engine-wheels: $(READY) ## pack the engines of a rehearsal into wheels, in build
 	@$(BIN)/python -m kueue_rehearsal.engines --wheels build/wheels
 
 .PHONY: wheels
-wheels: $(READY) ## wheels of kueue-fleet and its stand-ins, in build/wheels, as a release has them (OWNER=name)
+wheels: $(READY) ## wheels of kueue-fleet's distributions, in build/wheels, as a release has them (OWNER=name)
 	@rm -rf build/release && mkdir -p build/release
 	@git ls-files -z | xargs -0 cp --parents --target-directory build/release
 	@$(BIN)/python -m kueue_rehearsal.engines --requirements | sed 's/.*/    "&",/' > build/requirements
-	@sed -i -e '/^rehearsal = \[$$/r build/requirements' -e 's#github.com/OWNER/#github.com/$(OWNER)/#' build/release/pyproject.toml
+	@sed -i '/^dependencies = \[$$/r build/requirements' build/release/components/kueue_rehearsal/pyproject.toml
+	@sed -i 's#github.com/OWNER/#github.com/$(OWNER)/#' build/release/pyproject.toml build/release/components/*/README.md
 	@$(BIN)/uv build --quiet --all-packages --wheel --out-dir build/wheels build/release
-	@ls build/wheels/kueue_fleet-*.whl
+	@ls build/wheels/kueue_*.whl
 
 .PHONY: sdk
 sdk: $(READY) ## the components as packages for TypeScript (npm) and Python (wheel), in build/sdk; checks programs with them (OWNER=name)
@@ -143,7 +144,7 @@ clean: ## remove the virtual environment and tool caches (not the engines)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 # uv installs the same locked files in a tenth of pip's time; pip, which Python brings, installs uv.
-$(READY): uv.lock requirements-uv.lock pyproject.toml offline/pyproject.toml
+$(READY): uv.lock requirements-uv.lock pyproject.toml components/*/pyproject.toml offline/pyproject.toml policies/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kueue-fleet needs Python 3.11 or newer, this is %d.%d; set PYTHON=python3.x" % sys.version_info[:2])'
 	@echo "Setting up $(VENV) (once) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = (ROOT / "components" / "kueue_fleet", ROOT / "policies", ROOT / "offline")
+FOLDERS = (ROOT / "components", ROOT / "policies", ROOT / "offline")
 NAME = re.compile(r"([-a-z0-9]+\.)*(x-k8s\.io|kueue-fleet\.dev|gke\.io|cloud\.google\.com)(/[-A-Za-z0-9_.]+)?")
 
 

@@ -93,13 +93,15 @@ def test_check_imports_no_more_than_it_needs() -> None:
     }
 
 
-@pytest.mark.parametrize("package", ["kueue_api", "fleet_file", "objects"])
+@pytest.mark.parametrize(
+    "package", ["kueue_admission.api", "kueue_admission.forms", "kueue_fleet.fleet_file", "kueue_fleet.objects"]
+)
 def test_names_of_a_package_are_loaded_when_they_are_used(package: str) -> None:
     script = (
         "import sys\n"
         "import kueue_admission.decide.engine, kueue_admission.explain\n"
         "print('kueue_fleet.fleet_file.model.fleet' in sys.modules)\n"
-        f"import kueue_fleet.{package} as package\n"
+        f"import {package} as package\n"
         "for name in package.__all__:\n"
         "    getattr(package, name)\n"
         "print(hasattr(package, 'Fleet'))\n"

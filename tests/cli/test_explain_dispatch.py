@@ -12,9 +12,8 @@ from tests.cli.test_explain import QUEUE, cluster, explain, write
 from tests.simulation.fleets import EUROPE, US, dispatched_data, job
 from typer.testing import CliRunner
 
-from kueue_admission.explain import dispatch_report
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, dispatch_report
 from kueue_fleet.cli import app
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 
 EU = "worker-eu"
 SINCE = "2026-11-21T08:00:00Z"

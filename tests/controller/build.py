@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.kube.fake_api import FakeApi
 
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_admission.read.pod_resources import namespace_limits
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.manager import ManagerState
@@ -15,7 +16,6 @@ from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import dispatch_settings
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionController
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration

@@ -17,8 +17,8 @@ from tests.controller.build import (
     workload,
 )
 
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_fleet.controller.patches import CHECK_MANAGER, REJECT_MANAGER
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.kube.answers import ApiError
 
 BOTH = {"multikueue": "Pending", "fleet": "Pending"}

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.controller.build import GPU, NOW, Fixture, condition, waiting_copy, when, workload
 
-from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION
+from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHECK
 from kueue_fleet.controller.patches import FALLBACK_MANAGER
-from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
+from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 
 PATIENCE = 600
 

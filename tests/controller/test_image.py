@@ -11,20 +11,19 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "components/kueue_fleet"
-DOCKERFILE = (PACKAGE / "controller/image/Dockerfile").read_text()
+PACKAGES = ROOT / "components"
+FOLDER = PACKAGES / "kueue_fleet/controller/image"
+DOCKERFILE = (FOLDER / "Dockerfile").read_text()
 BUILD, RESULT = DOCKERFILE.split("\n\nFROM ")
-IGNORED = (PACKAGE / "controller/image/Dockerfile.dockerignore").read_text().splitlines()
+IGNORED = (FOLDER / "Dockerfile.dockerignore").read_text().splitlines()
 COPIED = [line.removeprefix("!") for line in IGNORED if line.startswith("!")]
 
 
 def test_what_is_copied_runs_without_pulumi_or_the_command_line(tmp_path: Path) -> None:
-    copy = tmp_path / "kueue_fleet"
-    copy.mkdir()
     for name in COPIED:
-        source = PACKAGE / name
-        if source.is_dir():
-            shutil.copytree(source, copy / name)
+        (copy := tmp_path / name).parent.mkdir(exist_ok=True)
+        if (source := PACKAGES / name).is_dir():
+            shutil.copytree(source, copy)
         else:
             shutil.copy(source, copy)
     program = (
@@ -53,15 +52,16 @@ def test_every_base_is_pinned_by_digest_and_the_result_runs_nothing_and_is_nobod
 
 def test_every_file_that_is_copied_is_in_the_package_and_every_command_is_there_to_run(tmp_path: Path) -> None:
     tracked = subprocess.run(
-        ["git", "ls-files"], cwd=PACKAGE, capture_output=True, text=True, check=True
+        ["git", "ls-files"], cwd=PACKAGES, capture_output=True, text=True, check=True
     ).stdout.split()
     assert IGNORED[1] == "*"
     assert IGNORED[-1] == "**/__pycache__"
     for source in COPIED:
         assert any(name == source or name.startswith(f"{source}/") for name in tracked), source
     assert re.findall(r"^COPY (.*)$", BUILD, re.MULTILINE) == [
-        "controller/image/requirements.lock ./",
-        ". /app/kueue_fleet/",
+        "kueue_fleet/controller/image/requirements.lock ./",
+        "kueue_admission /app/kueue_admission/",
+        "kueue_fleet /app/kueue_fleet/",
     ]
     assert re.findall(r"-r (\S+)", BUILD) == ["requirements.lock"]
     assert "COPY --from=build --chown=0:0 /app /app" in RESULT
@@ -74,9 +74,7 @@ def test_every_file_that_is_copied_is_in_the_package_and_every_command_is_there_
 
 
 def test_every_dependency_is_pinned_by_hash_as_everywhere_else() -> None:
-    pinned = dict(
-        re.findall(r"^(\S+)==(\S+) \\", (PACKAGE / "controller/image/requirements.lock").read_text(), re.MULTILINE)
-    )
+    pinned = dict(re.findall(r"^(\S+)==(\S+) \\", (FOLDER / "requirements.lock").read_text(), re.MULTILINE))
     locked = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     everywhere = {package["name"]: package["version"] for package in locked}
     assert pinned

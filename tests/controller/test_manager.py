@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.controller.build import NOW, Fixture, condition, configured, when, workload
 
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.kube.answers import Json
 

@@ -19,9 +19,9 @@ from tests.controller.build import (
     workload,
 )
 
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.dispatch import parse_report
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.kube.answers import ApiError
 
 

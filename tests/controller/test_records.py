@@ -9,9 +9,9 @@ from tests.controller.build import GPU, NOW, condition, when, workload
 
 from drawn import examples
 from kueue_admission.read import workloads as from_workloads
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 
 QUIET = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -1,6 +1,6 @@
 """Random scenarios: one cohort tree each with its flavors, queues and workloads, and a script of what happens to it.
 
-`scenario(seed, index)` is a pure function of its arguments. The notation is that of `admission.expand`, and `steps`
+`scenario(seed, index)` is a pure function of its arguments. The notation is that of `decide.expand`, and `steps`
 says what happens after the start, one step at a time: `[kind, ...]`, see `differential.steps`.
 """
 

@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = (
-    ROOT / "components" / "kueue_fleet",
+    ROOT / "components",
     ROOT / "policies" / "kueue_fleet_policies",
     ROOT / "offline" / "kueue_fleet_offline",
 )

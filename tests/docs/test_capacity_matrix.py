@@ -13,7 +13,7 @@ import yaml
 from job_files import jobs_in
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms import SpecError
-from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.forms.names import QUEUE_LABEL, SINGLE_POD_SET_REFUSAL
 from kueue_admission.forms.problem import errors_of
 from kueue_admission.read.job_pod_sets import ROLES
 from kueue_admission.simulate.delays import Delays
@@ -22,7 +22,6 @@ from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.gke.consumption import options_of, zones_with
 from kueue_fleet.gke.csv_tables import read_table
-from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.gke.machines import MachineType, machine_names, machine_type
 from kueue_fleet.simulation.fleet import check_manifests, prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile

@@ -19,7 +19,7 @@ from small_fleets import fleet
 
 IMAGE = "docker-build:index:Image"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
-PACKAGE = Path(kueue_fleet.__file__).parent
+PACKAGES = Path(kueue_fleet.__file__).parents[1]
 
 
 def declared(section: dict[str, Any], **arguments: Any) -> Recording:
@@ -45,8 +45,10 @@ def test_it_is_built_pushed_and_run_by_its_digest(built: Recording) -> None:
     assert image.inputs["tags"] == [tag]
     assert image.inputs["platforms"] == ["linux/amd64"]
     assert (image.inputs["push"], image.inputs["buildOnPreview"]) == (True, False)
-    assert Path(image.inputs["context"]["location"]).resolve() == PACKAGE
-    assert Path(image.inputs["dockerfile"]["location"]).resolve() == PACKAGE / "controller/image/Dockerfile"
+    assert Path(image.inputs["context"]["location"]).resolve() == PACKAGES
+    assert (
+        Path(image.inputs["dockerfile"]["location"]).resolve() == PACKAGES / "kueue_fleet/controller/image/Dockerfile"
+    )
     assert container(recording) == f"{tag}@sha256:{'0' * 64}"
     [deployment] = recording.of_type("kubernetes:apps/v1:Deployment")
     api = recording.one("gcp:projects/service:Service", "apis/artifactregistry.googleapis.com")
@@ -105,7 +107,7 @@ def test_paths_are_the_same_in_every_checkout(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(program)
     monkeypatch.setattr(SETTINGS, "root_directory", str(tmp_path))
     assert controller_image._from_program(tmp_path / "components/kueue_fleet") == "../components/kueue_fleet"
-    assert controller_image._from_program(PACKAGE) == str(PACKAGE), "installed outside of the project"
+    assert controller_image._from_program(PACKAGES) == str(PACKAGES), "installed outside of the project"
     monkeypatch.setattr(SETTINGS, "root_directory", None)
     assert controller_image._from_program(program) == str(program), "a program without a project folder"
 

@@ -13,7 +13,7 @@ from tests.simulation.test_dump import workload
 from kueue_admission.read.dumps import RESOURCES, missing_kinds, take, without_queue
 from kueue_fleet.cli import explain
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 Json = dict[str, Any]
 
 

@@ -1,4 +1,4 @@
-"""Clusters whose workloads preempt each other again and again, in the short form of `admission.expand`."""
+"""Clusters whose workloads preempt each other again and again, in the short form of `decide.expand`."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.team_budgets import SimulatedBudget
 
 DAY = 86400.0
 
@@ -22,21 +23,25 @@ def run(budget: dict[str, Any] | None, *arrivals: float, **fields: Any) -> Resul
     return prepare_fleet(parse_fleet(data), workload_file(jobs), Delays(), prices=PRICES).run()
 
 
+def budgets(budget: dict[str, Any] | None, *arrivals: float, **fields: Any) -> list[SimulatedBudget]:
+    return [each for each in run(budget, *arrivals, **fields).budgets if isinstance(each, SimulatedBudget)]
+
+
 def test_the_week_that_uses_most_counts() -> None:
-    [hours, usd] = run({"gpuHours": 2, "usd": 1000, "per": "week"}, 0, 8 * DAY, 9 * DAY).budgets
-    assert (hours.use.used, hours.use.percent, hours.begin) == (2.0, 100, 7 * DAY)
-    assert round(usd.use.used, 3) == round(2 * A_GPU_IN_EUROPE, 3)
+    [hours, usd] = budgets({"gpuHours": 2, "usd": 1000, "per": "week"}, 0, 8 * DAY, 9 * DAY)
+    assert (hours.used, hours.percent, hours.begin) == (2.0, 100, 7 * DAY)
+    assert round(usd.used, 3) == round(2 * A_GPU_IN_EUROPE, 3)
 
 
 def test_a_run_over_the_end_of_a_week_is_in_both() -> None:
-    [hours] = run({"gpuHours": 1, "per": "week"}, 7 * DAY - 900).budgets
-    assert (hours.use.used, hours.begin) == (0.75, 7 * DAY)
+    [hours] = budgets({"gpuHours": 1, "per": "week"}, 7 * DAY - 900)
+    assert (hours.used, hours.begin) == (0.75, 7 * DAY)
 
 
 def test_others_jobs_use_nothing_and_without_a_budget_nothing_is_said() -> None:
-    [hours] = run({"gpuHours": 1}, 0).budgets
-    assert (hours.use.used, hours.use.per) == (1.0, "month")
-    [other] = run({"usd": 1}, 0, namespace="team-eu").budgets
-    assert other.use.used == 0
-    assert run(None, 0).budgets == ()
+    [hours] = budgets({"gpuHours": 1}, 0)
+    assert (hours.used, hours.per) == (1.0, "month")
+    [other] = budgets({"usd": 1}, 0, namespace="team-eu")
+    assert other.used == 0
+    assert budgets(None, 0) == []
     assert run(None, 0).as_json()["budgets"] == []

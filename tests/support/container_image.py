@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from needed_programs import BUILDAH
 
-PACKAGE: Final = Path(__file__).parents[2] / "components/kueue_fleet"
-DOCKERFILE: Final = PACKAGE / "controller/image/Dockerfile"
+PACKAGES: Final = Path(__file__).parents[2] / "components"
+DOCKERFILE: Final = PACKAGES / "kueue_fleet/controller/image/Dockerfile"
 IGNORED: Final = DOCKERFILE.with_name("Dockerfile.dockerignore")
 LONGEST_SECONDS: Final = 300.0
 """That one step of a build takes."""
@@ -118,7 +118,7 @@ def build_image(folder: Path) -> BuiltImage:
     volumes = [part for path in PIP_SETTINGS if path.exists() for part in ("--volume", f"{path}:{path}:ro")]
     files = ("--file", str(DOCKERFILE), "--ignorefile", str(IGNORED))
     options = ("--isolation", "chroot", "--pull-never", *files, *arguments, *volumes)
-    buildah("bud", *options, "--tag", "controller", str(PACKAGE))
+    buildah("bud", *options, "--tag", "controller", str(PACKAGES))
     container = buildah("from", "--pull-never", "controller")
     described = json.loads(buildah("inspect", "--type", "image", "controller"))
     return BuiltImage(Path(buildah("mount", container)), described["OCIv1"]["config"])

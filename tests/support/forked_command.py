@@ -12,8 +12,8 @@ import importlib, pkgutil
 from kueue_fleet import cli
 from kueue_fleet.fleet_file import parse_fleet_text
 
-for package in ("adopt", "admission", "cli", "dispatch", "explain", "fleet_file", "objects", "simulation", "status"):
-    name = f"kueue_fleet.{{package}}"
+fleet = ("adopt", "cli", "dispatch", "fleet_file", "objects", "simulation", "status")
+for name in ("kueue_admission", *(f"kueue_fleet.{{package}}" for package in fleet)):
     for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{{name}}."):
         importlib.import_module(module.name)
 # Models are built when they are first used.

@@ -18,7 +18,6 @@ from .cluster_queue import ConcurrentAdmissionPolicy as ConcurrentAdmissionPolic
 from .cluster_queue import FlavorFungibility as FlavorFungibility
 from .cluster_queue import LocalQueueSpec as LocalQueueSpec
 from .configuration import KueueConfiguration as KueueConfiguration
-from .duration import Duration as Duration
 from .manifests import Manifest as Manifest
 from .manifests import admission_check_manifest as admission_check_manifest
 from .manifests import cluster_queue_manifest as cluster_queue_manifest
@@ -39,10 +38,6 @@ from .multi_kueue import MultiKueueClusterSpec as MultiKueueClusterSpec
 from .multi_kueue import MultiKueueConfigSpec as MultiKueueConfigSpec
 from .priority_classes import PriorityClassFields as PriorityClassFields
 from .priority_classes import WorkloadPriorityClassFields as WorkloadPriorityClassFields
-from .problem import Problem as Problem
-from .problem import SpecError as SpecError
-from .problem import errors_of as errors_of
-from .quantity import Quantity as Quantity
 from .quotas import FairSharing as FairSharing
 from .quotas import FlavorQuotas as FlavorQuotas
 from .quotas import ResourceGroup as ResourceGroup

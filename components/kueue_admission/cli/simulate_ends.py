@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import typer
 
-from kueue_admission.cli import console
+from kueue_admission.cli import INTERRUPTED, console
 from kueue_admission.simulate.clock import EndReason
 from kueue_admission.simulate.result import Result
-from kueue_fleet.cli import INTERRUPTED
 
 
 def tell(results: Sequence[Result]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_admission.cli import console
 from kueue_admission.cli.tables import Column, Table
-from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
+from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
 
 if TYPE_CHECKING:
     from kueue_admission.simulate.result import Result
@@ -84,8 +84,8 @@ def _show_contended(result: Result, run: str = "") -> None:
 def _show_budgets(result: Result, run: str = "") -> None:
     """Print how far budgets are used up where that is most, in the run of this name."""
     for each in result.budgets:
-        style = "red" if each.use.percent >= 100 else "yellow" if each.use.is_near else ""
-        console.line(console.Styled(f"budget{run}: {each.use}, from second {each.begin:.0f} on", style))
+        style = "red" if each.percent >= 100 else "yellow" if each.is_near else ""
+        console.line(console.Styled(f"budget{run}: {each}", style))
 
 
 def _reason(workload: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ _REDRAW_SECONDS: Final = 0.1
 
 
 class Watcher:
-    """A `simulation.clock.Watch`: says whether the simulation may go on, and draws on stderr how far it is."""
+    """A `simulate.clock.Watch`: says whether the simulation may go on, and draws on stderr how far it is."""
 
     def __init__(self, until: float | None) -> None:
         self.interrupted = False

@@ -1,6 +1,6 @@
 """What the core decides about, as frozen plain data: queues, flavors, quotas, workloads, configuration.
 
-`reading` makes these from Kubernetes objects. Amounts are integers as in `amounts`, times are seconds on whatever
+`read` makes these from Kubernetes objects. Amounts are integers as in `amounts`, times are seconds on whatever
 clock the caller uses. Names, defaults and meanings are Kueue's v1beta2 ones.
 """
 

@@ -4,11 +4,10 @@ Start at `explainer.explain`: a snapshot of one cluster in, an `answer.Explanati
 word comes from what the admission core decides about it alone (`diagnosis`) and beside all others that wait
 (`next_cycles`), and from its quotas (`worker_state`); a change is only suggested after the core has decided again with
 it made (`trials`). What Kueue itself wrote is compared with that (`written`). `unmanaged` is for Jobs that Kueue never
-sees, `dispatched` for what the fleet's own controller wrote on a Workload. Deterministic: no clock, no I/O.
+sees. Deterministic: no clock, no I/O.
 """
 
 from kueue_admission.explain.answer import Explanation
-from kueue_admission.explain.dispatched import dispatch_report
 from kueue_admission.explain.explainer import explain, explain_elsewhere, explain_finished
 from kueue_admission.explain.links import Links
 from kueue_admission.explain.text import render_clusters, render_json, render_short, render_text
@@ -19,7 +18,6 @@ __all__ = [
     "Condition",
     "Explanation",
     "Links",
-    "dispatch_report",
     "explain",
     "explain_elsewhere",
     "explain_finished",

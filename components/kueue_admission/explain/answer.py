@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from kueue_admission.forms.known_messages import code_of
-
-if TYPE_CHECKING:
-    # Most workloads have no report, and the dispatcher is half of the core.
-    from kueue_fleet.dispatch.report import ParsedReport
+from kueue_admission.read.dispatch_report import ParsedReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import AdmissionError
@@ -34,9 +33,7 @@ from kueue_admission.explain.spared import spared_in
 from kueue_admission.explain.trials import Trials
 from kueue_admission.explain.worker_state import figures, holdings_of, position_of, requests_of, victims_of
 from kueue_admission.explain.written import Condition, compare
-
-if TYPE_CHECKING:
-    from kueue_fleet.dispatch.report import ParsedReport
+from kueue_admission.read.dispatch_report import ParsedReport
 
 
 def explain(

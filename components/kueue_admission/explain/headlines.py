@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.model import CheckState
@@ -13,12 +12,13 @@ from kueue_admission.explain.answer import CheckStanding, Explanation, ResourceF
 from kueue_admission.explain.checks import FAILED
 from kueue_admission.explain.diagnosis import Diagnosis
 from kueue_admission.explain.turns import about_turn, turn_step
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
-from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
-
-if TYPE_CHECKING:
-    from kueue_fleet.dispatch.report import ParsedReport
+from kueue_admission.forms.names import (
+    FALLBACK_CHECK,
+    MULTIKUEUE_CONTROLLER,
+    PROVISIONING_CONTROLLER,
+    SINGLE_POD_SET_REFUSAL,
+)
+from kueue_admission.read.dispatch_report import ParsedReport
 
 _STATES = {
     "Finished": "It is finished; there is nothing to wait for.",

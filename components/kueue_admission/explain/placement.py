@@ -1,6 +1,6 @@
 """Why pods cannot be placed in a topology: what each node of the flavor lacks, and what the domains have room for.
 
-A node is asked what the search asks of it (`admission.topology`), in that order; the first that it lacks counts.
+A node is asked what the search asks of it (`decide.topology`), in that order; the first that it lacks counts.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from textwrap import fill
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kueue_admission.decide.amounts import format_amount, format_request
 from kueue_admission.explain.answer import (
@@ -21,9 +21,7 @@ from kueue_admission.explain.turns import blocker_text
 from kueue_admission.explain.worker_state import LISTED
 from kueue_admission.forms.names import HOSTNAME_LABEL
 from kueue_admission.forms.printable import printable
-
-if TYPE_CHECKING:
-    from kueue_fleet.dispatch.report import ParsedReport
+from kueue_admission.read.dispatch_report import ParsedReport, score_text
 
 WIDTH: Final = 80
 """Columns of an explanation."""
@@ -214,8 +212,6 @@ def _checks(explanation: Explanation) -> list[str]:
 
 
 def _dispatch(report: ParsedReport) -> list[str]:
-    from kueue_fleet.dispatch.report import score_text
-
     lines = ["", *_wrap(f"Dispatch: {report.summary}", "", "  ")]
     for verdict in report.verdicts:
         if verdict.score is None:

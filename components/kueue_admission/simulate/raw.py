@@ -1,6 +1,6 @@
 """Kubernetes objects, as kubectl prints them, into what can be simulated or explained, and their simulation.
 
-What is looked at, and what is left out with a note, `admission.reading.dumps` says.
+What is looked at, and what is left out with a note, `read.dumps` says.
 Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
 cycles of cohorts.
 """

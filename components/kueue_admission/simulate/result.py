@@ -6,9 +6,8 @@ flavors {podSet: {resource: flavor}}, arrivedAt, quotaReservedAt, admittedAt, fi
 happened), evictions[] {time, reason, preemptor}, copiesThrownAway (copies with quota on workers that never ran) and
 runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}. `rows[]`, without times: see `rows`.
 Times are seconds; second 0 is the earliest creationTimestamp of the input, or the beginning of a workload or generator
-file.
-`end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster,
-preemptor, preempted, times}: see `contention`. `budgets[]` {team, of, used, limit, per, begin}: see `team_budgets`.
+file. `end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster, preemptor, preempted, times}: see
+`contention`. `budgets[]` {team, of, used, limit, per, begin}: see `UsedBudget`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from kueue_admission.decide.amounts import is_unlimited
 from kueue_admission.decide.model import Objects
@@ -25,7 +24,6 @@ from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_admission.simulate.contention import Contended
 from kueue_admission.simulate.records import Record, Run
 from kueue_admission.simulate.rows import job_rows
-from kueue_fleet.simulation.team_budgets import SimulatedBudget
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
@@ -53,6 +51,21 @@ def quotas_of(cluster: str, objects: Objects) -> Iterator[Quota]:
                     yield Quota(cluster, name, flavors.flavor, resource, quota.nominal)
 
 
+class UsedBudget(Protocol):
+    """How far an amount of a team's budget is used up; as text, a sentence. Who runs fleets of teams makes these."""
+
+    @property
+    def percent(self) -> int:
+        """How much of it."""
+
+    @property
+    def is_near(self) -> bool:
+        """Whether it is nearly used up, or exceeded, or may be."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Its fields, as in the result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What happened: the records, the second 0 of their clock, and `until` in seconds from it (None: to the end)."""
@@ -67,7 +80,7 @@ class Result:
     """Why it is over, and when."""
     contended: tuple[Contended, ...] = ()
     """Who was preempted for the same workload again and again."""
-    budgets: tuple[SimulatedBudget, ...] = ()
+    budgets: tuple[UsedBudget, ...] = ()
     """How far teams' budgets are used up."""
     quotas: tuple[Quota, ...] = ()
     """Of the clusters that run jobs."""
@@ -125,7 +138,7 @@ class Result:
             "rows": [row.as_json() for row in job_rows(self.records)],
             "end": {"reason": self.end.reason.value, "at": self.seconds(self.end.at)},
             "contended": [{**asdict(pair), "cluster": pair.cluster or None} for pair in self.contended],
-            "budgets": [{**asdict(each.use), "begin": each.begin} for each in self.budgets],
+            "budgets": [each.to_dict() for each in self.budgets],
         }
 
     def _workload(self, record: Record) -> dict[str, Any]:

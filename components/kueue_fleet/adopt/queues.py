@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_admission.api import ResourceFlavorSpec
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.names import FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, merged_order, rules_of
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER, FALLBACK_CHECK
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry

@@ -1,58 +1,26 @@
-"""The `kueue-fleet` command as a process.
-
-This module and the package above it import next to nothing, so that `main` is soon ready for Ctrl-C.
-"""
-
-import atexit
-import gc
-import os
-import signal
-import sys
+"""The `kueue-fleet` command as a process."""
 
 TYPE_CHECKING = False
 """As typing has it, whose import takes longer than all else before `main`."""
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import Any
 
     from kueue_fleet.cli.commands import COMMANDS, app
 
 __all__ = ["COMMANDS", "app", "main"]
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C."""
-_SIGPIPE_STATUS = 141
-
 
 def main() -> None:
-    """Run the command line, and exit: see `commands` for the codes. Nothing that is expected ends with a traceback."""
-    before = signal.getsignal(signal.SIGINT)
-    # A shell lets commands in the background ignore Ctrl-C.
-    if before is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, _end)
-    # Pydantic looks for plugins in the metadata of every distribution, which takes 20 ms.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
-    # Nearly all that a command makes, modules and models first of all, stays until it ends: to look for garbage in it,
-    # at the end of the process too, takes a tenth of `check`.
-    atexit.register(gc.freeze)
-    threshold = gc.get_threshold()
-    gc.set_threshold(100_000, *threshold[1:])
-    try:
-        from kueue_admission.cli.streams import OutputClosedError, prepare_streams
+    """Run the command line, and exit: see `commands` for the codes."""
+    from kueue_admission.cli import run_process
 
-        prepare_streams()
-        from kueue_fleet.cli.commands import run
-
-        sys.exit(run())
-    except OutputClosedError:
-        sys.exit(_SIGPIPE_STATUS)
-    finally:
-        gc.set_threshold(*threshold)
-        signal.signal(signal.SIGINT, before)
+    run_process(_run)
 
 
-def _end(number: int, frame: object) -> "NoReturn":
-    """What Ctrl-C does wherever nothing has to be tidied up, in the middle of an import too; see `interruptible`."""
-    os._exit(INTERRUPTED)
+def _run() -> int:
+    from kueue_fleet.cli.commands import run
+
+    return run()
 
 
 def __getattr__(name: str) -> "Any":

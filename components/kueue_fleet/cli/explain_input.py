@@ -87,7 +87,7 @@ class Dump:
 
     def dispatch(self, key: str) -> ParsedReport | None:
         """What the fleet's own dispatcher decided about the workload `key`, which is here."""
-        from kueue_admission.explain import dispatch_report
+        from kueue_admission.read.dispatch_report import dispatch_report
 
         return dispatch_report(self._index.workloads[key])
 

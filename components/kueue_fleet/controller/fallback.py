@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kueue_admission.decide.model import CheckState, WorkloadStatus
+from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
@@ -25,7 +26,6 @@ from kueue_fleet.dispatch import (
     waits_on_workers_since,
 )
 from kueue_fleet.dispatch.settings import fallback_rules
-from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.objects.controller_configuration import QueueFallback
 
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"

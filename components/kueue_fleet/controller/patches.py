@@ -14,12 +14,12 @@ from typing import Final
 
 from kueue_admission.decide.model import CheckState
 from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, KUEUE_API
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE
 from kueue_fleet.dispatch import CheckDecision, Copy, Decision, GivenUp, describe
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, describe_assignment
 from kueue_fleet.dispatch.fleet_checks import format_time
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.kube.answers import Json

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kueue_admission.decide.model import CheckState
+from kueue_admission.forms.names import FALLBACK_CHECK
+from kueue_admission.read.dispatch_report import ParsedReport
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.ask_again import AskAgain
 from kueue_fleet.controller.fallback import Fallback
@@ -39,13 +41,12 @@ from kueue_fleet.dispatch import (
     watch,
     watch_copy,
 )
-from kueue_fleet.dispatch.report import ParsedReport
 from kueue_fleet.dispatch.rescue import STUCK_COPY
 from kueue_fleet.dispatch.residency import read_residency
 from kueue_fleet.dispatch.scoring import judge
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, add_given_up
-from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER, FALLBACK_CHECK
+from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
 _ASK_AGAIN_SECONDS: Final = 600.0

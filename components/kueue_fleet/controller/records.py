@@ -13,12 +13,12 @@ from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import Workload
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.manifests import conditions_of, inside, since
 from kueue_admission.read.workloads import Context, parse_workload
 from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.dispatch.rescue import OWNER_NOT_FOUND
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
 from kueue_fleet.kube.answers import Json, version_number

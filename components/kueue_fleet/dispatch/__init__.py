@@ -11,6 +11,7 @@ which follow from the objects of the clusters.
 from __future__ import annotations
 
 from kueue_admission.forms.names import REGIONS_LABEL
+from kueue_admission.read.dispatch_report import ParsedReport, ParsedVerdict, parse_report
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import can_never_run, decide, rounds_begun
 from kueue_fleet.dispatch.fallback import (
@@ -35,7 +36,7 @@ from kueue_fleet.dispatch.model import (
     Weights,
     Worker,
 )
-from kueue_fleet.dispatch.report import ParsedReport, ParsedVerdict, describe, parse_report
+from kueue_fleet.dispatch.report import describe
 from kueue_fleet.dispatch.rescue import watch_copy, watch_eviction
 from kueue_fleet.dispatch.residency import Bound, Residency, parse_regions
 from kueue_fleet.dispatch.settings import dispatch_settings

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from kueue_admission.read.dispatch_report import ParsedVerdict
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.model import (
     MOST_CLUSTERS,
@@ -28,7 +29,6 @@ from kueue_fleet.dispatch.model import (
     Verdict,
     Worker,
 )
-from kueue_fleet.dispatch.report import ParsedVerdict
 from kueue_fleet.dispatch.scoring import judge
 
 _SKEW_SECONDS: Final = 60.0

@@ -1,6 +1,6 @@
 """The image of the fleet's own controller: a repository of Artifact Registry, and the image built and pushed to it.
 
-It is built from the package that is installed, by the Docker or BuildKit of the machine that runs `pulumi up`, and
+It is built from the packages that are installed, by the Docker or BuildKit of the machine that runs `pulumi up`, and
 pushed as the user that Pulumi's Google provider acts as.
 """
 
@@ -18,8 +18,8 @@ from kueue_fleet.fleet_file.controller_image import BuiltImage
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.images import image_repository
 
-PACKAGE = Path(__file__).resolve().parents[1]
-"""The package kueue_fleet, from which the image is built."""
+PACKAGES = Path(__file__).resolve().parents[2]
+"""The folder of the packages kueue_fleet and kueue_admission, from which the image is built."""
 TOKEN_USER = "oauth2accesstoken"  # noqa: S105  (no secret)
 """User name with which a registry takes an access token for a password. Source:
 https://cloud.google.com/artifact-registry/docs/docker/authentication#token."""
@@ -57,8 +57,8 @@ class ControllerImage(pulumi.ComponentResource):
         image = docker_build.Image(
             name,
             tags=[reference],
-            context={"location": _from_program(PACKAGE)},
-            dockerfile={"location": _from_program(PACKAGE / "controller" / "image" / "Dockerfile")},
+            context={"location": _from_program(PACKAGES)},
+            dockerfile={"location": _from_program(PACKAGES / "kueue_fleet" / "controller" / "image" / "Dockerfile")},
             # What the Dockerfile's locked wheels are tested on. GKE taints nodes of other architectures.
             platforms=[docker_build.Platform.LINUX_AMD64],
             labels={"org.opencontainers.image.version": built.version},

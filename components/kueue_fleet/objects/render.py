@@ -34,13 +34,8 @@ from kueue_admission.api.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
-from kueue_fleet.fleet_file.model.dispatch import (
-    ASSIGNMENT_CHECK,
-    ASSIGNMENT_CONTROLLER,
-    CHECK_CONTROLLER,
-    FALLBACK_CHECK,
-)
+from kueue_admission.forms.names import FALLBACK_CHECK, MULTIKUEUE_CONTROLLER
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import (

@@ -1,6 +1,1 @@
-"""What a fleet would do over time: admission engines on a virtual clock.
-
-Nothing of Kueue's decisions is here: each cluster has an `admission.engine.Engine`, driven by `cluster`, on the clock
-of `agenda`; `runner` lets admitted workloads run. No wall clock and no global randomness: the same input gives the same
-result. Reading files is the caller's job.
-"""
+"""What a fleet would do over time: the clusters of `kueue_admission.simulate`, and what dispatches among them."""

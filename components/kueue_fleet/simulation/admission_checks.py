@@ -12,13 +12,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kueue_admission.decide.model import CheckState
+from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_fleet.dispatch import Provisioning, decide_check, watch
 from kueue_fleet.dispatch.residency import Residency
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
 from kueue_fleet.dispatch.watchdog import add_given_up
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, FALLBACK_CHECK
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 from kueue_fleet.simulation.jobs import Job
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of

@@ -13,11 +13,11 @@ from functools import partial
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import AllowedFlavorsChanged, CheckStateChanged, Event
 from kueue_admission.decide.model import CheckState
+from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_admission.simulate.agenda import Action
 from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback, waits_on_workers_since
 from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.dispatch import FALLBACK_CHECK
 from kueue_fleet.objects.controller_configuration import queue_fallback
 from kueue_fleet.simulation.jobs import Job
 

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.api import ProvisioningRequestConfigSpec
-from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.forms.names import QUEUE_LABEL, SINGLE_POD_SET_REFUSAL
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import roles_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
-from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SINGLE_POD_SET_REFUSAL
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 
 _SCHEDULING: Final = ("resources", "nodeSelector", "tolerations", "affinity", "resourceClaims")
 _SIMILAR: Final = "IdenticalWorkloadSchedulingRequirements"

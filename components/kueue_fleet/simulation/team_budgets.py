@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Final
 
 from kueue_admission.simulate.records import Record
@@ -16,12 +16,18 @@ _SECONDS: Final = {"week": 7 * 86400.0, "month": 30 * 86400.0}
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedBudget:
+class SimulatedBudget(BudgetUse):
     """An amount of a budget in the week, or 30 days, that uses most of it."""
 
-    use: BudgetUse
-    begin: float
+    begin: float = 0.0
     """Second in which that time begins; the first one begins at second 0."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Its fields, as in the result."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return f"{BudgetUse.__str__(self)}, from second {self.begin:.0f} on"
 
 
 def simulated_budgets(
@@ -41,8 +47,8 @@ def simulated_budgets(
         for begin in begins or [0.0]:
             used = spending(fleet, own, prices, begin, begin + length)[team.name]
             for use in budget_use(team.name, team.budget, used):
-                if use.of not in found or _amount(use) > _amount(found[use.of].use):
-                    found[use.of] = SimulatedBudget(use, begin)
+                if use.of not in found or _amount(use) > _amount(found[use.of]):
+                    found[use.of] = SimulatedBudget(**asdict(use), begin=begin)
         yield from found.values()
 
 

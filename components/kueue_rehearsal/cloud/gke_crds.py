@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kueue_fleet.gke.labels import SINGLE_POD_SET_REFUSAL
+from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
 from kueue_fleet.kube.answers import Json
 from kueue_rehearsal.cloud.pod_policies import admission_policy
 from kueue_rehearsal.control_planes.kube_api import KubeApi

@@ -18,10 +18,9 @@ from controller_lab import (
     job,
     wait_until_connected,
 )
-from kueue_admission.explain import dispatch_report
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, dispatch_report
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.dispatch import parse_report
-from kueue_fleet.dispatch.report import DISPATCH_CONDITION
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile

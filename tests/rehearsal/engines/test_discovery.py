@@ -38,7 +38,7 @@ def test_nothing_anywhere(cache: EngineCache) -> None:
     engines = find_engines(cache, {"PATH": "/nowhere"})
     assert engines.programs == {}
     assert engines.missing() == ENGINES
-    with pytest.raises(RehearsalError, match=r"etcd: not found .* run `python -m kueue_fleet\.rehearsal\.engines`"):
+    with pytest.raises(RehearsalError, match=r"etcd: not found .* run `python -m kueue_rehearsal\.engines`"):
         engines.binary("etcd")
     with pytest.raises(RehearsalError, match="kueue-chart: not fetched yet"):
         engines.asset("kueue-chart")

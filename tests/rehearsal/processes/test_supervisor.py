@@ -383,7 +383,7 @@ def test_shutdown_does_not_wait_for_a_cluster_that_starts(supervisor_starter: Su
 
 def test_missing_engines_are_named_with_the_command_that_builds_them(supervisor_starter: SupervisorStarter) -> None:
     (supervisor_starter.engines.folder / "kube-scheduler").unlink()
-    with pytest.raises(RehearsalError, match=r"kube-scheduler: not found .*python -m kueue_fleet\.rehearsal\.engines"):
+    with pytest.raises(RehearsalError, match=r"kube-scheduler: not found .*python -m kueue_rehearsal\.engines"):
         supervisor_starter()
 
 

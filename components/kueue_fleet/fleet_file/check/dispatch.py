@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_admission.forms.problem import Problem, rule, warning
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.capacity import FlexStart
@@ -17,7 +18,6 @@ from kueue_fleet.fleet_file.model.dispatch import (
     ASSIGNMENT_CHECK,
     CHECK_CONTROLLER,
     DISPATCHER_NAME,
-    FALLBACK_CHECK,
     AdmissionController,
 )
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry

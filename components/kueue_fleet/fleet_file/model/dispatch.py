@@ -24,8 +24,6 @@ ASSIGNMENT_CHECK: Final = "kueue-fleet-assignment"
 """AdmissionCheck on the workers' queues: a copy is admitted once the controller has assigned the job to that worker."""
 ASSIGNMENT_CONTROLLER: Final = "kueue-fleet.dev/assignment"
 """`controllerName` of that check, which this controller answers too."""
-FALLBACK_CHECK: Final = "kueue-fleet-fallback"
-"""AdmissionCheck on queues with `fallback`: this controller takes a job back from a flavor whose nodes do not come."""
 LONGEST_RUN: Final = "168h"
 """Longest run that DWS grants, seven days."""
 

@@ -24,8 +24,9 @@ from kueue_admission.api import (
 from kueue_admission.api.cluster_queue import LocalQueueSpec
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
+from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_admission.forms.quantity import ZERO, Quantity
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, FALLBACK_CHECK
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 

@@ -1,6 +1,7 @@
 """How the simulated cloud of a rehearsal behaves: config `kueue-fleet:rehearsal` of a stack.
 
-A real `pulumi up` does not read it. `rehearsal.simulation_settings` makes the settings of a running rehearsal of it.
+A real `pulumi up` does not read it. `kueue_rehearsal.simulation_settings` makes the settings of a running rehearsal of
+it.
 """
 
 from __future__ import annotations
