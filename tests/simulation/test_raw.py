@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.simulation.objects import API, at, cluster, documents, job
 
 from kueue_admission.read.configuration import parse_configuration
@@ -156,6 +158,13 @@ def test_admission_check_is_answered_by_nobody() -> None:
     check = {"apiVersion": API, "kind": "AdmissionCheck", "metadata": {"name": "ac"}, "spec": {"controllerName": "x/y"}}
     found = run(*cluster(admissionChecksStrategy={"admissionChecks": [{"name": "ac"}]}), check, job("a", 0, "1"))
     assert (found["a"]["state"], found["a"]["reason"]) == ("QuotaReserved", "UnsatisfiedAdmissionChecks")
+
+
+def test_what_the_api_server_refuses_does_not_keep_others_waiting() -> None:
+    """As the real Kueue: the slices of one have more pods than it has, so that its Admission places none."""
+    case = Path(__file__).parents[1] / "explain" / "cases" / "slices-larger-than-the-pod-set.yaml"
+    found = run(*yaml.safe_load(case.read_text())["objects"])
+    assert {name: workload["state"] for name, workload in found.items()} == {"few": "Pending", "rest": "Admitted"}
 
 
 def test_generated_names_are_numbered() -> None:

@@ -111,6 +111,8 @@ class RequeueReason(StrEnum):
     PREEMPTION_FAILED = "PreemptionFailed"
     NO_FIT = "NoFit"
     PREEMPTION_NO_CANDIDATES = "PreemptionNoCandidates"
+    REFUSED = "Refused"
+    """Ours: the API server refuses what Kueue writes. Kueue tries again at once, but other heads come between."""
 
 
 class InactiveReason(StrEnum):

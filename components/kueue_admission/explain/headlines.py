@@ -65,10 +65,23 @@ def _about_entry(made: Explanation, entry: Entry) -> str:
     outcome = entry.outcome
     if outcome in (Outcome.NO_FIT, Outcome.WAITING):
         return _about_flavors(made, entry)
+    if outcome is Outcome.REFUSED:
+        return f"There is quota for it, but the API server refuses the place that Kueue gives it{_about_slices(entry)}."
     if not entry.queue.active:
         inactive = entry.queue.inactive_message.rstrip(".")
         return f"ClusterQueue {made.cluster_queue} is inactive: {inactive}{_root_cause(made)}."
     return f"{made.message}."
+
+
+def _about_slices(entry: Entry) -> str:
+    """The pod sets with fewer pods than a slice: Kueue places whole slices only."""
+    wanted = {each.name: each.topology.slices for each in entry.info.workload.pod_sets if each.topology is not None}
+    small = [
+        f"pod set {result.name} has {result.count} pod{'' if result.count == 1 else 's'} and slices of {slices[0].size}"
+        for result in entry.assignment.pod_sets
+        if (slices := wanted.get(result.name)) and result.count < slices[0].size
+    ]
+    return f": {', '.join(small)}, so that no pod is placed" if small else ""
 
 
 def _says(check: CheckStanding) -> str:
@@ -160,6 +173,8 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
         return _about_checks(made, found)
     admitting = [change for change in made.changes if change.admits]
     entry, outlook = found.entry, found.outlook
+    if entry is not None and entry.outcome is Outcome.REFUSED:
+        return "Submit it again with a podSetSliceSize of at most the number of pods in its pod set."
     if outlook is not None and outlook.admits:
         return turn_step(made, outlook)
     waits = [change for change in admitting if change.kind == "finish"]

@@ -206,7 +206,7 @@ class PendingQueue:
         if reason is RequeueReason.PENDING_PREEMPTION:
             self._preemptor = (info.key, self.strategy == "BestEffortFIFO")
         if self.strategy == "StrictFIFO":
-            immediate = reason is not RequeueReason.NAMESPACE_MISMATCH
+            immediate = reason not in (RequeueReason.NAMESPACE_MISMATCH, RequeueReason.REFUSED)
         else:
             immediate = reason in _IMMEDIATE
         expired = info.backoff_expired(now)

@@ -214,10 +214,27 @@ def _process(this: _Pass, entry: Entry) -> None:
     elif this.blocked and not entry.info.is_reserved:
         this.waiting = True
         _block(entry)
+    elif refusal := _refusal(entry):
+        # Its quota is free again once the write has failed.
+        _hold(this, entry, entry.usage())
+        entry.requeue_reason = RequeueReason.REFUSED
+        entry.refuse(Outcome.REFUSED, QuotaReservedReason.MISCONFIGURED, refusal)
     else:
         _count(this, entry, entry.usage())
         entry.outcome = Outcome.ADMITTED
         this.blocked = this.cache.blocks_admission
+
+
+def _refusal(entry: Entry) -> str:
+    """What the API server says of the Admission, in which slices with more pods than their pod set place none.
+
+    Kueue's webhooks refuse a job of such slices, but no Workload. Source: kueue@v0.19.2 (topologyAssignment.slices is
+    required), https://github.com/kubernetes-sigs/kueue/issues/15277.
+    """
+    for result in entry.assignment.pod_sets:
+        if result.count and result.topology == ():
+            return f"topologyAssignment.slices of pod set {result.name}: Required value"
+    return ""
 
 
 def _block(entry: Entry) -> None:

@@ -30,6 +30,8 @@ class Outcome(Enum):
     GATED = "gated"
     BLOCKED = "blocked"
     """Admission waits until the pods of all admitted workloads are ready."""
+    REFUSED = "refused"
+    """It would be admitted, but the API server refuses its Admission, whenever Kueue writes it."""
     ADMITTED = "admitted"
     """It has quota; whether it is Admitted depends on its checks."""
 
