@@ -15,19 +15,15 @@ from pulumi.resource import DependencyResource
 
 from kueue_admission.forms import SpecError, errors_of
 from kueue_fleet.fleet_file import (
-    Calendar,
     ClusterEntry,
     FleetSpec,
     NodePoolEntry,
-    Reserved,
-    ServiceAccountToken,
     check_dates,
     check_fleet,
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.parse import only_warned
-from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.fleet_inputs import (
     account_addresses,
@@ -40,7 +36,6 @@ from kueue_fleet.fleet_inputs import (
 )
 from kueue_fleet.gcp import (
     ControllerImage,
-    ControlPlaneAccess,
     Dashboards,
     GkeCluster,
     ManagerCluster,
@@ -56,6 +51,18 @@ from kueue_fleet.gcp import (
     WorkerCluster,
     existing_network,
     merge_kubeconfigs,
+)
+from kueue_fleet.google.resources import (
+    capacity_arguments,
+    cluster_arguments,
+    dashboard_arguments,
+    enabled_apis,
+    labels_of,
+    members_of,
+    network_arguments,
+    pools_of,
+    reservation_of,
+    team_arguments,
 )
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
 
@@ -162,7 +169,7 @@ class Fleet(pulumi.ComponentResource):
         self._team_secrets = team_secrets
         self._node_service_accounts, self._existing_clusters = accounts, existing_clusters or {}
         self._project = spec.project if project is None or isinstance(project, str) else known_project(project)
-        self._labels = {"kueue-fleet": spec.name, **spec.labels}
+        self._labels = labels_of(spec)
         self.services = self._services(name)
         self.image = self._image(name) if controller_image is None else None
         self._controller_image = self.image.reference if self.image else controller_image
@@ -174,8 +181,7 @@ class Fleet(pulumi.ComponentResource):
         self.node_pools = {
             (entry.name, pool.name): self._node_pool(entry, pool)
             for entry in spec.clusters
-            for pool in spec.node_pools
-            if entry.name in spec.clusters_of(pool) and not pool.existing
+            for pool in pools_of(spec, entry)
         }
         self.team_identities = self._team_identities(name)
         self.member_access = self._member_access(name)
@@ -248,24 +254,18 @@ class Fleet(pulumi.ComponentResource):
         return pulumi.ResourceOptions(parent=self, depends_on=[*services, *depends_on], aliases=aliases)
 
     def _network(self) -> Network:
-        spec = self.spec
         return Network(
-            f"{self._prefix}{spec.network_name}",
+            f"{self._prefix}{self.spec.network_name}",
             project=self._project,
-            regions=[cluster.region for cluster in spec.new_clusters],
-            ranges=spec.network.ranges,
-            pod_ranges=spec.network.pod_ranges,
-            service_ranges=spec.network.service_ranges,
-            network_name=spec.network_name,
-            opts=self._opts(spec.network_name),
+            **network_arguments(self.spec),
+            opts=self._opts(self.spec.network_name),
         )
 
     def _services(self, name: str) -> ProjectServices | None:
         if not self.spec.enable_apis:
             return None
-        apis = [api.name for api in required_apis(self.spec)]
         opts = pulumi.ResourceOptions(parent=self)
-        return ProjectServices(f"{name}/apis", project=self._project, apis=apis, opts=opts)
+        return ProjectServices(f"{name}/apis", project=self._project, apis=enabled_apis(self.spec), opts=opts)
 
     def _image(self, name: str) -> ControllerImage | None:
         built = built_image(self.spec)
@@ -279,64 +279,31 @@ class Fleet(pulumi.ComponentResource):
         spec = self.spec
         if not (spec.reservations or spec.future_reservations or spec.commitments):
             return None
-        return ReservedCapacity(
-            name,
-            project=self._project,
-            reservations=spec.reservations,
-            future_reservations=spec.future_reservations,
-            commitments=spec.commitments,
-            deletion_protection=spec.deletion_protection,
-            opts=self._child(),
-        )
+        return ReservedCapacity(name, project=self._project, **capacity_arguments(spec), opts=self._child())
 
     def _cluster(self, entry: ClusterEntry) -> GkeCluster:
-        network, region = self.network, entry.region
+        network = self.network
         place: dict[str, Any] = {}
         egress: list[pulumi.Resource] = []
         if network is not None and not entry.existing:
-            place = {
-                "network": network.self_link,
-                "subnetwork": network.subnetworks[region],
-                "access": self._access(entry, network),
-                "pod_range_name": network.pod_range_names.get(region),
-                "service_range_name": network.service_range_names.get(region),
-            }
+            place = cluster_arguments(self.spec, entry, network)
             # Private nodes pull their images through Cloud NAT.
-            egress = [network.egress[region]] if isinstance(network, Network) else []
+            egress = [network.egress[entry.region]] if isinstance(network, Network) else []
         return _CLUSTER_CLASSES[entry.role](
             f"{self._prefix}{entry.name}",
             entry,
             project=self._project,
             node_service_account=self._node_service_accounts.get(entry.name),
             existing_id=self._existing_clusters.get(entry.name),
-            managed_prometheus=self.spec.observability.managed_prometheus,
             deletion_protection=self.spec.protects(entry.name),
             labels=self._labels,
             opts=self._opts(entry.name, *egress),
             **place,
         )
 
-    def _access(self, entry: ClusterEntry, network: Network | NetworkIds) -> ControlPlaneAccess:
-        """How a control plane is reached; a worker's also by the manager, whose pods speak from its region's ranges."""
-        spec = self.spec
-        if spec.network.control_plane_access == "DnsEndpoint":
-            # Those of the fleet's own controller too: it is refused with any other credentials.
-            tokens = spec.multi_kueue is not None and isinstance(spec.multi_kueue.credentials, ServiceAccountToken)
-            return ControlPlaneAccess(kubernetes_tokens=tokens and entry.role == "worker")
-        networks: dict[str, pulumi.Input[str]] = {
-            network.name: network.cidr for network in spec.network.authorized_networks
-        }
-        if entry.role == "worker" and spec.manager is not None and not spec.manager.existing:
-            region = spec.manager.region
-            networks["nodes of the manager"] = network.node_ranges[region]
-            if region in network.pod_ranges:
-                networks["pods of the manager"] = network.pod_ranges[region]
-        return ControlPlaneAccess(dns=False, networks=networks)
-
     def _node_pool(self, entry: ClusterEntry, pool: NodePoolEntry) -> NodePool:
         cluster = self.clusters[entry.name]
-        capacity = pool.on(entry.name).capacity
-        reserved = capacity.reservation if isinstance(capacity, Reserved | Calendar) else None
+        reserved = reservation_of(pool, entry)
         return NodePool(
             f"{self._prefix}{entry.name}/{pool.name}",
             pool,
@@ -358,26 +325,14 @@ class Fleet(pulumi.ComponentResource):
         """Accounts of teams; they are allowed to pods once the project has a Workload Identity pool."""
         first = self.clusters[self.spec.home]
         return {
-            team.name: TeamIdentity(
-                f"{name}/{team.name}",
-                project=self._project,
-                fleet=self.spec.name,
-                team=team.name,
-                roles=team.google_service_account.roles,
-                kubernetes_accounts=[
-                    (namespace, team.service_account_name)
-                    for namespace in team.namespace_names
-                    if team.service_account_name
-                ],
-                after=[first.cluster],
-                opts=self._child(),
+            team: TeamIdentity(
+                f"{name}/{team}", project=self._project, after=[first.cluster], **arguments, opts=self._child()
             )
-            for team in self.spec.teams
-            if team.google_service_account is not None
+            for team, arguments in team_arguments(self.spec).items()
         }
 
     def _member_access(self, name: str) -> MemberAccess | None:
-        members = list(dict.fromkeys(member for team in self.spec.teams for member in team.members))
+        members = members_of(self.spec)
         if not members:
             return None
         return MemberAccess(
@@ -424,22 +379,10 @@ class Fleet(pulumi.ComponentResource):
             )
 
     def _dashboards(self, name: str) -> Dashboards | None:
-        spec = self.spec
-        if not (spec.observability.dashboard or spec.observability.alerts.enabled):
+        spec = self.spec.observability
+        if not (spec.dashboard or spec.alerts.enabled):
             return None
-        return Dashboards(
-            name,
-            spec.observability,
-            project=self._project,
-            fleet=spec.name,
-            manager=spec.manager.name if spec.manager else None,
-            job_clusters=spec.job_clusters,
-            kueue_namespace=spec.kueue.namespace,
-            stopped_queues=[queue.name for queue in spec.cluster_queues if queue.stop_policy != "None"],
-            controller_namespace=spec.admission_controller.namespace if spec.admission_controller else None,
-            labels=self._labels,
-            opts=self._child(),
-        )
+        return Dashboards(name, spec, project=self._project, **dashboard_arguments(self.spec), opts=self._child())
 
 
 def _prefix(name: str) -> str:

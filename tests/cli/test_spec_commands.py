@@ -66,6 +66,26 @@ def test_render_of_the_dws_fleet(snapshot: SnapshotAssertion) -> None:
     assert done.stdout == snapshot
 
 
+def test_render_of_the_cloud_is_a_program_in_pulumi_yaml(fleet_file: Path, snapshot: SnapshotAssertion) -> None:
+    done = call("render", fleet_file, "--cloud")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == snapshot
+
+
+def test_render_of_the_cloud_as_json_says_the_same(fleet_file: Path) -> None:
+    texts = [call("render", fleet_file, "--cloud", *more).stdout for more in ([], ["--output", "json"])]
+    assert {"schemaVersion": 1, **yaml.safe_load(texts[0])} == json.loads(texts[1])
+
+
+@pytest.mark.parametrize("options", [["--cloud", "--cluster", "solo"], ["--output", "json"]])
+def test_render_refuses_options_of_the_other_half(fleet_file: Path, options: list[str]) -> None:
+    done = call("render", fleet_file, *options)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: --cluster goes with Kubernetes objects, --output json with --cloud; leave one out\n",
+    )
+
+
 def test_render_into_a_closed_pipe_is_no_traceback(fleet_file: Path) -> None:
     code = f"{sys.executable} -c 'from kueue_fleet.cli import main; main()' render {STACK} | head -1"
     done = subprocess.run(["bash", "-c", code], capture_output=True, text=True, check=False)

@@ -19,7 +19,9 @@ import kueue_fleet.google
 def component_types() -> set[str]:
     """Types of the resources that the components on Google Cloud declare, by what their source and `google` name."""
     rendered = (path.read_text(encoding="utf-8") for path in Path(kueue_fleet.google.__path__[0]).glob("*.py"))
-    found = {token for text in rendered for token in re.findall(r'"(gcp:\w+/\w+:\w+)"', text)}
+    found = {
+        token for text in rendered if "CloudResource(" in text for token in re.findall(r'"(gcp:\w+/\w+:\w+)"', text)
+    }
     for path in Path(kueue_fleet.gcp.__path__[0]).glob("*.py"):
         for module, name in re.findall(r"\b(gcp\.\w+|docker_build)\.([A-Z]\w+)[(.]", path.read_text(encoding="utf-8")):
             each = getattr(importlib.import_module(f"pulumi_{module}"), name)

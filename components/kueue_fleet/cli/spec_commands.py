@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -11,12 +11,16 @@ from kueue_admission.cli import console
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
+from kueue_fleet.google.document import document
+from kueue_fleet.google.resources import resources_on
 from kueue_fleet.objects import render_fleet
 
 FleetFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
 ]
 """The argument of commands that take one fleet."""
+RenderOutput = Literal["yaml", "json"]
+"""How `render` prints resources of Google Cloud."""
 
 
 def schema(
@@ -45,18 +49,32 @@ def schema(
 def render(
     file: FleetFile,
     cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Only this cluster's objects.")] = None,
+    cloud: Annotated[bool, typer.Option("--cloud", help="The resources of Google Cloud instead.")] = False,
+    output: Annotated[RenderOutput, typer.Option("--output", "-o", help="`json` goes with --cloud.")] = "yaml",
 ) -> None:
     """Print every Kubernetes object of a fleet as YAML, in apply order, without a cluster or Pulumi.
 
-    The Kueue release comes first, as a comment with its Helm values.
+    The Kueue release comes first, as a comment with its Helm values. With --cloud: every resource of Google Cloud, as a
+    program in Pulumi YAML has it, `${Network/lab/vpc.selfLink}` for what is known once another one is made.
 
     \b
     Examples:
       kueue-fleet render stacks/Pulumi.prod.yaml --cluster worker-us-east4 \\
           | kubectl diff -f -
       kueue-fleet render fleet.yaml > fleet.rendered.yaml
+      kueue-fleet render fleet.yaml --cloud -o json \\
+          | jq '.resources[] | select(.type | endswith(":NodePool")) | .properties'
     """
+    if (cloud and cluster is not None) or (output == "json" and not cloud):
+        raise console.mistyped("--cluster goes with Kubernetes objects, --output json with --cloud; leave one out")
     fleet = load_fleet(file)
+    if cloud:
+        resources = {each.key: document(each) for each in resources_on(fleet)}
+        if output == "json":
+            console.json_document({"schemaVersion": 1, "resources": resources})
+        else:
+            console.text(console.yaml_text({"resources": resources}))
+        return
     manifests = render_fleet(fleet)
     if cluster is not None and cluster not in manifests:
         raise console.mistyped(f"--cluster: the fleet has no cluster {cluster!r}; it has {', '.join(manifests)}")

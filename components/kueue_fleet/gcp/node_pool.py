@@ -60,7 +60,7 @@ class NodePool(pulumi.ComponentResource):
             cluster=cluster,
             service_account=service_account,
             private_nodes=private_nodes,
-            protect=deletion_protection,
+            deletion_protection=deletion_protection,
             labels=labels or {},
             deleted_with="whole" if whole else None,
         )

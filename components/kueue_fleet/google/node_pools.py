@@ -43,14 +43,14 @@ def node_pool(
     cluster: Any,
     service_account: Any,
     private_nodes: Any = True,
-    protect: bool,
+    deletion_protection: bool,
     labels: Mapping[str, str],
     needs: tuple[str, ...] = (),
     deleted_with: str | None = None,
 ) -> list[CloudResource]:
     """The pool of that entry on its cluster, after the workload policy that keeps its nodes together, if it needs one.
 
-    `protect` is the cluster's.
+    `deletion_protection` is the cluster's.
     """
     spec = resolve_pool(entry, on)
     properties = {
@@ -75,7 +75,7 @@ def node_pool(
         name,
         properties,
         needs,
-        protect=protect if entry.deletion_protection is None else entry.deletion_protection,
+        protect=deletion_protection if entry.deletion_protection is None else entry.deletion_protection,
         # Said once, when the pool is made; a change would replace it.
         ignore_changes=(
             "initialNodeCount",

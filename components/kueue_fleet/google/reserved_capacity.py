@@ -15,6 +15,9 @@ from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReserva
 from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
 from kueue_fleet.google.resource import CloudResource
 
+RESERVATIONS = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
+"""Pulumi's tokens of what node pools wait for: a reservation, and a request that turns into one."""
+
 
 def reserved_capacity(
     name: str,
@@ -32,7 +35,7 @@ def reserved_capacity(
     """
     found = [
         CloudResource(
-            "gcp:compute/reservation:Reservation",
+            RESERVATIONS[0],
             f"{name}/{entry.name}",
             {"project": project, **_reservation(entry)},
             protect=deletion_protection,
@@ -45,7 +48,7 @@ def reserved_capacity(
     made = {entry.name: resource for entry, resource in zip(reservations, found, strict=True)}
     found += [
         CloudResource(
-            "gcp:compute/futureReservation:FutureReservation",
+            RESERVATIONS[1],
             f"{name}/{entry.name}",
             {"project": project, **_future(entry)},
             protect=deletion_protection,

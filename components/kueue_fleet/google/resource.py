@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+
+def rooted(key: str) -> str:
+    """A resource in an expression of Pulumi YAML: in quotes where its key is more than a name and slashes."""
+    return key if re.fullmatch(r"[\w/-]+", key) else f"[{json.dumps(key)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +25,7 @@ class Ref:
 
     def __str__(self) -> str:
         """As Pulumi YAML writes it."""
-        return f"${{{self.resource}.{self.output}}}"
+        return f"${{{rooted(self.resource)}.{self.output}}}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,8 @@ class CloudResource:
     """Key of the resource that takes it along when it goes."""
     retain_on_delete: bool | None = None
     """Whether it stays in Google Cloud when Pulumi deletes it; None: as its parent."""
+    read: str | None = None
+    """The id of what exists and is only read; None: it is made."""
 
     @property
     def key(self) -> str:

@@ -1,0 +1,43 @@
+"""Resources of Google Cloud as a program in Pulumi YAML declares them, for people and for checks without Pulumi."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from pydantic.alias_generators import to_camel
+
+from kueue_fleet.google.resource import CloudResource, Joined, Ref, rooted
+
+_NO_OPTIONS = {"type", "name", "properties", "needs", "read"}
+_KEYS = {"deleted_with", "replace_with"}
+
+
+def document(resource: CloudResource) -> dict[str, Any]:
+    """Type, name, properties and options of a resource; of one that exists, its id."""
+    made = {"type": resource.type, "name": resource.name}
+    if resource.read is not None:
+        return {**made, "get": {"id": resource.read}}
+    options: dict[str, Any] = {"dependsOn": _references(resource.needs)}
+    for each in fields(resource):
+        if each.name not in _NO_OPTIONS:
+            value = getattr(resource, each.name)
+            options[to_camel(each.name)] = _references(value) if each.name in _KEYS else _written(value)
+    said = {option: value for option, value in options.items() if value not in (None, [])}
+    return {**made, "properties": _written(resource.properties), **({"options": said} if said else {})}
+
+
+def _references(keys: Any) -> Any:
+    return [_references(key) for key in keys] if isinstance(keys, tuple) else keys and f"${{{rooted(keys)}}}"
+
+
+def _written(value: Any) -> Any:
+    """Plain JSON, in which a text that looks like an expression is none."""
+    if isinstance(value, Ref | Joined):
+        return str(value)
+    if isinstance(value, str):
+        return value.replace("${", "$${")
+    if isinstance(value, Mapping):
+        return {key: _written(each) for key, each in value.items()}
+    return [_written(each) for each in value] if isinstance(value, list | tuple) else value

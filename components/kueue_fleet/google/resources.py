@@ -1,0 +1,209 @@
+"""Every resource of a fleet in Google Cloud, as plain data.
+
+What is in the clusters: `objects`. The arguments that are functions here are those of the components too, so that a
+program in Pulumi and what is rendered have one source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry, ServiceAccountToken
+from kueue_fleet.fleet_file.controller_image import built_image
+from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
+from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
+from kueue_fleet.fleet_file.prerequisites import required_apis
+from kueue_fleet.fleet_file.worker_tokens import manager_accounts
+from kueue_fleet.google.clusters import CLUSTER, Access, cluster
+from kueue_fleet.google.dashboards import dashboards
+from kueue_fleet.google.identities import (
+    NODE_ROLES,
+    manager_identity,
+    member_access,
+    node_identity,
+    team_identity,
+)
+from kueue_fleet.google.images import image_repository
+from kueue_fleet.google.networks import OwnVpc, Vpc, existing_vpc, own_vpc
+from kueue_fleet.google.node_pools import node_pool
+from kueue_fleet.google.reserved_capacity import RESERVATIONS, reserved_capacity
+from kueue_fleet.google.resource import CloudResource
+from kueue_fleet.google.services import services
+
+
+def resources_on(fleet: FleetSpec) -> tuple[CloudResource, ...]:
+    """Every resource, each after what it refers to; the APIs of the project come before all else.
+
+    Calendar pools are open or closed as the file says; what a program gives to `Fleet` beside the file is not known.
+    """
+    return tuple(_resources_on(fleet))
+
+
+def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
+    name, project = fleet.name, fleet.project
+    yield from services(f"{name}/apis", project=project, apis=enabled_apis(fleet))
+    if built := built_image(fleet):
+        yield image_repository(f"{name}/controller-image", built, project=project, labels=labels_of(fleet))
+    vpc = existing_vpc(fleet, project)
+    if vpc is None and fleet.new_clusters:
+        vpc = own_vpc(f"{name}/{fleet.network_name}", project=project, **network_arguments(fleet))
+        yield from vpc.resources
+    reserved = reserved_capacity(name, project=project, **capacity_arguments(fleet))
+    yield from reserved
+    clusters = {}
+    for entry in fleet.clusters:
+        made = list(_cluster(fleet, entry, vpc, reserved))
+        clusters[entry.name] = next(each.key for each in made if each.type == CLUSTER)
+        yield from made
+    after = (clusters[fleet.home],)
+    for team, arguments in team_arguments(fleet).items():
+        yield from team_identity(f"{name}/{team}", project=project, after=after, **arguments)
+    if members := members_of(fleet):
+        yield from member_access(f"{name}/members", project=project, fleet=name, members=members)
+    if accounts := manager_accounts(fleet):
+        yield from manager_identity(f"{name}/manager", project=project, fleet=name, accounts=accounts, after=after)
+    yield from dashboards(name, fleet.observability, project=project, **dashboard_arguments(fleet))
+
+
+def _cluster(
+    fleet: FleetSpec, entry: ClusterEntry, vpc: Vpc | None, reserved: Sequence[CloudResource]
+) -> Iterator[CloudResource]:
+    """The nodes' identity, the cluster, its node pools."""
+    name, project = f"{fleet.name}/{entry.name}", fleet.project
+    protection: dict[str, Any] = {"deletion_protection": fleet.protects(entry.name), "labels": labels_of(fleet)}
+    account: Any = entry.node_service_account
+    needs: tuple[str, ...] = ()
+    if account is None and not (entry.existing and entry.mode == "Autopilot"):
+        identity = node_identity(f"{name}-nodes", project=project, cluster_name=entry.name, roles=NODE_ROLES)
+        account, needs = identity[0].ref("email"), tuple(each.key for each in identity[1:])
+        yield from identity
+    if entry.existing or vpc is None:
+        id_ = f"projects/{project}/locations/{entry.region}/clusters/{entry.name}"
+        made = CloudResource(CLUSTER, name, {}, read=id_)
+    else:
+        egress = (vpc.egress[entry.region],) if isinstance(vpc, OwnVpc) else ()
+        place = cluster_arguments(fleet, entry, vpc)
+        made = cluster(
+            name, entry, project=project, node_service_account=account, needs=(*needs, *egress), **place, **protection
+        )
+    yield made
+    there: dict[str, Any] = {"project": project, "cluster": made.ref("name"), "service_account": account, **protection}
+    if not entry.existing:
+        there["deleted_with"] = made.key
+        if entry.mode == "Standard":
+            yield from node_pool(f"{name}/system", system_pool_entry(entry), entry, **there)
+    else:
+        there["private_nodes"] = made.ref("privateClusterConfig.enablePrivateNodes")
+    for pool in pools_of(fleet, entry):
+        named = reservation_of(pool, entry)
+        awaited = tuple(
+            each.key for each in reserved if each.type in RESERVATIONS and each.name == f"{fleet.name}/{named}"
+        )
+        yield from node_pool(f"{name}/{pool.name}", pool, entry, needs=awaited, **there)
+
+
+def labels_of(fleet: FleetSpec) -> dict[str, str]:
+    """The labels of everything that takes some."""
+    return {"kueue-fleet": fleet.name, **fleet.labels}
+
+
+def enabled_apis(fleet: FleetSpec) -> list[str]:
+    """The APIs that the fleet enables, by name."""
+    return [api.name for api in required_apis(fleet)] if fleet.enable_apis else []
+
+
+def network_arguments(fleet: FleetSpec) -> dict[str, Any]:
+    """The arguments of the network that the fleet makes."""
+    return {
+        "regions": [cluster.region for cluster in fleet.new_clusters],
+        "ranges": fleet.network.ranges,
+        "pod_ranges": fleet.network.pod_ranges,
+        "service_ranges": fleet.network.service_ranges,
+        "network_name": fleet.network_name,
+    }
+
+
+def capacity_arguments(fleet: FleetSpec) -> dict[str, Any]:
+    """The arguments of what is reserved."""
+    return {
+        "reservations": fleet.reservations,
+        "future_reservations": fleet.future_reservations,
+        "commitments": fleet.commitments,
+        "deletion_protection": fleet.deletion_protection,
+    }
+
+
+def cluster_arguments(fleet: FleetSpec, entry: ClusterEntry, network: Any) -> dict[str, Any]:
+    """Where a cluster that is made is in `network`, a `Vpc` or a component, and how its API server is reached."""
+    region = entry.region
+    return {
+        "network": network.self_link,
+        "subnetwork": network.subnetworks[region],
+        "access": _access(fleet, entry, network),
+        "pod_range_name": network.pod_range_names.get(region),
+        "service_range_name": network.service_range_names.get(region),
+        "managed_prometheus": fleet.observability.managed_prometheus,
+    }
+
+
+def _access(fleet: FleetSpec, entry: ClusterEntry, network: Any) -> Access:
+    """How a control plane is reached; a worker's also by the manager, whose pods speak from its region's ranges."""
+    if fleet.network.control_plane_access == "DnsEndpoint":
+        # Those of the fleet's own controller too: it is refused with any other credentials.
+        tokens = fleet.multi_kueue is not None and isinstance(fleet.multi_kueue.credentials, ServiceAccountToken)
+        return Access(kubernetes_tokens=tokens and entry.role == "worker")
+    networks: dict[str, Any] = {each.name: each.cidr for each in fleet.network.authorized_networks}
+    if entry.role == "worker" and fleet.manager is not None and not fleet.manager.existing:
+        region = fleet.manager.region
+        networks["nodes of the manager"] = network.node_ranges[region]
+        if region in network.pod_ranges:
+            networks["pods of the manager"] = network.pod_ranges[region]
+    return Access(dns=False, networks=networks)
+
+
+def pools_of(fleet: FleetSpec, entry: ClusterEntry) -> list[NodePoolEntry]:
+    """The node pools of the file that the fleet makes on a cluster."""
+    return [pool for pool in fleet.node_pools if entry.name in fleet.clusters_of(pool) and not pool.existing]
+
+
+def reservation_of(pool: NodePoolEntry, entry: ClusterEntry) -> str | None:
+    """The reservation whose machines a pool has on a cluster."""
+    capacity = pool.on(entry.name).capacity
+    return capacity.reservation if isinstance(capacity, Reserved | Calendar) else None
+
+
+def team_arguments(fleet: FleetSpec) -> dict[str, dict[str, Any]]:
+    """The arguments of each team's identity, of the teams that have one."""
+    return {
+        team.name: {
+            "fleet": fleet.name,
+            "team": team.name,
+            "roles": team.google_service_account.roles,
+            "kubernetes_accounts": [
+                (namespace, team.service_account_name)
+                for namespace in team.namespace_names
+                if team.service_account_name
+            ],
+        }
+        for team in fleet.teams
+        if team.google_service_account is not None
+    }
+
+
+def members_of(fleet: FleetSpec) -> list[str]:
+    """The members of all teams."""
+    return list(dict.fromkeys(member for team in fleet.teams for member in team.members))
+
+
+def dashboard_arguments(fleet: FleetSpec) -> dict[str, Any]:
+    """The arguments of dashboard and alerts."""
+    return {
+        "fleet": fleet.name,
+        "manager": fleet.manager.name if fleet.manager else None,
+        "job_clusters": fleet.job_clusters,
+        "kueue_namespace": fleet.kueue.namespace,
+        "stopped_queues": [queue.name for queue in fleet.cluster_queues if queue.stop_policy != "None"],
+        "controller_namespace": fleet.admission_controller.namespace if fleet.admission_controller else None,
+        "labels": labels_of(fleet),
+    }
