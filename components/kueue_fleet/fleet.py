@@ -23,7 +23,6 @@ from kueue_fleet.fleet_file import (
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
-from kueue_fleet.fleet_file.parse import only_warned
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.fleet_inputs import (
     account_addresses,
@@ -153,7 +152,7 @@ class Fleet(pulumi.ComponentResource):
             *check_secrets(spec, team_secrets),
         ]
         if as_published:
-            problems = only_warned(problems)
+            problems = [problem.as_published() for problem in problems]
         if errors_of(problems):
             raise SpecError(problems)
         short_names = name == spec.name

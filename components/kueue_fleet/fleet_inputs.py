@@ -7,6 +7,7 @@ import pulumi
 
 from kueue_admission.forms import Problem, syntax
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.fleet_rules import PROGRAM
 from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import NetworkIds
@@ -14,9 +15,8 @@ from kueue_fleet.gcp import NetworkIds
 
 def check_project(project: object) -> Iterator[Problem]:
     """A project of the program that is not an id, where the program knows it."""
-    if isinstance(project, str) and (wrong := syntax.project_id(project)):
-        what, _, fix = f"{project} {wrong}".partition("; ")
-        yield Problem("project", f"the program gives {what}", fix)
+    if isinstance(project, str) and (fault := syntax.project_id(project)):
+        yield PROGRAM.at("project", f"the program gives {project} {fault.wrong}", fault.fix)
 
 
 def known_project(project: pulumi.Input[str]) -> pulumi.Output[str]:
@@ -49,10 +49,10 @@ def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Probl
     if network is None:
         return
     for field in [*(["existing"] if spec.network.existing else []), *spec.network.own_fields]:
-        yield Problem(f"network.{field}", "set, but the program gives the network", "remove it")
+        yield PROGRAM.at(f"network.{field}", "set, but the program gives the network", "remove it")
     for region in dict.fromkeys(cluster.region for cluster in spec.new_clusters):
         if region not in network.subnetworks:
-            yield Problem(
+            yield PROGRAM.at(
                 "network", f"the program gives no subnet for {region}, where the fleet has a cluster", "add it"
             )
 
@@ -61,9 +61,11 @@ def check_accounts(spec: FleetSpec, accounts: Mapping[str, object]) -> Iterator[
     """Accounts of the program, of clusters that the file does not have, or gives one itself."""
     for name in accounts:
         if name not in spec.cluster_names:
-            yield Problem("clusters", f"the program gives an account for {name}, which is not in the file", "remove it")
+            yield PROGRAM.at(
+                "clusters", f"the program gives an account for {name}, which is not in the file", "remove it"
+            )
         elif spec.cluster(name).node_service_account is not None:
-            yield Problem(
+            yield PROGRAM.at(
                 f"clusters[{name}].nodeServiceAccount", "set, but the program gives the account", "keep one of the two"
             )
 
@@ -72,16 +74,16 @@ def check_existing(spec: FleetSpec, ids: Mapping[str, object]) -> Iterator[Probl
     """Ids of the program, of clusters that the file does not have, or has the fleet make."""
     for name in ids:
         if name not in spec.cluster_names:
-            yield Problem("clusters", f"the program gives an id for {name}, which is not in the file", "remove it")
+            yield PROGRAM.at("clusters", f"the program gives an id for {name}, which is not in the file", "remove it")
         elif not spec.cluster(name).existing:
-            yield Problem(f"clusters[{name}].existing", "not set, but the program gives the cluster's id", "set it")
+            yield PROGRAM.at(f"clusters[{name}].existing", "not set, but the program gives the cluster's id", "set it")
 
 
 def check_secrets(spec: FleetSpec, team_secrets: object) -> Iterator[Problem]:
     """Secrets of teams that the file names, and the program has nothing for."""
     for team in spec.teams if team_secrets is None else ():
         if team.secrets:
-            yield Problem(
+            yield PROGRAM.at(
                 f"teams[{team.name}].secrets",
                 "set, but the program gives no contents for them",
                 "run pulumi config set --secret --path 'kueue-fleet:teamSecrets."

@@ -11,11 +11,10 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet_policies.gke_nodes import is_default_account
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ResourceRule, Settings
+from kueue_fleet_policies.rule import Breach, ResourceRule, Settings
 from kueue_fleet_policies.values import items
 
 PROJECT_MEMBER: Final = "gcp:projects/iAMMember:IAMMember"
@@ -51,42 +50,42 @@ def _members(grant: Resource) -> list[str]:
     return [member for member in found if isinstance(member, str)]
 
 
-def _basic_roles(grant: Resource, _: Settings) -> Iterator[Problem]:
+def _basic_roles(grant: Resource, _: Settings) -> Iterator[Breach]:
     role = grant.get("role")
     if role in _BASIC_ROLES:
-        yield Problem("role", f"is {role}, which covers every service", "grant the roles of the services it uses")
+        yield Breach("role", f"is {role}, which covers every service", "grant the roles of the services it uses")
 
 
-def _project_impersonation(grant: Resource, _: Settings) -> Iterator[Problem]:
+def _project_impersonation(grant: Resource, _: Settings) -> Iterator[Breach]:
     role = grant.get("role")
     if role in _IMPERSONATION:
-        yield Problem(
+        yield Breach(
             "role",
             f"is {role} in the whole project, which allows to act as every service account",
             "grant it on the one service account, with gcp.serviceaccount.IAMMember",
         )
 
 
-def _public(grant: Resource, _: Settings) -> Iterator[Problem]:
+def _public(grant: Resource, _: Settings) -> Iterator[Breach]:
     for member in _members(grant):
         if member in _PUBLIC:
-            yield Problem("member", f"is {member}: everyone on the internet", "name who needs it")
+            yield Breach("member", f"is {member}: everyone on the internet", "name who needs it")
 
 
-def _default_account(grant: Resource, _: Settings) -> Iterator[Problem]:
+def _default_account(grant: Resource, _: Settings) -> Iterator[Breach]:
     for member in _members(grant):
         address = member.removeprefix("serviceAccount:")
         if address != member and (is_default_account(address) or _APP_ENGINE.search(address)):
-            yield Problem(
+            yield Breach(
                 "member",
                 f"is {address}, which everything without an account of its own runs as",
                 "make a service account for what needs the role",
             )
 
 
-def _authoritative(policy: Resource, _: Settings) -> Iterator[Problem]:
+def _authoritative(policy: Resource, _: Settings) -> Iterator[Breach]:
     project = policy.get("project")
-    yield Problem(
+    yield Breach(
         "policyData",
         f"replaces every grant of {project if isinstance(project, str) else 'the project'}, "
         "those of Google's own service agents included",
@@ -94,38 +93,38 @@ def _authoritative(policy: Resource, _: Settings) -> Iterator[Problem]:
     )
 
 
-def _keys(key: Resource, _: Settings) -> Iterator[Problem]:
+def _keys(key: Resource, _: Settings) -> Iterator[Breach]:
     account = key.get("serviceAccountId")
-    yield Problem(
+    yield Breach(
         "serviceAccountId",
         f"{account if isinstance(account, str) else 'an account'} gets a key that never expires and is in the state",
         "use Workload Identity, or impersonation, and remove the key",
     )
 
 
-def _workload_identity_member(grant: Resource, _: Settings) -> Iterator[Problem]:
+def _workload_identity_member(grant: Resource, _: Settings) -> Iterator[Breach]:
     if grant.get("role") != _WORKLOAD_ROLE:
         return
     for member in _members(grant):
         if member.startswith("serviceAccount:") and ".svc.id.goog" in member and not _POOL_MEMBER.match(member):
-            yield Problem(
+            yield Breach(
                 "member",
                 f'is "{member}", which is not a Kubernetes service account',
                 "write serviceAccount:PROJECT.svc.id.goog[NAMESPACE/NAME]",
             )
         elif member in _PUBLIC:
-            yield Problem(
+            yield Breach(
                 "member",
                 f"is {member}: everyone on the internet may act as this account",
                 "name a Kubernetes service account",
             )
 
 
-def _workload_identity_annotation(account: Resource, _: Settings) -> Iterator[Problem]:
+def _workload_identity_annotation(account: Resource, _: Settings) -> Iterator[Breach]:
     annotations = account.get("metadata.annotations")
     address = annotations.get(WORKLOAD_IDENTITY_ANNOTATION) if isinstance(annotations, dict) else None
     if isinstance(address, str) and not _ACCOUNT.match(address):
-        yield Problem(
+        yield Breach(
             f"metadata.annotations[{WORKLOAD_IDENTITY_ANNOTATION}]",
             f'is "{address}", which is not the address of a Google service account',
             "write NAME@PROJECT.iam.gserviceaccount.com",

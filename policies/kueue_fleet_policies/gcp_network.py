@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import UNKNOWN, is_known
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
+from kueue_fleet_policies.rule import Breach, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import at, items
 
 NETWORK: Final = "gcp:compute/network:Network"
@@ -33,9 +32,9 @@ _PURPOSES_WITHOUT_MACHINES: Final = (
 _REGION: Final = re.compile(r"^([a-z]+-[a-z]+\d+)(-[a-z])?$")
 
 
-def _custom_mode(network: Resource, _: Settings) -> Iterator[Problem]:
+def _custom_mode(network: Resource, _: Settings) -> Iterator[Breach]:
     if network.flag("autoCreateSubnetworks") in (None, True):
-        yield Problem(
+        yield Breach(
             "autoCreateSubnetworks", "is not false, so every region of the world gets a subnet", "set it to false"
         )
 
@@ -45,9 +44,9 @@ def _without_machines(subnet: Resource) -> str | None:
     return f"purpose {purpose}: no machines are in it" if purpose in _PURPOSES_WITHOUT_MACHINES else None
 
 
-def _private_access(subnet: Resource, _: Settings) -> Iterator[Problem]:
+def _private_access(subnet: Resource, _: Settings) -> Iterator[Breach]:
     if subnet.is_off("privateIpGoogleAccess") and is_known(subnet.get("purpose")):
-        yield Problem(
+        yield Breach(
             "privateIpGoogleAccess", "is not true, so private nodes do not reach Google's services", "set it to true"
         )
 
@@ -56,9 +55,9 @@ def _allow_access(props: dict[str, Any]) -> None:
     props["privateIpGoogleAccess"] = True
 
 
-def _flow_logs(subnet: Resource, _: Settings) -> Iterator[Problem]:
+def _flow_logs(subnet: Resource, _: Settings) -> Iterator[Breach]:
     if subnet.lacks("logConfig") and is_known(subnet.get("purpose")):
-        yield Problem(
+        yield Breach(
             "logConfig",
             "is missing, so traffic cannot be traced afterwards",
             "set aggregationInterval, flowSampling and metadata",
@@ -73,7 +72,7 @@ def _log_flows(props: dict[str, Any]) -> None:
     }
 
 
-def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Problem]:
+def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Breach]:
     if firewall.get("direction") not in (None, "INGRESS") or firewall.is_on("disabled"):
         return
     of_policy = firewall.type in _POLICY_RULES
@@ -87,7 +86,7 @@ def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Problem]:
         opened = {str(port) for port in items(ports)}
         if ports in (None, []) or not all(port.isdecimal() and int(port) in allowed for port in opened):
             shown = ", ".join(sorted(opened)) or "every port"
-            yield Problem(
+            yield Breach(
                 f"{opens}[{index}]",
                 f"opens {shown} to {', '.join(everywhere)}, the internet",
                 "name the source ranges that need it, or use a load balancer",
@@ -105,19 +104,19 @@ def region_of(resource: Resource) -> Any:
     return None
 
 
-def _regions(resource: Resource, settings: Settings) -> Iterator[Problem]:
+def _regions(resource: Resource, settings: Settings) -> Iterator[Breach]:
     allowed = settings.names("regions")
     region = region_of(resource)
     if allowed and isinstance(region, str) and region not in allowed:
         key = next(key for key in ("region", "zone", "location") if isinstance(resource.get(key), str))
-        yield Problem(
+        yield Breach(
             key,
             f"is {resource.get(key)}, outside the allowed regions",
             f"use one of {', '.join(allowed)}, or add {region} to the setting regions",
         )
     for index, zone in enumerate(items(resource.get("nodeLocations"))):
         if allowed and (found := _REGION.match(str(zone))) and found.group(1) not in (*allowed, region):
-            yield Problem(f"nodeLocations[{index}]", f"is {zone}, outside the allowed regions", "remove it")
+            yield Breach(f"nodeLocations[{index}]", f"is {zone}, outside the allowed regions", "remove it")
 
 
 _GROUP: Final = "Network and places"

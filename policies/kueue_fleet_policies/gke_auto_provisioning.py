@@ -9,36 +9,35 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import holds_unknown
 from kueue_fleet_policies.gke_nodes import on_autopilot
 from kueue_fleet_policies.resource import CLUSTER, Resource
-from kueue_fleet_policies.rule import ResourceRule, Settings
+from kueue_fleet_policies.rule import Breach, ResourceRule, Settings
 from kueue_fleet_policies.values import entries, items
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 
 
-def _nap_integrity(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _nap_integrity(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if not cluster.standard or not cluster.is_on("clusterAutoscaling.enabled"):
         return
     for option in ("enableIntegrityMonitoring", "enableSecureBoot"):
         path = f"clusterAutoscaling.autoProvisioningDefaults.shieldedInstanceConfig.{option}"
         value = cluster.flag(path)
         if value is False or (value is None and option == "enableSecureBoot"):
-            yield Problem(path, "is not true for auto-provisioned nodes", "set it to true")
+            yield Breach(path, "is not true for auto-provisioned nodes", "set it to true")
 
 
-def _nap_management(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _nap_management(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if not cluster.standard or not cluster.is_on("clusterAutoscaling.enabled"):
         return
     for option in ("autoRepair", "autoUpgrade"):
         path = f"clusterAutoscaling.autoProvisioningDefaults.management.{option}"
         if cluster.flag(path) is False:
-            yield Problem(path, "is false for auto-provisioned nodes", "set it to true")
+            yield Breach(path, "is false for auto-provisioned nodes", "set it to true")
 
 
-def _nap_limits(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _nap_limits(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if not cluster.standard or not cluster.is_on("clusterAutoscaling.enabled"):
         return
     limits = cluster.get("clusterAutoscaling.resourceLimits")
@@ -47,7 +46,7 @@ def _nap_limits(cluster: Resource, _: Settings) -> Iterator[Problem]:
     known = {entries(limit).get("resourceType") for limit in items(limits)}
     for needed in ("cpu", "memory"):
         if needed not in known:
-            yield Problem(
+            yield Breach(
                 "clusterAutoscaling.resourceLimits",
                 f"has no maximum of {needed}, without which GKE refuses node auto-provisioning",
                 f"add {{resourceType: {needed}, maximum: ...}}",

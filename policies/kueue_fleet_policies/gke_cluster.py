@@ -13,10 +13,9 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet_policies.resource import CLUSTER, Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 _AUTOPILOT: Final = "Autopilot has it built in"
@@ -27,23 +26,23 @@ def _autopilot_has_it(cluster: Resource) -> str | None:
     return _AUTOPILOT if cluster.autopilot else None
 
 
-def _workload_identity(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _workload_identity(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.standard and cluster.lacks("workloadIdentityConfig.workloadPool"):
-        yield Problem(
+        yield Breach(
             "workloadIdentityConfig.workloadPool",
             "is missing, so pods act as the node's service account",
             "set it to PROJECT.svc.id.goog",
         )
 
 
-def _shielded(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _shielded(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.standard and cluster.flag("enableShieldedNodes") is False:
-        yield Problem("enableShieldedNodes", "is false", "set it to true, or leave it out")
+        yield Breach("enableShieldedNodes", "is false", "set it to true, or leave it out")
 
 
-def _intranode(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _intranode(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.standard and cluster.is_off("enableIntranodeVisibility"):
-        yield Problem(
+        yield Breach(
             "enableIntranodeVisibility",
             "is not true, so VPC flow logs and firewalls do not see traffic between pods of one node",
             "set it to true",
@@ -54,93 +53,93 @@ def _turn_on_intranode(props: dict[str, Any]) -> None:
     props["enableIntranodeVisibility"] = True
 
 
-def _vpc_native(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _vpc_native(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.get("networkingMode") == "ROUTES":
-        yield Problem("networkingMode", "is ROUTES", "set it to VPC_NATIVE, and ipAllocationPolicy")
+        yield Breach("networkingMode", "is ROUTES", "set it to VPC_NATIVE, and ipAllocationPolicy")
     elif cluster.standard and cluster.get("ipAllocationPolicy") is None and cluster.lacks("networkingMode"):
-        yield Problem("ipAllocationPolicy", "is missing", "set it, as an empty object if GKE may choose the ranges")
+        yield Breach("ipAllocationPolicy", "is missing", "set it, as an empty object if GKE may choose the ranges")
 
 
-def _network_policy(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _network_policy(cluster: Resource, _: Settings) -> Iterator[Breach]:
     known = cluster.get("datapathProvider") is not UNKNOWN and cluster.flag("networkPolicy.enabled") is not UNKNOWN
     enforced = cluster.get("datapathProvider") == "ADVANCED_DATAPATH" or cluster.is_on("networkPolicy.enabled")
     if cluster.standard and known and not enforced:
-        yield Problem(
+        yield Breach(
             "datapathProvider",
             "is not ADVANCED_DATAPATH and networkPolicy is off, so NetworkPolicy objects have no effect",
             "set datapathProvider to ADVANCED_DATAPATH",
         )
 
 
-def _client_certificate(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _client_certificate(cluster: Resource, _: Settings) -> Iterator[Breach]:
     path = "masterAuth.clientCertificateConfig.issueClientCertificate"
     if cluster.is_on(path):
-        yield Problem(path, "is true, and such a certificate cannot be revoked", "set it to false")
+        yield Breach(path, "is true, and such a certificate cannot be revoked", "set it to false")
 
 
-def _legacy_abac(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _legacy_abac(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.is_on("enableLegacyAbac"):
-        yield Problem("enableLegacyAbac", "is true", "remove it, so that RBAC alone decides")
+        yield Breach("enableLegacyAbac", "is true", "remove it, so that RBAC alone decides")
 
 
 def _no_legacy_abac(props: dict[str, Any]) -> None:
     props["enableLegacyAbac"] = False
 
 
-def _groups_rbac(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _groups_rbac(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.lacks("authenticatorGroupsConfig.securityGroup"):
-        yield Problem(
+        yield Breach(
             "authenticatorGroupsConfig.securityGroup",
             "is missing, so RBAC can name single users only",
             "set it to gke-security-groups@YOUR-DOMAIN",
         )
 
 
-def _secrets_cmek(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _secrets_cmek(cluster: Resource, _: Settings) -> Iterator[Breach]:
     state = cluster.get("databaseEncryption.state")
     if state is not UNKNOWN and (state != "ENCRYPTED" or cluster.lacks("databaseEncryption.keyName")):
-        yield Problem(
+        yield Breach(
             "databaseEncryption",
             "names no key of Cloud KMS",
             "set state to ENCRYPTED and keyName to projects/P/locations/REGION/keyRings/R/cryptoKeys/K",
         )
 
 
-def _binary_authorization(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _binary_authorization(cluster: Resource, _: Settings) -> Iterator[Breach]:
     mode = cluster.get("binaryAuthorization.evaluationMode")
     if mode is not UNKNOWN and mode in (None, "", "DISABLED") and not cluster.is_on("binaryAuthorization.enabled"):
-        yield Problem(
+        yield Breach(
             "binaryAuthorization.evaluationMode",
             "is not set, so any image may run",
             "set it to PROJECT_SINGLETON_POLICY_ENFORCE",
         )
 
 
-def _alpha(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _alpha(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.is_on("enableKubernetesAlpha"):
-        yield Problem("enableKubernetesAlpha", "is true; such a cluster is deleted after 30 days", "remove it")
+        yield Breach("enableKubernetesAlpha", "is true; such a cluster is deleted after 30 days", "remove it")
 
 
-def _default_pool(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _default_pool(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.standard and cluster.is_off("removeDefaultNodePool") and cluster.get("nodePools") is None:
-        yield Problem(
+        yield Breach(
             "removeDefaultNodePool",
             "is not true, so a pool exists that cannot be changed without replacing the cluster",
             "set it to true, with initialNodeCount 1, and declare node pools",
         )
 
 
-def _autopilot_nodes(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _autopilot_nodes(cluster: Resource, _: Settings) -> Iterator[Breach]:
     for key in ("nodeConfig", "nodePools", "nodeVersion"):
         if cluster.autopilot and not cluster.lacks(key):
-            yield Problem(key, "is set on an Autopilot cluster, which every update would then replace", "remove it")
+            yield Breach(key, "is set on an Autopilot cluster, which every update would then replace", "remove it")
 
 
-def _insecure_bindings(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _insecure_bindings(cluster: Resource, _: Settings) -> Iterator[Breach]:
     for who in ("Authenticated", "Unauthenticated"):
         path = f"rbacBindingConfig.enableInsecureBindingSystem{who}"
         if cluster.is_on(path):
-            yield Problem(path, f"is true: roles may be given to system:{who.lower()}", "set it to false")
+            yield Breach(path, f"is true: roles may be given to system:{who.lower()}", "set it to false")
 
 
 _rule: Final = partial(ResourceRule, group="GKE cluster", types=(CLUSTER,))

@@ -11,14 +11,13 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms import Problem
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
 from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.kubernetes_access import is_rotated
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, StackRule
 from kueue_fleet_policies.values import entries, items
 
 _ISOLATION: Final = "https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation"
@@ -33,23 +32,23 @@ def _has_public_address(cluster: Resource) -> bool:
     return cluster.flag(_IP_ENDPOINT) in (None, True) and cluster.flag(_PRIVATE_ENDPOINT) in (None, False)
 
 
-def _authorized_networks(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _authorized_networks(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if not _has_public_address(cluster):
         return
     if cluster.get(_NETWORKS) is None:
-        yield Problem(
+        yield Breach(
             _NETWORKS,
             "is missing, so the whole internet reaches the control plane",
             f"set cidrBlocks, or turn the IP address off with {_IP_ENDPOINT}: false and use the DNS endpoint",
         )
     if cluster.is_on(f"{_NETWORKS}.gcpPublicCidrsAccessEnabled"):
-        yield Problem(
+        yield Breach(
             f"{_NETWORKS}.gcpPublicCidrsAccessEnabled",
             "is true, so every virtual machine of Google Cloud, of any customer, reaches the control plane",
             "set it to false",
         )
     if everywhere := _everywhere(cluster):
-        yield Problem(
+        yield Breach(
             f"{_NETWORKS}.cidrBlocks", f"hold {', '.join(everywhere)}, the internet", "name your networks instead"
         )
 
@@ -60,41 +59,41 @@ def _everywhere(cluster: Resource) -> list[str]:
     return internet_ranges(entries(block).get("cidrBlock") for block in blocks)
 
 
-def _private_endpoint(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _private_endpoint(cluster: Resource, _: Settings) -> Iterator[Breach]:
     limited = cluster.get(_NETWORKS) is not None and not _everywhere(cluster)
     if _has_public_address(cluster) and limited:
-        yield Problem(
+        yield Breach(
             _IP_ENDPOINT,
             "is on, with a public address that authorized networks reach",
             f"set it to false and use the DNS endpoint, or set {_PRIVATE_ENDPOINT} to true",
         )
 
 
-def _private_nodes(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _private_nodes(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.is_off("privateClusterConfig.enablePrivateNodes"):
-        yield Problem(
+        yield Breach(
             "privateClusterConfig.enablePrivateNodes",
             "is not true, so nodes have public addresses",
             "set it to true, and give the subnet Cloud NAT",
         )
 
 
-def _pool_private_nodes(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _pool_private_nodes(pool: Resource, _: Settings) -> Iterator[Breach]:
     if pool.flag("networkConfig.enablePrivateNodes") is False:
-        yield Problem("networkConfig.enablePrivateNodes", "is false, so its nodes have public addresses", "remove it")
+        yield Breach("networkConfig.enablePrivateNodes", "is false, so its nodes have public addresses", "remove it")
 
 
-def _dns_endpoint(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _dns_endpoint(cluster: Resource, _: Settings) -> Iterator[Breach]:
     path = f"{_DNS_ENDPOINT}.allowExternalTraffic"
     if cluster.flag(_IP_ENDPOINT) is False and cluster.get(path) is not UNKNOWN and cluster.is_off(path):
-        yield Problem(
+        yield Breach(
             path,
             "is not true, and the IP endpoint is off, so the control plane cannot be reached from outside Google Cloud",
             "set it to true; IAM still decides who may",
         )
 
 
-def _dns_credentials(estate: Estate, settings: Settings) -> Iterator[tuple[Resource, Problem]]:
+def _dns_credentials(estate: Estate, settings: Settings) -> Iterator[tuple[Resource, Breach]]:
     for cluster in estate.clusters:
         resource = cluster.resource
         if not resource.is_on(f"{_DNS_ENDPOINT}.allowExternalTraffic"):
@@ -102,7 +101,7 @@ def _dns_credentials(estate: Estate, settings: Settings) -> Iterator[tuple[Resou
         if resource.is_on(f"{_DNS_ENDPOINT}.enableK8sCertsViaDns"):
             yield (
                 resource,
-                Problem(
+                Breach(
                     f"{_DNS_ENDPOINT}.enableK8sCertsViaDns",
                     "is true, so a client certificate, which cannot be revoked, is enough to get in from the internet",
                     "set it to false",
@@ -112,7 +111,7 @@ def _dns_credentials(estate: Estate, settings: Settings) -> Iterator[tuple[Resou
         if tokens and all(is_rotated(one, settings.today) is False for one in cluster.of_kind("Secret")):
             yield (
                 resource,
-                Problem(
+                Breach(
                     f"{_DNS_ENDPOINT}.enableK8sTokensViaDns",
                     "is true, so a service account's token is enough to get in from the internet",
                     "set it to false; clients with Google's own tokens get in without it",

@@ -11,10 +11,9 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import UNKNOWN, is_known
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings
 from kueue_fleet_policies.values import at, items
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
@@ -32,73 +31,73 @@ def is_default_account(account: Any) -> bool:
     return account is not UNKNOWN and (account in (None, "") or _DEFAULT_ACCOUNT.match(str(account)) is not None)
 
 
-def _account_problem(path: str, account: Any) -> Iterator[Problem]:
+def _account_problem(path: str, account: Any) -> Iterator[Breach]:
     if is_default_account(account):
         said = f"is {account}" if account else "is missing, which means the default account"
-        yield Problem(
+        yield Breach(
             path, f"{said}: an Editor of the project", "name an account with roles/container.defaultNodeServiceAccount"
         )
 
 
-def _pool_account(resource: Resource, _: Settings) -> Iterator[Problem]:
+def _pool_account(resource: Resource, _: Settings) -> Iterator[Breach]:
     path = "nodeConfig.serviceAccount"
     if resource.type == NODE_POOL or (resource.standard and not resource.lacks("nodeConfig")):
         yield from _account_problem(path, resource.get(path))
 
 
-def _auto_provisioned_account(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _auto_provisioned_account(cluster: Resource, _: Settings) -> Iterator[Breach]:
     path = f"{_NAP}.serviceAccount"
     if cluster.autopilot or cluster.is_on("clusterAutoscaling.enabled"):
         yield from _account_problem(path, cluster.get(path))
 
 
-def _metadata_server(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _metadata_server(pool: Resource, _: Settings) -> Iterator[Breach]:
     path = "nodeConfig.workloadMetadataConfig.mode"
     mode = pool.get(path)
     if mode is not UNKNOWN and mode != "GKE_METADATA":
         said = "is missing" if mode is None else f"is {mode}"
-        yield Problem(path, f"{said}, so pods may act as the node", "set it to GKE_METADATA")
+        yield Breach(path, f"{said}, so pods may act as the node", "set it to GKE_METADATA")
 
 
-def _legacy_metadata(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _legacy_metadata(pool: Resource, _: Settings) -> Iterator[Breach]:
     path = "nodeConfig.metadata.disable-legacy-endpoints"
     if pool.flag(path) is False:
-        yield Problem(path, "is false: metadata is served without the header that proves intent", "remove it")
+        yield Breach(path, "is false: metadata is served without the header that proves intent", "remove it")
 
 
-def _container_optimized(resource: Resource, _: Settings) -> Iterator[Problem]:
+def _container_optimized(resource: Resource, _: Settings) -> Iterator[Breach]:
     path = "nodeConfig.imageType" if resource.type == NODE_POOL else f"{_NAP}.imageType"
     image = resource.get(path)
     if is_known(image) and image and not str(image).upper().startswith("COS"):
-        yield Problem(path, f"is {image}", "set it to COS_CONTAINERD, or leave it out")
+        yield Breach(path, f"is {image}", "set it to COS_CONTAINERD, or leave it out")
 
 
 def _repair_exemption(pool: Resource) -> str | None:
     return FLEX_START_REPAIR if pool.is_on("nodeConfig.flexStart") else None
 
 
-def _auto_repair(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _auto_repair(pool: Resource, _: Settings) -> Iterator[Breach]:
     if pool.flag("management.autoRepair") is False and is_known(pool.flag("nodeConfig.flexStart")):
-        yield Problem("management.autoRepair", "is false", "set it to true, or remove it")
+        yield Breach("management.autoRepair", "is false", "set it to true, or remove it")
 
 
 def _repair(props: dict[str, Any]) -> None:
     props["management"] = {**(props.get("management") or {}), "autoRepair": True}
 
 
-def _auto_upgrade(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _auto_upgrade(pool: Resource, _: Settings) -> Iterator[Breach]:
     if pool.flag("management.autoUpgrade") is False:
-        yield Problem("management.autoUpgrade", "is false", "set it to true, or remove it")
+        yield Breach("management.autoUpgrade", "is false", "set it to true, or remove it")
 
 
 def _upgrade(props: dict[str, Any]) -> None:
     props["management"] = {**(props.get("management") or {}), "autoUpgrade": True}
 
 
-def _integrity(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _integrity(pool: Resource, _: Settings) -> Iterator[Breach]:
     path = "nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring"
     if pool.flag(path) is False:
-        yield Problem(path, "is false", "set it to true, or leave it out")
+        yield Breach(path, "is false", "set it to true, or leave it out")
 
 
 def _own_driver(pool: Resource) -> str | None:
@@ -108,13 +107,13 @@ def _own_driver(pool: Resource) -> str | None:
     return None
 
 
-def _secure_boot(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _secure_boot(pool: Resource, _: Settings) -> Iterator[Breach]:
     path = "nodeConfig.shieldedInstanceConfig.enableSecureBoot"
     if pool.is_off(path) and is_known(pool.get("nodeConfig.guestAccelerators")):
-        yield Problem(path, "is not true", "set it to true")
+        yield Breach(path, "is not true", "set it to true")
 
 
-def _disk_key(resource: Resource, _: Settings) -> Iterator[Problem]:
+def _disk_key(resource: Resource, _: Settings) -> Iterator[Breach]:
     if resource.type == NODE_POOL:
         path = "nodeConfig.bootDiskKmsKey"
     elif resource.autopilot or resource.is_on("clusterAutoscaling.enabled"):
@@ -122,27 +121,27 @@ def _disk_key(resource: Resource, _: Settings) -> Iterator[Problem]:
     else:
         return
     if resource.lacks(path):
-        yield Problem(
+        yield Breach(
             path,
             "is missing, so Google's own key encrypts the nodes' disks",
             "set it to projects/P/locations/REGION/keyRings/R/cryptoKeys/K",
         )
 
 
-def _read_only_port(resource: Resource, _: Settings) -> Iterator[Problem]:
+def _read_only_port(resource: Resource, _: Settings) -> Iterator[Breach]:
     for path in (
         "nodeConfig.kubeletConfig.insecureKubeletReadonlyPortEnabled",
         "nodePoolDefaults.nodeConfigDefaults.insecureKubeletReadonlyPortEnabled",
     ):
         if resource.flag(path) is True:
-            yield Problem(path, "is true: the kubelet answers on port 10255 without authentication", "set it to FALSE")
+            yield Breach(path, "is true: the kubelet answers on port 10255 without authentication", "set it to FALSE")
 
 
-def _driver(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _driver(pool: Resource, _: Settings) -> Iterator[Breach]:
     for index, accelerator in enumerate(items(pool.get("nodeConfig.guestAccelerators"))):
         kind = at(accelerator, "type")
         if isinstance(kind, str) and "nvidia" in kind and at(accelerator, _DRIVER_VERSION) in (None, ""):
-            yield Problem(
+            yield Breach(
                 f"nodeConfig.guestAccelerators[{index}].{_DRIVER_VERSION}",
                 "is missing, so it depends on GKE's version whether the nodes have a driver",
                 "set it to DEFAULT, or to INSTALLATION_DISABLED if a DaemonSet installs it",

@@ -8,16 +8,15 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet_policies.resource import CLUSTER, Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
+from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import at
 
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 
 
-def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Problem]:
+def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Breach]:
     channel = cluster.get("releaseChannel.channel")
     if channel is UNKNOWN:
         return
@@ -26,58 +25,58 @@ def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Problem]
         return
     if channel not in allowed:
         said = "is missing" if channel is None else f"is {channel}"
-        yield Problem("releaseChannel.channel", said, f"set it to one of {', '.join(allowed)}")
+        yield Breach("releaseChannel.channel", said, f"set it to one of {', '.join(allowed)}")
 
 
-def _observed(cluster: Resource, config: str, service: str) -> Iterator[Problem]:
+def _observed(cluster: Resource, config: str, service: str) -> Iterator[Breach]:
     components = cluster.get(f"{config}.enableComponents")
     if cluster.get(service) == "none":
-        yield Problem(service, 'is "none"', "leave it out")
+        yield Breach(service, 'is "none"', "leave it out")
     elif isinstance(components, list) and UNKNOWN not in components and "SYSTEM_COMPONENTS" not in components:
-        yield Problem(f"{config}.enableComponents", "does not hold SYSTEM_COMPONENTS", "add SYSTEM_COMPONENTS")
+        yield Breach(f"{config}.enableComponents", "does not hold SYSTEM_COMPONENTS", "add SYSTEM_COMPONENTS")
 
 
-def _logging(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _logging(cluster: Resource, _: Settings) -> Iterator[Breach]:
     yield from _observed(cluster, "loggingConfig", "loggingService")
 
 
-def _monitoring(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _monitoring(cluster: Resource, _: Settings) -> Iterator[Breach]:
     yield from _observed(cluster, "monitoringConfig", "monitoringService")
 
 
-def _labels(cluster: Resource, settings: Settings) -> Iterator[Problem]:
+def _labels(cluster: Resource, settings: Settings) -> Iterator[Breach]:
     labels = cluster.get("resourceLabels")
     missing = [label for label in settings.names("labels") if label not in (labels or {})] if labels != UNKNOWN else []
     if labels is not UNKNOWN and not labels:
-        yield Problem("resourceLabels", "are missing, so no bill says whose cluster it is", "set at least one")
+        yield Breach("resourceLabels", "are missing, so no bill says whose cluster it is", "set at least one")
     elif missing:
-        yield Problem("resourceLabels", f"do not hold {', '.join(missing)}", "add what is missing")
+        yield Breach("resourceLabels", f"do not hold {', '.join(missing)}", "add what is missing")
 
 
-def _cost_allocation(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _cost_allocation(cluster: Resource, _: Settings) -> Iterator[Breach]:
     if cluster.is_off("costManagementConfig.enabled"):
-        yield Problem("costManagementConfig.enabled", "is not true, so bills do not name namespaces", "set it to true")
+        yield Breach("costManagementConfig.enabled", "is not true, so bills do not name namespaces", "set it to true")
 
 
 def _allocate_cost(props: dict[str, Any]) -> None:
     props["costManagementConfig"] = {"enabled": True}
 
 
-def _maintenance(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _maintenance(cluster: Resource, _: Settings) -> Iterator[Breach]:
     policy = cluster.get("maintenancePolicy")
     windows = ("recurringWindow", "recurringMaintenanceWindow", "dailyMaintenanceWindow")
     if policy is not UNKNOWN and not any(at(policy, window) is not None for window in windows):
-        yield Problem(
+        yield Breach(
             "maintenancePolicy",
             "has no window, so nodes are upgraded at any hour, under running jobs",
             "set recurringWindow with startTime, endTime and recurrence",
         )
 
 
-def _regional(cluster: Resource, _: Settings) -> Iterator[Problem]:
+def _regional(cluster: Resource, _: Settings) -> Iterator[Breach]:
     location = cluster.get("location")
     if isinstance(location, str) and location.count("-") == 2:
-        yield Problem(
+        yield Breach(
             "location",
             f"is the zone {location}: one control plane, which is unavailable during upgrades",
             f"set it to the region {location.rsplit('-', 1)[0]}",

@@ -16,12 +16,11 @@ from pydantic import ValidationError
 
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE
 from kueue_admission.api.selector import LabelSelector
-from kueue_admission.forms import Problem
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, ROTATE_BY_ANNOTATION, ROTATE_WITHIN
 from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ResourceRule, Settings, list_option
+from kueue_fleet_policies.rule import Breach, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import at, entries, items
 
 _RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1:"
@@ -107,12 +106,12 @@ def _day(text: Any) -> date | None:
         return None
 
 
-def _cluster_admin(binding: Resource, _: Settings) -> Iterator[Problem]:
+def _cluster_admin(binding: Resource, _: Settings) -> Iterator[Breach]:
     name = binding.get("roleRef.name")
     if name == "cluster-admin":
-        yield Problem("roleRef.name", "is cluster-admin, which may do everything", "bind a role with what is needed")
+        yield Breach("roleRef.name", "is cluster-admin, which may do everything", "bind a role with what is needed")
     elif binding.kind == "ClusterRoleBinding" and isinstance(name, str) and _EVERYWHERE.fullmatch(name):
-        yield Problem(
+        yield Breach(
             "roleRef.name",
             f"is {name} in every namespace, the system's too",
             "use a RoleBinding in a namespace, or bind a role with what is needed",
@@ -136,27 +135,25 @@ def _of_group(rule: Any, group: str) -> bool:
     return any(one in (group, "*") for one in items(at(rule, "apiGroups")))
 
 
-def _secrets(role: Resource, _: Settings) -> Iterator[Problem]:
+def _secrets(role: Resource, _: Settings) -> Iterator[Breach]:
     for path, rule in _rules(role):
         verbs = [verb for verb in items(at(rule, "verbs")) if verb in _READING]
         if verbs and "secrets" in items(at(rule, "resources")) and _of_group(rule, "") and _unlimited(rule):
-            yield Problem(
+            yield Breach(
                 f"{path}.resources",
                 f"hold secrets, with {', '.join(verbs)}: every secret of the cluster",
                 "use a Role in the namespace, or name the Secrets in resourceNames",
             )
 
 
-def _wildcards(role: Resource, _: Settings) -> Iterator[Problem]:
+def _wildcards(role: Resource, _: Settings) -> Iterator[Breach]:
     for path, rule in _rules(role):
         for key in ("apiGroups", "resources", "verbs", "nonResourceURLs"):
             if "*" in items(at(rule, key)):
-                yield Problem(
-                    f"{path}.{key}", 'holds "*", which also covers what is added later', "list what is needed"
-                )
+                yield Breach(f"{path}.{key}", 'holds "*", which also covers what is added later', "list what is needed")
     for index, selector in enumerate(items(role.get("aggregationRule.clusterRoleSelectors"))):
         if _selects_cluster_admin(selector):
-            yield Problem(
+            yield Breach(
                 f"aggregationRule.clusterRoleSelectors[{index}]",
                 "selects cluster-admin too, and takes over what it allows",
                 "select by a label of your own",
@@ -171,17 +168,17 @@ def _selects_cluster_admin(selector: Any) -> bool:
         return False
 
 
-def _masters(binding: Resource, _: Settings) -> Iterator[Problem]:
+def _masters(binding: Resource, _: Settings) -> Iterator[Breach]:
     for index, subject in enumerate(items(binding.get("subjects"))):
         if at(subject, "name") == "system:masters":
-            yield Problem(
+            yield Breach(
                 f"subjects[{index}].name",
                 "is system:masters, whose members pass every check, and cannot be removed from it",
                 "bind the role to a group of your own",
             )
 
 
-def _escalation(role: Resource, _: Settings) -> Iterator[Problem]:
+def _escalation(role: Resource, _: Settings) -> Iterator[Breach]:
     for path, rule in _rules(role):
         issuing = _ISSUING if _of_group(rule, _CERTIFICATES) else ()
         given = [str(verb) for verb in items(at(rule, "verbs"))]
@@ -189,14 +186,14 @@ def _escalation(role: Resource, _: Settings) -> Iterator[Problem]:
         names = [str(name) for name in items(at(rule, "resourceNames")) if _TAKES_ALL.fullmatch(str(name))]
         if "escalate" in verbs or (verbs and (names or _unlimited(rule))):
             of = f" of {', '.join(names)}" if names else ""
-            yield Problem(
+            yield Breach(
                 f"{path}.verbs",
                 f"hold {', '.join(verbs)}{of}, with which an account takes rights that it was not given",
                 "remove them; for all but escalate, roles, users or signers of your own in resourceNames will do",
             )
 
 
-def _indirect(role: Resource, _: Settings) -> Iterator[Problem]:
+def _indirect(role: Resource, _: Settings) -> Iterator[Breach]:
     for path, rule in _rules(role):
         for resource in items(at(rule, "resources")) if _unlimited(rule) else ():
             found = [
@@ -209,21 +206,21 @@ def _indirect(role: Resource, _: Settings) -> Iterator[Problem]:
                 and any("/" in name or verb in _WRITING for verb in items(at(rule, "verbs")))
             ]
             if found:
-                yield Problem(
+                yield Breach(
                     f"{path}.resources",
                     f"hold {resource}, which {found[0]}",
                     "remove it; a Role in a namespace will do for pods and their accounts, resourceNames for the rest",
                 )
 
 
-def _public_binding(binding: Resource, _: Settings) -> Iterator[Problem]:
+def _public_binding(binding: Resource, _: Settings) -> Iterator[Breach]:
     for index, subject in enumerate(items(binding.get("subjects"))):
         name = at(subject, "name")
         if isinstance(name, str) and name in _EVERYBODY:
-            yield Problem(f"subjects[{index}].name", f"is {name}: {_EVERYBODY[name]}", "name who needs it")
+            yield Breach(f"subjects[{index}].name", f"is {name}: {_EVERYBODY[name]}", "name who needs it")
 
 
-def _token_secret(secret: Resource, settings: Settings) -> Iterator[Problem]:
+def _token_secret(secret: Resource, settings: Settings) -> Iterator[Breach]:
     if secret.get("type") != TOKEN_SECRET_TYPE or is_rotated(secret, settings.today) is not False:
         return
     annotations = secret.get("metadata.annotations")
@@ -231,13 +228,13 @@ def _token_secret(secret: Resource, settings: Settings) -> Iterator[Problem]:
     if account is UNKNOWN or account in settings.names("accounts"):
         return
     if day := _day(_rotate_by(secret)):
-        yield Problem(
+        yield Breach(
             f"metadata.annotations[{ROTATE_BY_ANNOTATION}]",
             f"is {day}, and the token never expires until then",
             f"replace the token within {ROTATE_WITHIN.days} days, and write by which",
         )
     else:
-        yield Problem(
+        yield Breach(
             "type",
             f"is {TOKEN_SECRET_TYPE}: a token that never expires",
             "remove it, and mount a projected token or use `kubectl create token`",

@@ -9,11 +9,10 @@ from typing import Any, Final
 from pulumi_policy import Severity
 
 from kueue_admission.api.manifests import POD_SECURITY_LABEL
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES, Resource, patched_type
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings
+from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings
 from kueue_fleet_policies.values import entries, items
 
 _NAMESPACE: Final = "kubernetes:core/v1:Namespace"
@@ -40,23 +39,23 @@ def _of_system(namespace: Resource) -> str | None:
     return "it is one of Kubernetes or GKE" if isinstance(name, str) and _OF_SYSTEM.match(name) else None
 
 
-def _pod_security(namespace: Resource, _: Settings) -> Iterator[Problem]:
+def _pod_security(namespace: Resource, _: Settings) -> Iterator[Breach]:
     labels = namespace.get("metadata.labels")
     if labels is UNKNOWN:
         return
     level = labels.get(POD_SECURITY_LABEL) if isinstance(labels, dict) else None
     if is_known(level) and level not in _ENFORCED and not (level is None and namespace.is_patch):
         said = "is missing, so any pod may take over its node" if level is None else f"is {level}"
-        yield Problem(f"metadata.labels[{POD_SECURITY_LABEL}]", said, "set it to baseline or restricted")
+        yield Breach(f"metadata.labels[{POD_SECURITY_LABEL}]", said, "set it to baseline or restricted")
 
 
-def _default_namespace(resource: Resource, _: Settings) -> Iterator[Problem]:
+def _default_namespace(resource: Resource, _: Settings) -> Iterator[Breach]:
     path = "namespace" if resource.type == HELM_RELEASE else "metadata.namespace"
     if resource.get(path) == "default" and not resource.type.startswith(_RBAC):
-        yield Problem(path, "is default, which no role and no quota sets apart", "use a namespace of its own")
+        yield Breach(path, "is default, which no role and no quota sets apart", "use a namespace of its own")
 
 
-def _own_type(resource: Resource, _: Settings) -> Iterator[Problem]:
+def _own_type(resource: Resource, _: Settings) -> Iterator[Breach]:
     """Of what type an object is: pulumi-kubernetes makes what `apiVersion` and `kind` say, of whatever type it is.
 
     Whatever has `items` is a list to Kubernetes' libraries. Sources: Create in pulumi-kubernetes
@@ -66,12 +65,12 @@ def _own_type(resource: Resource, _: Settings) -> Iterator[Problem]:
     if isinstance(version, str) and isinstance(kind, str):
         type_ = f"{KUBERNETES}{version if '/' in version else f'core/{version}'}:{kind}"
         if type_ not in (resource.type, patched_type(resource.type)):
-            yield Problem("kind", f"is {kind} of {version}, in a {resource.type}", f"declare it as {type_}")
+            yield Breach("kind", f"is {kind} of {version}, in a {resource.type}", f"declare it as {type_}")
     if isinstance(resource.get("items"), list):
-        yield Problem("items", "hold objects which are not judged one by one", "declare each as a resource of its own")
+        yield Breach("items", "hold objects which are not judged one by one", "declare each as a resource of its own")
 
 
-def _public_load_balancer(service: Resource, _: Settings) -> Iterator[Problem]:
+def _public_load_balancer(service: Resource, _: Settings) -> Iterator[Breach]:
     sources, class_ = service.get("spec.loadBalancerSourceRanges"), service.get("spec.loadBalancerClass")
     if any(holds_unknown(one) for one in (service.get("metadata.annotations"), sources, class_)):
         return
@@ -79,7 +78,7 @@ def _public_load_balancer(service: Resource, _: Settings) -> Iterator[Problem]:
     ranges = items(sources) or [one for one in str(annotations.get(_SOURCE_RANGES, "")).split(",") if one.strip()]
     limited = bool(ranges) and not internet_ranges(ranges)
     if service.get("spec.type") == "LoadBalancer" and _is_external(class_, annotations) and not limited:
-        yield Problem(
+        yield Breach(
             "spec.type",
             f"is LoadBalancer, {_REACHED}",
             f"annotate it with {_LOAD_BALANCER_TYPE[0]}: Internal, or set loadBalancerSourceRanges",
@@ -94,48 +93,48 @@ def _is_external(class_: Any, annotations: Mapping[str, Any]) -> bool:
     return type_ not in ("Internal", "internal")
 
 
-def _external_ips(service: Resource, _: Settings) -> Iterator[Problem]:
+def _external_ips(service: Resource, _: Settings) -> Iterator[Breach]:
     if addresses := items(service.get("spec.externalIPs")):
-        yield Problem(
+        yield Breach(
             "spec.externalIPs",
             f"hold {', '.join(map(str, addresses))}, and nodes send their traffic to the Service, whosever they are",
             "remove them, and use an internal load balancer",
         )
 
 
-def _public_ingress(ingress: Resource, _: Settings) -> Iterator[Problem]:
+def _public_ingress(ingress: Resource, _: Settings) -> Iterator[Breach]:
     """What has a public address of GKE's own controllers; others publish by a Service.
 
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/ingress#controller_behavior
     """
     if ingress.kind == "MultiClusterIngress":
-        yield Problem("kind", f"is {ingress.kind}, {_REACHED}", "use a Gateway of class gke-l7-rilb-mc")
+        yield Breach("kind", f"is {ingress.kind}, {_REACHED}", "use a Gateway of class gke-l7-rilb-mc")
     class_ = ingress.get("spec.gatewayClassName")
     if isinstance(class_, str) and _PUBLIC_GATEWAY.fullmatch(class_):
-        yield Problem("spec.gatewayClassName", f"is {class_}, {_REACHED}", "set it to gke-l7-rilb")
+        yield Breach("spec.gatewayClassName", f"is {class_}, {_REACHED}", "set it to gke-l7-rilb")
     annotations = ingress.get("metadata.annotations")
     if ingress.kind == "Ingress" and annotations is not UNKNOWN:
         class_ = annotations.get(_INGRESS_CLASS) if isinstance(annotations, Mapping) else None
         if class_ == "gce" or (class_ in (None, "") and ingress.lacks("spec.ingressClassName")):
-            yield Problem(
+            yield Breach(
                 f"metadata.annotations[{_INGRESS_CLASS}]",
                 f"is {class_ or 'missing'}, so it gets a load balancer {_REACHED}",
                 "set it to gce-internal",
             )
 
 
-def _chart_version(release: Resource, _: Settings) -> Iterator[Problem]:
+def _chart_version(release: Resource, _: Settings) -> Iterator[Breach]:
     chart, version = release.get("chart"), release.get("version")
     if not isinstance(chart, str) or not is_known(version) or chart.startswith(("/", ".")):
         return
     if not _EXACT_VERSION.match(str(version or "")) and not chart.endswith(".tgz"):
         said = "is missing" if version in (None, "") else f'is "{version}"'
-        yield Problem("version", f"{said}, so the next update may install another one", "name one version")
+        yield Breach("version", f"{said}, so the next update may install another one", "name one version")
 
 
-def _awaited(release: Resource, _: Settings) -> Iterator[Problem]:
+def _awaited(release: Resource, _: Settings) -> Iterator[Breach]:
     if release.is_on("skipAwait"):
-        yield Problem("skipAwait", "is true, so what follows begins before the chart serves", "remove it")
+        yield Breach("skipAwait", "is true, so what follows begins before the chart serves", "remove it")
 
 
 _KUBERNETES: Final = "https://kubernetes.io/docs/concepts"

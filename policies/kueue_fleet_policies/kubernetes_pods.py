@@ -13,12 +13,11 @@ from typing import Any, Final
 from pulumi_policy import Severity
 
 from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet.gke.unknown import UNKNOWN, holds_unknown
 from kueue_fleet_policies.pods import containers, metadata, pod_specs, security_contexts
 from kueue_fleet_policies.resource import KUBERNETES, Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, list_option
+from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import at, entries, items, number, truth
 
 DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the host to install their driver"
@@ -64,61 +63,61 @@ def _watches_node(workload: Resource) -> str | None:
     return NODE_AGENT if workload.kind == "DaemonSet" else None
 
 
-def _service_account(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _service_account(workload: Resource, _: Settings) -> Iterator[Breach]:
     for path, spec in pod_specs(workload):
         accounts = (spec.get("serviceAccountName"), spec.get("serviceAccount"))
         named = any(account is UNKNOWN or account not in (None, "", "default") for account in accounts)
         mounted = truth(spec.get("automountServiceAccountToken"))
         if not named and mounted in (None, True) and not workload.is_patch:
-            yield Problem(
+            yield Breach(
                 f"{path}.serviceAccountName",
                 "is the namespace's default, whose token every pod there has",
                 "name an account of its own, or set automountServiceAccountToken to false",
             )
 
 
-def _privileged(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _privileged(workload: Resource, _: Settings) -> Iterator[Breach]:
     for path, context in security_contexts(workload):
         if truth(at(context, "privileged")) is True:
-            yield Problem(f"{path}.privileged", "is true: the container is the node's root", "remove it")
+            yield Breach(f"{path}.privileged", "is true: the container is the node's root", "remove it")
         if truth(at(context, "windowsOptions.hostProcess")) is True:
-            yield Problem(f"{path}.windowsOptions.hostProcess", "is true: it is a process of the node", "remove it")
+            yield Breach(f"{path}.windowsOptions.hostProcess", "is true: it is a process of the node", "remove it")
 
 
-def _host_namespaces(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _host_namespaces(workload: Resource, _: Settings) -> Iterator[Breach]:
     agent = workload.kind == "DaemonSet"
     for path, spec in pod_specs(workload):
         for key in ("hostIPC",) if agent else ("hostPID", "hostIPC", "hostNetwork"):
             if truth(spec.get(key)) is True:
-                yield Problem(f"{path}.{key}", "is true: the pod shares it with the node", "remove it")
+                yield Breach(f"{path}.{key}", "is true: the pod shares it with the node", "remove it")
         for where, container in () if agent else containers(path, spec):
             yield from _network_of_node(where, container)
 
 
-def _network_of_node(where: str, container: Mapping[str, Any]) -> Iterator[Problem]:
+def _network_of_node(where: str, container: Mapping[str, Any]) -> Iterator[Breach]:
     for index, port in enumerate(items(container.get("ports"))):
         if number(at(port, "hostPort")):
-            yield Problem(f"{where}.ports[{index}].hostPort", "is a port of the node", "remove it, and use a Service")
+            yield Breach(f"{where}.ports[{index}].hostPort", "is a port of the node", "remove it, and use a Service")
     for path in (f"{handler}.{action}.host" for handler in _HANDLERS for action in ("httpGet", "tcpSocket")):
         host = at(container, path)
         if isinstance(host, str) and host:
-            yield Problem(
+            yield Breach(
                 f"{where}.{path}", f"is {host}, to which the node sends requests", "remove it: the default is the pod"
             )
 
 
-def _host_paths(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _host_paths(workload: Resource, _: Settings) -> Iterator[Breach]:
     for path, spec in pod_specs(workload):
         for index, volume in enumerate(items(spec.get("volumes"))):
             if at(volume, "hostPath") in (None, UNKNOWN) or _only_read(workload, path, spec, at(volume, "name")):
                 continue
-            yield Problem(
+            yield Breach(
                 f"{path}.volumes[{index}].hostPath",
                 _of_the_node(volume),
                 "mount it read-only" if workload.kind == "DaemonSet" else "use emptyDir, or a PersistentVolumeClaim",
             )
     if workload.kind == "PersistentVolume" and workload.get("spec.hostPath") not in (None, UNKNOWN):
-        yield Problem("spec.hostPath", _of_the_node(workload.get("spec")), "use csi, or local for disks of the node")
+        yield Breach("spec.hostPath", _of_the_node(workload.get("spec")), "use csi, or local for disks of the node")
 
 
 def _of_the_node(volume: Any) -> str:
@@ -136,19 +135,19 @@ def _only_read(workload: Resource, path: str, spec: Mapping[str, Any], volume: A
     return all(truth(at(mount, "readOnly")) is True for mount in mounts if at(mount, "name") == volume)
 
 
-def _capabilities(workload: Resource, settings: Settings) -> Iterator[Problem]:
+def _capabilities(workload: Resource, settings: Settings) -> Iterator[Breach]:
     allowed = {*BASELINE_CAPABILITIES, *settings.names("capabilities")}
     for path, context in security_contexts(workload):
         added = [str(one) for one in items(at(context, "capabilities.add")) if one not in allowed]
         if added:
-            yield Problem(
+            yield Breach(
                 f"{path}.capabilities.add",
                 f"holds {', '.join(added)}, beyond what a container has by default",
                 "remove it, or add it to the setting capabilities",
             )
 
 
-def _root(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _root(workload: Resource, _: Settings) -> Iterator[Breach]:
     overridden = set()
     for path, spec in pod_specs(workload):
         own = [at(container, "securityContext.runAsUser") for _, container in containers(path, spec)]
@@ -156,28 +155,28 @@ def _root(workload: Resource, _: Settings) -> Iterator[Problem]:
             overridden.add(f"{path}.securityContext")
     for path, context in security_contexts(workload):
         if number(at(context, "runAsUser")) == 0 and path not in overridden:
-            yield Problem(f"{path}.runAsUser", "is 0, which is root on the node too", "set a user above 0")
+            yield Breach(f"{path}.runAsUser", "is 0, which is root on the node too", "set a user above 0")
 
 
-def _privilege_escalation(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _privilege_escalation(workload: Resource, _: Settings) -> Iterator[Breach]:
     for path, context in security_contexts(workload):
         if truth(at(context, "allowPrivilegeEscalation")) is True:
-            yield Problem(
+            yield Breach(
                 f"{path}.allowPrivilegeEscalation", "is true, so a program may become root by sudo", "set it to false"
             )
 
 
-def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Breach]:
     for path, context in security_contexts(workload):
         if at(context, "procMount") == "Unmasked":
-            yield Problem(f"{path}.procMount", "is Unmasked, which shows the kernel's own files", "remove it")
+            yield Breach(f"{path}.procMount", "is Unmasked, which shows the kernel's own files", "remove it")
         for kind, lost in _UNCONFINED.items():
             if at(context, f"{kind}.type") == "Unconfined":
-                yield Problem(f"{path}.{kind}.type", f"is Unconfined, which {lost}", "remove it")
+                yield Breach(f"{path}.{kind}.type", f"is Unconfined, which {lost}", "remove it")
         for option, allowed in _SE_LINUX.items():
             label = at(context, f"seLinuxOptions.{option}")
             if isinstance(label, str) and label not in allowed:
-                yield Problem(
+                yield Breach(
                     f"{path}.seLinuxOptions.{option}",
                     f"is {label}, which may lift what SELinux forbids a container",
                     "remove it",
@@ -185,47 +184,47 @@ def _kernel_protection(workload: Resource, _: Settings) -> Iterator[Problem]:
         for index, sysctl in enumerate(items(at(context, "sysctls"))):
             name = at(sysctl, "name")
             if isinstance(name, str) and name not in SAFE_SYSCTLS:
-                yield Problem(
+                yield Breach(
                     f"{path}.sysctls[{index}].name", f"is {name}, which affects the node's other pods", "remove it"
                 )
     for path, described in metadata(workload):
         for key, value in entries(described.get("annotations")).items():
             if key.startswith(_APP_ARMOR) and value == "unconfined":
                 lost = _UNCONFINED["appArmorProfile"]
-                yield Problem(f"{path}.annotations[{key}]", f"is unconfined, which {lost}", "remove it")
+                yield Breach(f"{path}.annotations[{key}]", f"is unconfined, which {lost}", "remove it")
 
 
-def _token_lifetime(workload: Resource, settings: Settings) -> Iterator[Problem]:
+def _token_lifetime(workload: Resource, settings: Settings) -> Iterator[Breach]:
     most = settings.whole("maxSeconds")
     for path, spec in pod_specs(workload):
         for index, volume in enumerate(items(spec.get("volumes"))):
             for place, source in enumerate(items(at(volume, "projected.sources"))):
                 seconds = number(at(source, "serviceAccountToken.expirationSeconds"))
                 if seconds is not None and seconds > most:
-                    yield Problem(
+                    yield Breach(
                         f"{path}.volumes[{index}].projected.sources[{place}].serviceAccountToken.expirationSeconds",
                         f"is {seconds:.0f} s, in which whoever copies the token may use it",
                         f"set it to at most {most}, since the kubelet renews it, or raise the setting maxSeconds",
                     )
 
 
-def _image(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _image(workload: Resource, _: Settings) -> Iterator[Breach]:
     for path, spec in pod_specs(workload):
         for where, container in containers(path, spec):
             image = container.get("image")
             if isinstance(image, str) and "@" not in image:
                 tag = image.rpartition("/")[2].partition(":")[2]
                 if tag in ("", "latest"):
-                    yield Problem(f"{where}.image", f"is {image}, which can change", "name a version, or a digest")
+                    yield Breach(f"{where}.image", f"is {image}, which can change", "name a version, or a digest")
 
 
-def _registry(workload: Resource, settings: Settings) -> Iterator[Problem]:
+def _registry(workload: Resource, settings: Settings) -> Iterator[Breach]:
     allowed = settings.names("registries")
     for path, spec in pod_specs(workload):
         for where, container in containers(path, spec):
             image = container.get("image")
             if isinstance(image, str) and not any(_is_from(image, registry) for registry in allowed):
-                yield Problem(
+                yield Breach(
                     f"{where}.image",
                     f"is {image}, from a registry that is not allowed",
                     f"use an image of {', '.join(allowed)}, or add its registry to the setting registries",
@@ -239,13 +238,13 @@ def _is_from(image: str, registry: str) -> bool:
     return image == registry or image.startswith(f"{registry.rstrip('/')}/")
 
 
-def _requests(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _requests(workload: Resource, _: Settings) -> Iterator[Breach]:
     for path, spec in pod_specs(workload):
         for where, container in containers(path, spec):
             given = {**_known(at(container, "resources.limits")), **_known(at(container, "resources.requests"))}
             unknown = at(container, "resources.limits") is UNKNOWN or at(container, "resources.requests") is UNKNOWN
             if GPU_RESOURCE in given and not unknown and not {"cpu", "memory"} <= given.keys():
-                yield Problem(
+                yield Breach(
                     f"{where}.resources.requests",
                     "ask for GPUs, but not for CPU and memory, so Kueue counts them as nothing",
                     "add cpu and memory",

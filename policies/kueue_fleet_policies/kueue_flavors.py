@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.forms import Problem, Quantity
+from kueue_admission.forms import Quantity
 from kueue_admission.forms.names import PROVISIONING_CONTROLLER
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, NODE_POOL, accelerator_of
@@ -19,7 +19,7 @@ from kueue_fleet_policies.estate import ClusterView, Estate, object_name, object
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, Settings, StackRule, list_option
+from kueue_fleet_policies.rule import ADVISORY, Breach, Settings, StackRule, list_option
 from kueue_fleet_policies.values import entries, items
 
 
@@ -69,7 +69,7 @@ def _has_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:
             shown = ", ".join(f"{key}={value}" for key, value in labels.items())
             yield (
                 flavor,
-                Problem(
+                Breach(
                     "spec.nodeLabels",
                     f"{shown}: no node pool of cluster {_title(cluster)} has these, so jobs on {name} stay pending",
                     f"use the labels of one of {_titles(cluster.pools)}, or add a pool",
@@ -121,7 +121,7 @@ def _tolerates_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:
                 shown = f"{taint.get('key')}={taint.get('value') or ''}:{_effect(taint.get('effect'))}"
                 yield (
                     flavor,
-                    Problem(
+                    Breach(
                         "spec.tolerations",
                         f"do not cover the taint {shown} of pool {pool.title}, so jobs on {name} stay pending",
                         "add a toleration for it",
@@ -180,7 +180,7 @@ def _within_capacity(estate: Estate, settings: Settings) -> Iterator[Finding]:
                 if total > most:
                     yield (
                         flavor,
-                        Problem(
+                        Breach(
                             "spec.nodeLabels",
                             f"the queues of cluster {_title(cluster)} promise {total} {resource} of {name}, but its "
                             f"nodes can never offer more than {most}",
@@ -203,7 +203,7 @@ def _queued_without_check(estate: Estate, _: Settings) -> Iterator[Finding]:
                 if name in queued and not _asks_for_nodes(queue, name, checks):
                     yield (
                         queue,
-                        Problem(
+                        Breach(
                             "spec.admissionChecksStrategy",
                             f"has no ProvisioningRequest check for flavor {name}, whose pool {queued[name].title} has "
                             "nodes only for such requests",
@@ -233,7 +233,7 @@ def _pool_without_flavor(estate: Estate, _: Settings) -> Iterator[Finding]:
             if pool.gpus and not any(pool.has_labels(labels or {}) is not False for labels in wanted):
                 yield (
                     pool.resource,
-                    Problem(
+                    Breach(
                         "nodeConfig.labels",
                         f"no flavor of cluster {_title(cluster)} leads to this pool's GPUs, so no job gets them",
                         f"add a ResourceFlavor with nodeLabels {NODE_POOL}: {pool.title}",

@@ -10,19 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from kueue_admission.forms import Problem
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.gke.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet_policies.estate import Estate, KubernetesObjects, object_name, objects_by_name
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, ResourceRule, Settings, StackRule, list_option
+from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, StackRule, list_option
 from kueue_fleet_policies.values import at, entries, items, number
 
 _KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
 CLUSTER_QUEUE: Final = (f"{_KUEUE}v1beta2:ClusterQueue", f"{_KUEUE}v1beta1:ClusterQueue")
 """Pulumi types of a ClusterQueue."""
-Finding = tuple[Resource | None, Problem]
+Finding = tuple[Resource | None, Breach]
 """A problem, and the resource that has it, if it is one."""
 
 
@@ -79,7 +78,7 @@ def _local_queues(estate: Estate, _: Settings) -> Iterator[Finding]:
 
 def _missing(
     queue: Resource, path: str, name: Any, kind: str, objects: KubernetesObjects
-) -> Iterator[tuple[Resource, Problem]]:
+) -> Iterator[tuple[Resource, Breach]]:
     """The problem of a name that no object of that kind has; none where the stack declares no object of the kind."""
     known: Sequence[Resource] = objects.get(kind, ())
     if not known or not isinstance(name, str) or not all(is_known(object_name(one)) for one in known):
@@ -88,7 +87,7 @@ def _missing(
     if name not in names:
         yield (
             queue,
-            Problem(
+            Breach(
                 path, f"is {name}, but this cluster has no such {kind}", f"use one of {', '.join(names)}, or add it"
             ),
         )
@@ -110,7 +109,7 @@ def _same_queues_on_workers(estate: Estate, _: Settings) -> Iterator[Finding]:
             if sent and UNKNOWN not in pair and not any(pair in found for found in others):
                 yield (
                     queue,
-                    Problem(
+                    Breach(
                         "metadata.name",
                         f"is {pair[1]} in namespace {pair[0]}, but no worker has a LocalQueue of that name there, so "
                         "MultiKueue can send its jobs nowhere",
@@ -125,7 +124,7 @@ def _place(queue: Resource) -> tuple[Any, Any]:
     return (namespace if isinstance(namespace, str) else UNKNOWN, object_name(queue))
 
 
-def _limits(queue: Resource, _: Settings) -> Iterator[Problem]:
+def _limits(queue: Resource, _: Settings) -> Iterator[Breach]:
     for key in ("cohortName", "cohort"):
         if not queue.lacks(f"spec.{key}"):
             return
@@ -133,32 +132,32 @@ def _limits(queue: Resource, _: Settings) -> Iterator[Problem]:
         for index, resource in enumerate(items(at(flavor, "resources"))):
             for limit in ("borrowingLimit", "lendingLimit"):
                 if limit in entries(resource):
-                    yield Problem(
+                    yield Breach(
                         f"{path}.resources[{index}].{limit}",
                         "is set, but the queue has no cohort to borrow from or lend to",
                         "set spec.cohortName, or remove the limit",
                     )
 
 
-def _covers(queue: Resource, settings: Settings) -> Iterator[Problem]:
+def _covers(queue: Resource, settings: Settings) -> Iterator[Breach]:
     groups = items(queue.get("spec.resourceGroups"))
     covered = [resource for group in groups for resource in items(at(group, "coveredResources"))]
     sure = not any(holds_unknown(at(group, "coveredResources")) for group in groups)
     missing = [needed for needed in settings.names("resources") if needed not in covered]
     if sure and GPU_RESOURCE in covered and missing:
-        yield Problem(
+        yield Breach(
             "spec.resourceGroups",
             f"cover {GPU_RESOURCE} but not {', '.join(missing)}: a job that asks for these is never admitted",
             "add them to coveredResources, with a quota for each flavor",
         )
 
 
-def _zero_quota(queue: Resource, _: Settings) -> Iterator[Problem]:
+def _zero_quota(queue: Resource, _: Settings) -> Iterator[Breach]:
     quotas = [(path, quota) for path, _flavor, kind, quota in quotas_of(queue) if kind == GPU_RESOURCE]
     certain = all(is_known(quota) for _, quota in quotas)
     alone = queue.lacks("spec.cohortName") and queue.lacks("spec.cohort")
     if quotas and certain and alone and all(number(quota) == 0 for _, quota in quotas):
-        yield Problem(
+        yield Breach(
             quotas[0][0],
             "and all others of the queue are 0, and it has no cohort to borrow from: it admits nothing",
             "give it a quota, or a cohort",

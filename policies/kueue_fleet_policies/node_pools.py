@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.declared_pools import property_path
 from kueue_fleet.gke.pool_facts import PoolFacts
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS, POOL_RULES, PoolRule
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.pool import pool_facts
 from kueue_fleet_policies.resource import NODE_POOL, Resource
-from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.rule import Breach, Option, ResourceRule, Settings, StackRule
 
 _GROUP: Final = "Node pools"
 _WITH_CLUSTER: Final = ("pool-initial-size", "pool-compact-zone", "accelerator-network-zone")
@@ -31,13 +30,13 @@ _MAX_SECONDS: Final[Option] = {
 }
 
 
-def _problems(rule: PoolRule, facts: PoolFacts) -> Iterator[Problem]:
+def _problems(rule: PoolRule, facts: PoolFacts) -> Iterator[Breach]:
     for breach in rule.breaches(facts):
-        yield Problem(property_path(facts, breach), breach.wrong, breach.fix)
+        yield Breach(property_path(facts, breach), breach.wrong, breach.fix)
 
 
 def _of_pool(rule: PoolRule) -> ResourceRule:
-    def check(pool: Resource, settings: Settings) -> Iterator[Problem]:
+    def check(pool: Resource, settings: Settings) -> Iterator[Breach]:
         facts = pool_facts(pool)
         found = list(_problems(rule, facts))
         yield from found
@@ -55,10 +54,10 @@ def _of_pool(rule: PoolRule) -> ResourceRule:
     )
 
 
-def _longer_than(facts: PoolFacts, most: int) -> Iterator[Problem]:
+def _longer_than(facts: PoolFacts, most: int) -> Iterator[Breach]:
     known = not facts.unknown & {"flex_start", "queued", "max_run_duration", "max_run_seconds"}
     if known and (facts.flex_start or facts.queued) and (facts.max_run_seconds or 0) > most:
-        yield Problem(
+        yield Breach(
             "nodeConfig.maxRunDuration",
             f"is {facts.max_run_duration}, but at most {most}s are allowed here",
             f"set it to at most {most}s, or raise the setting maxSeconds",
@@ -66,7 +65,7 @@ def _longer_than(facts: PoolFacts, most: int) -> Iterator[Problem]:
 
 
 def _with_cluster(rule: PoolRule) -> StackRule:
-    def check(estate: Estate, _: Settings) -> Iterator[tuple[Resource, Problem]]:
+    def check(estate: Estate, _: Settings) -> Iterator[tuple[Resource, Breach]]:
         for cluster in estate.clusters:
             for pool in cluster.pools:
                 for problem in _problems(rule, pool_facts(pool.resource, pool.cluster)):

@@ -10,11 +10,10 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.unknown import is_known
 from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, Resource
-from kueue_fleet_policies.rule import Option, ResourceRule, Settings, StackRule, list_option
+from kueue_fleet_policies.rule import Breach, Option, ResourceRule, Settings, StackRule, list_option
 from kueue_fleet_policies.values import at
 
 RESERVATION: Final = "gcp:compute/reservation:Reservation"
@@ -32,17 +31,17 @@ _ALLOW_DISPOSABLE: Final[Option] = {
 }
 
 
-def _cluster_protected(cluster: Resource, settings: Settings) -> Iterator[Problem]:
+def _cluster_protected(cluster: Resource, settings: Settings) -> Iterator[Breach]:
     if settings["allowDisposable"] and (is_disposable(cluster) or not is_known(at(cluster.props, _DISPOSABLE_PATH))):
         return
     remedy = f"or label the cluster {DISPOSABLE_LABEL}=true" if settings["allowDisposable"] else "and keep it"
     if cluster.flag("deletionProtection") is False:
-        yield Problem("deletionProtection", "is false: one change can delete the cluster", f"set it to true, {remedy}")
+        yield Breach("deletionProtection", "is false: one change can delete the cluster", f"set it to true, {remedy}")
     if not cluster.protect:
-        yield Problem("protect", "is not set on the resource", f"set protect=True in its options, {remedy}")
+        yield Breach("protect", "is not set on the resource", f"set protect=True in its options, {remedy}")
 
 
-def _capacity_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Resource | None, Problem]]:
+def _capacity_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Resource | None, Breach]]:
     disposable = bool(estate.clusters) and all(cluster.disposable for cluster in estate.clusters)
     for resource in estate.of_type(RESERVATION, FUTURE_RESERVATION, COMMITMENT):
         if resource.protect or (settings["allowDisposable"] and disposable and resource.type == RESERVATION):
@@ -50,7 +49,7 @@ def _capacity_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Re
         lost = "still has to be paid for" if resource.type == COMMITMENT else "may not come back"
         yield (
             resource,
-            Problem(
+            Breach(
                 "protect",
                 f"is not set, and a {resource.kind} that is deleted {lost}",
                 "set protect=True and retainOnDelete=True in its options",
@@ -63,7 +62,7 @@ def _chart_name(release: Resource) -> str:
     return chart.rstrip("/").rsplit("/", 1)[-1] if isinstance(chart, str) else ""
 
 
-def _releases_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Resource | None, Problem]]:
+def _releases_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Resource | None, Breach]]:
     for release in estate.of_type(HELM_RELEASE):
         cluster = estate.cluster_of(release)
         if settings["allowDisposable"] and cluster is not None and cluster.disposable:
@@ -71,7 +70,7 @@ def _releases_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Re
         if _chart_name(release) in settings.names("charts") and not release.protect:
             yield (
                 release,
-                Problem(
+                Breach(
                     "protect",
                     f"is not set: uninstalling {_chart_name(release)} deletes its definitions, and all their objects",
                     "set protect=True and retainOnDelete=True in the options of the release",

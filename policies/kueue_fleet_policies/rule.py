@@ -24,7 +24,6 @@ from pulumi_policy import (
     StackValidationPolicy,
 )
 
-from kueue_admission.forms import Problem
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.inputs import SeenInputs
 from kueue_fleet_policies.resource import STACK, Resource, kubernetes_type, patched_type
@@ -101,9 +100,22 @@ class Settings:
         return None
 
 
-ResourceCheck = Callable[[Resource, Settings], Iterable[Problem]]
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """What breaks a rule: a property, what is wrong with it, and what to do."""
+
+    path: str
+    """Of the property; empty: the whole."""
+    wrong: str
+    fix: str
+
+    def __str__(self) -> str:
+        return ": ".join(filter(None, (self.path, f"{self.wrong}; {self.fix}")))
+
+
+ResourceCheck = Callable[[Resource, Settings], Iterable[Breach]]
 """Finds what breaks a rule in one resource."""
-StackCheck = Callable[[Estate, Settings], Iterable[tuple[Resource | None, Problem]]]
+StackCheck = Callable[[Estate, Settings], Iterable[tuple[Resource | None, Breach]]]
 """Finds what breaks a rule in a whole stack."""
 Remedy = Callable[[dict[str, Any]], None]
 """Changes the properties of a resource that breaks the rule so that it keeps it."""
@@ -195,7 +207,7 @@ class ResourceRule(Rule):
         """Why the resource is exempt, by configuration or by the rule itself."""
         return settings.exemption(resource) or (self.exemption(resource) if self.exemption else None)
 
-    def problems(self, resource: Resource, config: Mapping[str, Any] | None = None) -> list[Problem]:
+    def problems(self, resource: Resource, config: Mapping[str, Any] | None = None) -> list[Breach]:
         """What breaks the rule in a resource."""
         settings = self.settings(config)
         if self.check is None or not self.concerns(resource.type) or self.exempt(resource, settings):
@@ -240,7 +252,7 @@ class StackRule(Rule):
 
     check: StackCheck
 
-    def problems(self, estate: Estate, config: Mapping[str, Any] | None = None) -> Iterator[tuple[str, Problem]]:
+    def problems(self, estate: Estate, config: Mapping[str, Any] | None = None) -> Iterator[tuple[str, Breach]]:
         """What breaks the rule: the URN of the resource, or nothing for the whole stack, and the problem."""
         settings = self.settings(config)
         for resource, problem in self.check(estate, settings):

@@ -16,11 +16,10 @@ from typing import Any, Final
 from pulumi_policy import Severity
 from pulumi_policy.secret import Secret
 
-from kueue_admission.forms import Problem
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet_policies.pods import containers, metadata, pod_specs
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource
-from kueue_fleet_policies.rule import REMEDIATE, ResourceRule, Settings
+from kueue_fleet_policies.rule import REMEDIATE, Breach, ResourceRule, Settings
 from kueue_fleet_policies.values import at, entries, items, objects_in
 
 CONFIG_MAP: Final = "kubernetes:core/v1:ConfigMap"
@@ -97,12 +96,12 @@ def is_secret(name: str, value: Any, names: re.Pattern[str] = _NAMES_A_SECRET) -
     return word == "token" and _MACHINE_MADE.match(value) is not None
 
 
-def _in_config_map(config_map: Resource, _: Settings) -> Iterator[Problem]:
+def _in_config_map(config_map: Resource, _: Settings) -> Iterator[Breach]:
     for section in ("data", "binaryData"):
         for key, value in entries(config_map.get(section)).items():
             text = _decoded(value) if section == "binaryData" else value
             if is_secret(key, text) or _holds_secret(text):
-                yield Problem(f"{section}[{key}]", "is or holds a secret, and ConfigMaps are not protected", _MOVE_IT)
+                yield Breach(f"{section}[{key}]", "is or holds a secret, and ConfigMaps are not protected", _MOVE_IT)
 
 
 def _holds_secret(text: Any) -> bool:
@@ -126,21 +125,21 @@ def _decoded(value: Any) -> Any:
         return value
 
 
-def _in_environment(workload: Resource, _: Settings) -> Iterator[Problem]:
+def _in_environment(workload: Resource, _: Settings) -> Iterator[Breach]:
     for path, spec in pod_specs(workload):
         for where, container in containers(path, spec):
             for index, variable in enumerate(items(container.get("env"))):
                 name, value = at(variable, "name"), at(variable, "value")
                 if isinstance(name, str) and is_secret(name, value):
-                    yield Problem(
+                    yield Breach(
                         f"{where}.env[{index}].value", f"of {name} is a secret, in clear in the object", _MOVE_IT
                     )
             for key in ("command", "args"):
                 given = _given(container.get(key))
                 for index in sorted({index for index, name, value in given if is_secret(name, value)}):
-                    yield Problem(f"{where}.{key}[{index}]", "holds a secret, in clear in the object", _MOVE_IT)
+                    yield Breach(f"{where}.{key}[{index}]", "holds a secret, in clear in the object", _MOVE_IT)
     if _holds_secret(workload.get(_RAY_ENVIRONMENT)):
-        yield Problem(_RAY_ENVIRONMENT, "holds a secret, in clear in the object", _MOVE_IT)
+        yield Breach(_RAY_ENVIRONMENT, "holds a secret, in clear in the object", _MOVE_IT)
 
 
 def _given(arguments: Any) -> Iterator[tuple[int, str, str]]:
@@ -160,26 +159,26 @@ def _given(arguments: Any) -> Iterator[tuple[int, str, str]]:
             yield place, word.lstrip("-"), following.strip("\"'")
 
 
-def _in_metadata(resource: Resource, _: Settings) -> Iterator[Problem]:
+def _in_metadata(resource: Resource, _: Settings) -> Iterator[Breach]:
     for path in ("nodeConfig.metadata", "nodeConfig.labels", "nodeConfig.resourceLabels", "resourceLabels"):
         for key, value in entries(resource.get(path)).items():
             if is_secret(key, value):
-                yield Problem(f"{path}[{key}]", "is a secret, and every pod of a node may read it", _MOVE_IT)
+                yield Breach(f"{path}[{key}]", "is a secret, and every pod of a node may read it", _MOVE_IT)
 
 
-def _in_annotations(resource: Resource, _: Settings) -> Iterator[Problem]:
+def _in_annotations(resource: Resource, _: Settings) -> Iterator[Breach]:
     for where, described in metadata(resource):
         for path in ("annotations", "labels"):
             for key, value in entries(described.get(path)).items():
                 if not key.startswith("checksum/") and is_secret(key.rsplit("/", 1)[-1], value, _NAMES_ONE_IN_TEXT):
-                    yield Problem(f"{where}.{path}[{key}]", "is a secret, in clear in the object", _MOVE_IT)
+                    yield Breach(f"{where}.{path}[{key}]", "is a secret, in clear in the object", _MOVE_IT)
 
 
-def _static_credentials(provider: Resource, _: Settings) -> Iterator[Problem]:
+def _static_credentials(provider: Resource, _: Settings) -> Iterator[Breach]:
     for index, user in enumerate(items(at(_parsed(provider.get("kubeconfig")), "users"))):
         for key in _CREDENTIALS:
             if at(user, f"user.{key}"):
-                yield Problem(
+                yield Breach(
                     f"kubeconfig.users[{index}].user.{key}",
                     "is a credential that does not expire, in Pulumi's state",
                     "use exec with gke-gcloud-auth-plugin, which fetches a short-lived one",

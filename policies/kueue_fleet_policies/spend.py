@@ -10,14 +10,13 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms import Problem
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet_policies.estate import ClusterView, Estate
 from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
 from kueue_fleet_policies.pool import gpus_of, max_nodes
 from kueue_fleet_policies.protection import COMMITMENT
 from kueue_fleet_policies.resource import NODE_POOL, Resource
-from kueue_fleet_policies.rule import ADVISORY, Option, ResourceRule, Settings, StackRule, list_option
+from kueue_fleet_policies.rule import ADVISORY, Breach, Option, ResourceRule, Settings, StackRule, list_option
 from kueue_fleet_policies.values import number
 
 POOL_GPUS: Final = 256
@@ -32,10 +31,10 @@ def _guard(default: int, what: str) -> dict[str, Option]:
     }
 
 
-def _pool(pool: Resource, settings: Settings) -> Iterator[Problem]:
+def _pool(pool: Resource, settings: Settings) -> Iterator[Breach]:
     nodes, gpus, most = max_nodes(pool, None), gpus_of(pool.get("nodeConfig")), settings.whole("maxGpus")
     if nodes is not None and gpus and nodes * gpus > most:
-        yield Problem(
+        yield Breach(
             "autoscaling" if pool.get("autoscaling") is not None else "nodeCount",
             f"allows {nodes} nodes with {gpus} GPUs each: {nodes * gpus} GPUs, more than maxGpus, {most}",
             "lower the limit, or raise the setting maxGpus",
@@ -64,7 +63,7 @@ def _stack(estate: Estate, settings: Settings) -> Iterator[Finding]:
         shown = ", ".join(f"{name} {count:.0f}" for name, count in sorted(counts.items()) if count)
         yield (
             None,
-            Problem(
+            Breach(
                 "",
                 f"node pools and auto-provisioning may grow to {total:.0f} GPUs ({shown}), more than maxGpus, {most}",
                 "lower the limits of pools, or raise the setting maxGpus",
@@ -83,7 +82,7 @@ def _quota(estate: Estate, settings: Settings) -> Iterator[Finding]:
             if total > most:
                 yield (
                     queue,
-                    Problem(
+                    Breach(
                         "spec.resourceGroups",
                         f"promise {total:.0f} GPUs, more than maxGpus, {most}",
                         "lower nominalQuota, or raise the setting maxGpus",
@@ -91,25 +90,25 @@ def _quota(estate: Estate, settings: Settings) -> Iterator[Finding]:
                 )
 
 
-def _commitment(commitment: Resource, settings: Settings) -> Iterator[Problem]:
+def _commitment(commitment: Resource, settings: Settings) -> Iterator[Breach]:
     name = commitment.get("name")
     if isinstance(name, str) and name not in settings.names("commitments"):
         plan = commitment.get("plan")
         how_long = {"TWELVE_MONTH": "one year", "THIRTY_SIX_MONTH": "three years"}.get(str(plan), "its whole term")
-        yield Problem(
+        yield Breach(
             "name",
             f"{name} binds you to pay for {how_long}, used or not, and is not in the setting commitments",
             "add its name there once the cost is approved",
         )
 
 
-def _idle(pool: Resource, _: Settings) -> Iterator[Problem]:
+def _idle(pool: Resource, _: Settings) -> Iterator[Breach]:
     reserved = pool.get("nodeConfig.reservationAffinity.consumeReservationType")
     if not gpus_of(pool.get("nodeConfig")) or reserved not in (None, "NO_RESERVATION"):
         return
     for path in ("nodeCount", "autoscaling.totalMinNodeCount", "autoscaling.minNodeCount"):
         if count := number(pool.get(path)):
-            yield Problem(
+            yield Breach(
                 path,
                 f"is {count:.0f}: nodes with GPUs that are paid for without a job, and without a reservation",
                 "set autoscaling with totalMinNodeCount 0",

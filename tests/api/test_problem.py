@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from kueue_admission.forms import Problem, SpecError, errors_of
+from kueue_admission.forms import SpecError, errors_of
+from kueue_admission.forms.form_rules import MISSING
 from kueue_admission.forms.problem import join_path
 
 
 def test_text() -> None:
-    assert str(Problem("a.b", "is wrong", "mend it")) == "a.b: is wrong; mend it"
-    assert str(Problem("", "is wrong", "mend it")) == "is wrong; mend it"
+    assert str(MISSING.at("a.b", "is wrong", "mend it")) == "a.b: is wrong; mend it"
+    assert str(MISSING.at("", "is wrong", "mend it")) == "is wrong; mend it"
 
 
 def test_seen_from_an_enclosing_object() -> None:
-    assert Problem("b", "w", "f").at("a").path == "a.b"
-    assert Problem("[0]", "w", "f").at("a").path == "a[0]"
-    assert Problem("", "w", "f").at("a").path == "a"
+    assert MISSING.at("b", "w", "f").at("a").path == "a.b"
+    assert MISSING.at("[0]", "w", "f").at("a").path == "a[0]"
+    assert MISSING.at("", "w", "f").at("a").path == "a"
     assert join_path("", "b") == "b"
 
 
 def test_error_says_all_of_them() -> None:
-    error = SpecError([Problem("a", "w", "f"), Problem("b", "v", "g", "warning")])
+    error = SpecError([MISSING.at("a", "w", "f"), MISSING.at("b", "v", "g", "warning")])
     assert str(error) == "a: w; f\nwarning: b: v; g"
-    assert errors_of(error.problems) == (Problem("a", "w", "f"),)
+    assert errors_of(error.problems) == (MISSING.at("a", "w", "f"),)

@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 from tests.cli.test_spec_commands import GOOD, STACK
 
 from command_line import call
-from kueue_admission.forms import Problem
+from kueue_admission.forms.form_rules import MISSING
 from kueue_fleet.cli.check import annotation
 
 ATTEMPTS = Path(__file__).parent / "first_attempts"
@@ -51,8 +51,8 @@ def test_every_problem_of_every_file_has_its_file_and_line(fleet_file: Path, bro
     assert f"{fleet_file}: fleet tiny is valid" in done.stdout
     assert done.stderr.splitlines() == [
         f"error: {broken_file}:4: clusters[solo].regoin: is not a known field; did you mean region? [KF502]",
-        f"error: {broken_file}:14: {QUOTA}: -4 is negative; write 0 or a positive amount",
-        "error: missing.yaml: no such file; give a Pulumi.<env>.yaml or a fleet YAML",
+        f"error: {broken_file}:14: {QUOTA}: -4 is negative; write 0 or a positive amount [KF511]",
+        "error: missing.yaml: no such file; give a Pulumi.<env>.yaml or a fleet YAML [KF904]",
     ]
 
 
@@ -143,7 +143,7 @@ def test_as_json_it_is_one_document(fleet_file: Path, broken_file: Path) -> None
         "path": QUOTA,
         "wrong": "-4 is negative",
         "fix": "write 0 or a positive amount",
-        "code": None,
+        "code": "KF511",
     }
     assert broken["problems"][0]["code"] == "KF502"
     assert (typed["file"], typed["problems"][0]["line"], typed["problems"][0]["path"]) == ("<stdin>", 1, "")
@@ -155,31 +155,32 @@ def test_for_github_each_problem_is_an_annotation_of_its_line(fleet_file: Path, 
     assert done.stdout.splitlines() == [
         f"::error file={broken_file},line=4,title=clusters[solo].regoin::"
         "is not a known field; did you mean region? [KF502]",
-        f"::error file={broken_file},line=14,title={QUOTA}::-4 is negative; write 0 or a positive amount",
+        f"::error file={broken_file},line=14,title={QUOTA}::-4 is negative; write 0 or a positive amount [KF511]",
         f"{fleet_file}: fleet tiny is valid: 1 cluster, 1 ClusterQueue, 3 Kubernetes objects",
-        "::error file=missing.yaml::no such file; give a Pulumi.<env>.yaml or a fleet YAML",
+        "::error file=missing.yaml::no such file; give a Pulumi.<env>.yaml or a fleet YAML [KF904]",
     ]
 
 
 def test_an_annotation_has_no_character_that_means_something_to_github() -> None:
-    problem = Problem("labels[a:b,c]", "50 %\r\n::set-output::", "fix", "warning", source="a,b:c%.yaml", line=3)
+    problem = MISSING.at("labels[a:b,c]", "50 %\r\n::set-output::", "fix", "warning", source="a,b:c%.yaml", line=3)
     assert annotation(problem) == (
-        "::warning file=a%2Cb%3Ac%25.yaml,line=3,title=labels[a%3Ab%2Cc]::50 %25%0D%0A::set-output::; fix"
+        "::warning file=a%2Cb%3Ac%25.yaml,line=3,title=labels[a%3Ab%2Cc]::50 %25%0D%0A::set-output::; fix [KF504]"
     )
 
 
 def test_for_code_scanners_it_is_one_log(fleet_file: Path, broken_file: Path) -> None:
-    """As https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has it; the rule is the code or the field."""
+    """As https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html has it; the rule is the code."""
     done = call("check", "--output", "sarif", broken_file, fleet_file, "missing file.yaml")
     assert (done.returncode, done.stderr) == (1, "")
     log = json.loads(done.stdout)
     assert log["version"] == "2.1.0"
     [run] = log["runs"]
-    [rule] = run["tool"]["driver"]["rules"]
-    assert (rule["id"], rule["shortDescription"]["text"]) == ("KF502", "`is not a known field`")
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == ["KF502", "KF511", "KF904"]
+    assert rules[0]["shortDescription"]["text"] == "`is not a known field`"
     assert run["results"][0]["ruleId"] == "KF502"
     assert run["results"][1] == {
-        "ruleId": "clusterQueues.resourceGroups.flavors.resources.nominalQuota",
+        "ruleId": "KF511",
         "level": "error",
         "message": {"text": f"{QUOTA}: -4 is negative; write 0 or a positive amount"},
         "locations": [
@@ -187,7 +188,7 @@ def test_for_code_scanners_it_is_one_log(fleet_file: Path, broken_file: Path) ->
         ],
     }
     assert run["results"][2] == {
-        "ruleId": "file",
+        "ruleId": "KF904",
         "level": "error",
         "message": {"text": "no such file; give a Pulumi.<env>.yaml or a fleet YAML"},
         "locations": [{"physicalLocation": {"artifactLocation": {"uri": "missing%20file.yaml"}}}],
@@ -205,7 +206,7 @@ def test_warnings_fail_when_they_are_to() -> None:
 def test_a_file_of_3000_nested_maps_is_refused_plainly() -> None:
     done = call("check", "-", stdin="\n".join(" " * level + "a:" for level in range(3000)))
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "error: <stdin>:201: is nested too deeply; write plain fields and lists\n"
+    assert done.stderr == "error: <stdin>:201: is nested too deeply; write plain fields and lists [KF518]\n"
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def test_a_file_that_cannot_be_read_ends_in_one_sentence(tmp_path: Path, make: o
     make(file)
     done = call("check", file)
     assert done.returncode == 1
-    assert done.stderr == f"error: {file}: {message}\n"
+    assert done.stderr == f"error: {file}: {message} [KF904]\n"
 
 
 def test_a_mistyped_option_exits_2() -> None:

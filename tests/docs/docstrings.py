@@ -65,7 +65,7 @@ def _found(tree: ast.Module, path: Path) -> Iterator[tuple[int, str, str]]:
                 name = given.get("name", "a rule")
                 yield node.lineno, name, "names no source; write source=, the page where it comes from"
     for name, statement, said in _declared(tree.body):
-        if said is None and name not in UNNAMED and not _is_type_variable(statement):
+        if said is None and name not in UNNAMED and not _is_said_elsewhere(statement):
             yield statement.lineno, name, "has no docstring; write below it what it is"
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -137,8 +137,11 @@ def _is_command(node: Function) -> bool:
     return any("typer." in ast.unparse(argument.annotation) for argument in node.args.args if argument.annotation)
 
 
-def _is_type_variable(node: ast.stmt) -> bool:
+def _is_said_elsewhere(node: ast.stmt) -> bool:
+    """Whether it is a type variable, or a row of a table, which has the text: `NAME = RULES["KF501"]`."""
     value = getattr(node, "value", None)
+    if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
+        return ast.unparse(value.value).endswith("RULES")
     return isinstance(value, ast.Call) and ast.unparse(value.func) in ("TypeVar", "ParamSpec")
 
 

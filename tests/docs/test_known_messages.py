@@ -11,11 +11,25 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import fleet_data
 
-from kueue_admission.forms.known_messages import code_of, known_messages, with_code
+from kueue_admission.forms.known_messages import KnownMessage, code_of, known_messages, with_code
+from kueue_admission.forms.problem import Rule
 from kueue_fleet.fleet_file import read_fleet_text
+from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
+SECTIONS = {
+    "1": "A job waits",
+    "2": "A job is refused",
+    "3": "A worker is away",
+    "4": "Pulumi",
+    "5": "The fleet file",
+    "6": "Clusters, networks and node pools",
+    "7": "Flavors, queues and quotas",
+    "8": "Teams, the controller and Kueue's configuration",
+    "9": "Imports, jobs and projects",
+}
+"""Headings of the page, by the first digit of the codes below."""
 HEAD = "| code | what you see | why | what to do |\n|---|---|---|---|\n"
 KUEUE = "couldn't assign flavors to pod set main: "
 # As Kueue 0.19.2, Kubernetes 1.36, Pulumi 3 and Google Cloud write them; what is ours is asked of our own code below.
@@ -60,13 +74,22 @@ FILES: dict[str, dict[str, Any]] = {
 NOT_MESSAGES = {"KF109", "KF110", "KF303"}
 
 
+def everything() -> list[KnownMessage | Rule]:
+    """What the page has, in its order."""
+    return [*known_messages(), *sorted(FLEET_RULES.values(), key=lambda rule: rule.code)]
+
+
 def rows() -> dict[str, str]:
     """The tables of the page as they should be, by heading."""
     return {
-        section: HEAD
-        + "".join(f'| <a id="{m.code.lower()}"></a>{m.code} | {m.seen} | {m.why} | {m.remedy} |\n' for m in messages)
-        for section, messages in groupby(known_messages(), lambda message: message.section)
+        SECTIONS[number]: HEAD + "".join(_row(each) for each in entries)
+        for number, entries in groupby(everything(), lambda each: each.code[2])
     }
+
+
+def _row(each: KnownMessage | Rule) -> str:
+    page = f" ([source]({each.source}))" if isinstance(each, Rule) and each.source else ""
+    return f'| <a id="{each.code.lower()}"></a>{each.code} | {each.seen} | {each.why}{page} | {each.remedy} |\n'
 
 
 def test_the_page_has_each_code_and_no_other(request: pytest.FixtureRequest) -> None:
@@ -80,17 +103,19 @@ def test_the_page_has_each_code_and_no_other(request: pytest.FixtureRequest) -> 
     if request.config.getoption("update_snapshots"):
         PAGE.write_text(made)
     assert made == text
-    assert re.findall(r'<a id="(kf\d+)">', text) == sorted(message.code.lower() for message in known_messages())
+    assert re.findall(r'<a id="(kf\d+)">', text) == [
+        code.lower() for code in (*(message.code for message in known_messages()), *sorted(FLEET_RULES))
+    ]
 
 
 def test_codes_are_numbered_by_section() -> None:
-    for number, section in enumerate(rows(), 1):
-        codes = [message.code for message in known_messages() if message.section == section]
-        assert codes == [f"KF{number}{count:02}" for count in range(1, len(codes) + 1)]
+    for number, in_section in groupby((each.code for each in everything()), lambda code: code[2]):
+        found = list(in_section)
+        assert found == [f"KF{number}{count:02}" for count in range(1, len(found) + 1)]
 
 
-def test_every_message_has_an_example_here() -> None:
-    assert {*SAID, *FILES, *NOT_MESSAGES, "KF506"} == {message.code for message in known_messages()}
+def test_every_message_of_others_has_an_example_here() -> None:
+    assert {*SAID, *NOT_MESSAGES} == {message.code for message in known_messages()}
     assert {message.code for message in known_messages() if not message.pattern} == NOT_MESSAGES
 
 
@@ -102,12 +127,12 @@ def test_a_message_of_others_is_known(code: str) -> None:
 @pytest.mark.parametrize("code", FILES)
 def test_a_problem_of_a_fleet_file_is_known(code: str) -> None:
     reading = read_fleet_text(json.dumps(fleet_data() | FILES[code]), "fleet.yaml")
-    assert code in {code_of(str(problem)) for problem in reading.problems}
+    assert code in {problem.rule.code for problem in reading.problems}
 
 
 def test_more_quota_than_nodes_is_known() -> None:
     file = ROOT / "examples" / "batch-platform" / "with-defects.yaml"
-    assert "KF506" in {code_of(str(problem)) for problem in read_fleet_text(file.read_text(), "fleet.yaml").problems}
+    assert "KF506" in {problem.rule.code for problem in read_fleet_text(file.read_text(), "fleet.yaml").problems}
 
 
 def test_other_texts_stay_as_they_are() -> None:

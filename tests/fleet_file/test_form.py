@@ -8,7 +8,8 @@ import pytest
 from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data, problems
 from tests.fleet_file.pool_builders import pools_data
 
-from kueue_admission.forms.problem import NotReadError, Problem, rule
+from kueue_admission.forms.form_rules import MISSING
+from kueue_admission.forms.problem import NotReadError, rule
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.check.scope import SECTIONS
 from kueue_fleet.fleet_file.form import read_form
@@ -88,13 +89,13 @@ def test_a_rule_ends_where_an_input_was_not_read_and_its_caller_goes_on() -> Non
 
     @rule
     def speaks() -> Any:
-        yield Problem("name", fleet.name, "x")
-        yield Problem("project", fleet.project, "x")
+        yield MISSING.at("name", fleet.name, "x")
+        yield MISSING.at("project", fleet.project, "x")
 
     @rule
     def calls() -> Any:
         yield from speaks()
-        yield Problem("end", "reached", "x")
+        yield MISSING.at("end", "reached", "x")
 
     assert [problem.path for problem in calls()] == ["name", "end"]
 

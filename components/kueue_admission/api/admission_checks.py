@@ -6,13 +6,14 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/{admissioncheck,provisioningrequestconf
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from kueue_admission.forms import syntax
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text, syntax_of
-from kueue_admission.forms.problem import Problem, listed_twice, rule, warning
+from kueue_admission.forms.form_rules import BACKOFF, listed_twice
+from kueue_admission.forms.problem import Problem, rule
 
 
 class ParametersReference(SpecModel):
@@ -29,6 +30,7 @@ class ParametersReference(SpecModel):
 class AdmissionCheckSpec(SpecModel):
     """`spec` of an AdmissionCheck."""
 
+    removed: ClassVar[Mapping[str, str]] = {"retryDelayMinutes": "remove it: the check's controller sets the delay"}
     controller_name: Annotated[Text, Field(min_length=1, max_length=253)]
     """Who answers the check. Immutable."""
     parameters: ParametersReference | None = None
@@ -84,7 +86,7 @@ class ProvisioningRequestConfigSpec(RuledModel):
         yield from self._updates()
         retry = self.retry_strategy
         if retry.backoff_base_seconds > retry.backoff_max_seconds:
-            yield warning(
+            yield BACKOFF.at(
                 "retryStrategy.backoffBaseSeconds",
                 f"{retry.backoff_base_seconds} is more than backoffMaxSeconds, {retry.backoff_max_seconds}",
                 "raise backoffMaxSeconds or lower this",

@@ -24,6 +24,7 @@ from kueue_admission.api import (
 )
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.form_rules import CHECKS_EXCLUDE, OBJECT_KIND
 from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.forms.problem import Problem, SpecError
 from kueue_admission.forms.read_model import read_model
@@ -61,14 +62,14 @@ def _check_one(doc: Mapping[str, Any]) -> Iterator[Problem]:
     elif not version.startswith(f"{KUEUE_GROUP}/") or kind in _NOT_WRITTEN:
         return
     elif version != KUEUE_API:
-        yield Problem(f"{path}.apiVersion", f"{version} is not {KUEUE_API}", f"write it as {KUEUE_API}")
+        yield OBJECT_KIND.at(f"{path}.apiVersion", f"{version} is not {KUEUE_API}", f"write it as {KUEUE_API}")
     elif kind == "WorkloadPriorityClass":
         yield from _check_model(WorkloadPriorityClassFields, _own_fields(doc), path)
     elif kind in SPECS:
         yield from _check_model(SPECS[kind], doc.get("spec", {}), f"{path}.spec")
     else:
         kinds = (*SPECS, "WorkloadPriorityClass")
-        yield Problem(f"{path}.kind", f"Kueue has no kind {kind}", suggest.instead(kind, kinds, "kinds"))
+        yield OBJECT_KIND.at(f"{path}.kind", f"Kueue has no kind {kind}", suggest.instead(kind, kinds, "kinds"))
 
 
 def _check_model(model: type[SpecModel], data: Any, path: str) -> Iterator[Problem]:
@@ -98,16 +99,18 @@ def _check_queues(objects: list[Mapping[str, Any]]) -> Iterator[Problem]:
         provision = [rule for rule in listed if controllers.get(str(rule.get("name"))) == PROVISIONING_CONTROLLER]
         if len(dispatch) > 1:
             names = ", ".join(str(rule.get("name")) for rule in dispatch)
-            yield Problem(path, f"{names} are all MultiKueue checks, but a queue may have one", "keep one of them")
+            yield CHECKS_EXCLUDE.at(
+                path, f"{names} are all MultiKueue checks, but a queue may have one", "keep one of them"
+            )
         for rule in dispatch:
             if rule.get("onFlavors"):
-                yield Problem(
+                yield CHECKS_EXCLUDE.at(
                     f"{path}[{rule.get('name')}].onFlavors",
                     f"{rule.get('name')} is a MultiKueue check, which is for every flavor",
                     "remove onFlavors",
                 )
         if dispatch and provision:
-            yield Problem(
+            yield CHECKS_EXCLUDE.at(
                 path,
                 f"{dispatch[0].get('name')} dispatches to other clusters and {provision[0].get('name')} asks for "
                 "capacity here, and Kueue allows no queue both",

@@ -8,16 +8,23 @@ flavors, checks and cohorts exist (`check`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from kueue_admission.api.quotas import FairSharing, LimitRules, ResourceGroup, check_resource_groups, check_totals
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import suggest
-from kueue_admission.forms.base import DnsSubdomain, Int32, RuledModel, SpecModel, syntax_of
-from kueue_admission.forms.problem import Problem, listed_twice, rule
+from kueue_admission.forms.base import DnsSubdomain, Hint, Int32, RuledModel, SpecModel, syntax_of
+from kueue_admission.forms.form_rules import (
+    CONCURRENT_ADMISSION,
+    EXCLUDED,
+    LISTED_TWICE,
+    NO_QUOTA_ON_FLAVOR,
+    listed_twice,
+)
+from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.syntax import admission_check_name
 
 StopPolicy = Literal["None", "Hold", "HoldAndDrain"]
@@ -51,7 +58,7 @@ class FlavorFungibility(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """CEL: preference only where both policies are TryNextFlavor."""
         if self.preference and not (self.when_can_borrow == self.when_can_preempt == "TryNextFlavor"):
-            yield Problem(
+            yield EXCLUDED.at(
                 "preference",
                 f"{self.preference} is set, but whenCanBorrow is {self.when_can_borrow} and whenCanPreempt is "
                 f"{self.when_can_preempt}",
@@ -81,7 +88,7 @@ class ClusterQueuePreemption(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """CEL: borrowWithinCohort needs a reclaimWithinCohort other than Never."""
         if self.reclaim_within_cohort == "Never" and self.borrow_within_cohort.policy != "Never":
-            yield Problem(
+            yield EXCLUDED.at(
                 "borrowWithinCohort.policy",
                 f"{self.borrow_within_cohort.policy}, but reclaimWithinCohort is Never",
                 "set reclaimWithinCohort to LowerPriority or Any, or this policy to Never",
@@ -137,6 +144,10 @@ class ConcurrentAdmissionPolicy(SpecModel):
 class ClusterQueueSpec(RuledModel):
     """`spec` of a ClusterQueue."""
 
+    replaced: ClassVar[Mapping[str, str]] = {
+        "cohort": "cohortName",
+        "admissionChecks": "admissionChecksStrategy.admissionChecks, a list of {name, onFlavors}",
+    }
     resource_groups: Annotated[tuple[ResourceGroup, ...], Field(max_length=16)] = ()
     """The quotas; a resource and a flavor belong to one group each."""
     cohort_name: DnsSubdomain | None = None
@@ -189,12 +200,12 @@ class ClusterQueueSpec(RuledModel):
         at = "admissionChecksStrategy.admissionChecks"
         for name, count in Counter(self.check_names).items():
             if count > 1:
-                yield Problem(at, f"{name} is listed {count} times", "list each check once")
+                yield LISTED_TWICE.at(at, f"{name} is listed {count} times", "list each check once")
         for used in self.check_rules:
             here = f"{at}[{used.name}].onFlavors"
             for index, flavor in enumerate(used.on_flavors):
                 if flavor not in known:
-                    yield Problem(
+                    yield NO_QUOTA_ON_FLAVOR.at(
                         f"{here}[{index}]",
                         f"the queue has no quota on flavor {flavor}",
                         suggest.instead(flavor, known, "flavors of the queue"),
@@ -209,19 +220,19 @@ class ClusterQueueSpec(RuledModel):
         if policy is None:
             return
         if len(self.resource_groups) != 1:
-            yield Problem(
+            yield CONCURRENT_ADMISSION.at(
                 "resourceGroups",
                 f"{len(self.resource_groups)} groups, but concurrentAdmissionPolicy needs exactly one",
                 "use one group or remove concurrentAdmissionPolicy",
             )
         elif len(self.resource_groups[0].flavors) > 16:
-            yield Problem(
+            yield CONCURRENT_ADMISSION.at(
                 "resourceGroups[0].flavors",
                 f"{len(self.resource_groups[0].flavors)} flavors, but concurrentAdmissionPolicy allows at most 16",
                 "use fewer flavors or remove concurrentAdmissionPolicy",
             )
         if self.queueing_strategy == "StrictFIFO":
-            yield Problem(
+            yield CONCURRENT_ADMISSION.at(
                 "queueingStrategy",
                 "StrictFIFO cannot be used with concurrentAdmissionPolicy",
                 "use BestEffortFIFO or remove concurrentAdmissionPolicy",
@@ -232,11 +243,11 @@ class ClusterQueueSpec(RuledModel):
         at = "concurrentAdmissionPolicy.migration.constraints"
         last = constraints.last_acceptable_flavor_name
         if policy.migration.mode != "TryPreferredFlavors":
-            yield Problem(
+            yield CONCURRENT_ADMISSION.at(
                 at, f"set, but mode is {policy.migration.mode}", "set mode to TryPreferredFlavors or remove constraints"
             )
         elif last is not None and last not in self.flavor_names:
-            yield Problem(
+            yield NO_QUOTA_ON_FLAVOR.at(
                 f"{at}.lastAcceptableFlavorName",
                 f"the queue has no quota on flavor {last}",
                 suggest.instead(last, self.flavor_names, "flavors of the queue"),
@@ -246,6 +257,7 @@ class ClusterQueueSpec(RuledModel):
 class CohortSpec(RuledModel):
     """`spec` of a Cohort: a node of the tree in which queues lend each other what they do not use."""
 
+    replaced: ClassVar[Mapping[str, str]] = {"parent": "parentName"}
     parent_name: DnsSubdomain | None = None
     """The cohort above; absent: this is the root of its tree."""
     resource_groups: Annotated[tuple[ResourceGroup, ...], Field(max_length=16)] = ()
@@ -261,7 +273,7 @@ class CohortSpec(RuledModel):
 class LocalQueueSpec(RuledModel):
     """`spec` of a LocalQueue: where a namespace's jobs enter a ClusterQueue."""
 
-    cluster_queue: DnsSubdomain
+    cluster_queue: Annotated[DnsSubdomain, Hint("add the name of the ClusterQueue behind it")]
     """The ClusterQueue behind it. Immutable."""
     stop_policy: StopPolicy = "None"
     """None (default); Hold: admit nothing new; HoldAndDrain: also evict what runs."""

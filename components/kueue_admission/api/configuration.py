@@ -39,6 +39,9 @@ class RequeuingStrategy(SpecModel):
 class WaitForPodsReady(SpecModel):
     """Eviction of workloads whose pods do not all become ready. On by default since Kueue 0.19, after 30 minutes."""
 
+    removed: ClassVar[Mapping[str, str]] = {
+        "enable": "remove it: it is on unless feature gate DisableWaitForPodsReady is"
+    }
     timeout: Duration | None = None
     """Default 30m."""
     block_admission: Flag | None = None
@@ -52,6 +55,7 @@ class WaitForPodsReady(SpecModel):
 class Integrations(SpecModel):
     """Kinds of job that Kueue manages."""
 
+    replaced: ClassVar[Mapping[str, str]] = {"podOptions": "managedJobsNamespaceSelector of the Configuration"}
     frameworks: tuple[Text, ...] | None = None
     """Default batch/job, and jobset.x-k8s.io/jobset where the fleet installs JobSet."""
     external_frameworks: tuple[Text, ...] | None = None
@@ -96,6 +100,7 @@ class MultiKueueConfiguration(SpecModel):
 class FairSharingConfiguration(SpecModel):
     """Fair sharing between queues and cohorts; on where this section is present."""
 
+    removed: ClassVar[Mapping[str, str]] = {"enable": "remove it: the section being there turns fair sharing on"}
     preemption_strategies: tuple[Text, ...] | None = None
     """[LessThanOrEqualToFinalShare], [LessThanInitialShare], or both in that order."""
 
@@ -156,6 +161,9 @@ class ObjectRetentionPolicies(SpecModel):
 class KueueConfiguration(SpecModel):
     """Kueue's Configuration. `apiVersion` and `kind` are added when it is rendered."""
 
+    removed: ClassVar[Mapping[str, str]] = {
+        "queueVisibility": "remove it: the visibility API lists pending workloads on demand"
+    }
     read_whole: ClassVar[bool] = True
     # Every render needs it by itself too; built later, its half of a fleet's model would be built twice.
     model_config = ConfigDict(defer_build=False)

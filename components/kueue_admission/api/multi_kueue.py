@@ -5,12 +5,13 @@ Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go (schema, CEL); no w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from kueue_admission.forms.base import RuledModel, SpecModel, Text
+from kueue_admission.forms.form_rules import EXCLUDED
 from kueue_admission.forms.problem import Problem
 
 ClusterName = Annotated[Text, Field(min_length=1, max_length=256)]
@@ -45,7 +46,7 @@ class ClusterSource(RuledModel):
         """CEL: exactly one of kubeConfig and clusterProfileRef."""
         if (self.kube_config is None) == (self.cluster_profile_ref is None):
             both = self.kube_config is not None
-            yield Problem(
+            yield EXCLUDED.at(
                 "",
                 "both kubeConfig and clusterProfileRef are set"
                 if both
@@ -57,6 +58,7 @@ class ClusterSource(RuledModel):
 class MultiKueueClusterSpec(RuledModel):
     """`spec` of a MultiKueueCluster."""
 
+    replaced: ClassVar[Mapping[str, str]] = {"kubeConfig": "clusterSource.kubeConfig"}
     cluster_source: ClusterSource
     """How the manager reaches the worker."""
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from kueue_admission.forms.base import Flag, Int32, RuledModel, Text
+from kueue_admission.forms.form_rules import OUT_OF_RANGE
 from kueue_admission.forms.problem import Problem
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
@@ -42,7 +43,7 @@ class PriorityClassFields(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """ValidatePriorityClass: user classes end at 1000000000."""
         if self.value > HIGHEST_USER_PRIORITY:
-            yield Problem(
+            yield OUT_OF_RANGE.at(
                 "value",
                 f"{self.value} is above {HIGHEST_USER_PRIORITY}, the highest priority outside the system",
                 "use a lower value",

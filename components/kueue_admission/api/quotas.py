@@ -13,8 +13,17 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import DnsSubdomain, LabelKey, RuledModel, SpecModel
-from kueue_admission.forms.problem import Problem, item_labels, rule, warning
+from kueue_admission.forms.base import DnsSubdomain, Hint, LabelKey, RuledModel, SpecModel
+from kueue_admission.forms.form_rules import (
+    BYTES,
+    COVERED,
+    COVERED_TWICE,
+    LENDING,
+    LIMIT_WITHOUT_COHORT,
+    OUT_OF_RANGE,
+    WHOLE_UNITS,
+)
+from kueue_admission.forms.problem import Problem, item_labels, rule
 from kueue_admission.forms.quantity import NOT_GIVEN, ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
 
 _MEBIBYTE: Final = Quantity("1Mi")
@@ -29,9 +38,9 @@ class FairSharing(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Not negative; when not 0, above 1n, below which it is lost in the arithmetic (validateFairSharing)."""
         if self.weight < ZERO:
-            yield Problem("weight", f"{self.weight} is negative", "write 0 or a positive number")
+            yield OUT_OF_RANGE.at("weight", f"{self.weight} is negative", "write 0 or a positive number")
         elif ZERO < self.weight <= Quantity("1n"):
-            yield Problem("weight", f"{self.weight} is too small to count with", "write 0 or a number above 1n")
+            yield OUT_OF_RANGE.at("weight", f"{self.weight} is too small to count with", "write 0 or a number above 1n")
 
 
 class ResourceQuota(SpecModel):
@@ -39,7 +48,7 @@ class ResourceQuota(SpecModel):
 
     name: LabelKey
     """The resource, as in a container's requests: cpu, memory, nvidia.com/gpu."""
-    nominal_quota: QuantityField
+    nominal_quota: Annotated[QuantityField, Hint("add how much of the resource the queue may use")]
     """What the queue may use at any time, in the resource's unit: CPUs, bytes, pieces."""
     borrowing_limit: OptionalQuantityField = NOT_GIVEN
     """How much beyond the nominal quota may be borrowed from the cohort; absent: no limit."""
@@ -59,7 +68,11 @@ class FlavorQuotas(SpecModel):
 class ResourceGroup(SpecModel):
     """Resources that a pod always takes from one and the same flavor, and the flavors, tried in order."""
 
-    covered_resources: Annotated[tuple[LabelKey, ...], Field(min_length=1, max_length=64)]
+    covered_resources: Annotated[
+        tuple[LabelKey, ...],
+        Field(min_length=1, max_length=64),
+        Hint("list the resources that the flavors below have quotas for"),
+    ]
     """The resources of this group. A resource that no group covers cannot be requested by any job of the queue."""
     flavors: Annotated[tuple[FlavorQuotas, ...], Field(min_length=1, max_length=64)]
     """The flavors, in the order in which Kueue tries them."""
@@ -104,7 +117,7 @@ def _check_covered(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
             here = f"resourceGroups[{g}].coveredResources[{index}]"
             first = resources_at.setdefault(name, here)
             if first != here:
-                yield Problem(here, f"{name} is already covered by {first}", "cover each resource once")
+                yield COVERED_TWICE.at(here, f"{name} is already covered by {first}", "cover each resource once")
 
 
 @rule
@@ -117,7 +130,7 @@ def _check_flavor_names(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
             here = f"resourceGroups[{g}].flavors[{label}]"
             first = flavors_at.setdefault(flavor.name, here)
             if first != here:
-                yield Problem(
+                yield COVERED_TWICE.at(
                     f"{here}.name",
                     f"flavor {flavor.name} already has quotas at {first}",
                     "give each flavor its quotas in one place",
@@ -132,7 +145,7 @@ def _check_group(group: ResourceGroup, rules: LimitRules, at: str) -> Iterator[P
         yield from _check_flavor(group, flavor, rules, f"{at}.flavors[{label}]")
     total = sum(len(flavor.resources) for flavor in group.flavors)
     if total > 512:
-        yield Problem(at, f"{total} pairs of flavor and resource, at most 512 are allowed", "split the group")
+        yield OUT_OF_RANGE.at(at, f"{total} pairs of flavor and resource, at most 512 are allowed", "split the group")
 
 
 @rule
@@ -143,7 +156,7 @@ def check_totals(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
         (sum(len(group.covered_resources) for group in groups), "covered resources"),
     ):
         if count > 256:
-            yield Problem(
+            yield OUT_OF_RANGE.at(
                 "resourceGroups", f"{count} {what} in all groups together, at most 256 are allowed", f"use fewer {what}"
             )
 
@@ -166,17 +179,17 @@ def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Itera
     missing = [name for name in covered if name not in names]
     surplus = [name for name in dict.fromkeys(names) if name not in covered]
     for name in repeated:
-        yield Problem(here, f"{name} has more than one quota", "give each resource one quota")
+        yield COVERED.at(here, f"{name} has more than one quota", "give each resource one quota")
     for name in missing:
-        yield Problem(here, f"no quota for {name}, which coveredResources lists", f"add a quota for {name}")
+        yield COVERED.at(here, f"no quota for {name}, which coveredResources lists", f"add a quota for {name}")
     for name in surplus:
-        yield Problem(
+        yield COVERED.at(
             f"{here}[{name}]",
             f"quota for {name}, which coveredResources does not list",
             f"add {name} to coveredResources or remove the quota",
         )
     if not (repeated or missing or surplus):
-        yield Problem(
+        yield COVERED.at(
             here,
             f"order is {', '.join(names)}, but coveredResources has {', '.join(covered)}",
             "put both in the same order",
@@ -196,10 +209,10 @@ def whole_problems(resource: str, amount: Quantity, at: str) -> Iterator[Problem
     """
     if "/" in resource and Quantity(amount.value) != amount:
         wrong = f"{amount.plain} is not a whole number, and {resource} is counted in whole units"
-        yield Problem(at, wrong, f"write {amount.value - 1} or {amount.value}")
+        yield WHOLE_UNITS.at(at, wrong, f"write {amount.value - 1} or {amount.value}")
     elif is_devices_in_bytes(resource, amount):
         wrong = f"{amount} is {amount.value} of {resource}, which is counted in whole units, without a suffix"
-        yield Problem(at, wrong, f"write {str(amount).rstrip('KMGTPEi')}")
+        yield WHOLE_UNITS.at(at, wrong, f"write {str(amount).rstrip('KMGTPEi')}")
 
 
 def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
@@ -216,18 +229,18 @@ def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Pr
 def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem]:
     amount: Quantity | None = getattr(quota, field)
     if amount is not None and amount < ZERO:
-        yield Problem(at, f"{amount.plain} is negative", "write 0 or a positive amount")
+        yield OUT_OF_RANGE.at(at, f"{amount.plain} is negative", "write 0 or a positive amount")
     elif amount is not None:
         yield from whole_problems(quota.name, amount, at)
         if quota.name in ("memory", "ephemeral-storage") and ZERO < amount < _MEBIBYTE:
-            yield warning(at, f"{amount.plain} of {quota.name} is counted in bytes", "add a unit, such as Gi")
+            yield BYTES.at(at, f"{amount.plain} of {quota.name} is counted in bytes", "add a unit, such as Gi")
 
 
 @rule
 def _check_parent(quota: ResourceQuota, field: str, rules: LimitRules, at: str, what: str) -> Iterator[Problem]:
     amount: Quantity | None = getattr(quota, field)
     if amount is not None and not rules.parent:
-        yield Problem(
+        yield LIMIT_WITHOUT_COHORT.at(
             at,
             f"{amount.plain} is set, but {rules.parent_field} is not, so there is no queue to {what}",
             f"set {rules.parent_field} or remove {at.rpartition('.')[2]}",
@@ -238,7 +251,7 @@ def _check_parent(quota: ResourceQuota, field: str, rules: LimitRules, at: str, 
 def _check_lending(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
     lending = quota.lending_limit
     if rules.lending_within_nominal and lending is not None and lending > quota.nominal_quota:
-        yield Problem(
+        yield LENDING.at(
             f"{at}.lendingLimit",
             f"{lending.plain} is more than the nominalQuota of {quota.nominal_quota.plain}",
             "lower lendingLimit or remove it, which lends everything",

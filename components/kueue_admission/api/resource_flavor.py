@@ -7,13 +7,14 @@ pkg/webhooks/{resourceflavor,workload}_webhook.go (validateNodeTaints, validateT
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from kueue_admission.forms.base import DnsSubdomain, LabelKey, LabelValue, RuledModel, SpecModel, Text, Whole
+from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, LOWEST_LEVEL, NEEDED, listed_twice
 from kueue_admission.forms.names import HOSTNAME_LABEL
-from kueue_admission.forms.problem import Problem, listed_twice
+from kueue_admission.forms.problem import Problem
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 """What a taint does to pods that do not tolerate it."""
@@ -47,11 +48,13 @@ class Toleration(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """The CEL rules on tolerations."""
         if self.key is None and self.operator != "Exists":
-            yield Problem("operator", f"{self.operator or 'not set'}, but there is no key", "set a key, or Exists here")
+            yield NEEDED.at(
+                "operator", f"{self.operator or 'not set'}, but there is no key", "set a key, or Exists here"
+            )
         if self.operator == "Exists" and self.value is not None:
-            yield Problem("value", f'"{self.value}" is set, but operator is Exists', "remove value or use Equal")
+            yield EXCLUDED.at("value", f'"{self.value}" is set, but operator is Exists', "remove value or use Equal")
         if self.toleration_seconds is not None and self.effect != "NoExecute":
-            yield Problem(
+            yield EXCLUDED.at(
                 "tolerationSeconds",
                 f"{self.toleration_seconds} is set, but effect is {self.effect or 'not set'}",
                 "set effect to NoExecute or remove tolerationSeconds",
@@ -61,6 +64,7 @@ class Toleration(RuledModel):
 class ResourceFlavorSpec(RuledModel):
     """`spec` of a ResourceFlavor."""
 
+    replaced: ClassVar[Mapping[str, str]] = {"topology": "topologyName"}
     node_labels: Annotated[Mapping[LabelKey, LabelValue], Field(max_length=8)] = Field(default_factory=dict)
     """Labels of the flavor's nodes; Kueue adds them to the node selector of the pods it admits."""
     node_taints: Annotated[tuple[Taint, ...], Field(max_length=8)] = ()
@@ -73,7 +77,7 @@ class ResourceFlavorSpec(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """CEL: a topology needs a node label. Webhook: taints unique by key and effect."""
         if self.topology_name and not self.node_labels:
-            yield Problem(
+            yield NEEDED.at(
                 "nodeLabels",
                 f"empty, but topologyName is {self.topology_name}",
                 "add a label that the flavor's nodes have, or remove topologyName",
@@ -82,7 +86,7 @@ class ResourceFlavorSpec(RuledModel):
         for index, taint in enumerate(self.node_taints):
             first = seen.setdefault((taint.key, taint.effect), index)
             if first != index:
-                yield Problem(
+                yield LISTED_TWICE.at(
                     f"nodeTaints[{index}]",
                     f"{taint.key} with effect {taint.effect} is already at nodeTaints[{first}]",
                     "list each pair of key and effect once",
@@ -109,6 +113,6 @@ class TopologySpec(RuledModel):
             if label in labels[:index]:
                 yield listed_twice(f"levels[{index}].nodeLabel", label, "label")
             elif label == HOSTNAME_LABEL and index != len(labels) - 1:
-                yield Problem(
+                yield LOWEST_LEVEL.at(
                     f"levels[{index}].nodeLabel", f"{label} can only be the lowest level", "move it to the end"
                 )

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Literal
 
 from kueue_admission.forms.base import LabelKey, LabelValue, RuledModel
+from kueue_admission.forms.form_rules import EXCLUDED, NEEDED
 from kueue_admission.forms.problem import Problem
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
@@ -28,9 +29,11 @@ class LabelSelectorRequirement(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """`In` and `NotIn` need values, the other two forbid them (ValidateLabelSelectorRequirement)."""
         if self.operator in ("In", "NotIn") and not self.values:
-            yield Problem("values", f"empty, but operator {self.operator} compares with it", "list at least one value")
+            yield NEEDED.at(
+                "values", f"empty, but operator {self.operator} compares with it", "list at least one value"
+            )
         if self.operator in ("Exists", "DoesNotExist") and self.values:
-            yield Problem(
+            yield EXCLUDED.at(
                 "values",
                 f"{', '.join(self.values)} given, but operator {self.operator} takes no values",
                 "remove values, or use operator In or NotIn",

@@ -39,27 +39,37 @@ def is_there(path: Path | str) -> bool:
     return os.path.exists(path)
 
 
+class UnreadableError(console.CommandError):
+    """A file cannot be read, for the reason that `problem` gives."""
+
+    def __init__(self, name: str, wrong: str, fix: str) -> None:
+        from kueue_admission.forms.form_rules import UNREADABLE_FILE
+
+        self.problem = UNREADABLE_FILE.at("", wrong, fix, source=name)
+        super().__init__(str(self.problem))
+
+
 def read_text(file: Path, wanted: str = _FLEET) -> str:
     """The text of FILE, or of standard input for `-`, without a byte order mark; `wanted` says what should be in it.
 
     Raises:
-        CommandError: there is no such file, it cannot be read, has no end, or is not UTF-8 text.
+        UnreadableError: there is no such file, it cannot be read, has no end, or is not UTF-8 text.
     """
     name = console.source_name(file)
     try:
         with nullcontext(_stdin()) if str(file) == "-" else file.open(encoding="utf-8-sig") as stream:
             text = stream.read(_MOST_CHARACTERS + 1)
     except FileNotFoundError:
-        raise console.CommandError(f"{name}: no such file; {_instead(file, wanted)}") from None
+        raise UnreadableError(name, "no such file", _instead(file, wanted)) from None
     except IsADirectoryError:
-        raise console.CommandError(f"{name}: is a folder; give {wanted}") from None
+        raise UnreadableError(name, "is a folder", f"give {wanted}") from None
     except UnicodeDecodeError as wrong:
-        raise console.CommandError(f"{name}: is not UTF-8 text (byte {wrong.start}); save it as UTF-8") from None
+        raise UnreadableError(name, f"is not UTF-8 text (byte {wrong.start})", "save it as UTF-8") from None
     except OSError as wrong:
         fix = "check its permissions" if isinstance(wrong, PermissionError) else f"give {wanted}"
-        raise console.CommandError(f"{name}: cannot be read: {wrong.strerror}; {fix}") from None
+        raise UnreadableError(name, f"cannot be read: {wrong.strerror}", fix) from None
     if len(text) > _MOST_CHARACTERS:
-        raise console.CommandError(f"{name}: has more than {_MOST_CHARACTERS:,} characters; give {wanted}")
+        raise UnreadableError(name, f"has more than {_MOST_CHARACTERS:,} characters", f"give {wanted}")
     return text
 
 
@@ -76,7 +86,7 @@ def read_yaml(file: Path, wanted: str) -> Any:
 
 def _stdin() -> TextIO:
     if sys.stdin is None:
-        raise console.CommandError("<stdin>: is closed; give a file, or pipe one in")
+        raise UnreadableError("<stdin>", "is closed", "give a file, or pipe one in")
     sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")  # type: ignore[union-attr]  # A test's may be another.
     return sys.stdin
 

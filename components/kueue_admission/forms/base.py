@@ -7,6 +7,7 @@ rules that need more than one field too. No type takes text for a number, or a n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationInfo, model_validator
@@ -14,21 +15,20 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from kueue_admission.forms import syntax
-from kueue_admission.forms.problem import (
-    NotReadError,
-    Problem,
-    as_far_as_read,
-    errors_of,
-    item_labels,
-    join_path,
-    listed_twice,
-    rule,
-)
+from kueue_admission.forms.form_rules import listed_twice
+from kueue_admission.forms.problem import NotReadError, Problem, as_far_as_read, errors_of, item_labels, join_path, rule
 
 DEFER_RULES = "defer_rules"
 """Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
 IS_STORED = "is_stored"
 """Key of the validation context: a cluster has accepted the object already, so names are not checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Metadata of a required field: what to do where it is missing and its name does not say."""
+
+    fix: str
 
 
 class SpecModel(BaseModel):
@@ -44,6 +44,10 @@ class SpecModel(BaseModel):
         defer_build=True,
     )
 
+    replaced: ClassVar[Mapping[str, str]] = {}
+    """Fields of Kueue's v1beta1 that are gone, and what to write instead."""
+    removed: ClassVar[Mapping[str, str]] = {}
+    """The same where nothing replaces them, and what to do."""
     read_whole: ClassVar[bool] = False
     """Whether a file's part that does not fit the model in full is left out as one: it is used as a whole."""
 
@@ -89,6 +93,16 @@ class RuledModel(SpecModel):
         return self
 
 
+def hint_of(model: Any, name: str) -> str | None:
+    """The hint of a field of `model`, by its name in files; None if it has none, or there is no such model."""
+    if not isinstance(model, type) or not issubclass(model, BaseModel):
+        return None
+    metadata = (
+        each for key, field in model.model_fields.items() if name in (key, field.alias) for each in field.metadata
+    )
+    return next((each.fix for each in metadata if isinstance(each, Hint)), None)
+
+
 def problems_in(model: SpecModel, path: str = "") -> Iterator[Problem]:
     """Every broken rule of one object alone, of `model` at `path` and of all models in it."""
     if isinstance(model, RuledModel):
@@ -114,12 +128,12 @@ def _problems_below(value: SpecModel | tuple[Any, ...] | Mapping[str, Any], path
 
 
 def syntax_of(check: syntax.Check) -> AfterValidator:
-    """A validator that refuses text for the reason `check` gives."""
+    """A validator that refuses text in which `check` finds a fault."""
 
     def validate(value: str, info: ValidationInfo) -> str:
-        reason = None if info.context and info.context.get(IS_STORED) else check(value)
-        if reason:
-            raise PydanticCustomError("syntax", "{reason}", {"reason": reason})
+        fault = None if info.context and info.context.get(IS_STORED) else check(value)
+        if fault is not None:
+            raise fault.error()
         return value
 
     return AfterValidator(validate)

@@ -10,7 +10,9 @@ from functools import total_ordering
 from typing import Any, Final
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
+
+from kueue_admission.forms.form_rules import FaultError
 
 _UNIT: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _PART: Final = re.compile(r"([0-9]+)(?:\.([0-9]*))?(ns|us|µs|ms|s|m|h)")
@@ -21,6 +23,7 @@ _DAYS: Final = re.compile(r"([0-9]{1,6})(d|w)")
 _HOURS: Final = {"d": 24, "w": 7 * 24}
 JSON_PATTERN: Final = r"^[+-]?(0|([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+)$"
 """A duration as a JSON schema knows it."""
+_NOT_VALID: Final = ("is not a valid duration", "write numbers with units, such as 90s, 30m or 1h30m")
 
 
 @total_ordering
@@ -79,22 +82,22 @@ class Duration:
 
 def _parse(text: str) -> int:
     if len(text) > _LONGEST:
-        raise ValueError(f"is {len(text)} characters long; write at most {_LONGEST}")
+        raise FaultError(f"is {len(text)} characters long", f"write at most {_LONGEST}")
     if text.lstrip("+-") == "0":
         return 0
     match = _WHOLE.fullmatch(text)
     days = _DAYS.fullmatch(text)
     if days is not None:
-        raise ValueError(f"has a unit that is not supported; write {int(days[1]) * _HOURS[days[2]]}h")
+        raise FaultError("has a unit that is not supported", f"write {int(days[1]) * _HOURS[days[2]]}h")
     if match is None:
-        raise ValueError("is not a valid duration; write numbers with units, such as 90s, 30m or 1h30m")
+        raise FaultError(*_NOT_VALID)
     total = 0
     for whole, fraction, unit in _PART.findall(match.group(2)):
         total += int(whole) * _UNIT[unit]
         if fraction:
             total += int(fraction) * _UNIT[unit] // 10 ** len(fraction)
     if total >= 2**63:
-        raise ValueError("is longer than Go can hold; write less than 2562047h")
+        raise FaultError("is longer than Go can hold", "write less than 2562047h")
     return -total if match.group(1) == "-" else total
 
 
@@ -102,11 +105,10 @@ def _validate(value: object) -> Duration:
     if isinstance(value, Duration):
         return value
     if isinstance(value, bool) or not isinstance(value, str):
-        reason = "is not a valid duration; write numbers with units, such as 90s, 30m or 1h30m"
         if isinstance(value, int) and not isinstance(value, bool):
-            reason = f"has no unit; write {value}s for seconds or {value}m for minutes"
-        raise PydanticCustomError("duration", "{reason}", {"reason": reason})
+            raise FaultError("has no unit", f"write {value}s for seconds or {value}m for minutes").fault.error()
+        raise FaultError(*_NOT_VALID).fault.error()
     try:
         return Duration(value)
-    except ValueError as error:
-        raise PydanticCustomError("duration", "{reason}", {"reason": str(error)}) from None
+    except FaultError as error:
+        raise error.fault.error() from None

@@ -1,6 +1,7 @@
-"""Codes of the messages that people meet, with what causes each and what to do: `known_messages.csv`.
+"""Codes of the messages of others that people meet, with what causes each and what to do: `known_messages.csv`.
 
-The command line prints the code behind a message, and docs/troubleshooting.md has it beside cause and remedy.
+The command line prints the code behind a message, and docs/troubleshooting.md has it beside cause and remedy. Our own
+problems are not looked for: each carries its `Rule`.
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ class KnownMessage:
     """`KF` and three digits; the first digit stands for the section."""
     pattern: str
     """What is searched in a text, as a regular expression. Empty: what is seen is not a message."""
-    section: str
-    """The heading it stands below."""
     seen: str
     """The message, or what else is seen."""
     why: str

@@ -12,45 +12,19 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_admission.forms import suggest
+from kueue_admission.forms.base import SpecModel, hint_of
+from kueue_admission.forms.form_rules import (
+    MISSING,
+    NOT_ALLOWED,
+    OUT_OF_RANGE,
+    REMOVED_FIELD,
+    UNKNOWN_FIELD,
+    WRONG_TYPE,
+    Fault,
+)
 from kueue_admission.forms.problem import Problem, join_path
 from kueue_admission.forms.schema_path import fields_of, is_model, model_at, readable, tags_of
 
-REPLACED: Final[Mapping[str, Mapping[str, str]]] = {
-    "ClusterQueueSpec": {
-        "cohort": "cohortName",
-        "admissionChecks": "admissionChecksStrategy.admissionChecks, a list of {name, onFlavors}",
-    },
-    "CohortSpec": {"parent": "parentName"},
-    "ResourceFlavorSpec": {"topology": "topologyName"},
-    "AdmissionCheckSpec": {"retryDelayMinutes": ""},
-    "AdmissionCheckEntry": {"retryDelayMinutes": ""},
-    "MultiKueueClusterSpec": {"kubeConfig": "clusterSource.kubeConfig"},
-    "WaitForPodsReady": {"enable": ""},
-    "FairSharingConfiguration": {"enable": ""},
-    "KueueConfiguration": {"queueVisibility": ""},
-    "Integrations": {"podOptions": "managedJobsNamespaceSelector of the Configuration"},
-}
-"""Fields of v1beta1 that are gone, by model; what replaces them, or nothing."""
-
-HINTS: Final[Mapping[str, str]] = {
-    "project": "add the id of your Google Cloud project",
-    "clusters": "add a manager and its workers, or one cluster of role standalone",
-    "role": "add role: manager, worker or standalone",
-    "region": "add a region of Google Cloud, such as region: europe-west4",
-    "nominalQuota": "add how much of the resource the queue may use",
-    "coveredResources": "list the resources that the flavors below have quotas for",
-    "credentials": "add credentials: {type: ServiceAccountToken, rotation: ..., rotateBy: ...}",
-    "rotation": 'add a serial for the token, such as rotation: "2026-11"',
-    "clusterQueue": "add the name of the ClusterQueue behind it",
-}
-"""What to do about a required field that is missing, where its name does not say."""
-_GONE: Final = {
-    "AdmissionCheckSpec": "remove it: the check's controller sets the delay",
-    "AdmissionCheckEntry": "remove it: the check's controller sets the delay",
-    "WaitForPodsReady": "remove it: it is on unless feature gate DisableWaitForPodsReady is",
-    "FairSharingConfiguration": "remove it: the section being there turns fair sharing on",
-    "KueueConfiguration": "remove it: the visibility API lists pending workloads on demand",
-}
 _REPLACED_VALUES: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
 
 
@@ -76,18 +50,20 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Prob
     if kind == "extra_forbidden":
         return [unknown_field(path, str(location[-1]), model_at(model, location[:-1], data))]
     if kind == "missing":
-        return [Problem(path, "is missing", HINTS.get(str(location[-1]), f"add {location[-1]}"))]
+        hint = hint_of(model_at(model, location[:-1], data), str(location[-1]))
+        return [MISSING.at(path, "is missing", hint or f"add {location[-1]}")]
     if location and location[-1] == "[key]":
-        wrong, fix = _wording(kind, location[-2], context, error["msg"])
-        return [Problem(readable(model, location[:-2], data), f"the key {_shown(location[-2])} {wrong}", fix)]
+        fault = _fault(kind, location[-2], context, error["msg"])
+        path = readable(model, location[:-2], data)
+        return [fault.rule.at(path, f"the key {_shown(location[-2])} {fault.wrong}", fault.fix)]
     if kind in ("union_tag_invalid", "union_tag_not_found"):
         return [_wrong_tag(path, value, model_at(model, location, data))]
     if kind in ("too_long", "too_short"):
         most, least, count = context.get("max_length"), context.get("min_length"), len(value)
         fix = f"use at most {most}" if kind == "too_long" else f"list at least {least}"
-        return [Problem(path, f"{count or 'no'} items", fix)]
-    wrong, fix = _wording(kind, value, context, error["msg"])
-    return [Problem(path, f"{_shown(value)} {wrong}", fix)]
+        return [OUT_OF_RANGE.at(path, f"{count or 'no'} items", fix)]
+    fault = _fault(kind, value, context, error["msg"])
+    return [fault.rule.at(path, f"{_shown(value)} {fault.wrong}", fault.fix)]
 
 
 def _wrong_tag(path: str, value: Any, members: Sequence[type[BaseModel]]) -> Problem:
@@ -100,35 +76,39 @@ def _wrong_tag(path: str, value: Any, members: Sequence[type[BaseModel]]) -> Pro
     at, tags = join_path(path, "type"), ", ".join(tag for member in members for tag in tags_of(member))
     given = fields.get("type")
     if given is None:
-        return Problem(at, "is missing", f"set it to one of {tags}")
-    wrong, fix = _not_one_of(given, tags)
-    return Problem(at, f"{_shown(given)} {wrong}", fix)
+        return MISSING.at(at, "is missing", f"set it to one of {tags}")
+    fault = _not_one_of(given, tags)
+    return fault.rule.at(at, f"{_shown(given)} {fault.wrong}", fault.fix)
 
 
 def unknown_field(path: str, name: str, model: Any) -> Problem:
     """The problem of a field that `model` does not have."""
-    for base in model.__mro__ if is_model(model) else ():
-        if name in REPLACED.get(base.__name__, {}):
-            instead = REPLACED[base.__name__][name]
-            fix = f"write {instead}" if instead else _GONE[base.__name__]
-            return Problem(path, "was removed in Kueue's v1beta2", fix)
+    if fix := _removed(name, model):
+        return REMOVED_FIELD.at(path, "was removed in Kueue's v1beta2", fix)
     known = sorted(fields_of(model)) if is_model(model) else []
     field, colon, value = name.partition(":")
     if colon and field in known:
-        return Problem(path, "is not a known field", f"put a space after the colon: {field}: {value}")
+        return UNKNOWN_FIELD.at(path, "is not a known field", f"put a space after the colon: {field}: {value}")
     near = suggest.nearest(name, known)
     if near:
-        return Problem(path, "is not a known field", f"did you mean {near}?")
-    return Problem(
+        return UNKNOWN_FIELD.at(path, "is not a known field", f"did you mean {near}?")
+    return UNKNOWN_FIELD.at(
         path, "is not a known field", f"remove it, or use one of {', '.join(known)}" if known else "remove it"
     )
+
+
+def _removed(name: str, model: Any) -> str:
+    """What to do about a field that `model` had in Kueue's v1beta1; empty for others."""
+    if not is_model(model) or not issubclass(model, SpecModel):
+        return ""
+    return f"write {model.replaced[name]}" if name in model.replaced else model.removed.get(name, "")
 
 
 def respelt(name: str, model: Any) -> str | None:
     """The field that the unknown field `name` is beyond doubt: written otherwise, or as in Kueue's v1beta1."""
     fields = fields_of(model) if is_model(model) else {}
-    old = [REPLACED.get(base.__name__, {}).get(name) for base in model.__mro__] if fields else []
-    return next((field for field in fields if field in old or suggest.plain(field) == suggest.plain(name)), None)
+    new = model.replaced.get(name) if fields and issubclass(model, SpecModel) else None
+    return next((field for field in fields if field == new or suggest.plain(field) == suggest.plain(name)), None)
 
 
 def guessed(name: str, model: Any) -> str | None:
@@ -150,35 +130,32 @@ def _shown(value: Any) -> str:
     return f'"{text}"' if isinstance(value, str) else text
 
 
-def _wording(kind: str, value: Any, context: Mapping[str, Any], message: str) -> tuple[str, str]:
+def _fault(kind: str, value: Any, context: Mapping[str, Any], message: str) -> Fault:
     if value is None:
-        return "is given where a value is needed", "write a value, or remove the line"
-    if kind in ("syntax", "quantity", "duration"):
-        return _split(str(context.get("reason", message)))
+        return Fault("is given where a value is needed", "write a value, or remove the line", WRONG_TYPE)
+    if kind == "fault":
+        fault: Fault = context["fault"]
+        return fault
     if kind == "literal_error":
         return _not_one_of(value, str(context["expected"]))
     if kind in _TYPES:
         return _wrong_type(kind, value)
     if kind == "string_too_short" and not value:
-        return "is empty", "write a value"
+        return Fault("is empty", "write a value", OUT_OF_RANGE)
     if kind in _LIMITS:
-        template, fix = _LIMITS[kind]
-        return template, fix.format(**context)
-    return f"is refused ({message})", "correct it"
+        wrong, fix = _LIMITS[kind]
+        return Fault(wrong, fix.format(**context), OUT_OF_RANGE)
+    return Fault(f"is refused ({message})", "correct it", NOT_ALLOWED)
 
 
-def _split(reason: str) -> tuple[str, str]:
-    wrong, _, fix = reason.partition("; ")
-    return wrong, fix or "write fewer digits"
-
-
-def _not_one_of(value: Any, expected: str) -> tuple[str, str]:
+def _not_one_of(value: Any, expected: str) -> Fault:
     allowed = [item.strip().strip("'") for item in expected.replace(" or ", ", ").split(",")]
     if isinstance(value, str) and _REPLACED_VALUES.get(value) in allowed:
-        return "was removed in Kueue's v1beta2", f"write {_REPLACED_VALUES[value]}"
+        return Fault("was removed in Kueue's v1beta2", f"write {_REPLACED_VALUES[value]}", REMOVED_FIELD)
     near = suggest.nearest(value, allowed) if isinstance(value, str) else None
     listed = ", ".join(allowed)
-    return "is not allowed", f"did you mean {near}? Allowed: {listed}" if near else f"use one of {listed}"
+    fix = f"did you mean {near}? Allowed: {listed}" if near else f"use one of {listed}"
+    return Fault("is not allowed", fix, NOT_ALLOWED)
 
 
 _TYPES: Final = {
@@ -213,20 +190,20 @@ _LIMITS: Final = {
 }
 
 
-def _wrong_type(kind: str, value: Any) -> tuple[str, str]:
+def _wrong_type(kind: str, value: Any) -> Fault:
     wanted = _TYPES[kind]
     wrong = f"is given where {wanted} is needed"
     if wanted == "text" and isinstance(value, (int, float)):
         shown = str(value).lower() if isinstance(value, bool) else str(value)
-        return wrong, f'put it in quotes: "{shown}"'
+        return Fault(wrong, f'put it in quotes: "{shown}"', WRONG_TYPE)
     if wanted == "a whole number" and isinstance(value, str) and value.lstrip("+-").isdigit():
-        return wrong, f"remove the quotes: {value}"
+        return Fault(wrong, f"remove the quotes: {value}", WRONG_TYPE)
     if wanted == "true or false":
-        return wrong, "write true or false, without quotes"
+        return Fault(wrong, "write true or false, without quotes", WRONG_TYPE)
     if wanted == "a list":
-        return wrong, "write each item on its own line, beginning with '- '"
+        return Fault(wrong, "write each item on its own line, beginning with '- '", WRONG_TYPE)
     if wanted == "a map":
-        return wrong, "write its fields as 'name: value', one on each line"
+        return Fault(wrong, "write its fields as 'name: value', one on each line", WRONG_TYPE)
     if wanted == "a date":
-        return wrong, "write it as year-month-day, such as 2027-02-01"
-    return wrong, f"write {wanted}"
+        return Fault(wrong, "write it as year-month-day, such as 2027-02-01", WRONG_TYPE)
+    return Fault(wrong, f"write {wanted}", WRONG_TYPE)

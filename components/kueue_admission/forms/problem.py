@@ -1,14 +1,16 @@
-"""`Problem`, one finding about a fleet, and `SpecError`, the exception that carries every finding of a file at once.
+"""`Rule`, `Problem`, one finding about a fleet, and `SpecError`, which carries every finding of a file at once.
 
 The models (`wire`, `entries`) and `check` find problems, `parse` adds file and line, the command line prints them.
 """
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import wraps
+from pkgutil import get_data
 from typing import Literal, ParamSpec
 
 Severity = Literal["error", "warning"]
@@ -16,16 +18,60 @@ Severity = Literal["error", "warning"]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One finding: where it is, what is wrong with the value there, and what to do about it."""
+class Rule:
+    """What a problem is about: a row in the table of its area, `form_rules` or `fleet_file.fleet_rules`.
 
+    Texts are Markdown, with links as seen from docs/.
+    """
+
+    code: str
+    """`KF` and three digits; the first digit stands for the section."""
+    seen: str = field(compare=False)
+    """The message, or a part of it."""
+    why: str = field(compare=False)
+    """The cause."""
+    remedy: str = field(compare=False)
+    """What to do."""
+    severity: Severity = field(compare=False, default="error")
+    """`error` refuses the fleet; `warning` is reported and does not."""
+    as_published: Severity | Literal[""] = field(compare=False, default="")
+    """The severity where the batch platform is read as it is published, if another."""
+    source: str = field(compare=False, default="")
+    """A page that the rule comes from; empty: the module that judges names it."""
+
+    def at(
+        self,
+        path: str,
+        wrong: str,
+        fix: str,
+        severity: Severity | None = None,
+        *,
+        source: str = "",
+        line: int | None = None,
+    ) -> Problem:
+        """The problem that the value at `path` breaks the rule; `severity`: where it is not the rule's own."""
+        return Problem(self, path, wrong, fix, severity or self.severity, source, line)
+
+
+def rules_in(package: str, file: str) -> dict[str, Rule]:
+    """The rules of a table, by code."""
+    text = (get_data(package, file) or b"").decode()
+    rows = csv.DictReader(line for line in text.splitlines() if line[:1] != "#")
+    return {row["code"]: Rule(**row) for row in rows}  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One finding: the rule, where it is broken, what is wrong with the value there, and what to do about it."""
+
+    rule: Rule
     path: str
     """Dotted path in the file's own spelling; list items by name: `clusterQueues[dws].preemption`. Empty: the whole."""
     wrong: str
     """What is wrong, with the offending value."""
     fix: str
     """What to do, as an instruction."""
-    severity: Severity = "error"
+    severity: Severity
     """`error` refuses the fleet; `warning` is reported and does not."""
     source: str = ""
     """The file it is in, such as `fleet.yaml` or `<stdin>`; empty for data that came from no file."""
@@ -36,6 +82,11 @@ class Problem:
         return ": ".join(filter(None, (self.place, self.path, f"{self.wrong}; {self.fix}")))
 
     @property
+    def coded(self) -> str:
+        """The text, and behind it the code of the rule: `... [KF105]`."""
+        return f"{self} [{self.rule.code}]"
+
+    @property
     def place(self) -> str:
         """`file:line`, or what is known of it."""
         return f"{self.source}:{self.line}" if self.source and self.line is not None else self.source
@@ -44,15 +95,9 @@ class Problem:
         """The same problem seen from an enclosing object that lies at `base`."""
         return replace(self, path=join_path(base, self.path))
 
-
-def warning(path: str, wrong: str, fix: str) -> Problem:
-    """A problem that is reported, and does not refuse the fleet."""
-    return Problem(path, wrong, fix, "warning")
-
-
-def listed_twice(path: str, value: str, noun: str) -> Problem:
-    """The problem of a value that a list has before; `noun` is what messages call one."""
-    return Problem(path, f"{value} is listed twice", f"list each {noun} once")
+    def as_published(self) -> Problem:
+        """The same, with the severity that it has where the batch platform is read as it is published."""
+        return replace(self, severity=self.rule.as_published or self.severity)
 
 
 class SpecError(ValueError):
@@ -74,14 +119,6 @@ def join_path(base: str, rest: str) -> str:
 def errors_of(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """Only the problems that refuse the fleet."""
     return tuple(problem for problem in problems if problem.severity == "error")
-
-
-def syntax_problems(path: str, value: str, check: Callable[[str], str | None]) -> Iterator[Problem]:
-    """The problem of a value at `path` that a function of `syntax` refuses, if it does."""
-    reason = check(value)
-    if reason is not None:
-        wrong, _, fix = reason.partition("; ")
-        yield Problem(path, f'"{value}" {wrong}', fix)
 
 
 def item_label(name: str, index: int) -> str:

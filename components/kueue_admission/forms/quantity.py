@@ -16,7 +16,9 @@ from functools import lru_cache, total_ordering
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from pydantic_core import CoreSchema, core_schema
+
+from kueue_admission.forms.form_rules import FaultError
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 """How an amount is written out again."""
@@ -56,7 +58,7 @@ class Quantity:
     @classmethod
     def _of(cls, nano: int, form: Format) -> Quantity:
         if abs(nano) > _MAX:
-            raise ValueError("is beyond the largest quantity, 2^63-1")
+            raise FaultError("is beyond the largest quantity, 2^63-1", "write fewer digits")
         made = cls.__new__(cls)
         object.__setattr__(made, "_nano", nano)
         object.__setattr__(made, "_format", form)
@@ -177,13 +179,16 @@ class Quantity:
         return {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": JSON_PATTERN}]}
 
 
+_NOT_VALID: Final = ("is not a valid quantity", 'write a number with an optional suffix, such as 4, "500m" or "64Gi"')
+
+
 @lru_cache(4096)
 def _parse(text: str) -> tuple[int, Format]:
     if len(text) > _LONGEST:
-        raise ValueError(f"is {len(text)} characters long; write at most {_LONGEST}")
+        raise FaultError(f"is {len(text)} characters long", f"write at most {_LONGEST}")
     match = _PATTERN.fullmatch(text)
     if match is None:
-        raise ValueError(_explain(text))
+        raise _explain(text)
     sign, digits, suffix = match.group(1), match.group(2), match.group(3) or ""
     form: Format = "DecimalSI"
     times, power = 1, 9
@@ -198,38 +203,36 @@ def _parse(text: str) -> tuple[int, Format]:
     numerator = int(whole + fraction) * times
     nano, rest = (numerator * 10**power, 0) if power >= 0 else divmod(numerator, 10**-power)
     if rest:
-        raise ValueError("is finer than 1n, the smallest quantity")
+        raise FaultError("is finer than 1n, the smallest quantity", "write fewer digits")
     if nano > _MAX:
-        raise ValueError("is beyond the largest quantity, 2^63-1")
+        raise FaultError("is beyond the largest quantity, 2^63-1", "write fewer digits")
     return (-nano if sign == "-" else nano), form
 
 
-def _explain(text: str) -> str:
+def _explain(text: str) -> FaultError:
     """Why `text` is not a valid quantity, for the mistakes people make."""
     squeezed = text.replace(" ", "")
     if squeezed != text and _PATTERN.fullmatch(squeezed):
-        return f"has a space in it; write {squeezed}"
+        return FaultError("has a space in it", f"write {squeezed}")
     if text[-1:] in ("B", "b") and _PATTERN.fullmatch(text[:-1]):
-        return f"ends in {text[-1]!r}, which is not a suffix of a quantity; write {text[:-1]}"
+        return FaultError(f"ends in {text[-1]!r}, which is not a suffix of a quantity", f"write {text[:-1]}")
     for wrong, right in _MISSPELT.items():
         if text.endswith(wrong) and _PATTERN.fullmatch(text[: -len(wrong)]):
-            return f"ends in {wrong!r}, which is not a suffix of a quantity; write {right}"
+            return FaultError(f"ends in {wrong!r}, which is not a suffix of a quantity", f"write {right}")
     if "," in text and _PATTERN.fullmatch(text.replace(",", "")):
-        return "has a comma in it; write the number without"
-    return 'is not a valid quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
+        return FaultError("has a comma in it", "write the number without")
+    return FaultError(*_NOT_VALID)
 
 
 def _validate(value: object) -> Quantity:
     if isinstance(value, Quantity):
         return value
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise PydanticCustomError(
-            "quantity", 'is not a valid quantity; write a number with an optional suffix, such as 4, "500m" or "64Gi"'
-        )
+        raise FaultError(*_NOT_VALID).fault.error()
     try:
         return Quantity(Decimal(repr(value)) if isinstance(value, float) else value)
-    except ValueError as error:
-        raise PydanticCustomError("quantity", "{reason}", {"reason": str(error)}) from None
+    except FaultError as error:
+        raise error.fault.error() from None
 
 
 ZERO: Final = Quantity(0)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from typing import Final
 
-from kueue_admission.forms.problem import Problem, warning
+from kueue_admission.forms.form_rules import MISSPELT
+from kueue_admission.forms.problem import Problem
 
 LISTED: Final = 8
 """How many names a message lists at most; a longer list is not read."""
@@ -46,7 +47,7 @@ def misspelt(path: str, written: str, known: Iterable[str], wrong: str, likeness
     names = list(known)
     near = None if written in names else nearest(written, names, likeness)
     if near is not None:
-        yield warning(path, f"{written} {wrong}", f"did you mean {near}?")
+        yield MISSPELT.at(path, f"{written} {wrong}", f"did you mean {near}?")
 
 
 def plain(name: str) -> str:

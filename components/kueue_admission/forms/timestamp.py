@@ -8,6 +8,8 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, PlainSerializer
 from pydantic_core import PydanticCustomError
 
+from kueue_admission.forms.form_rules import BAD_AMOUNT, OUT_OF_RANGE, Fault
+
 _HELP = 'write UTC such as "2026-12-01T00:00:00Z"'
 _YEARS: Final = range(1970, 2200)
 """Years to which any Duration can be added."""
@@ -27,17 +29,16 @@ def _timestamp(value: object) -> object:
     except ValueError:
         found = None
     if found is None:
-        raise PydanticCustomError("syntax", "{reason}", {"reason": f"is not a valid time; {_HELP}"})
+        raise Fault("is not a valid time", _HELP, BAD_AMOUNT).error()
     if found.tzinfo is None and len(text) > 10:
-        raise PydanticCustomError("syntax", "{reason}", {"reason": f"does not say its time zone; {_HELP}"})
+        raise Fault("does not say its time zone", _HELP, BAD_AMOUNT).error()
     if found.year not in _YEARS:
         raise _out_of_range(found)
     return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
 
 
 def _out_of_range(value: date) -> PydanticCustomError:
-    reason = f"is in the year {value.year}; write a year from {_YEARS[0]} to {_YEARS[-1]}"
-    return PydanticCustomError("syntax", "{reason}", {"reason": reason})
+    return Fault(f"is in the year {value.year}", f"write a year from {_YEARS[0]} to {_YEARS[-1]}", OUT_OF_RANGE).error()
 
 
 def timestamp_text(value: datetime) -> str:

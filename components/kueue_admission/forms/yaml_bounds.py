@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yaml
 
+from kueue_admission.forms.form_rules import YAML
 from kueue_admission.forms.problem import Problem, SpecError
 
 MOST_LEVELS: Final = 200
@@ -104,8 +105,8 @@ def _children(node: Any) -> list[Any]:
 
 
 def _problem(source: str, node: Any, wrong: str, fix: str) -> Problem:
-    return Problem("", wrong, fix, source=source, line=node.start_mark.line + 1)
+    return YAML.at("", wrong, fix, source=source, line=node.start_mark.line + 1)
 
 
 def _too_deep(source: str, line: int) -> SpecError:
-    return SpecError([Problem("", "is nested too deeply", "write plain fields and lists", source=source, line=line)])
+    return SpecError([YAML.at("", "is nested too deeply", "write plain fields and lists", source=source, line=line)])

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from kueue_admission.forms.form_rules import YAML
 from kueue_admission.forms.problem import Problem
 
 _SHOWN: Final = 120
@@ -100,7 +101,7 @@ def explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     reason = f"{error.context or ''}: {error.problem or error}"
     at, words = _by_rows(place) or _by_quotes(place, text) or _by_place(place, reason) or _by_reason(place, reason)
     shown = f": {place.row(at)[:_SHOWN]}" if words is not _TAB else ""
-    return Problem("", f"{words.wrong}{shown}", words.fix, source=source, line=at + 1)
+    return YAML.at("", f"{words.wrong}{shown}", words.fix, source=source, line=at + 1)
 
 
 def _by_rows(place: _Place) -> tuple[int, _Words] | None:

@@ -14,7 +14,8 @@ from typing import Any, ClassVar, Final
 
 import yaml
 
-from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.forms.form_rules import YAML
+from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.yaml_bounds import has_aliases, refuse_deep_text, refuse_expansion
 from kueue_admission.forms.yaml_errors import explain
 from kueue_admission.forms.yaml_lines import Lines
@@ -120,7 +121,7 @@ def load_document(text: str, source: str) -> YamlDocument:
     documents = load_documents(text, source)
     if len(documents) > 1:
         raise SpecError(
-            [Problem("", f"holds {len(documents)} YAML documents", "keep one document to a file", source=source)]
+            [YAML.at("", f"holds {len(documents)} YAML documents", "keep one document to a file", source=source)]
         )
     return documents[0] if documents else YamlDocument(None, source)
 
@@ -133,7 +134,7 @@ def load_documents(text: str, source: str) -> list[YamlDocument]:
     except _DuplicateKeyError as error:
         raise SpecError(
             [
-                Problem(
+                YAML.at(
                     "",
                     f"{error.key} is written twice in the same map, first in line {error.first}",
                     "remove one of the two",
@@ -148,7 +149,7 @@ def load_documents(text: str, source: str) -> list[YamlDocument]:
         line = text.count("\n", 0, getattr(error, "position", 0)) + 1
         reason = str(getattr(error, "reason", None) or error)
         raise SpecError(
-            [Problem("", f"is not readable as YAML: {reason}", "remove it", source=source, line=line)]
+            [YAML.at("", f"is not readable as YAML: {reason}", "remove it", source=source, line=line)]
         ) from None
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from kueue_admission.forms.form_rules import FaultError
 from kueue_admission.forms.quantity import Quantity
 
 E = TypeVar("E", bound=StrEnum)
@@ -132,9 +133,8 @@ class Fields:
             return None
         try:
             return Quantity(repr(value) if isinstance(value, float) else value)
-        except ValueError as error:
-            what, _, fix = str(error).partition("; ")
-            self.wrong(name, f"{value!r} {what}", fix or 'write a number such as 4, "500m" or "64Gi"')
+        except FaultError as error:
+            self.wrong(name, f"{value!r} {error.fault.wrong}", error.fault.fix)
             return None
 
     def quantities(self, name: str) -> dict[str, Quantity]:

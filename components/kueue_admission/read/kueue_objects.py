@@ -41,7 +41,7 @@ from kueue_admission.decide.pods import ResourceRules, Taint, Toleration
 from kueue_admission.decide.queue.usage_ledger import NANO
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.messages import REPLACED, unknown_field
+from kueue_admission.forms.messages import unknown_field
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.fields import Fields
@@ -179,7 +179,7 @@ def _parse_namespace(fields: Fields) -> tuple[str, tuple[tuple[str, str], ...]]:
 def _read_spec(fields: Fields, model: type[_Spec]) -> _Spec:
     """The object's spec. Raises SpecError where it has another form than expected."""
     spec = fields.child("spec")
-    for old in REPLACED.get(model.__name__, ()):
+    for old in (*model.replaced, *model.removed):
         if old in spec:
             fields.problems.append(str(unknown_field(f"{spec.path}.{old}", old, model)))
     return read_stored(model, spec.data, spec.path)

@@ -6,8 +6,7 @@ import random
 from dataclasses import dataclass, fields
 from typing import Final
 
-from pydantic_core import PydanticCustomError
-
+from kueue_admission.forms.form_rules import FaultError
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.simulate.distributions import Changing, Distribution, constant, read_distribution
 from kueue_admission.simulate.errors import SimulationError
@@ -52,8 +51,8 @@ def parse_delays(texts: list[str], given: Delays) -> Delays:
             continue
         try:
             values[name] = _parse(name, value)
-        except PydanticCustomError as error:
-            problems.append(f"--delay {name}: {value!r} {error.message()}")
+        except FaultError as error:
+            problems.append(f"--delay {name}: {value!r} {error}")
     if problems:
         raise SimulationError(problems)
     return Delays(**values)
@@ -63,13 +62,13 @@ def _parse(name: str, text: str) -> float | int | Distribution:
     if name in _NUMBERS:
         count = whole_number(text)
         if count is None:
-            raise PydanticCustomError("syntax", "is not a number of {what}; write 0 or more", {"what": _NUMBERS[name]})
+            raise FaultError(f"is not a number of {_NUMBERS[name]}", "write 0 or more")
         return count
     found = read_distribution(text)
     if name != "decision":
         return found
     if found.kind != "constant":
-        raise PydanticCustomError("syntax", "is drawn, but decisions are evenly paced; write a number")
+        raise FaultError("is drawn, but decisions are evenly paced", "write a number")
     return found.numbers[0]
 
 

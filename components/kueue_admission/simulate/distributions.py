@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from pydantic import Field, PlainValidator
-from pydantic_core import PydanticCustomError
 
 from kueue_admission.forms.base import Number
+from kueue_admission.forms.form_rules import FaultError
 from kueue_admission.forms.syntax import number
 
 MOST_SECONDS: Final = 10**9
@@ -66,21 +66,21 @@ def exponential(mean: float) -> Distribution:
 
 
 def parse_distribution(value: object) -> Distribution:
-    """A distribution from a number or text. Raises PydanticCustomError for anything else, and for negative numbers."""
+    """A distribution from a number or text. Raises FaultError for anything else, and for negative numbers."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return constant(*_checked(value, (value,)))
+        return constant(*_checked((value,)))
     match = _CALL.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise _wrong(value, "is not a number of seconds; write a number, exponential(mean) or uniform(least, most)")
+        raise FaultError("is not a number of seconds", "write a number, exponential(mean) or uniform(least, most)")
     kind, parts = match[1], match[2].split(",")
     numbers = tuple(found for part in parts if (found := number(part.strip())) is not None)
     if len(numbers) != len(parts):
-        raise _wrong(value, "has an argument that is not a number; write numbers")
+        raise FaultError("has an argument that is not a number", "write numbers")
     if len(numbers) != _ARGUMENTS[kind]:
-        raise _wrong(value, "has the wrong number of arguments; write exponential(mean) or uniform(least, most)")
+        raise FaultError("has the wrong number of arguments", "write exponential(mean) or uniform(least, most)")
     if kind == "uniform" and numbers[0] > numbers[1]:
-        raise _wrong(value, "is the wrong way round; write uniform(least, most)")
-    return Distribution(kind, _checked(value, numbers))
+        raise FaultError("is the wrong way round", "write uniform(least, most)")
+    return Distribution(kind, _checked(numbers))
 
 
 def read_distribution(text: str) -> Distribution:
@@ -97,18 +97,21 @@ def as_seconds(value: object) -> float | None:
     return float(found)
 
 
-def _checked(value: object, numbers: tuple[float, ...]) -> tuple[float, ...]:
+def _checked(numbers: tuple[float, ...]) -> tuple[float, ...]:
     seconds = tuple(found for number in numbers if (found := as_seconds(number)) is not None)
     if len(seconds) != len(numbers):
-        raise _wrong(value, f"is negative, or more than {MOST_SECONDS:,} seconds; write a number in between")
+        raise FaultError(f"is negative, or more than {MOST_SECONDS:,} seconds", "write a number in between")
     return seconds
 
 
-def _wrong(value: object, reason: str) -> PydanticCustomError:
-    return PydanticCustomError("syntax", "{reason}", {"reason": reason, "value": str(value)})
+def _validate(value: object) -> Distribution:
+    try:
+        return parse_distribution(value)
+    except FaultError as error:
+        raise error.fault.error() from None
 
 
-Seconds = Annotated[Distribution, PlainValidator(parse_distribution)]
+Seconds = Annotated[Distribution, PlainValidator(_validate)]
 """A field that holds a distribution."""
 Second = Annotated[Number, Field(ge=0, le=MOST_SECONDS)]
 """A field that holds a number of seconds."""

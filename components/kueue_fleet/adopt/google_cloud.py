@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
+from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
 """What to do about a description that is none."""
@@ -65,14 +66,16 @@ def description_problems(cluster: str, description: object) -> list[Problem]:
     """What is wrong with the description of a cluster."""
     path = f"clusters[{cluster}]"
     if not isinstance(description, Mapping) or not {"name", "location", "networkConfig"} <= set(description):
-        return [Problem(path, "is not described by a map with name, location and networkConfig", FIX)]
+        return [IMPORT_FORM.at(path, "is not described by a map with name, location and networkConfig", FIX)]
     if not isinstance(description.get("nodePools") or [], list):
-        return [Problem(f"{path}.nodePools", "is not a list of node pools", FIX)]
+        return [IMPORT_FORM.at(f"{path}.nodePools", "is not a list of node pools", FIX)]
     if not isinstance(description["location"], str):
-        return [Problem(f"{path}.location", "is not a region or zone", FIX)]
+        return [IMPORT_FORM.at(f"{path}.location", "is not a region or zone", FIX)]
     if description["name"] != cluster:
         return [
-            Problem(path, f"is described as {description['name']}", "write the name of the cluster that it describes")
+            IMPORT_FORM.at(
+                path, f"is described as {description['name']}", "write the name of the cluster that it describes"
+            )
         ]
     return []
 

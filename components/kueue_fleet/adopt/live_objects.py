@@ -12,6 +12,7 @@ from kueue_admission.api.conversion import spec_as_v1beta2
 from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import Problem
+from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS
@@ -93,13 +94,15 @@ def _flat(objects: Iterable[Object]) -> Iterator[Object]:
 def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
     kind, metadata = item.get("kind"), item.get("metadata")
     if not isinstance(kind, str) or not isinstance(metadata, Mapping) or not isinstance(metadata.get("name"), str):
-        yield Problem("", "is not a Kubernetes object with a kind and a name", _FIX)
+        yield IMPORT_FORM.at("", "is not a Kubernetes object with a kind and a name", _FIX)
         return
     name: str = metadata["name"]
     malformed = [field for field, form in _FORMS.items() if not form(item.get(field))]
     malformed += [f"metadata.{field}" for field in ("labels", "annotations") if not _is_text_map(metadata.get(field))]
     if malformed:
-        yield Problem(f"{kind} {name}", f"has {listed(malformed)} of another form than Kubernetes gives it", _FIX)
+        yield IMPORT_FORM.at(
+            f"{kind} {name}", f"has {listed(malformed)} of another form than Kubernetes gives it", _FIX
+        )
         return
     group, _, version = str(item.get("apiVersion", "")).rpartition("/")
     if kind == "Namespace" and not group:
@@ -110,7 +113,7 @@ def _take(found: ClusterObjects, item: Object) -> Iterator[Problem]:
     elif group != KUEUE_GROUP or kind not in MODELS:
         found.others.append(item)
     elif version not in ("v1beta2", "v1beta1"):
-        yield Problem(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
+        yield IMPORT_FORM.at(f"{kind} {name}.apiVersion", f"{item['apiVersion']} is not known", "give v1beta2 objects")
     else:
         spec = top_level(item) if kind == "WorkloadPriorityClass" else _clean(item.get("spec") or {})
         namespace = metadata.get("namespace", "default") if kind == "LocalQueue" else None
@@ -126,7 +129,7 @@ def _add(
     elif namespace is not None:
         found.local_queues[str(namespace), name] = spec
     elif name in found.of(kind):
-        yield Problem(f"{kind} {name}", "is given twice", "give the objects of one cluster only")
+        yield IMPORT_FORM.at(f"{kind} {name}", "is given twice", "give the objects of one cluster only")
     else:
         found.specs.setdefault(kind, {})[name] = spec
 

@@ -11,6 +11,7 @@ from kueue_admission.forms.problem import Problem, SpecError
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
+from kueue_fleet.fleet_file.fleet_rules import IMPORT_REFUSED
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 
 KUEUE_DEPLOYMENT: Final = "kueue-controller-manager"
@@ -68,7 +69,7 @@ class Platform:
 
     def problem(self, path: str, wrong: str, fix: str) -> None:
         """Add a problem, which refuses the import."""
-        self.problems.append(Problem(path, wrong, fix))
+        self.problems.append(IMPORT_REFUSED.at(path, wrong, fix))
 
     def yaml_in(self, config_map: Object, key: str, path: str) -> Data:
         """The map that a ConfigMap has as YAML under `key`; empty, and a problem at `path`, if there is none."""

@@ -13,6 +13,7 @@ from typing import Final
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once
+from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE, IMPORT_FORM
 from kueue_fleet.gke.declared_pools import EFFECTS
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
 from kueue_fleet.gke.zones import region_of
@@ -60,7 +61,7 @@ def node_pool_entries(
             of_gke = isinstance(pool, Mapping) and isinstance(pool.get("name"), str)
             if not of_gke or not isinstance(pool.get("config"), Mapping):
                 wrong = "is not a node pool with a name and a config"
-                problems.append(Problem(f"{cluster}.nodePools[{number}]", wrong, _FIX))
+                problems.append(IMPORT_FORM.at(f"{cluster}.nodePools[{number}]", wrong, _FIX))
                 continue
             subject = f"node pool {pool['name']} of {cluster}"
             try:
@@ -70,7 +71,7 @@ def node_pool_entries(
                     continue
                 entry, texts = _entry(pool), _left_out(pool)
             except (AttributeError, KeyError, TypeError, ValueError):  # Fields of other types than GKE's.
-                problems.append(Problem(f"{cluster}.nodePools[{pool['name']}]", "is malformed", _FIX))
+                problems.append(IMPORT_FORM.at(f"{cluster}.nodePools[{pool['name']}]", "is malformed", _FIX))
             else:
                 entries.setdefault(pool["name"], {})[cluster] = entry
                 notes += [f"{subject}: {text}" for text in texts]
@@ -100,7 +101,7 @@ def _merge(name: str, by_cluster: Mapping[str, Data], standard: Sequence[str], p
     for cluster, other in others:
         if other["machineType"] != base["machineType"]:
             problems.append(
-                Problem(
+                IMPORT_DIFFERENCE.at(
                     f"{cluster}.nodePool {name}.machineType",
                     f"{other['machineType']}, but {base['machineType']} on {first}",
                     "rename one of the two pools",

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data
+from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
 from kueue_fleet.fleet_file.in_words import in_words
 
 _T = TypeVar("_T")
@@ -26,7 +27,7 @@ def merge_queue(name: str, specs: Mapping[str, Data], flavors: Mapping[str, set[
     for cluster, spec in specs.items():
         used = {flavor["name"] for group in spec.get("resourceGroups", ()) for flavor in group["flavors"]}
         problems += [
-            Problem(
+            IMPORT_DIFFERENCE.at(
                 f"{cluster}.{path}.resourceGroups",
                 f"has no quota on flavor {flavor}, which is on {cluster} and in the queue elsewhere",
                 "give it a quota of 0 there first",
@@ -52,7 +53,7 @@ def differences(path: str, specs: Mapping[str, Data], merged: Set[str] = frozens
     for cluster, spec in others:
         for field in sorted({*spec, *base} - merged):
             if spec.get(field) != base.get(field):
-                yield Problem(
+                yield IMPORT_DIFFERENCE.at(
                     f"{cluster}.{path}.{field}",
                     f"{in_words(spec.get(field))}, but {in_words(base.get(field))} on {first}",
                     "make them the same, or import the clusters one at a time",
@@ -68,7 +69,7 @@ def _merge_checks(name: str, specs: Mapping[str, Data], problems: list[Problem])
             known = merged.setdefault(rule["name"], [])
             if any(bool(other) != bool(on) for other in known):
                 problems.append(
-                    Problem(
+                    IMPORT_DIFFERENCE.at(
                         f"{cluster}.ClusterQueue {name}.admissionChecksStrategy",
                         f"{rule['name']} is for some flavors here and for all elsewhere",
                         "make them the same, or import the clusters one at a time",
@@ -121,7 +122,7 @@ def _in_order(path: str, what: str, parts: Mapping[str, list[_T]], problems: lis
     if merged is None:
         told = "; ".join(f"{cluster}: {', '.join(map(_named, items))}" for cluster, items in parts.items())
         problems.append(
-            Problem(
+            IMPORT_DIFFERENCE.at(
                 f"{path}.resourceGroups",
                 f"{what} are in different orders ({told})",
                 "use one order everywhere, or import the clusters one at a time",

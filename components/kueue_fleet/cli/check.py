@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
@@ -13,9 +12,10 @@ from urllib.parse import quote
 import typer
 
 from kueue_admission.cli import console
-from kueue_admission.cli.input_files import read_objects, well_formed
+from kueue_admission.cli.input_files import UnreadableError, read_objects, well_formed
 from kueue_admission.forms import Problem, errors_of
-from kueue_admission.forms.known_messages import code_of, known_messages, with_code
+from kueue_admission.forms.form_rules import JOB
+from kueue_admission.forms.known_messages import code_of
 from kueue_fleet.cli.fleet_files import AsPublished, read_fleet
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.objects import render_fleet
@@ -57,7 +57,7 @@ def check(
     """Check fleet files against every rule that needs no cluster, and report every problem at once.
 
     Each problem is printed as `file:line: path.to.field: what is wrong; what to do`. Exits 1 if a file has an error.
-    Frequent ones end with a code, such as KF502; `kueue-fleet explain KF502` says more.
+    It ends with the code of its rule, such as KF502; `kueue-fleet explain KF502` says more.
 
     \b
     Examples:
@@ -90,10 +90,9 @@ def check(
 def _read(file: Path, *, as_published: bool) -> Reading:
     try:
         return read_fleet(file, as_published=as_published)
-    except console.CommandError as failure:
+    except UnreadableError as failure:
         # One file that cannot be read hides no problem of the others.
-        wrong, _, fix = str(failure).removeprefix(f"{console.source_name(file)}: ").partition("; ")
-        return Reading(None, (Problem("", wrong, fix, source=console.source_name(file)),))
+        return Reading(None, (failure.problem,))
 
 
 def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]:
@@ -115,21 +114,22 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]
 
 def _problem_of_jobs(text: str) -> Problem:
     """A problem from `file:line: path: what is wrong; what to do`."""
+    rule = replace(JOB, code=code_of(text) or JOB.code)
     wrong, _, fix = text.partition("; ")
     place, _, rest = wrong.partition(": ")
     source, _, line = place.rpartition(":")
     if not line.isdigit():
-        return Problem("", rest, fix, source=place) if rest else Problem("", wrong, fix)
+        return rule.at("", rest, fix, source=place) if rest else rule.at("", wrong, fix)
     path, _, wrong = rest.partition(": ")
     if not wrong:
         path, wrong = "", rest
-    return Problem(path, wrong, fix, source=source, line=int(line))
+    return rule.at(path, wrong, fix, source=source, line=int(line))
 
 
 def _as_json(source: str, reading: Reading) -> dict[str, object]:
     problems = [
         {"severity": one.severity, "line": one.line, "path": one.path, "wrong": one.wrong, "fix": one.fix}
-        | {"code": code_of(str(one))}
+        | {"code": one.rule.code}
         for one in reading.problems
     ]
     return {"file": source, "valid": not errors_of(reading.problems), "problems": problems}
@@ -140,7 +140,7 @@ def _print_problems(problems: Sequence[Problem], *, annotate: bool) -> None:
         if annotate:
             console.line(annotation(problem))
         else:
-            (console.error if problem.severity == "error" else console.warning)(with_code(str(problem)))
+            (console.error if problem.severity == "error" else console.warning)(problem.coded)
 
 
 def _print_valid(source: str, fleet: FleetSpec) -> None:
@@ -154,21 +154,25 @@ def _print_valid(source: str, fleet: FleetSpec) -> None:
 
 
 def sarif_log(problems: Iterable[Problem]) -> dict[str, Any]:
-    """The problems in the format of code scanners. The rule of a problem is its code, or the field that it is about.
+    """The problems in the format of code scanners.
 
     Source: https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html.
     """
-    results = [_sarif_result(problem) for problem in problems]
-    used = {result["ruleId"] for result in results}
+    problems = list(problems)
     rules = [
-        {"id": known.code, "shortDescription": {"text": known.seen}, "help": {"text": f"{known.why} {known.remedy}"}}
-        for known in known_messages()
-        if known.code in used
+        {"id": rule.code, "shortDescription": {"text": rule.seen}, "help": {"text": f"{rule.why} {rule.remedy}"}}
+        | ({"helpUri": rule.source} if rule.source else {})
+        for rule in sorted({problem.rule for problem in problems}, key=lambda rule: rule.code)
     ]
     return {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": {"name": "kueue-fleet", "rules": rules}}, "results": results}],
+        "runs": [
+            {
+                "tool": {"driver": {"name": "kueue-fleet", "rules": rules}},
+                "results": [_sarif_result(problem) for problem in problems],
+            }
+        ],
     }
 
 
@@ -177,7 +181,7 @@ def _sarif_result(problem: Problem) -> dict[str, Any]:
     if problem.line is not None:
         place["region"] = {"startLine": problem.line}
     return {
-        "ruleId": code_of(str(problem)) or re.sub(r"\[[^]]*\]", "", problem.path) or "file",
+        "ruleId": problem.rule.code,
         "level": problem.severity,
         "message": {"text": str(replace(problem, source="", line=None))},
         "locations": [{"physicalLocation": place}],
@@ -195,8 +199,7 @@ def annotation(problem: Problem) -> str:
     """
     properties = {"file": problem.source, "line": problem.line, "title": problem.path or None}
     given = (f"{name}={_escaped(str(value), of_property=True)}" for name, value in properties.items() if value)
-    code = code_of(str(problem))
-    text = f"{problem.wrong}; {problem.fix}" + (f" [{code}]" if code else "")
+    text = f"{problem.wrong}; {problem.fix} [{problem.rule.code}]"
     return f"::{problem.severity} {','.join(given)}::{_escaped(text)}"
 
 

@@ -14,7 +14,8 @@ import typer
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import Output, OutputOption
-from kueue_admission.forms.known_messages import known_messages
+from kueue_admission.forms.known_messages import KnownMessage, known_messages
+from kueue_admission.forms.problem import Rule
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -119,9 +120,12 @@ def explain(
 
 def _explain_code(code: str) -> None:
     """Print cause and remedy of a message. Raises CommandError for a code that no message has."""
-    known = {each.code: each for each in known_messages()}
+    from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES
+
+    known: dict[str, KnownMessage | Rule] = {each.code: each for each in known_messages()}
+    known |= dict(sorted(FLEET_RULES.items()))
     if code not in known:
-        raise console.CommandError(f"{code}: no message has this code; the codes are {', '.join(known)}")
+        raise console.CommandError(f"{code}: no message has this code; docs/troubleshooting.md has all of them")
     found = known[code]
     for text in (f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"):
         console.paragraph(_LINK.sub(r"\1 (docs/\2)", text.replace("`", "").replace("*", "")))

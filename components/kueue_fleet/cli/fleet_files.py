@@ -12,7 +12,6 @@ from kueue_admission.cli import console
 from kueue_admission.cli.console import CommandError, first_of
 from kueue_admission.cli.input_files import read_text
 from kueue_admission.forms import errors_of
-from kueue_admission.forms.known_messages import with_code
 from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
 from kueue_fleet.gke.prices import COLUMNS, Prices, list_prices, parse_prices
 
@@ -59,7 +58,7 @@ def load_fleet(
     if reading.fleet is None:
         raise CommandError(
             f"{console.source_name(file)} does not describe a fleet:",
-            problems=first_of([with_code(str(each)) for each in errors_of(reading.problems)]),
+            problems=first_of([each.coded for each in errors_of(reading.problems)]),
         )
     return reading.fleet
 

@@ -12,6 +12,7 @@ from kueue_admission.forms import Problem
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.fleet_file.fleet_rules import PROJECT, PROJECT_IN_USE
 
 if TYPE_CHECKING:
     from kueue_admission.cli.tables import Table
@@ -111,7 +112,7 @@ def _verdict(project: str, found: list[Finding]) -> str:
 
 def _problems(found: list[Finding], source: str) -> list[Problem]:
     return [
-        Problem(each.what, each.wrong, each.fix, "error" if each.fails else "warning", source)
+        (PROJECT if each.fails else PROJECT_IN_USE).at(each.what, each.wrong, each.fix, source=source)
         for each in found
         if each.verdict != "fits"
     ]

@@ -20,7 +20,6 @@ from kueue_fleet.cli.progress import Say, line, spinner, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, read_jobs, run_jobs
 from kueue_fleet.cli.simulate_report import check_report_file
 from kueue_fleet.fleet_file import check_fleet
-from kueue_fleet.fleet_file.parse import only_warned
 from kueue_rehearsal.pulumi_events import STACK_TYPE, Operation
 
 if TYPE_CHECKING:
@@ -268,7 +267,7 @@ def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None, max
         raise console.CommandError("Pulumi cannot run here:", problems=missing)
     _ = session.settings  # Raises where they are wrong.
     documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
-    for problem in (*only_warned(check_fleet(fleet)), *other_versions(fleet)):
+    for problem in (*(each.as_published() for each in check_fleet(fleet)), *other_versions(fleet)):
         console.warning(f"{session.stack_file}: {problem}")
     if seconds := session.expected_build_seconds(fleet.operators.installed):
         show_what_is_known(session, fleet, jobs, seconds)

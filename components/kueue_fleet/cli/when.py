@@ -107,14 +107,13 @@ def when(
 
 
 def _distribution(text: str | None) -> Distribution | None:
-    from pydantic_core import PydanticCustomError
-
+    from kueue_admission.forms.form_rules import FaultError
     from kueue_admission.simulate.distributions import read_distribution
 
     try:
         return None if text is None else read_distribution(text)
-    except PydanticCustomError as wrong:
-        raise console.mistyped(f"--run-time {text!r}: {wrong.message()}") from None
+    except FaultError as wrong:
+        raise console.mistyped(f"--run-time {text!r}: {wrong}") from None
 
 
 def _submitted(manifest: Path) -> Document:

@@ -6,19 +6,19 @@ hides no other, and no rule speaks of what was not read.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, SpecError, errors_of, warning
+from kueue_admission.forms.problem import Problem, SpecError, errors_of
 from kueue_admission.forms.yaml_text import YamlDocument, load_document
 from kueue_fleet.fleet_file.calendar_pools import fleet_at, fleet_opened
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import NOT_A_FLEET, OTHER_PROJECT, STRAY_SECTION, UNREAD_KEY
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, read_rehearsal_section
@@ -50,10 +50,6 @@ class Reading:
         return self.fleet
 
 
-_PUBLISHED: Final = re.compile(r"^queues may use .* but its nodes hold | has no project in it$")
-"""What is wrong with the batch platform as it is published, and does not keep it from running."""
-
-
 def read_fleet_text(text: str, source: str, now: datetime | None = None, *, as_published: bool = False) -> Reading:
     """The fleet in `text`, which came from `source`; problems have file and line, in the order of the lines.
 
@@ -80,7 +76,7 @@ def read_fleet(data: Any, now: datetime | None = None, *, as_published: bool = F
     """The fleet in `data`, plain data as YAML or JSON gives it; with `now`, as it is then, with what is due that day.
 
     Without it, pools of calendar reservations are closed unless the file says that they are active. `as_published`: the
-    errors of `_PUBLISHED` are warnings, so that what they lead to can be simulated.
+    errors that the batch platform has as it is published are warnings, so that what they lead to can be simulated.
     """
     fleet, problems = read_form(FleetSpec, data)
     if fleet is not None:
@@ -103,13 +99,8 @@ def _checked(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_pub
     scope = Scope(fleet, data)
     found = [*problems, *check_scope(scope)]
     if as_published:
-        found = only_warned(found)
+        found = [problem.as_published() for problem in found]
     return scope.in_file_order(dict.fromkeys(found))
-
-
-def only_warned(problems: Iterable[Problem]) -> list[Problem]:
-    """The same problems; those that the batch platform has as it is published are warnings."""
-    return [replace(each, severity="warning") if _PUBLISHED.search(each.wrong) else each for each in problems]
 
 
 def parse_fleet_text(text: str, source: str) -> FleetSpec:
@@ -177,7 +168,7 @@ def fleet_part(document: YamlDocument) -> YamlDocument:
 
 def _not_a_fleet(document: YamlDocument, wrong: str, fix: str, path: str = "", line: int | None = None) -> SpecError:
     at = line if line is not None or not path else document.line_of(path)
-    return SpecError([Problem(path, wrong, fix, source=document.source, line=at)])
+    return SpecError([NOT_A_FLEET.at(path, wrong, fix, source=document.source, line=at)])
 
 
 def _other_project(document: YamlDocument, fleet: YamlDocument) -> Iterator[Problem]:
@@ -186,7 +177,7 @@ def _other_project(document: YamlDocument, fleet: YamlDocument) -> Iterator[Prob
         return
     of_stack, project = document.data["config"].get(PROJECT_KEY), fleet.data.get("project")
     if isinstance(of_stack, str) and isinstance(project, str) and of_stack != project:
-        yield Problem(
+        yield OTHER_PROJECT.at(
             "project", f"{project}, but {PROJECT_KEY} of the stack is {of_stack}", "write the same project in both"
         )
 
@@ -206,7 +197,7 @@ def _beside_the_fleet(document: YamlDocument) -> Iterator[Problem]:
     for key, path in (*((key, str(key)) for key in document.data), *((key, f"config.{key}") for key in config)):
         section = str(key).removeprefix(PULUMI_KEY.partition(":")[0] + ":")
         if section in sections:
-            yield Problem(
+            yield STRAY_SECTION.at(
                 path, "stands beside the fleet, where nothing reads it", f"write {section}: below {PULUMI_KEY}:"
             )
 
@@ -218,4 +209,4 @@ def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:
     for key in map(str, document.data["config"]):
         near = suggest.nearest(key.removeprefix(prefix), known)
         if key.startswith(prefix) and near is not None and key != prefix + near:
-            yield warning(f"config.{key}", "is not read by anything", f"did you mean {prefix}{near}?")
+            yield UNREAD_KEY.at(f"config.{key}", "is not read by anything", f"did you mean {prefix}{near}?")

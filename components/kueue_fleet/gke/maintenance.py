@@ -55,18 +55,26 @@ class Shortage(NamedTuple):
     available: timedelta
 
 
+class RecurrenceError(ValueError):
+    """GKE does not take a recurrence, for what is `wrong`; `fix` says what to do."""
+
+    def __init__(self, wrong: str, fix: str) -> None:
+        super().__init__(f"{wrong}; {fix}")
+        self.wrong, self.fix = wrong, fix
+
+
 def starts(first: datetime, recurrence: str, last: datetime) -> list[datetime]:
-    """When the windows begin, up to `last`. Raises ValueError for a recurrence that GKE does not take."""
+    """When the windows begin, up to `last`. Raises RecurrenceError."""
     # Only files with windows pay for loading it.
     from dateutil.rrule import rrulestr
 
     if not _RULE.fullmatch(recurrence):
-        raise ValueError(f"is not a recurrence; {_HELP}")
+        raise RecurrenceError("is not a recurrence", _HELP)
     parts = {part.partition("=")[0] for part in recurrence.split(";")}
     if ends := parts & {"COUNT", "UNTIL"}:
-        raise ValueError(f"ends by its {min(ends)}, which leaves no time for maintenance; remove that part")
+        raise RecurrenceError(f"ends by its {min(ends)}, which leaves no time for maintenance", "remove that part")
     if other := parts - _PARTS:
-        raise ValueError(f"has {min(other)}, which windows do not take; the time of day is that of start")
+        raise RecurrenceError(f"has {min(other)}, which windows do not take", "the time of day is that of start")
     # A rule that never holds is looked for until dateutil's last year: near it, that is soon.
     later = (_LAST_YEAR - first.year) // _CYCLE * _CYCLE
     try:
@@ -74,7 +82,7 @@ def starts(first: datetime, recurrence: str, last: datetime) -> list[datetime]:
         found = takewhile(lambda moment: moment <= _shifted(last, later), rule)
         return [_shifted(moment, -later) for moment in found]
     except (ValueError, OverflowError, TypeError, IndexError, KeyError) as error:
-        raise ValueError(f"is not a recurrence ({error}); {_HELP}") from None
+        raise RecurrenceError(f"is not a recurrence ({error})", _HELP) from None
 
 
 def _shifted(moment: datetime, years: int) -> datetime:
@@ -86,7 +94,7 @@ def shortage(window: Stretch, recurrence: str, excluded: tuple[Stretch, ...] = (
     """The 32 days that leave GKE the least time, where that is less than it wants.
 
     `window` is the first one, which begins in this or the next two centuries, and `excluded` are the times without any
-    upgrade. Raises ValueError as `starts` does.
+    upgrade. Raises RecurrenceError as `starts` does.
     """
     farthest = window.start + _FARTHEST
     holes = [stretch for stretch in excluded if window.start < stretch.end < farthest]

@@ -41,6 +41,8 @@ class PoolRule:
 
     name: str
     """Such as `dws-not-spot`; also the name of the policy."""
+    code: str
+    """What `check` prints behind what breaks it."""
     asks: str
     """What must be, in one sentence."""
     source: str
@@ -278,108 +280,137 @@ _MACHINES: Final = "https://cloud.google.com/compute/docs/accelerator-optimized-
 POOL_RULES: Final = (
     PoolRule(
         "pool-one-size",
+        "KF636",
         "Node pools must have a fixed size or autoscaling, not both.",
         _AUTOSCALER,
         _one_size,
         refused=False,
     ),
     PoolRule(
-        "pool-initial-size", "The initial size of a node pool must be within its limits.", _AUTOSCALER, _initial_size
+        "pool-initial-size",
+        "KF637",
+        "The initial size of a node pool must be within its limits.",
+        _AUTOSCALER,
+        _initial_size,
     ),
-    PoolRule("pool-limits", "Autoscaling limits must be possible.", _AUTOSCALER, _limits),
-    PoolRule("dws-autoscaling", "DWS pools must use autoscaling.", _DWS, _dws_autoscaling),
-    PoolRule("dws-from-zero", "Queued pools must start from zero nodes.", _PROVISIONING, _dws_from_zero),
-    PoolRule("dws-any-location", "Queued pools must not ask for balanced zones.", _PROVISIONING, _dws_any_location),
-    PoolRule("dws-no-reservation", "DWS pools must not use reservations.", _PROVISIONING, _dws_no_reservation),
-    PoolRule("dws-not-spot", "DWS pools must not be Spot.", _DWS, _dws_not_spot),
-    PoolRule("dws-no-auto-repair", "Flex-start pools must have auto-repair off.", _DWS, _dws_no_auto_repair),
-    PoolRule("dws-run-duration", "DWS nodes must not live longer than seven days.", _DWS, _run_duration),
-    PoolRule("spot-no-reservation", "Spot pools must not use reservations.", _RESERVATIONS, _spot_no_reservation),
+    PoolRule("pool-limits", "KF638", "Autoscaling limits must be possible.", _AUTOSCALER, _limits),
+    PoolRule("dws-autoscaling", "KF639", "DWS pools must use autoscaling.", _DWS, _dws_autoscaling),
+    PoolRule("dws-from-zero", "KF640", "Queued pools must start from zero nodes.", _PROVISIONING, _dws_from_zero),
     PoolRule(
-        "reservation-named", "Pools of reserved nodes must name one reservation.", _RESERVATIONS, _reservation_named
+        "dws-any-location", "KF641", "Queued pools must not ask for balanced zones.", _PROVISIONING, _dws_any_location
+    ),
+    PoolRule("dws-no-reservation", "KF642", "DWS pools must not use reservations.", _PROVISIONING, _dws_no_reservation),
+    PoolRule("dws-not-spot", "KF643", "DWS pools must not be Spot.", _DWS, _dws_not_spot),
+    PoolRule("dws-no-auto-repair", "KF644", "Flex-start pools must have auto-repair off.", _DWS, _dws_no_auto_repair),
+    PoolRule("dws-run-duration", "KF645", "DWS nodes must not live longer than seven days.", _DWS, _run_duration),
+    PoolRule(
+        "spot-no-reservation", "KF646", "Spot pools must not use reservations.", _RESERVATIONS, _spot_no_reservation
+    ),
+    PoolRule(
+        "reservation-named",
+        "KF647",
+        "Pools of reserved nodes must name one reservation.",
+        _RESERVATIONS,
+        _reservation_named,
     ),
     PoolRule(
         "pool-compact-placement",
+        "KF648",
         "Compact placement must be possible with the pool's capacity and upgrades.",
         f"{_GKE}/how-to/compact-placement",
         _compact,
     ),
     PoolRule(
         "pool-compact-zone",
+        "KF649",
         "Pools with compact placement must be in one zone.",
         f"{_GKE}/how-to/compact-placement",
         _compact_zone,
     ),
     PoolRule(
         "pool-upgradable",
+        "KF650",
         "Upgrades must be able to replace a node.",
         f"{_GKE}/concepts/node-pool-upgrade-strategies",
         _upgradable,
     ),
     PoolRule(
         "pool-managed",
+        "KF651",
         "Pools on a release channel must have auto-upgrade and auto-repair on.",
         f"{_GKE}/how-to/node-auto-upgrades",
         _managed,
     ),
     PoolRule(
         "pool-gpus",
+        "KF652",
         "Node pools must ask for GPUs that their machines have or take.",
         f"{_GKE}/concepts/gpus",
         check_gpus,
     ),
     PoolRule(
         "tpu-topology",
+        "KF653",
         "TPU topologies must be ones that the machine type has.",
         f"{_GKE}/concepts/plan-tpus",
         check_tpu_topology,
     ),
     PoolRule(
         "tpu-slice",
+        "KF654",
         "Pools of multi-host TPU slices must have the size of a slice, in one zone.",
         f"{_GKE}/how-to/tpus",
         check_tpu_slice,
     ),
     PoolRule(
         "accelerator-network",
+        "KF655",
         "Accelerator networks must be on machines that have them.",
         f"{_GKE}/how-to/config-auto-net-for-accelerators",
         check_network_profile,
     ),
     PoolRule(
         "accelerator-network-zone",
+        "KF656",
         "Pools with networks of their accelerators must be in one zone.",
         f"{_GKE}/how-to/config-auto-net-for-accelerators",
         check_network_zone,
     ),
     PoolRule(
         "dranet",
+        "KF657",
         "DRANET must be on machines that it supports, with networks of their accelerators.",
         f"{_GKE}/how-to/allocate-network-resources-dra",
         check_dranet,
         refused=False,
     ),
-    PoolRule("pool-boot-disk", "Boot disks must be of a type that the machine takes.", _MACHINES, check_boot_disk),
+    PoolRule(
+        "pool-boot-disk", "KF658", "Boot disks must be of a type that the machine takes.", _MACHINES, check_boot_disk
+    ),
     PoolRule(
         "pool-local-ssds",
+        "KF659",
         "Local SSDs must be as many as the machine takes.",
         "https://cloud.google.com/compute/docs/disks/local-ssd",
         check_local_ssds,
     ),
     PoolRule(
         "pool-zones",
+        "KF660",
         "Node pools must be in zones of the cluster's region.",
         "https://cloud.google.com/compute/docs/regions-zones",
         _zones,
     ),
     PoolRule(
         "pool-labels",
+        "KF661",
         "Node labels must not be in domains of Kubernetes.",
         f"{_GKE}/how-to/update-existing-nodepools",
         _labels,
     ),
     PoolRule(
         "pool-taints",
+        "KF662",
         "Node taints must differ in key or effect.",
         "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
         _taints,

@@ -23,6 +23,7 @@ from kueue_admission.forms.base import Flag, SpecModel, Text
 from kueue_admission.forms.problem import join_path
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.fleet_rules import NOT_PLAIN
 
 INPUT_MARK = "x-pulumi-input"
 """Key in the JSON schema of an argument that may be another resource's output; all others are plain."""
@@ -186,7 +187,7 @@ def _outputs_in(value: Any, path: str) -> Iterator[str]:
 
 
 def _not_plain(path: str) -> Problem:
-    return Problem(
+    return NOT_PLAIN.at(
         path,
         "is a secret or comes from another resource, but it decides what is declared",
         "write the value itself, or take it from the stack's config",

@@ -16,6 +16,7 @@ from pulumi.provider import main as serve
 
 from kueue_admission.forms import Problem, SpecError, errors_of
 from kueue_fleet.fleet_file import FleetSpec, check_dates, check_fleet
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.plugin.arguments import read_arguments
 from kueue_fleet.plugin.package import PACKAGE, components, package_schema, state_of
 
@@ -38,7 +39,9 @@ class FleetPlugin(Provider):
         """
         component = self._components.get(resource_type.removeprefix(f"{PACKAGE}:index:"))
         if component is None:
-            raise _refusal(resource_type, [Problem("", f"is not a component of {PACKAGE}", "see its schema for those")])
+            raise _refusal(
+                resource_type, [COMPONENT.at("", f"is not a component of {PACKAGE}", "see its schema for those")]
+            )
         try:
             arguments = read_arguments(component, inputs)
             _warn(arguments.get("spec"))
@@ -47,7 +50,7 @@ class FleetPlugin(Provider):
             raise _refusal(resource_type, errors_of(error.problems)) from None
         except ValueError as error:
             wrong, _, fix = str(error).partition("; ")
-            raise _refusal(resource_type, [Problem("", wrong, fix)]) from None
+            raise _refusal(resource_type, [COMPONENT.at("", wrong, fix)]) from None
         return ConstructResult(made.urn, dict(state_of(made)))
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kueue_admission.forms.problem import Problem, warning
+from kueue_admission.forms.problem import Problem
+from kueue_fleet.fleet_file.fleet_rules import RESERVATION_CHANGES, RESERVATION_THERE
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.preflight.facts import Reservation
 from kueue_fleet.preflight.needs import ReservationNeed
@@ -32,7 +33,9 @@ def reservation_problems(
     total = sum(each.machines for each in used)
     if used and not need.own and total < need.nodes:
         wrong = f"it has {total} machines, but pools grow to {need.nodes} nodes"
-        found.append(Problem(need.path, wrong, f"lower their limits to {total} nodes in all, or have it enlarged"))
+        found.append(
+            RESERVATION_THERE.at(need.path, wrong, f"lower their limits to {total} nodes in all, or have it enlarged")
+        )
     return found
 
 
@@ -40,38 +43,38 @@ def _missing(need: ReservationNeed, there: Sequence[Reservation]) -> Iterator[Pr
     zones = [each.zone for each in there]
     elsewhere = f"it is in {listed(zones)}" if zones else f"{need.project} has no reservation {need.name}"
     if not zones and not need.zones:
-        yield Problem(need.path, elsewhere, f"name one that exists in {need.path}, or have it made")
+        yield RESERVATION_THERE.at(need.path, elsewhere, f"name one that exists in {need.path}, or have it made")
     for zone in need.zones:
         if zone not in zones:
             fix = f"take a zone where it is, or another reservation, in {need.path}"
-            yield Problem(need.path, f"it is not in {zone}; {elsewhere}", fix)
+            yield RESERVATION_THERE.at(need.path, f"it is not in {zone}; {elsewhere}", fix)
 
 
 def _machines(need: ReservationNeed, there: Reservation) -> Iterator[Problem]:
     if there.machine_type != need.machine_type:
         wrong = f"its machines in {there.zone} are {there.machine_type}, not {need.machine_type}"
-        yield Problem(need.path, wrong, f"write the same type in {need.path}")
+        yield RESERVATION_THERE.at(need.path, wrong, f"write the same type in {need.path}")
     # The API reports GPUs of machines that come with them too; they follow from the type.
     if need.accelerator is not None and there.accelerators != (need.accelerator,):
         has = listed([f"{count} {kind}" for kind, count in there.accelerators]) if there.accelerators else "none"
         kind, count = need.accelerator
         wrong = f"GPUs of its machines in {there.zone}: {has}, not {count} {kind}"
-        yield Problem(need.path, wrong, f"write the same GPUs in {need.path}")
+        yield RESERVATION_THERE.at(need.path, wrong, f"write the same GPUs in {need.path}")
     if need.own and there.machines != need.machines:
         wrong = f"it has {there.machines} machines in {there.zone}, not {need.machines}"
-        yield warning(need.path, wrong, f"`pulumi up` changes that; or write {there.machines}")
+        yield RESERVATION_CHANGES.at(need.path, wrong, f"`pulumi up` changes that; or write {there.machines}")
 
 
 def _use(need: ReservationNeed, there: Reservation, project_number: str) -> Iterator[Problem]:
     if not there.specific:
         wrong = f"it is not specific in {there.zone}, so that any machine may take its place"
-        yield Problem(need.path, wrong, "have it made with specificReservationRequired")
+        yield RESERVATION_THERE.at(need.path, wrong, "have it made with specificReservationRequired")
     if there.status != "READY":
-        yield Problem(need.path, f"it is {there.status} in {there.zone}", "wait until it is READY")
+        yield RESERVATION_THERE.at(need.path, f"it is {there.status} in {there.zone}", "wait until it is READY")
     missing = [project for project in need.shared_with if not _is_shared(need, project, there, project_number)]
     if missing:
         wrong = f"it is not shared with {listed(missing)} in {there.zone}"
-        yield Problem(need.path, wrong, f"have it shared with {listed(missing)}")
+        yield RESERVATION_THERE.at(need.path, wrong, f"have it shared with {listed(missing)}")
 
 
 def _is_shared(need: ReservationNeed, project: str, there: Reservation, project_number: str) -> bool:

@@ -35,6 +35,7 @@ from pydantic import Field
 
 from kueue_admission.forms import syntax
 from kueue_admission.forms.base import Count, JobName, Number, RuledModel, SpecModel, Text
+from kueue_admission.forms.form_rules import BAD_SYNTAX
 from kueue_admission.forms.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
@@ -77,7 +78,7 @@ class JobEntry(RuledModel):
         """Names that Kubernetes takes, with their numbers too."""
         last = self.job_name(self.count)
         if syntax.job_name(last):
-            yield Problem(
+            yield BAD_SYNTAX.at(
                 "name",
                 f"the last of {self.count} jobs would be called {last}, which is longer than "
                 f"{syntax.LONGEST_JOB_NAME} characters",

@@ -40,7 +40,7 @@ def parse_job_name(text: str) -> JobName:
     kind = _kinds().get(first.lower())
     for each in (name, *([first] if slash and not kind else [])):
         if wrong := syntax.dns_subdomain(each):
-            raise ValueError(wrong)
+            raise ValueError(str(wrong))
     return JobName(name, kind, "") if kind else JobName(name, "", first)
 
 

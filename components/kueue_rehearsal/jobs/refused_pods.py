@@ -12,6 +12,7 @@ from typing import Any
 
 from kueue_admission.forms import Problem
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.fleet_rules import NOT_REHEARSED, OTHER_VERSION
 from kueue_rehearsal.engines import ENGINES
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient
@@ -132,7 +133,7 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
     if not fleet.observability.grafana.enabled:
         return []
     return [
-        Problem(
+        NOT_REHEARSED.at(
             "observability.grafana.enabled",
             "true, but a rehearsal has no container engine, and no program stands in for Prometheus and Grafana",
             "set it to false in a copy of this stack, and rehearse that",
@@ -144,7 +145,7 @@ def other_versions(fleet: FleetSpec) -> list[Problem]:
     """The operators that run here in another version than the fleet declares."""
     engines = {engine.operator: engine for engine in ENGINES if engine.operator}
     return [
-        Problem(
+        OTHER_VERSION.at(
             f"operators.{name}.version",
             f"is {operator.version}, but a rehearsal runs {here}",
             "do not rely on it for what changed between them",

@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 from company.team_space import COST_CENTRE_LABEL, SPACE_LABEL
-from kueue_admission.forms import Problem
 from kueue_fleet_policies import ResourceRule
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import Settings
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import UNKNOWN
 
 
-def _cost_centre(namespace: Resource, settings: Settings) -> Iterator[Problem]:
+def _cost_centre(namespace: Resource, settings: Settings) -> Iterator[Breach]:
     labels = namespace.get("metadata.labels")
     if not isinstance(labels, Mapping) or labels.get(SPACE_LABEL) != "true":
         return
@@ -19,7 +18,7 @@ def _cost_centre(namespace: Resource, settings: Settings) -> Iterator[Problem]:
     # A rule never judges what a preview does not know.
     if who is UNKNOWN or (isinstance(who, str) and re.fullmatch(settings["pattern"], who)):
         return
-    yield Problem(
+    yield Breach(
         f"metadata.labels[{COST_CENTRE_LABEL}]",
         "is missing, so no cost centre pays for this space" if who is None else f"is {who}, which is not a cost centre",
         f"set it to one that finance knows, like {settings['pattern']}",

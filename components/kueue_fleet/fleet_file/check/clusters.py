@@ -9,8 +9,17 @@ from collections.abc import Iterator, Sequence
 
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    NO_WORKERS,
+    ROLES,
+    RUNS_NO_JOBS,
+    TOO_MANY_WORKERS,
+    UNKNOWN_REGION,
+    UNLISTED_WORKER,
+)
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.worker_tokens import token_credentials
@@ -35,7 +44,7 @@ def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.region in known:
         return
     near = suggest.nearest(cluster.region, known)
-    yield Problem(
+    yield UNKNOWN_REGION.at(
         f"{scope.path(cluster)}.region",
         f"{cluster.region} is not a known region",
         f"did you mean {near}? A newer region needs a range in network.ranges"
@@ -51,22 +60,22 @@ def _roles(scope: Scope) -> Iterator[Problem]:
     workers = [cluster for cluster in clusters if cluster.role == "worker"]
     standalone = [cluster for cluster in clusters if cluster.role == "standalone"]
     if not clusters:
-        yield Problem("clusters", "there are none", "add a manager and its workers, or one cluster of role standalone")
+        yield ROLES.at("clusters", "there are none", "add a manager and its workers, or one cluster of role standalone")
     for cluster in managers[1:]:
-        yield Problem(
+        yield ROLES.at(
             f"{scope.path(cluster)}.role",
             f"a second manager, beside {managers[0].name}",
             "make it a worker, or describe it in a fleet of its own",
         )
     for cluster in standalone if len(clusters) > 1 else ():
-        yield Problem(
+        yield ROLES.at(
             f"{scope.path(cluster)}.role",
             "standalone, but it is not the only cluster",
             "make it a manager or a worker, or describe it in a fleet of its own",
         )
     if workers and not managers:
         alone = len(clusters) == 1
-        yield Problem(
+        yield ROLES.at(
             "clusters",
             "there is a worker but no manager"
             if len(workers) == 1
@@ -74,11 +83,13 @@ def _roles(scope: Scope) -> Iterator[Problem]:
             "give it role standalone, or add a cluster of role manager" if alone else "add a cluster of role manager",
         )
     if len(workers) > MAX_WORKERS:
-        yield Problem(
+        yield ROLES.at(
             "clusters", f"there are {len(workers)} workers; a fleet has at most {MAX_WORKERS}", "split the fleet in two"
         )
     if managers and not workers and not standalone:
-        yield warning("clusters", "there is a manager but no worker, so no job can run", "add clusters of role worker")
+        yield NO_WORKERS.at(
+            "clusters", "there is a manager but no worker, so no job can run", "add clusters of role worker"
+        )
 
 
 @rule
@@ -86,16 +97,16 @@ def _section(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     workers = [cluster.name for cluster in fleet.clusters if cluster.role == "worker"]
     if workers and fleet.multi_kueue is None:
-        yield Problem(
+        yield NEEDED.at(
             "multiKueue",
             "is missing, but there are workers",
             "add it, with credentials: {type: ServiceAccountToken, rotation: ..., rotateBy: ...}",
         )
     if fleet.multi_kueue is not None and not workers:
-        yield Problem("multiKueue", "is set, but there are no workers", "remove it, or add clusters of role worker")
+        yield EXCLUDED.at("multiKueue", "is set, but there are no workers", "remove it, or add clusters of role worker")
     credentials = token_credentials(fleet)
     if credentials is not None and credentials.rotate_by is None and fleet.admission_controller is None:
-        yield Problem(
+        yield NEEDED.at(
             "multiKueue.credentials.rotateBy",
             "is missing, but no controller renews the tokens",
             "add the day by which to renew them, such as rotateBy: 2027-02-01, or admissionController",
@@ -117,16 +128,18 @@ def _workers(scope: Scope) -> Iterator[Problem]:
 @rule
 def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
     if name not in scope.names("clusters"):
-        yield Problem(path, f"there is no worker {name}", suggest.instead(name, scope.names("clusters"), "clusters"))
+        yield UNKNOWN_NAME.at(
+            path, f"there is no worker {name}", suggest.instead(name, scope.names("clusters"), "clusters")
+        )
     role = next((cluster.role for cluster in scope.fleet.clusters if cluster.name == name), "worker")
     if role != "worker":
-        yield Problem(path, f"{name} is the {role}, not a worker", "list workers only")
+        yield RUNS_NO_JOBS.at(path, f"{name} is the {role}, not a worker", "list workers only")
 
 
 @rule
 def _is_listed(cluster: ClusterEntry, listed: Sequence[str] | None) -> Iterator[Problem]:
     if listed is not None and cluster.role == "worker" and cluster.name not in listed:
-        yield warning(
+        yield UNLISTED_WORKER.at(
             "multiKueue.workers",
             f"{cluster.name} is a worker, but not listed, so it gets no jobs from the manager",
             f"add {cluster.name}, or drain it (docs/tasks/drain-a-worker.md) and remove the cluster",
@@ -150,7 +163,7 @@ def _on_few_workers(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]
     """Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go, MultiKueueConfigSpec.Clusters."""
     workers = len(scope.fleet.dispatch_workers(queue.name))
     if workers > MOST_CLUSTERS:
-        yield Problem(
+        yield TOO_MANY_WORKERS.at(
             f"{scope.path(queue)}.clusters",
             f"its jobs are offered to {workers} workers, but a MultiKueueConfig names at most {MOST_CLUSTERS}",
             f"name at most {MOST_CLUSTERS} of them, such as those of one continent",
@@ -160,7 +173,7 @@ def _on_few_workers(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]
 @rule
 def _on_a_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
     if scope.fleet.queue(name) is not None and not scope.fleet.dispatch_workers(name):
-        yield Problem(
+        yield RUNS_NO_JOBS.at(
             path,
             f"queue {name} is on no worker, so there is no worker to dispatch to",
             f"add a worker to clusterQueues[{name}].clusters, or remove it here",

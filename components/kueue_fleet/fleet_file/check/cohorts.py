@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from kueue_admission.api.cohort_tree import cycles, with_ancestors
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import COHORT_ALONE, COHORT_CYCLE, COHORT_UNDECLARED, COUNTED_TWICE, UNUSED
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.per_cluster import groups_on
 
@@ -41,7 +42,7 @@ def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
 def _cycles(scope: Scope) -> Iterator[Problem]:
     at = {cohort.name: cohort for cohort in scope.fleet.cohorts}
     for cycle in cycles(scope.fleet.cohort_parents):
-        yield Problem(
+        yield COHORT_CYCLE.at(
             f"{scope.path(at[cycle[0]])}.parentName",
             f"the cohorts form a cycle, {' -> '.join(cycle)}, and Kueue admits nothing in that tree",
             "remove one of these parents",
@@ -61,7 +62,7 @@ def _parent(scope: Scope, entry: CohortEntry | ClusterQueueEntry, field: str, al
     if name is None or name in names or not names:
         return
     near = suggest.nearest(name, names)
-    yield warning(
+    yield COHORT_UNDECLARED.at(
         f"{scope.path(entry)}.{alias}",
         f"no entry of cohorts declares {name}, so it is a cohort without quota, limits or parent",
         f"did you mean {near}?" if near else f"add {name} to cohorts if it should have any",
@@ -83,7 +84,7 @@ def _unused(scope: Scope) -> Iterator[Problem]:
     children = {cohort.parent_name for cohort in fleet.cohorts}
     for cohort in fleet.cohorts:
         if cohort.name not in members and cohort.name not in children:
-            yield warning(
+            yield UNUSED.at(
                 scope.path(cohort),
                 "no queue and no cohort is in this cohort",
                 "name it as cohortName of a queue, or remove it",
@@ -109,7 +110,7 @@ def _counted_twice(scope: Scope) -> Iterator[Problem]:
             counted = [of for of in own if "/" in of[1]] or [*own]
             if counted and all(own[of] == sums[of] for of in counted):
                 flavor, resource = counted[0]
-                yield warning(
+                yield COUNTED_TWICE.at(
                     f"{scope.path(cohort)}.resourceGroups",
                     f"{own[flavor, resource]} {resource} of flavor {flavor} is just what its queues have together "
                     f"({', '.join(queue.name for queue in here)}), and Kueue adds the two: they can use "
@@ -133,7 +134,7 @@ def _alone(scope: Scope) -> Iterator[Problem]:
             declared.resource_groups or declared.parent_name or declared.name in children
         )
         if name is not None and len(members[name]) == 1 and name not in children and not shares:
-            yield warning(
+            yield COHORT_ALONE.at(
                 f"{scope.path(queue)}.cohortName",
                 f"{queue.name} is alone in cohort {name}, so there is no queue to borrow from",
                 "put another queue in it, or remove cohortName",

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Final
 
-from kueue_admission.forms.problem import Problem, warning
+from kueue_admission.forms.problem import Problem
+from kueue_fleet.fleet_file.fleet_rules import CALENDAR, ENDED, ROTATION
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN, token_credentials
@@ -36,25 +37,25 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
             path = f"{base}.perCluster[{cluster}].capacity" if cluster in pool.per_cluster else f"{base}.capacity"
             start, end = capacity.start.date(), capacity.end.date()
             if end < today:
-                yield warning(
+                yield ENDED.at(
                     f"{path}.duration",
                     f"reservation {capacity.reservation} ended on {end}, and its nodes with it",
                     "remove the pool and its flavor",
                 )
             elif start <= today and capacity.active is False:
-                yield warning(
+                yield CALENDAR.at(
                     f"{path}.active",
                     f"false, but reservation {capacity.reservation} began on {start}, so nodes that are paid for wait",
                     "remove it, and run pulumi up once the reservation is there",
                 )
             elif capacity.active and today < start:
-                yield warning(
+                yield CALENDAR.at(
                     f"{path}.active",
                     f"true, but reservation {capacity.reservation} begins on {start}",
                     "remove it, and run pulumi up once it has begun",
                 )
             elif start <= today and (end - today).days <= WARNING_DAYS:
-                yield warning(
+                yield CALENDAR.at(
                     f"{path}.duration",
                     f"reservation {capacity.reservation} ends on {end}, in {(end - today).days} days: Google removes "
                     "its nodes then, and the pods of jobs that still run fail",
@@ -65,7 +66,7 @@ def _calendars(fleet: FleetSpec, today: date) -> Iterator[Problem]:
                 break
     for entry in fleet.future_reservations:
         if entry.planning_status == "DRAFT" and entry.start.date() <= today:
-            yield warning(
+            yield CALENDAR.at(
                 f"futureReservations[{entry.name}].start",
                 f"{entry.start.date()} is not in the future, and nothing was asked of Google yet",
                 "write a later start, or remove it",
@@ -76,7 +77,7 @@ def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     for cluster in fleet.clusters:
         for exclusion in cluster.maintenance.exclusions if cluster.maintenance is not None else ():
             if exclusion.end is not None and exclusion.end.date() < today:
-                yield warning(
+                yield ENDED.at(
                     f"clusters[{cluster.name}].maintenance.exclusions[{exclusion.name}]",
                     f"ended on {exclusion.end.date()}",
                     "remove it",
@@ -89,7 +90,7 @@ def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
         return
     days = (credentials.rotate_by - today).days
     if days > ROTATE_WITHIN.days:
-        yield warning(
+        yield ROTATION.at(
             "multiKueue.credentials.rotateBy",
             f"{credentials.rotate_by} is in {days} days, and the first token is valid until it is replaced",
             f"write a day within {ROTATE_WITHIN.days} days",
@@ -98,7 +99,7 @@ def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
         return
     due = f"in {days} days" if days > 1 else "tomorrow" if days == 1 else "today"
     passed = "was 1 day ago" if days == -1 else f"was {-days} days ago"
-    yield warning(
+    yield ROTATION.at(
         "multiKueue.credentials.rotateBy",
         f"{credentials.rotate_by} is {due}" if days >= 0 else f"{credentials.rotate_by} {passed}",
         "run kueue-fleet rotate and write a later date; or write a new rotation serial as well, then apply",

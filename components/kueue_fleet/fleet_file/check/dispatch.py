@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.forms.names import FALLBACK_CHECK
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import NAME_TAKEN, OWN_CONTROLLER, PATIENCE, RUNS_NO_JOBS
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.dispatch import (
     ASSIGNMENT_CHECK,
@@ -48,13 +50,13 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
     if section is not None and settings is None:
         yield from _alone(scope, section)
     elif section is None and ours:
-        yield Problem(
+        yield OWN_CONTROLLER.at(
             "multiKueue.external.name",
             f"{DISPATCHER_NAME} is the fleet's own controller, which is not deployed",
             "add the section admissionController",
         )
     elif section is not None and not ours and "dispatch" in section.model_fields_set:
-        yield Problem(
+        yield EXCLUDED.at(
             f"{_AT}.dispatch",
             "set, but another dispatcher is used",
             f"set multiKueue.dispatcher to External and multiKueue.external.name to {DISPATCHER_NAME}, or remove it",
@@ -66,7 +68,7 @@ def _alone(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     """On a standalone cluster it has something to do."""
     if not section.checks and not any(queue.fallback for queue in scope.fleet.cluster_queues):
         what = "set, but there is no multiKueue section, and it has no checks, and no queue has fallback"
-        yield Problem(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
+        yield OWN_CONTROLLER.at(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
 
 
 @rule
@@ -81,17 +83,17 @@ def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[P
 @rule
 def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], manager: str | None) -> Iterator[Problem]:
     if entry.name in (ASSIGNMENT_CHECK, FALLBACK_CHECK):
-        yield Problem(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
+        yield NAME_TAKEN.at(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
     if entry.controller_name != CHECK_CONTROLLER:
         return
     if entry.name not in answered:
-        yield Problem(
+        yield OWN_CONTROLLER.at(
             f"{scope.path(entry)}.controllerName",
             f"{CHECK_CONTROLLER}, but admissionController.checks has no {entry.name}",
             f"add {{name: {entry.name}}} there",
         )
     if scope.fleet.clusters_of(entry) != (manager,):
-        yield Problem(
+        yield OWN_CONTROLLER.at(
             f"{scope.path(entry)}.clusters",
             "names other clusters than the manager, where no controller answers this check",
             f"set it to [{manager}]" if manager else "remove the check",
@@ -106,7 +108,7 @@ def _checks(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
         if entry is None:
             yield from scope.unknown("admissionChecks", check.name, path)
         elif entry.controller_name != CHECK_CONTROLLER:
-            yield Problem(
+            yield OWN_CONTROLLER.at(
                 path, f"{check.name} is answered by another controller", f"set its controllerName to {CHECK_CONTROLLER}"
             )
 
@@ -118,7 +120,9 @@ def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
         path = f"{_AT}.prices[{region}]"
         if not set(section.regions([region])) & set(regions):
             where = "any region of this group" if region in section.region_groups else "this region"
-            yield Problem(path, f"no cluster that runs jobs is in {where}", suggest.instead(region, regions, "regions"))
+            yield RUNS_NO_JOBS.at(
+                path, f"no cluster that runs jobs is in {where}", suggest.instead(region, regions, "regions")
+            )
         for flavor in prices:
             yield from scope.unknown("flavors", flavor, f"{path}[{flavor}]")
 
@@ -136,7 +140,7 @@ def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
         ("watchdog.provisioningTimeout", section.watchdog.provisioning_timeout),
     ):
         if value < _DAY:
-            yield warning(
+            yield PATIENCE.at(
                 f"{_AT}.{path}",
                 f"{value}, but {asked[0]} asks DWS for capacity, which may take days, and a job that is taken back "
                 "loses its place there",
@@ -150,9 +154,9 @@ def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
     for name, regions in section.region_groups.items():
         path = f"{_AT}.regionGroups[{name}]"
         if name in known:
-            yield Problem(path, "is a region's own name", "use another name for the group")
+            yield NAME_TAKEN.at(path, "is a region's own name", "use another name for the group")
         for index, region in enumerate(regions):
             if region not in known:
-                yield Problem(
+                yield UNKNOWN_NAME.at(
                     f"{path}[{index}]", f"there is no region {region}", suggest.instead(region, known, "regions")
                 )

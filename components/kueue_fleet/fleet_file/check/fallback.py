@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.form_rules import LISTED_TWICE, NO_QUOTA_ON_FLAVOR
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import FALLBACK, PATIENCE
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 
 
@@ -32,11 +34,13 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         path = f"{scope.path(queue)}.fallback[{index}].flavor"
         if name not in queue.flavor_names:
             fix = suggest.instead(name, queue.flavor_names, "flavors of the queue")
-            yield Problem(path, f"the queue has no quota on flavor {name}", fix)
+            yield NO_QUOTA_ON_FLAVOR.at(path, f"the queue has no quota on flavor {name}", fix)
         elif name in names[:index]:
-            yield Problem(path, f"{name} is listed twice", "keep one of them")
+            yield LISTED_TWICE.at(path, f"{name} is listed twice", "keep one of them")
         elif name in last:
-            yield Problem(path, f"{name} is the last flavor, and nothing comes after it", "remove it, or add a flavor")
+            yield FALLBACK.at(
+                path, f"{name} is the last flavor, and nothing comes after it", "remove it, or add a flavor"
+            )
 
 
 @rule
@@ -45,14 +49,14 @@ def _controller(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         return
     path, home = f"{scope.path(queue)}.fallback", scope.fleet.controller_cluster
     if scope.fleet.admission_controller is None:
-        yield Problem(path, "set, but only the fleet's controller takes jobs back", "add admissionController")
+        yield FALLBACK.at(path, "set, but only the fleet's controller takes jobs back", "add admissionController")
     elif not scope.fleet.is_dispatched(queue.name):
         away = [name for name in scope.fleet.clusters_of(queue) if name != home]
         if away:
             wrong = f"set, but jobs are submitted to the queue on {', '.join(away)}, and the controller is on {home}"
-            yield Problem(path, wrong, "remove it, or name the queue in multiKueue.queues")
+            yield FALLBACK.at(path, wrong, "remove it, or name the queue in multiKueue.queues")
     if queue.concurrent_admission_policy is not None:
-        yield Problem(
+        yield FALLBACK.at(
             f"{scope.path(queue)}.concurrentAdmissionPolicy",
             "admits a job to whichever flavor has quota first, and fallback waits for one after the other",
             "remove one of the two",
@@ -68,7 +72,7 @@ def _manager(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     for number, group in enumerate(queue.manager.resource_groups):
         for flavor in (one.name for one in group.flavors if one.name in patient):
             path = f"{scope.path(queue)}.manager.resourceGroups[{number}].flavors[{flavor}]"
-            yield Problem(path, "is a flavor that jobs give up on the workers", "use a flavor of the manager's own")
+            yield FALLBACK.at(path, "is a flavor that jobs give up on the workers", "use a flavor of the manager's own")
 
 
 @rule
@@ -77,7 +81,7 @@ def _gate(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     written |= {f"{scope.path(cluster)}.kueue": cluster.kueue.configuration for cluster in scope.fleet.clusters}
     for path, configuration in written.items() if queue.fallback else ():
         if (configuration.feature_gates or {}).get("ConcurrentAdmission") is False:
-            yield Problem(
+            yield FALLBACK.at(
                 f"{path}.configuration.featureGates.ConcurrentAdmission",
                 f"false, and queue {queue.name} has fallback, which needs this feature gate",
                 "remove it, or remove fallback",
@@ -101,7 +105,7 @@ def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         for name in scope.fleet.clusters_of(queue):
             timeout = _timeout(scope, name)
             if entry.patience.seconds >= timeout.seconds:
-                yield warning(
+                yield PATIENCE.at(
                     f"{scope.path(queue)}.fallback[{index}].patience",
                     f"{entry.patience} is not shorter than waitForPodsReady.timeout on {name}, {timeout}, after which "
                     f"Kueue evicts a job without nodes, and may give it {entry.flavor} again",

@@ -13,8 +13,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    AUTOPILOT_LABELS,
+    CUSTOM_LABEL,
+    FLAVOR_WITHOUT_NODES,
+    NO_SUCH_TAINT,
+    NOT_OFFERED,
+    NOT_THERE,
+    NOT_TOLERATED,
+    UNKNOWN_LABEL_VALUE,
+    UNKNOWN_MACHINE,
+    UNUSED,
+)
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import tolerates
@@ -70,7 +82,7 @@ def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
         for resolved in fleet.flavor_nodes(flavor, name)
     )
     if where and not used:
-        yield warning(
+        yield UNUSED.at(
             scope.path(pool),
             "no flavor leads to this pool, so no job of a queue runs there",
             f"add a flavor with nodePool: {pool.name}, or remove the pool",
@@ -83,7 +95,7 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
     pools = fleet.flavor_nodes(flavor, cluster.name)
     if flavor.node_pool is not None:
         if not pools and fleet.node_pool(flavor.node_pool) is not None:
-            yield Problem(
+            yield NOT_THERE.at(
                 f"{path}.nodePool",
                 f"{flavor.node_pool} is not on {cluster.name}, where the flavor is",
                 f"add {cluster.name} to nodePools[{flavor.node_pool}].clusters, or leave it out of the flavor's",
@@ -99,7 +111,7 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
     if pools:
         yield from _taints(path, flavor, pools)
         if all(pool.closed for pool in pools):
-            yield Problem(
+            yield FLAVOR_WITHOUT_NODES.at(
                 f"{path}.nodeLabels",
                 f"lead to {', '.join(pool.name for pool in pools)} only, which waits for its calendar reservation, and "
                 "the quota of a flavor by hand stays open meanwhile",
@@ -123,17 +135,17 @@ def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) 
         leave = f"leave {cluster.name} out of the flavor's clusters"
         yield from suggest.misspelt(at, key, NODE_LABELS, "is a label that GKE gives no node", likeness=0.95)
         if key == NODE_POOL:
-            yield Problem(
+            yield AUTOPILOT_LABELS.at(
                 at,
                 f"{value} is given, but {cluster.name} is an Autopilot cluster, which makes and names its node pools "
                 "itself, so pods of this flavor never start there",
                 f"select nodes by another label, such as {ACCELERATOR}, or {leave}",
             )
         elif key in (SPOT, FLEX_START) and value != "true":
-            yield warning(at, f'"{value}" is a value that GKE gives no node', 'write "true"')
+            yield UNKNOWN_LABEL_VALUE.at(at, f'"{value}" is a value that GKE gives no node', 'write "true"')
         elif key == ZONE and is_elsewhere(value, cluster.region):
             wrong = f"{value} is not in {cluster.region}, where cluster {cluster.name} is"
-            yield Problem(at, wrong, f"name a zone there, or {leave}")
+            yield AUTOPILOT_LABELS.at(at, wrong, f"name a zone there, or {leave}")
         else:
             # Jobs may tolerate it themselves.
             yield from (replace(each, severity="warning") for each in _separated(at, flavor, key, value))
@@ -148,7 +160,7 @@ def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[
     if accelerator is None:
         return
     if accelerator not in known:
-        yield warning(
+        yield UNKNOWN_MACHINE.at(
             at,
             f"{accelerator} is not a known accelerator of GKE",
             suggest.instead(accelerator, sorted(known), "accelerators"),
@@ -156,7 +168,7 @@ def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[
         return
     regions = regions_with(accelerator)
     if regions is not None and cluster.region not in regions and zones_of(cluster.region):
-        yield warning(
+        yield NOT_OFFERED.at(
             at,
             f"{accelerator} is not known to be offered in {cluster.region}, where cluster {cluster.name} is",
             f"use one of {', '.join(regions[: suggest.LISTED])}, or leave {cluster.name} out of the flavor's clusters",
@@ -167,7 +179,7 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
     """The problem of labels that no pool has, with the pool that comes closest."""
     here = scope.fleet.node_pools_on(cluster.name)
     if not here:
-        return Problem(
+        return FLAVOR_WITHOUT_NODES.at(
             scope.path(flavor),
             f"{cluster.name} has no node pools, and makes none by itself",
             "add a node pool, or nodeAutoProvisioning to the cluster",
@@ -187,7 +199,7 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
         next(iter(flavor.node_labels.items())),
     )
     own = nearest.labels.get(key)
-    return Problem(
+    return FLAVOR_WITHOUT_NODES.at(
         f"{scope.path(flavor)}.nodeLabels[{key}]",
         f'no node pool of {cluster.name} has the label {key}="{value}" beside the others; '
         + (f'{nearest.name} has "{own}"' if own is not None else f"{nearest.name} does not have it"),
@@ -202,7 +214,7 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
         for taint in pool.taints:
             known = taint.effect == "PreferNoSchedule" or taint.key in TOLERATED_BY_GKE or taint in flavor.node_taints
             if not known and not any(tolerates(one, taint) for one in flavor.tolerations):
-                yield Problem(
+                yield NOT_TOLERATED.at(
                     f"{path}.tolerations",
                     f"nodes of pool {pool.name} have the taint {taint.key}={taint.value}:{taint.effect}, "
                     "which admitted pods need not tolerate",
@@ -212,7 +224,7 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
     for index, taint in enumerate(flavor.node_taints):
         if not any(taint in pool.taints for pool in pools):
             alike = next((one for pool in pools for one in pool.taints if one.key == taint.key), None)
-            yield warning(
+            yield NO_SUCH_TAINT.at(
                 f"{path}.nodeTaints[{index}]",
                 f"{taint.key}={taint.value}:{taint.effect} is a taint that no node of the flavor has"
                 + (f"; theirs is {alike.key}={alike.value}:{alike.effect}" if alike else ""),
@@ -227,14 +239,14 @@ def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> 
     accelerator = accelerator_of(flavor.node_labels)
     key = TPU_ACCELERATOR if TPU_ACCELERATOR in flavor.node_labels else ACCELERATOR
     if accelerator is not None and provisioning is not None and not provisioning.limit(accelerator):
-        yield Problem(
+        yield FLAVOR_WITHOUT_NODES.at(
             f"{path}.nodeLabels[{key}]",
             f"{cluster.name} has no pool with these labels, and makes no nodes with {accelerator} by itself",
             f"add it to clusters[{cluster.name}].nodeAutoProvisioning.resourceLimits, or add a node pool",
         )
     for key, value in flavor.node_labels.items():
         if key == NODE_POOL:
-            yield Problem(
+            yield FLAVOR_WITHOUT_NODES.at(
                 f"{path}.nodeLabels[{key}]",
                 f"{cluster.name} has no node pool {value}",
                 "name a node pool of this file with nodePool, or remove the label",
@@ -249,7 +261,7 @@ def _separated(at: str, flavor: FlavorEntry, key: str, value: str) -> Iterator[P
     Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-separation
     """
     if not SYSTEM_LABEL.search(key) and not _separates(flavor, key, value):
-        yield Problem(
+        yield CUSTOM_LABEL.at(
             at,
             f'"{value}" is a custom label, with which GKE makes nodes only for pods that tolerate the taint of the '
             "same key and value",

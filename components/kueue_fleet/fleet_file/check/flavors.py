@@ -10,8 +10,9 @@ from typing import Final
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import DWS_RUN_TIME, NOT_THERE, UNUSED
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     FlavorEntry,
@@ -44,7 +45,7 @@ def check_flavors(scope: Scope) -> Iterator[Problem]:
 @rule
 def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
     if not any(flavor.topology_name == topology.name for flavor in scope.fleet.flavors):
-        yield warning(
+        yield UNUSED.at(
             scope.path(topology), "no flavor uses this topology", "set topologyName on a flavor, or remove it"
         )
 
@@ -52,7 +53,7 @@ def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
 @rule
 def _flavor_used(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.name not in _used_flavors(scope.fleet):
-        yield warning(
+        yield UNUSED.at(
             scope.path(flavor), "no queue has quota on this flavor", "add quota for it to a queue, or remove it"
         )
 
@@ -82,7 +83,7 @@ def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     there = scope.fleet.clusters_of(topology)
     for cluster in scope.fleet.clusters_of(flavor):
         if cluster not in there and cluster in scope.fleet.cluster_names:
-            yield Problem(
+            yield NOT_THERE.at(
                 path,
                 f"topology {topology.name} does not exist on {cluster}, where the flavor does",
                 f"add {cluster} to topologies[{topology.name}].clusters, or leave it out of the flavor's",
@@ -100,7 +101,7 @@ def check_admission_checks(scope: Scope) -> Iterator[Problem]:
 @rule
 def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     if not any(check.name in queue.check_names for queue in scope.fleet.cluster_queues):
-        yield warning(
+        yield UNUSED.at(
             scope.path(check), "no queue uses this check", "name it in a queue's admissionChecksStrategy, or remove it"
         )
 
@@ -124,7 +125,7 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
         )
     seconds = parameters.get(MAX_RUN_PARAMETER)
     if seconds is not None and not 0 < (request.max_run_seconds or 0) <= FLEX_START_MAX_SECONDS:
-        yield Problem(
+        yield DWS_RUN_TIME.at(
             f"{at}.parameters[{MAX_RUN_PARAMETER}]",
             f'"{seconds}" is not a run time that DWS grants',
             f'write whole seconds between "1" and "{FLEX_START_MAX_SECONDS}", which is seven days',

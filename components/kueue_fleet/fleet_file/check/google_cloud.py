@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import GKE_VERSION, GOOGLE_LABELS, GOOGLE_NAME, MANY_LABELS
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 
 LONGEST_NAME: Final = 63
@@ -58,7 +59,7 @@ def _names(scope: Scope) -> Iterator[Problem]:
     made = f"{fleet.network_name}-{longest}"
     if longest and len(made) > LONGEST_NAME:
         excess = len(made) - LONGEST_NAME
-        yield Problem(
+        yield GOOGLE_NAME.at(
             path,
             f"the subnet, router and NAT gateway of {longest} would be called {made}, of {len(made)} characters, but "
             f"names have at most {LONGEST_NAME}",
@@ -73,13 +74,13 @@ def _labels(scope: Scope) -> Iterator[Problem]:
     left = MOST_LABELS - len(ours)
     found = len(scope.fleet.labels)
     if found > left:
-        yield Problem(
+        yield GOOGLE_LABELS.at(
             "labels",
             f"{found}, but with {len(ours)} of the fleet's and Pulumi's own, clusters have room for {left}",
             f"remove {found - left}",
         )
     elif found > left - len(GKE_LABELS):
-        yield warning(
+        yield MANY_LABELS.at(
             "labels",
             f"{found}, but GKE adds up to {len(GKE_LABELS)} to nodes, which have at most {MOST_LABELS}",
             f"keep at most {left - len(GKE_LABELS)}",
@@ -98,7 +99,7 @@ def _empty_labels(scope: Scope) -> Iterator[Problem]:
         for key, value in labels.items():
             if not value:
                 wrong = "empty, which the Google provider never sets, or sets again with every `pulumi up`"
-                yield Problem(f"{path}labels[{key}]", wrong, "write a value, or remove the label")
+                yield GOOGLE_LABELS.at(f"{path}labels[{key}]", wrong, "write a value, or remove the label")
 
 
 @rule
@@ -107,7 +108,7 @@ def _versions(scope: Scope) -> Iterator[Problem]:
         version = cluster.min_master_version
         flex = [pool.name for pool in scope.fleet.node_pools_on(cluster.name) if isinstance(pool.capacity, FlexStart)]
         if version is not None and flex and _is_older(version, FLEX_START_SINCE):
-            yield warning(
+            yield GKE_VERSION.at(
                 f"{scope.path(cluster)}.minMasterVersion",
                 f"{version}, with which a new cluster begins, but {flex[0]} is of flex-start, which needs "
                 f"{FLEX_START_SINCE}",

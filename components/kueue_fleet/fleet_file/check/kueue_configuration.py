@@ -16,7 +16,17 @@ from kueue_admission.api.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, R
 from kueue_admission.api.job_kinds import KINDS, built_in_adapters
 from kueue_admission.forms import suggest, syntax
 from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.problem import Problem, item_label, listed_twice, syntax_problems
+from kueue_admission.forms.form_rules import (
+    EXCLUDED,
+    LISTED_TWICE,
+    MISSING,
+    NOT_ALLOWED,
+    OUT_OF_RANGE,
+    listed_twice,
+    syntax_problems,
+)
+from kueue_admission.forms.problem import Problem, item_label
+from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
 
 _STRATEGIES: Final = (
@@ -44,7 +54,7 @@ def configuration_problems(
 def _not_negative(path: str, value: Duration | int | float | None) -> Iterator[Problem]:
     number = value.nanoseconds if isinstance(value, Duration) else value
     if number is not None and number < 0:
-        yield Problem(path, f"{value} is negative", "write 0 or more")
+        yield OUT_OF_RANGE.at(path, f"{value} is negative", "write 0 or more")
 
 
 def _wait_for_pods_ready(configuration: KueueConfiguration) -> Iterator[Problem]:
@@ -67,7 +77,7 @@ def _wait_for_pods_ready(configuration: KueueConfiguration) -> Iterator[Problem]
 
 def _one_of(path: str, value: str | None, allowed: Sequence[str]) -> Iterator[Problem]:
     if value is not None and value not in allowed:
-        yield Problem(path, f"{value} is not allowed", suggest.instead(value, allowed, "values"))
+        yield NOT_ALLOWED.at(path, f"{value} is not allowed", suggest.instead(value, allowed, "values"))
 
 
 def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
@@ -79,7 +89,7 @@ def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
     for index, name in enumerate(settings.frameworks or ()):
         path = f"integrations.frameworks[{index}]"
         if name not in KINDS:
-            yield Problem(path, f"{name} is not a framework of Kueue", suggest.instead(name, KINDS, "frameworks"))
+            yield FRAMEWORK.at(path, f"{name} is not a framework of Kueue", suggest.instead(name, KINDS, "frameworks"))
         elif name in seen:
             yield listed_twice(path, name, "framework")
         seen.add(name)
@@ -96,7 +106,9 @@ def frameworks_of(configuration: KueueConfiguration) -> tuple[str, ...]:
 def _kind_of_others(path: str, name: str, seen: Set[str]) -> Iterator[Problem]:
     """A kind of jobs that is not Kueue's own: its form, and that it is not listed before."""
     if name.count(".") < 2:
-        yield Problem(path, f"{name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com")
+        yield FRAMEWORK.at(
+            path, f"{name} is not of the form Kind.version.group", "write it so, as in Foo.v1.example.com"
+        )
     elif name in seen:
         yield listed_twice(path, name, "kind")
 
@@ -116,17 +128,17 @@ def _multi_kueue(configuration: KueueConfiguration) -> Iterator[Problem]:
         path = f"multiKueue.externalFrameworks[{item_label(framework.name, index)}].name"
         yield from _kind_of_others(path, framework.name, seen)
         if framework.name in built_in and framework.name not in seen:
-            yield Problem(path, f"Kueue dispatches {framework.name} by itself", "remove it")
+            yield FRAMEWORK.at(path, f"Kueue dispatches {framework.name} by itself", "remove it")
         seen.add(framework.name)
     incremental = settings.incremental_dispatcher_config
     if incremental is not None:
         at = "multiKueue.incrementalDispatcherConfig"
         if settings.dispatcher_name != INCREMENTAL:
-            yield Problem(
+            yield EXCLUDED.at(
                 at, f"set, but dispatcherName is {settings.dispatcher_name or 'not set'}", f"set it to {INCREMENTAL}"
             )
         if incremental.step_size is not None and incremental.step_size < 1:
-            yield Problem(f"{at}.stepSize", f"{incremental.step_size} is less than 1", "write 1 or more")
+            yield OUT_OF_RANGE.at(f"{at}.stepSize", f"{incremental.step_size} is less than 1", "write 1 or more")
 
 
 def _fair_sharing(configuration: KueueConfiguration) -> Iterator[Problem]:
@@ -137,9 +149,9 @@ def _fair_sharing(configuration: KueueConfiguration) -> Iterator[Problem]:
     path = "fairSharing.preemptionStrategies"
     choices = " or ".join(f"[{', '.join(names)}]" for names in _STRATEGIES)
     if not settings.preemption_strategies:
-        yield Problem(path, "is missing", f"write {choices}")
+        yield MISSING.at(path, "is missing", f"write {choices}")
     elif settings.preemption_strategies not in _STRATEGIES:
-        yield Problem(path, f"[{', '.join(settings.preemption_strategies)}] is not allowed", f"write {choices}")
+        yield NOT_ALLOWED.at(path, f"[{', '.join(settings.preemption_strategies)}] is not allowed", f"write {choices}")
 
 
 def _admission_fair_sharing(configuration: KueueConfiguration) -> Iterator[Problem]:
@@ -162,7 +174,7 @@ def _resources(configuration: KueueConfiguration) -> Iterator[Problem]:
     if is_on("QuotaCheckStrategy", configuration.feature_gates):
         yield from _one_of("resources.quotaCheckStrategy", strategy, ("BlockUndeclared", "IgnoreUndeclared"))
         if strategy == "IgnoreUndeclared" and settings.exclude_resource_prefixes:
-            yield Problem(
+            yield EXCLUDED.at(
                 "resources.excludeResourcePrefixes",
                 f"{', '.join(settings.exclude_resource_prefixes)} given, but quotaCheckStrategy is IgnoreUndeclared",
                 "remove one of the two",
@@ -172,7 +184,7 @@ def _resources(configuration: KueueConfiguration) -> Iterator[Problem]:
         at = f"resources.transformations[{index}]"
         yield from _one_of(f"{at}.strategy", transformation.strategy, ("Retain", "Replace"))
         if transformation.input in seen:
-            yield Problem(
+            yield LISTED_TWICE.at(
                 f"{at}.input", f"{transformation.input} is transformed twice", "write one entry for each input"
             )
         seen.add(transformation.input)
@@ -188,7 +200,7 @@ def _managed_jobs(configuration: KueueConfiguration, namespace: str) -> Iterator
         yield problem.at("managedJobsNamespaceSelector")
     for name in () if problems else ("kube-system", namespace):
         if selector.matches({"kubernetes.io/metadata.name": name}):
-            yield Problem(
+            yield MANAGED_NAMESPACES.at(
                 "managedJobsNamespaceSelector",
                 f"matches {name}, where Kueue must not manage jobs",
                 f"add a matchExpression: kubernetes.io/metadata.name NotIn [kube-system, {namespace}]",
@@ -211,20 +223,20 @@ def _feature_gates(configuration: KueueConfiguration, version: str) -> Iterator[
     for name, value in gates.items():
         path = f"featureGates[{name}]"
         if name not in DEFAULTS:
-            yield Problem(
+            yield FEATURE_GATE.at(
                 path,
                 f"Kueue {KUEUE_VERSION} has no feature gate {name}",
                 suggest.instead(name, DEFAULTS, "gates"),
                 "error" if version == KUEUE_VERSION else "warning",
             )
         elif name in LOCKED and value is not LOCKED[name]:
-            yield Problem(
+            yield FEATURE_GATE.at(
                 path, f"{name} is locked to {str(LOCKED[name]).lower()} in Kueue {KUEUE_VERSION}", "remove it"
             )
     for name, needed in REQUIRES.items():
         for other in needed:
             if is_on(name, gates) and not is_on(other, gates):
                 path = f"featureGates[{other if other in gates else name}]"
-                yield Problem(
+                yield FEATURE_GATE.at(
                     path, f"{name} is on, but needs {other}, which is off", f"set {other} to true or {name} to false"
                 )

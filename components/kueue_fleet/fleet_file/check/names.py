@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.forms import syntax
+from kueue_admission.forms.form_rules import LISTED_TWICE
 from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
+from kueue_fleet.fleet_file.fleet_rules import GENERATED_NAME, NAME_TAKEN
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
 
 
@@ -29,7 +31,7 @@ def _unique(scope: Scope, section: str) -> Iterator[Problem]:
     for index, entry in enumerate(scope.entries(section)):
         here = f"{section}[{index}]"
         if entry.name in first:
-            yield Problem(
+            yield LISTED_TWICE.at(
                 f"{here}.name",
                 f"{entry.name} is already the name of {first[entry.name]}",
                 f"give each {SECTIONS[section].noun} a unique name",
@@ -46,7 +48,7 @@ def _generated(scope: Scope) -> Iterator[Problem]:
     for group in groups:
         if group.queues and group.workers != scope.fleet.worker_names and syntax.dns_label(group.config_name):
             queue = scope.fleet.queue(group.queues[0])
-            yield Problem(
+            yield GENERATED_NAME.at(
                 f"{scope.path(queue) if queue is not None else 'clusterQueues'}.name",
                 f"{group.queues[0]} is on some workers only, and the MultiKueueConfig for these would be called "
                 f"{group.config_name}, to which a check refers by at most 63 letters, digits and hyphens",
@@ -58,7 +60,7 @@ def _generated(scope: Scope) -> Iterator[Problem]:
 def _checks(scope: Scope, made: set[str]) -> Iterator[Problem]:
     for check in scope.fleet.admission_checks:
         if check.name in made:
-            yield Problem(
+            yield NAME_TAKEN.at(
                 f"{scope.path(check)}.name",
                 f"{check.name} is the name of the MultiKueue check that the fleet makes",
                 "use another name, or change multiKueue.admissionCheckName",
@@ -74,14 +76,14 @@ def _config_names(scope: Scope) -> Iterator[Problem]:
             continue
         here = f"{scope.path(check)}.provisioningRequest.configName"
         if check.provisioning_request.config_name is None and syntax.dns_label(check.name):
-            yield Problem(
+            yield GENERATED_NAME.at(
                 here,
                 f"not set, and the check's name {check.name} cannot be the name of a ProvisioningRequestConfig, "
                 "to which a check refers by at most 63 letters, digits and hyphens",
                 "set configName",
             )
         elif check.config_name in first:
-            yield Problem(
+            yield NAME_TAKEN.at(
                 here,
                 f"{check.config_name} is already the config of {first[check.config_name]}",
                 "set another configName",

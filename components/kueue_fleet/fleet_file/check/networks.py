@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import OVERLAP, SUBNET, UNUSED
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
@@ -39,7 +40,9 @@ def check_network(scope: Scope) -> Iterator[Problem]:
             if region in regions:
                 used[f"network.{field}[{region}]"] = text
             elif field != "ranges":
-                yield warning(f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster")
+                yield UNUSED.at(
+                    f"network.{field}[{region}]", f"no cluster is in {region}", "remove it, or add a cluster"
+                )
             else:
                 known = {**REGION_RANGES, **regions}
                 yield from suggest.misspelt(f"network.ranges[{region}]", region, known, "is a region without a cluster")
@@ -47,7 +50,7 @@ def check_network(scope: Scope) -> Iterator[Problem]:
         yield from _for_one_cluster(f"network.serviceRanges[{region}]", region, regions)
     for (first, one), (second, other) in combinations(used.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
-            yield Problem(second, f"{other} overlaps {one} of {first}", "use a range that overlaps no other")
+            yield OVERLAP.at(second, f"{other} overlaps {one} of {first}", "use a range that overlaps no other")
 
 
 @rule
@@ -59,13 +62,13 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
     at = "network.existing.subnets"
     for region in regions:
         if region not in network.subnets:
-            yield Problem(f"{at}[{region}]", "not set, but a cluster is there", "name the subnet of that region")
+            yield SUBNET.at(f"{at}[{region}]", "not set, but a cluster is there", "name the subnet of that region")
     for region, subnet in network.subnets.items():
         here = f"{at}[{region}]"
         if region not in regions:
-            yield warning(here, f"no cluster is in {region}", "remove it, or add a cluster")
+            yield UNUSED.at(here, f"no cluster is in {region}", "remove it, or add a cluster")
         if scope.fleet.network_project != scope.fleet.project and subnet.pod_range_name is None:
-            yield Problem(
+            yield SUBNET.at(
                 f"{here}.podRangeName",
                 f"not set, but GKE adds no range to a network of another project, {network.project}",
                 "name the subnet's secondary range for pods",
@@ -87,7 +90,7 @@ def _of_manager(scope: Scope, network: ExistingNetwork) -> Iterator[Problem]:
     needed = {"cidr": subnet.cidr, **({"podCidr": subnet.pod_cidr} if subnet.pod_range_name else {})}
     for field, value in needed.items():
         if value is None:
-            yield Problem(
+            yield SUBNET.at(
                 f"network.existing.subnets[{manager.region}].{field}",
                 f"not set, but workers let the manager in {manager.region} in by its addresses",
                 "write the range, or set controlPlaneAccess to DnsEndpoint",
@@ -97,7 +100,7 @@ def _of_manager(scope: Scope, network: ExistingNetwork) -> Iterator[Problem]:
 def _for_one_cluster(path: str, region: str, regions: Counter[str]) -> Iterator[Problem]:
     """The problem of a range of Services at `path` that several clusters of a region would have to share."""
     if regions[region] > 1:
-        yield Problem(
+        yield SUBNET.at(
             path,
             f"{regions[region]} clusters are in {region}, but a range of Services is for one",
             "remove it; GKE's own range is good for every cluster",

@@ -13,8 +13,22 @@ from dataclasses import replace
 from typing import Final
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, listed_twice, rule, warning
+from kueue_admission.forms.form_rules import listed_twice
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    CONSUMPTION,
+    EXISTING_POOL,
+    NAME_TAKEN,
+    NOT_OFFERED,
+    NOT_THERE,
+    ON_MANAGER,
+    POOL_LABEL,
+    POOL_SIZE,
+    RESERVATION,
+    RUNS_NO_JOBS,
+    UNKNOWN_MACHINE,
+)
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -45,7 +59,7 @@ def check_pools(scope: Scope) -> Iterator[Problem]:
 def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if pool.name == SYSTEM_POOL:
         wrong = f"{SYSTEM_POOL} is the pool that every cluster has for Kueue"
-        yield Problem(f"{scope.path(pool)}.name", wrong, "use another name")
+        yield NAME_TAKEN.at(f"{scope.path(pool)}.name", wrong, "use another name")
 
 
 @rule
@@ -56,7 +70,7 @@ def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
             f"true, but the fleet makes {made[0]}, on which it is: unless the cluster was imported, no pool is there"
         )
         fix = "remove it, or set existing on the cluster too"
-        yield warning(f"{scope.path(pool)}.existing", wrong, fix)
+        yield EXISTING_POOL.at(f"{scope.path(pool)}.existing", wrong, fix)
 
 
 @rule
@@ -80,7 +94,7 @@ def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Probl
 @rule
 def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
-        yield warning(
+        yield UNKNOWN_MACHINE.at(
             f"{scope.path(cluster)}.systemPool.machineType",
             f"{cluster.system_pool.machine_type} is not in the catalogue",
             suggest.instead(cluster.system_pool.machine_type, machine_names(), "machine types"),
@@ -97,7 +111,7 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if machine_type(pool.machine_type) is not None:
         return
     near = suggest.nearest(pool.machine_type, machine_names())
-    yield warning(
+    yield UNKNOWN_MACHINE.at(
         f"{scope.path(pool)}.machineType",
         f"{pool.machine_type} is not in the catalogue, so its size is not checked",
         f"did you mean {near}?" if near else "make sure that it exists",
@@ -111,11 +125,11 @@ def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) 
     path = f"{path_on(scope, pool, resolved.cluster)}.capacity"
     if not is_offered(machine, option):
         ways = ", ".join(options_of(machine))
-        yield Problem(path, f"is {option}, but Google does not offer {machine} so", f"use one of {ways}")
+        yield CONSUMPTION.at(path, f"is {option}, but Google does not offer {machine} so", f"use one of {ways}")
     zones = zones_with(machine, option)
     elsewhere = [zone for zone in resolved.node_locations if zones is not None and zone not in zones]
     if zones is not None and elsewhere:
-        yield warning(
+        yield NOT_OFFERED.at(
             path,
             f"is {option}, but {machine} is not known to be offered so in {', '.join(elsewhere)}",
             f"use {', '.join(zones)}, or make sure that it is",
@@ -128,23 +142,27 @@ def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, scope.path(pool)
     where = fleet.clusters_of(pool)
     if not where:
-        yield Problem(path, "is on no cluster, since no Standard cluster runs jobs", "set mode: Standard on one")
+        yield RUNS_NO_JOBS.at(
+            path, "is on no cluster, since no Standard cluster runs jobs", "set mode: Standard on one"
+        )
     for index, name in enumerate(pool.clusters or ()):
         if name not in fleet.cluster_names:
             continue
         if fleet.cluster(name).mode == "Autopilot":
-            yield Problem(
+            yield RUNS_NO_JOBS.at(
                 f"{path}.clusters[{index}]",
                 f"{name} is an Autopilot cluster, which makes its own nodes",
                 "remove it here, or set its mode to Standard",
             )
         elif not fleet.cluster(name).runs_jobs:
-            yield warning(f"{path}.clusters[{index}]", f"{name} is the manager, which runs no jobs", "remove it here")
+            yield ON_MANAGER.at(
+                f"{path}.clusters[{index}]", f"{name} is the manager, which runs no jobs", "remove it here"
+            )
     for name in pool.per_cluster:
         at = f"{path}.perCluster[{name}]"
         yield from scope.unknown("clusters", name, at)
         if name in fleet.cluster_names and name not in where:
-            yield Problem(at, f"the pool is not on {name}", f"remove it, or add {name} to the pool's clusters")
+            yield NOT_THERE.at(at, f"the pool is not on {name}", f"remove it, or add {name} to the pool's clusters")
 
 
 @rule
@@ -156,7 +174,7 @@ def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
         if zone in own[:index]:
             yield listed_twice(f"{at}.zones[{index}]", zone, "zone")
     if not own and isinstance(capacity, Reserved) and capacity.block is not None and len(resolved.zones) != 1:
-        yield Problem(
+        yield RESERVATION.at(
             f"{at}.zones",
             f"not set, but block {capacity.block} of the reservation is in one zone",
             "name the zone of the reservation",
@@ -190,7 +208,7 @@ def _largest(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
     most = MOST_NODES_PER_ZONE * resolved.zone_count
     if resolved.full_nodes > most:
         field = "autoscaling.totalMaxNodeCount" if pool.on(resolved.cluster).autoscaling else "nodeCount"
-        yield Problem(
+        yield POOL_SIZE.at(
             f"{path_on(scope, pool, resolved.cluster)}.{field}",
             f"{resolved.full_nodes} nodes in {resolved.zone_count} zone{'s' if resolved.zone_count > 1 else ''}, but a "
             f"pool has at most {MOST_NODES_PER_ZONE:,} in each",
@@ -203,7 +221,7 @@ def _labels(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> It
     """Labels that GKE sets itself are not set to something else."""
     for key, value in resolved.own_labels.items():
         if resolved.labels[key] != value:
-            yield Problem(
+            yield POOL_LABEL.at(
                 f"{scope.path(pool)}.labels[{key}]",
                 f'"{value}", but GKE sets it to "{resolved.labels[key]}"',
                 "remove it, or use another key",

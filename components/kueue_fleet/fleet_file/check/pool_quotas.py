@@ -15,11 +15,21 @@ from dataclasses import replace
 from typing import Final
 
 from kueue_admission.api.quotas import is_devices_in_bytes
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    MORE_QUOTA_THAN_NODES,
+    NO_NODES,
+    NODES_OF_OTHERS,
+    PROVISIONING_LIMIT,
+    PROVISIONING_LIMIT_LOW,
+    SHARED_NODES,
+    TPU_SLICES,
+    UNIT,
+)
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -116,7 +126,7 @@ def _one_flavor(
         more = (
             "add nodes" if held or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
         )
-        yield Problem(
+        yield MORE_QUOTA_THAN_NODES.at(
             scope.path(flavor),
             f"queues may use {_text(resource, total)} {resource} of it on {cluster.name} "
             f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
@@ -140,7 +150,7 @@ def _no_nodes(
     in_zone = _on_node(pool, resource) * pool.zone_count
     entry = scope.fleet.node_pool(pool.name)
     at = f"{path_on(scope, entry, cluster.name)}.nodeCount" if entry is not None else scope.path(flavor)
-    yield Problem(
+    yield NO_NODES.at(
         at,
         f"is 0, but queues may use {_text(resource, totals[resource])} {resource} of flavor {flavor.name} on "
         f"{cluster.name} ({_entries(resource, promised[resource])})",
@@ -190,7 +200,7 @@ def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> I
         # Less than a mebibyte has no unit, which is said already.
         if shares and 0 < amount * _ORDERS < min(shares) and (resource != "memory" or amount >= _MIB):
             share = _text(resource, min(shares) // _WHOLE[resource] * _WHOLE[resource])
-            yield warning(
+            yield UNIT.at(
                 resource,
                 f"{most[resource].plain} {resource} is less than a hundredth of what nodes with {count} {devices} "
                 f"have, {share}, so that jobs that ask for as much as a node has leave most of these without use",
@@ -216,7 +226,7 @@ def _whole_slices(
         for name, chips in promised[flavor.name].get(TPU_RESOURCE, {}).items() if len(sizes) == 1 else ():
             whole = min(sizes)
             if chips % whole and not cohorts.get(name):
-                yield Problem(
+                yield TPU_SLICES.at(
                     scope.path(flavor),
                     f"{name} may use {chips} {TPU_RESOURCE} of it on {cluster.name}, but a slice is {whole} chips, and "
                     "jobs run on whole slices",
@@ -251,7 +261,7 @@ def _shared_pools(
         if total > held:
             names = ", ".join(flavor.name for flavor in sharing)
             by_labels = next((flavor for flavor in sharing if flavor.node_pool is None), sharing[0])
-            yield Problem(
+            yield SHARED_NODES.at(
                 scope.path(by_labels),
                 f"flavors {names} share nodes on {cluster.name}, and queues may use {total} {GPU_RESOURCE} of them, "
                 f"but the nodes hold {held}",
@@ -281,7 +291,7 @@ def _by_labels(
         ]
         if flavor.node_pool is None and others:
             counted = ", ".join(other.name for other in others)
-            yield warning(
+            yield NODES_OF_OTHERS.at(
                 f"{scope.path(flavor)}.nodeLabels",
                 f"lead on {cluster.name} to the nodes of {counted} too, so that its jobs can take nodes that those "
                 "flavors' quota counts",
@@ -310,7 +320,7 @@ def _auto_provisioning(
     for kind, count in wanted.items():
         limit = limits.limit(kind)
         if kind in relied_on and limit is not None and count > limit:
-            yield Problem(
+            yield PROVISIONING_LIMIT.at(
                 path,
                 f"{kind} {limit}, but queues may use {count}",
                 f"set its maximum to {count}, or lower nominalQuota",
@@ -319,7 +329,7 @@ def _auto_provisioning(
         total = sum(sum(promised[flavor.name].get(resource, {}).values()) for flavor in flavors)
         limit = limits.limit(name)
         if made and limit is not None and total > limit * unit:
-            yield warning(
+            yield PROVISIONING_LIMIT_LOW.at(
                 path,
                 f"{name} {limit}, but queues may use {_text(resource, total)}",
                 "raise its maximum, or lower nominalQuota",

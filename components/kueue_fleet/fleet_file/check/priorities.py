@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms.form_rules import LISTED_TWICE
 from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.teams import TeamEntry
@@ -30,7 +31,7 @@ def _of_team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
 def _defaults(scope: Scope) -> Iterator[Problem]:
     defaults = [item for item in scope.fleet.priority_classes if item.global_default]
     for item in defaults[1:]:
-        yield Problem(
+        yield LISTED_TWICE.at(
             f"{scope.path(item)}.globalDefault",
             f"true, but {defaults[0].name} is the global default already",
             "keep one global default",

@@ -19,8 +19,9 @@ from collections.abc import Iterator, Sequence, Set
 
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import DWS_CHECK, DWS_FIRST, DWS_PREEMPTION, DWS_RUN_TIME, DWS_SPOT
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.manager_flavors import Place
@@ -61,7 +62,7 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
     checks = _dws_checks(scope, queue, flavor, cluster)
     queued = [pool for pool in pools if pool.queued]
     if pools and len(queued) == len(pools) and not checks:
-        yield Problem(
+        yield DWS_CHECK.at(
             f"{scope.path(queue)}.admissionChecksStrategy",
             f"no check asks for nodes of {', '.join(pool.name for pool in pools)} on {cluster}, which come only "
             f"when asked for, so jobs on flavor {flavor.name} never start",
@@ -69,14 +70,14 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
             f"onFlavors [{flavor.name}]",
         )
     if checks and pools and not queued and fleet.cluster(cluster).node_auto_provisioning is None:
-        yield Problem(
+        yield DWS_CHECK.at(
             f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",
             f"asks DWS for nodes of flavor {flavor.name}, but no pool behind it on {cluster} has queued provisioning",
             "limit the check to other flavors with onFlavors, or set the pool's capacity to "
             "{type: flexStart, queuedProvisioning: true}",
         )
     if checks and not pools and SPOT in flavor.node_labels:
-        yield warning(
+        yield DWS_SPOT.at(
             f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",
             f"asks DWS for nodes of flavor {flavor.name}, which are Spot VMs, but DWS nodes are not",
             f"limit the check to other flavors with onFlavors, or remove the flavor's label {SPOT}",
@@ -101,7 +102,7 @@ def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterat
         index = asks.index(True) if True in asks else len(asks)
         later = [each.name for each, asked in zip(group.flavors[index:], asks[index:], strict=True) if not asked]
         if later:
-            yield warning(
+            yield DWS_FIRST.at(
                 f"{scope.path(queue)}.resourceGroups[{number}].flavors[{group.flavors[index].name}]",
                 f"comes before {later[0]}, but a job that got quota here waits for DWS, however long that takes: the "
                 "next flavor is for when quota is used up, not for when Google has no machines",
@@ -143,7 +144,7 @@ def _too_long(
         for pool in pools:
             limit = pool.capacity.max_run_duration if isinstance(pool.capacity, FlexStart) else None
             if limit is not None and seconds is not None and seconds > limit.seconds:
-                yield Problem(
+                yield DWS_RUN_TIME.at(
                     f"{scope.path(check)}.provisioningRequest.parameters[{MAX_RUN_PARAMETER}]",
                     f'"{seconds}" is longer than nodes of pool {pool.name} live, {limit}',
                     "ask for less, or make the pool's capacity.maxRunDuration longer",
@@ -194,7 +195,7 @@ def _waits_at(scope: Scope, queue: ClusterQueueEntry) -> Set[Place]:
 
 def _problem(scope: Scope, queue: ClusterQueueEntry, field: str, policy: str, victim: ClusterQueueEntry) -> Problem:
     whose = "a job" if victim is queue else f"a job of queue {victim.name}"
-    return warning(
+    return DWS_PREEMPTION.at(
         f"{scope.path(queue)}.preemption.{field}",
         f"{policy} can preempt {whose} that waits for its ProvisioningRequest on a worker, and Kueue 0.19 then keeps "
         "that job's quota",

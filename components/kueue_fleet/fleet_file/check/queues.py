@@ -14,8 +14,17 @@ from typing import Final
 from kueue_admission.api import AdmissionCheckStrategyRule
 from kueue_admission.api.quotas import LimitRules, check_quota
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, item_labels, rule, warning
+from kueue_admission.forms.form_rules import CHECKS_EXCLUDE
+from kueue_admission.forms.problem import Problem, item_labels, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    EMPTY_QUEUE,
+    LABEL_CONFLICT,
+    NOT_COVERED,
+    NOT_THERE,
+    QUEUE_PLACE,
+    RUNS_NO_JOBS,
+)
 from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry, FleetResourceQuota
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -69,7 +78,7 @@ def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             which = names[0] if len(names) == 1 else f"none of {', '.join(names)}"
             verb = "does not exist" if len(names) == 1 else "exists"
             listed = ", ".join(without)
-            yield Problem(
+            yield NOT_THERE.at(
                 f"{scope.path(queue)}.resourceGroups[{g}].flavors",
                 f"{which} {verb} on {listed}, where the queue does",
                 f"add {listed} to the clusters of a flavor, or leave it out of the queue's",
@@ -93,7 +102,7 @@ def _last_acceptable_flavor_there(scope: Scope, queue: ClusterQueueEntry) -> Ite
         if cluster in scope.fleet.cluster_names and name not in scope.fleet.flavors_on(cluster)
     ]
     if without:
-        yield Problem(
+        yield NOT_THERE.at(
             f"{scope.path(queue)}.concurrentAdmissionPolicy.migration.constraints.lastAcceptableFlavorName",
             f"{name} does not exist on {', '.join(without)}, where the queue does, and Kueue refuses the queue there",
             "name a flavor that is on each cluster of the queue, or add the clusters to the flavor",
@@ -115,7 +124,7 @@ def _known_check(scope: Scope, used: AdmissionCheckStrategyRule, path: str) -> I
     if scope.fleet.check(used.name) is not None:
         return
     if used.name in {group.check_name for group in dispatch_groups(scope.fleet)}:
-        yield Problem(
+        yield CHECKS_EXCLUDE.at(
             path,
             f"{used.name} is the MultiKueue check, which the fleet adds to the manager's queues itself",
             "remove it here, and list dispatched queues in multiKueue.queues",
@@ -136,7 +145,7 @@ def _check_there(
     for cluster in fleet.clusters_of(queue):
         needed = not used.on_flavors or fleet.flavors_on(cluster).intersection(used.on_flavors)
         if cluster not in where and cluster in fleet.cluster_names and needed:
-            yield Problem(
+            yield NOT_THERE.at(
                 path,
                 f"check {used.name} does not exist on {cluster}, where the queue does",
                 f"add {cluster} to admissionChecks[{used.name}].clusters, or leave it out of the queue's",
@@ -152,7 +161,7 @@ def _check_of_manager(
     if check is None or check.provisioning_request is None or manager not in fleet.clusters_of(check):
         return
     if fleet.is_dispatched(queue.name):
-        yield Problem(
+        yield CHECKS_EXCLUDE.at(
             path,
             f"check {used.name} asks for a ProvisioningRequest on {manager}, which dispatches this queue, "
             "and Kueue allows no queue both MultiKueue and a ProvisioningRequest",
@@ -166,16 +175,16 @@ def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     fleet = scope.fleet
     path = scope.path(queue)
     if not fleet.queue_clusters(queue) and fleet.clusters and queue.clusters is None:
-        yield Problem(path, "is on no cluster, since no cluster runs jobs", "add clusters of role worker")
+        yield RUNS_NO_JOBS.at(path, "is on no cluster, since no cluster runs jobs", "add clusters of role worker")
     manager = fleet.manager_name
     if fleet.is_dispatched(queue.name) and manager in (queue.clusters or ()):
-        yield Problem(
+        yield QUEUE_PLACE.at(
             f"{path}.clusters[{(queue.clusters or ()).index(manager or '')}]",
             f"{manager} dispatches this queue, and its copy there is made of itself",
             f"remove {manager} here",
         )
     if queue.manager is not None and not fleet.is_dispatched(queue.name):
-        yield Problem(
+        yield QUEUE_PLACE.at(
             f"{path}.manager",
             "quotas for the manager are set, but the queue is not dispatched",
             "add the queue to multiKueue.queues, or remove manager",
@@ -205,17 +214,19 @@ def _one_cluster(
         return
     clusters = fleet.queue_clusters(entry) if isinstance(entry, ClusterQueueEntry) else fleet.job_clusters
     if cluster == fleet.manager_name and cluster not in clusters:
-        yield Problem(path, f"{cluster} is the manager, which runs no jobs", "remove it")
+        yield RUNS_NO_JOBS.at(path, f"{cluster} is the manager, which runs no jobs", "remove it")
     elif cluster == fleet.manager_name:
-        yield Problem(
+        yield QUEUE_PLACE.at(
             path,
             f"{cluster} is the manager, whose amounts are the sum of the workers'",
             "remove it, or write the manager's quotas under manager.resourceGroups",
         )
     elif cluster not in clusters:
-        yield Problem(path, f"the queue is not on {cluster}", f"remove it, or add {cluster} to the queue's clusters")
+        yield QUEUE_PLACE.at(
+            path, f"the queue is not on {cluster}", f"remove it, or add {cluster} to the queue's clusters"
+        )
     elif fleet.flavor(flavor) is not None and flavor not in fleet.flavors_on(cluster):
-        yield Problem(
+        yield NOT_THERE.at(
             path,
             f"flavor {flavor} does not exist on {cluster}",
             f"remove it, or add {cluster} to flavors[{flavor}].clusters",
@@ -246,7 +257,7 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     path = f"{scope.path(queue)}.resourceGroups"
     covered = {name for group in queue.resource_groups for name in group.covered_resources}
     if not covered:
-        yield warning(path, "empty, so no job can ever be admitted", "add quotas")
+        yield EMPTY_QUEUE.at(path, "empty, so no job can ever be admitted", "add quotas")
         return
     if not any("/" in name for name in covered):
         return
@@ -254,7 +265,7 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     wanted = (*_COMMON, "ephemeral-storage") if autopilot else _COMMON
     missing = [name for name in wanted if name not in covered and _is_counted(scope.fleet, name)]
     if missing:
-        yield warning(
+        yield NOT_COVERED.at(
             path,
             f"no quota for {', '.join(missing)}, and a job that requests it is never admitted"
             + (" (Autopilot adds requests for it to every pod)" if autopilot else ""),
@@ -278,7 +289,7 @@ def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     for resource, flavor in there.items():
         if resource is not None and resource not in covered and _is_counted(fleet, resource):
             near = suggest.nearest(resource, covered)
-            yield warning(
+            yield NOT_COVERED.at(
                 f"{scope.path(queue)}.resourceGroups",
                 f"no quota for {resource}, which nodes of flavor {flavor.name} have, and a job that requests it is "
                 "never admitted",
@@ -302,7 +313,7 @@ def _one_value_of_each_label(scope: Scope, queue: ClusterQueueEntry) -> Iterator
             differs = next(_contradictions(scope.fleet, queue, first.name, second.name), None)
             if differs is not None:
                 key, *values = differs
-                yield warning(
+                yield LABEL_CONFLICT.at(
                     f"{scope.path(queue)}.resourceGroups",
                     f"flavors {first.name} and {second.name} have different values of the node label {key}, "
                     f"{' and '.join(values)}, and Kueue gives a pod that asks for {one.covered_resources[0]} and "

@@ -13,9 +13,16 @@ from dataclasses import dataclass, field
 
 from kueue_admission.api import ResourceGroup, ResourceQuota
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    FITS_NO_WORKER,
+    MANAGER_QUOTA,
+    MANAGER_QUOTA_UNUSED,
+    MANAGER_SHARES,
+    NOT_THERE,
+)
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -52,7 +59,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
             if fleet.flavor(flavor.name) is None:
                 yield from scope.unknown("flavors", flavor.name, path, also=here)
             else:
-                yield Problem(
+                yield NOT_THERE.at(
                     path,
                     f"flavor {flavor.name} does not exist on the manager, {fleet.manager.name}",
                     f"use {_derived(fleet, queue) or fleet.multi_kueue.manager_flavor_name}, or add "
@@ -79,7 +86,7 @@ def _shares(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGro
         held = by_flavor(manager_groups(fleet, other))
         shared = [name for (name, _), quota in held.items() if name in names and quota.nominal_quota > ZERO]
         if shared and _derived(fleet, other) != own:
-            yield warning(
+            yield MANAGER_SHARES.at(
                 f"{scope.path(queue)}.manager.resourceGroups",
                 f"its quota on the manager is on flavor {shared[0]}, and so is that of {other.name} in its cohort, but "
                 "they share no flavor on any worker: a job of one takes quota that only jobs of the other can use",
@@ -102,20 +109,20 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
         most = workers[largest].get(name, ZERO)
         total = sum((totals[name] for totals in workers.values() if name in totals), start=ZERO)
         if name not in manager:
-            yield Problem(
+            yield MANAGER_QUOTA.at(
                 path,
                 f"no quota for {name}, which the workers have, and a job that requests it never leaves the manager",
                 f"add {name}, at least {most.plain}",
             )
         elif ZERO <= manager[name] < most:
-            yield Problem(
+            yield MANAGER_QUOTA.at(
                 _path(groups, name, path),
                 f"{manager[name].plain} is less than the {most.plain} of worker {largest}, so a job that fits there "
                 "never leaves the manager",
                 f"write at least {most.plain}, or {total.plain} to use all workers at once",
             )
         elif most <= manager[name] < total:
-            yield warning(
+            yield MANAGER_QUOTA_UNUSED.at(
                 _path(groups, name, path),
                 f"{manager[name].plain} is less than the {total.plain} of all workers together, so some of it is "
                 "never used",
@@ -123,7 +130,7 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
             )
     for name in manager:
         if not any(name in totals for totals in workers.values()):
-            yield warning(
+            yield MANAGER_QUOTA_UNUSED.at(
                 _path(groups, name, f"{scope.path(queue)}.manager.resourceGroups"),
                 f"{name} is covered on the manager, but by no worker",
                 "remove it, or add quota for it to the queue",
@@ -148,7 +155,7 @@ def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
             queues.setdefault(f"{most.plain} {resource}", []).append(queue)
     if queues:
         listed = " or ".join(f"{amount} in {_queues(names)}" for amount, names in queues.items())
-        yield warning(
+        yield FITS_NO_WORKER.at(
             "multiKueue.dispatcher",
             f"a pod set of more than {listed} fits the manager's quota and no worker's, and its job keeps that quota",
             (

@@ -11,10 +11,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    ATTACHED,
+    BACKUP,
+    COMMITMENT,
+    NAME_TAKEN,
+    NO_ROOM_TO_UPGRADE,
+    RESERVATION,
+    RESERVATION_COUNT,
+    RESERVATION_KIND,
+    SHARED_WITH,
+    TPU_RESERVATION,
+    UNKNOWN_MACHINE,
+    UNUSED,
+)
 from kueue_fleet.fleet_file.model.capacity import (
     AttachedAccelerator,
     Calendar,
@@ -80,7 +94,7 @@ def _names(scope: Scope) -> Iterator[Problem]:
     names = {entry.name for entry in fleet.reservations}
     for entry in fleet.future_reservations:
         if entry.name in names:
-            yield Problem(
+            yield NAME_TAKEN.at(
                 f"{scope.path(entry)}.name",
                 f"{entry.name} is also in reservations, and Google makes a reservation of that name when it begins",
                 "give it another name",
@@ -96,7 +110,7 @@ def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
     https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus#tpu_reservation
     """
     if made.machine_type.startswith(TPU_MACHINES):
-        yield Problem(
+        yield TPU_RESERVATION.at(
             f"{scope.path(made)}.machineType",
             f"{made.machine_type} has TPUs, which Google reserves by chips and not by machines",
             "ask for the reservation with gcloud or your account team, remove it here, and name it in the pool's "
@@ -104,7 +118,7 @@ def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
         )
     if machine_type(made.machine_type) is None:
         near = suggest.nearest(made.machine_type, machine_names())
-        yield warning(
+        yield UNKNOWN_MACHINE.at(
             f"{scope.path(made)}.machineType",
             f"{made.machine_type} is not in the catalogue",
             f"did you mean {near}?" if near else "make sure that it exists",
@@ -116,7 +130,7 @@ def _shared_with(scope: Scope, made: _Made) -> Iterator[Problem]:
     """Projects are named as Google answers with them."""
     for index, project in enumerate(made.shared_with):
         if not project.isdigit():
-            yield warning(
+            yield SHARED_WITH.at(
                 f"{scope.path(made)}.sharedWith[{index}]",
                 f"{project} is an id, but Google answers with numbers: later changes of this list are not made",
                 f"write the number: gcloud projects describe {project} --format='value(projectNumber)'",
@@ -139,10 +153,10 @@ def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) ->
     """The GPUs can be attached to such a machine; other machines than N1 come with theirs."""
     machine = machine_type(entry.machine_type)
     if machine is not None and machine.accelerator is not None:
-        yield Problem(path, f"is set, but {machine.name} comes with {machine.accelerator}", "remove it")
+        yield ATTACHED.at(path, f"is set, but {machine.name} comes with {machine.accelerator}", "remove it")
         return
     for breach in check_gpus(PoolFacts(machine_type=entry.machine_type, gpus=(Gpus(asked.type, asked.count),))):
-        yield Problem(f"{path}{breach.fact.removeprefix('gpus')}", breach.wrong, breach.fix)
+        yield ATTACHED.at(f"{path}{breach.fact.removeprefix('gpus')}", breach.wrong, breach.fix)
 
 
 @rule
@@ -168,7 +182,7 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
     entry = made.get(name)
     if entry is None and name in others:
         wrong = f"{resolved.capacity.type}, but {name} is a {'' if calendar else 'future '}reservation of this file"
-        yield warning(f"{at}.capacity.type", wrong, f"write {'reserved' if calendar else 'calendar'}")
+        yield RESERVATION_KIND.at(f"{at}.capacity.type", wrong, f"write {'reserved' if calendar else 'calendar'}")
         return
     if entry is None:
         not_made = f"is not in {section} of this file"
@@ -177,7 +191,7 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
     label = f"{'future ' if calendar else ''}reservation {name}"
     elsewhere = [zone for zone in resolved.zones if zone != entry.zone]
     if (elsewhere or not resolved.zones) and not is_unknown_zone(entry.zone):
-        yield Problem(
+        yield RESERVATION.at(
             f"{at}.zones",
             f"{label} is in {entry.zone}, not in {', '.join(elsewhere)}"
             if elsewhere
@@ -185,7 +199,7 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
             f"write [{entry.zone}]",
         )
     if entry.machine_type != resolved.machine_type:
-        yield Problem(
+        yield RESERVATION.at(
             f"{scope.path(pool)}.machineType",
             f"{resolved.machine_type}, but {label} is of {entry.machine_type}",
             f"write {entry.machine_type}, or change {section}[{name}].machineType",
@@ -194,7 +208,7 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
         wanted = f"{{type: {resolved.accelerator}, count: {resolved.gpus_per_node}}}"
         has = entry.accelerator
         if has is None or (has.type, has.count) != (resolved.accelerator, resolved.gpus_per_node):
-            yield Problem(
+            yield RESERVATION.at(
                 f"{section}[{name}].accelerator",
                 f"{f'{has.count} {has.type}' if has else 'not set'}, but pool {pool.name} attaches "
                 f"{resolved.gpus_per_node} {resolved.accelerator} to its machines, and takes only machines that have "
@@ -202,7 +216,7 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
                 f"write {wanted}, or change the pool's",
             )
     if isinstance(entry, ReservationEntry) and entry.local_ssd_count != resolved.local_ssd_count:
-        yield Problem(
+        yield RESERVATION.at(
             f"{at}.localSsdCount",
             f"{resolved.local_ssd_count}, but {label} has {entry.local_ssd_count}",
             "write the same in both",
@@ -212,7 +226,7 @@ def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Itera
         their_times = (timestamp_text(entry.start), entry.duration)
         for field, own, theirs in zip(("start", "duration"), own_times, their_times, strict=True):
             if own != theirs:
-                yield Problem(
+                yield RESERVATION.at(
                     f"{at}.capacity.{field}",
                     f"{own} is not that of {label}, {theirs}",
                     f"write the same in both, here and in futureReservations[{name}]",
@@ -229,7 +243,7 @@ def _counts(scope: Scope) -> Iterator[Problem]:
         total = sum(pool.full_nodes for pool in pools)
         if total > entry.count:
             listed = ", ".join(f"{pool.name} on {pool.cluster} {pool.full_nodes}" for pool in pools)
-            yield Problem(
+            yield RESERVATION_COUNT.at(
                 f"{scope.path(entry)}.count",
                 f"{entry.count} machines, but its pools may have {total} nodes: {listed}",
                 "reserve more, or make the pools smaller",
@@ -238,7 +252,7 @@ def _counts(scope: Scope) -> Iterator[Problem]:
             written = scope.fleet.node_pool(pool.name)
             if written is not None and pool.upgrade is not None and not pool.upgrade.max_unavailable:
                 at = path_on(scope, written, pool.cluster)
-                yield warning(
+                yield NO_ROOM_TO_UPGRADE.at(
                     f"{at}.upgrade.maxUnavailable",
                     f"0, but its pools fill reservation {entry.name}, which has no machine for a node more, so no "
                     "upgrade ever ends",
@@ -252,14 +266,14 @@ def _unused(scope: Scope) -> Iterator[Problem]:
     for entry in scope.fleet.reservations:
         if entry.name not in users and not entry.shared_with:
             backup = " whose flavor comes after others in its queues" if entry.purpose == "backup" else ""
-            yield warning(
+            yield UNUSED.at(
                 scope.path(entry),
                 "no pool uses this reservation, which costs what its machines cost",
                 f"name it in the capacity of a pool{backup}, or share it with other projects",
             )
     for future in scope.fleet.future_reservations:
         if future.name not in users and not future.shared_with:
-            yield warning(
+            yield UNUSED.at(
                 scope.path(future),
                 "no pool uses this future reservation",
                 "name it in the capacity of a pool of type calendar, or remove it",
@@ -281,9 +295,9 @@ def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             before = [each for each in names[:index] if each not in kept]
             if not before:
                 wrong = f"{name} is of a reservation that is kept as a backup, but comes first"
-                yield warning(path, wrong, "put it after others, or set the reservation's purpose to primary")
+                yield BACKUP.at(path, wrong, "put it after others, or set the reservation's purpose to primary")
             elif impatient := [each for each in before if each not in patient]:
-                yield warning(
+                yield BACKUP.at(
                     path,
                     f"{name} is of a reservation that is kept as a backup, and jobs come there when the quota of "
                     f"{', '.join(impatient)} is used up, but not when its machines are out",
@@ -315,7 +329,7 @@ def _paid_for(scope: Scope, commitment: CommitmentEntry, name: str, at: str) -> 
     if entry is None:
         return
     if region_of(entry.zone) != commitment.region:
-        yield Problem(
+        yield COMMITMENT.at(
             at,
             f"{name} is in {entry.zone}, not in {commitment.region}",
             "name reservations of the commitment's region",
@@ -323,7 +337,7 @@ def _paid_for(scope: Scope, commitment: CommitmentEntry, name: str, at: str) -> 
     machine = machine_type(entry.machine_type)
     accelerators = {item.accelerator_type for item in commitment.resources}
     if machine is not None and machine.accelerator and machine.accelerator not in accelerators:
-        yield Problem(
+        yield COMMITMENT.at(
             at,
             f"{name} is of {machine.accelerator}, to which the commitment does not commit",
             f"add {{type: ACCELERATOR, acceleratorType: {machine.accelerator}, amount: ...}}, or remove it",

@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.problem import NotReadError, Problem, item_labels, listed_twice, rule
+from kueue_admission.forms.form_rules import UNKNOWN_NAME, listed_twice
+from kueue_admission.forms.problem import NotReadError, Problem, item_labels, rule
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -112,7 +113,7 @@ class Scope:
         known = (*self.names(section), *also)
         if name not in known:
             kind = SECTIONS[section]
-            yield Problem(path, f"there is no {kind.noun} {name}", suggest.instead(name, known, kind.nouns))
+            yield UNKNOWN_NAME.at(path, f"there is no {kind.noun} {name}", suggest.instead(name, known, kind.nouns))
 
     @rule
     def unknown_clusters(self, entry: PlacedEntry) -> Iterator[Problem]:

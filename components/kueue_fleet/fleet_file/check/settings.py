@@ -12,10 +12,19 @@ from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.feature_gates import KUEUE_VERSION, is_on
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_admission.forms.base import DEFER_RULES, problems_in
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    FEATURE_GATE,
+    NO_EFFECT,
+    OPERATOR,
+    OPERATOR_NEEDED,
+    OTHER_KUEUE,
+    REPLICAS,
+    SET_ELSEWHERE,
+)
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.kueue_installation import CLUSTER_PROFILE_GATE, JOBSET_FRAMEWORK, kueue_configuration
@@ -44,7 +53,7 @@ def check_settings(scope: Scope) -> Iterator[Problem]:
 def _version(scope: Scope) -> Iterator[Problem]:
     version = scope.fleet.kueue.version
     if version != KUEUE_VERSION:
-        yield warning(
+        yield OTHER_KUEUE.at(
             "kueue.version",
             f"{version}, but the rules checked here are those of {KUEUE_VERSION}",
             f"use {KUEUE_VERSION}, or read the release notes of both",
@@ -90,7 +99,7 @@ def merged_configuration(scope: Scope, cluster: ClusterEntry) -> KueueConfigurat
 def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
     """Fields of the Configuration that the fleet sets from its own sections."""
     if own.namespace is not None and own.namespace != scope.fleet.kueue.namespace:
-        yield Problem(
+        yield SET_ELSEWHERE.at(
             "namespace",
             f"{own.namespace}, but kueue.namespace is {scope.fleet.kueue.namespace}",
             "remove it here: kueue.namespace sets it",
@@ -98,7 +107,7 @@ def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
     for field, (alias, instead) in _SET_BY_FLEET.items():
         value = getattr(own.multi_kueue, field) if own.multi_kueue is not None else None
         if value is not None:
-            yield Problem(
+            yield SET_ELSEWHERE.at(
                 f"multiKueue.{alias}", "is set here, but belongs to the fleet's multiKueue section", f"set {instead}"
             )
 
@@ -120,7 +129,7 @@ def _leader(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[
         election = merged[cluster.name].leader_election or {}
         own = cluster.kueue.configuration.leader_election
         if scope.fleet.kueue.replicas > 1 and own is not None and election.get("leaderElect") is False:
-            yield Problem(
+            yield REPLICAS.at(
                 f"{scope.path(cluster)}.kueue.configuration.leaderElection.leaderElect",
                 f"false, but there are {scope.fleet.kueue.replicas} replicas, which would all admit jobs",
                 "remove it, or set kueue.replicas to 1",
@@ -133,7 +142,7 @@ def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Itera
     for topology in scope.fleet.topologies:
         here = [name for name in off if name in scope.fleet.clusters_of(topology)]
         if here:
-            yield Problem(
+            yield FEATURE_GATE.at(
                 scope.path(topology),
                 f"feature gate TopologyAwareScheduling is off on {', '.join(here)}, where the topology exists",
                 "remove the override of the gate, or the topology",
@@ -150,7 +159,7 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
     for path, (frameworks, otherwise) in installed.items():
         without = [name for name, own in merged.items() if not set(frameworks) & set(frameworks_of(own))]
         if without:
-            yield warning(
+            yield OPERATOR.at(
                 path,
                 f"is installed, but Kueue on {', '.join(without)} does not manage it",
                 f"add {frameworks[0]} to integrations.frameworks, or {otherwise}",
@@ -158,7 +167,7 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
     job_set = fleet.job_set.enabled or JOBSET_FRAMEWORK in fleet.operators.installed_elsewhere
     if fleet.operators.trainer is not None and not job_set:
         fix = f"set jobSet.enabled to true, or add {JOBSET_FRAMEWORK} to operators.installedElsewhere"
-        yield Problem("operators.trainer", "makes JobSets, and the fleet does not install JobSet", fix)
+        yield OPERATOR_NEEDED.at("operators.trainer", "makes JobSets, and the fleet does not install JobSet", fix)
     there = {
         *BUILT_IN,
         *fleet.operators.installed_elsewhere,
@@ -170,7 +179,7 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
             path = next((name for name, kinds in FRAMEWORKS.items() if framework in kinds), "")
             fix = "set jobSet.enabled to true" if framework == JOBSET_FRAMEWORK else f"add operators.{path}: {{}}"
             other = f"add {framework} to operators.installedElsewhere if it is in the clusters"
-            yield warning(
+            yield OPERATOR.at(
                 "kueue.configuration.integrations.frameworks",
                 f"{framework}: the fleet does not install its operator, and Kueue does nothing with "
                 f"{KINDS[framework].kind}s without it",
@@ -185,14 +194,14 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
         return
     manager = merged[fleet.manager.name]
     if not is_on("MultiKueue", manager.feature_gates):
-        yield Problem(
+        yield FEATURE_GATE.at(
             "multiKueue",
             f"feature gate MultiKueue is off on {fleet.manager.name}, so nothing is dispatched",
             "remove the override of the gate",
         )
     profiles = isinstance(fleet.multi_kueue.credentials, ClusterProfile)
     if profiles and not is_on(CLUSTER_PROFILE_GATE, manager.feature_gates):
-        yield Problem(
+        yield FEATURE_GATE.at(
             "multiKueue.credentials.type",
             f"ClusterProfile, but feature gate {CLUSTER_PROFILE_GATE} is off on {fleet.manager.name}",
             "remove the override of the gate, or use ServiceAccountToken",
@@ -200,7 +209,7 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
     for name in frameworks_of(manager):
         for worker in fleet.worker_names:
             if name in DISPATCHED_FRAMEWORKS and name not in frameworks_of(merged[worker]):
-                yield warning(
+                yield OPERATOR.at(
                     f"{scope.path(fleet.cluster(worker))}.kueue.configuration.integrations.frameworks",
                     f"{name} is missing, but the manager dispatches jobs of this kind",
                     f"add {name}",
@@ -222,7 +231,7 @@ def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> It
 @rule
 def _weight(scope: Scope, entry: ClusterQueueEntry | CohortEntry, *, fair: bool) -> Iterator[Problem]:
     if entry.fair_sharing.weight != Quantity(1) and not fair:
-        yield warning(
+        yield NO_EFFECT.at(
             f"{scope.path(entry)}.fairSharing.weight",
             f"{entry.fair_sharing.weight} has no effect, since fair sharing is off",
             "add kueue.configuration.fairSharing, or remove it",
@@ -235,19 +244,19 @@ def _unused_by_queue(
 ) -> Iterator[Problem]:
     path = scope.path(queue)
     if fair and queue.preemption.borrow_within_cohort.policy != "Never":
-        yield warning(
+        yield NO_EFFECT.at(
             f"{path}.preemption.borrowWithinCohort",
             "is not meant for fair sharing, which is on",
             "remove it, or kueue.configuration.fairSharing",
         )
     if queue.admission_scope is not None and not usage:
-        yield warning(
+        yield NO_EFFECT.at(
             f"{path}.admissionScope",
             f"{queue.admission_scope.admission_mode} has no effect, since admission fair sharing is off",
             "add kueue.configuration.admissionFairSharing, or remove it",
         )
     if queue.concurrent_admission_policy is not None and not concurrent:
-        yield warning(
+        yield NO_EFFECT.at(
             f"{path}.concurrentAdmissionPolicy",
             "has no effect, since feature gate ConcurrentAdmission is off",
             "set kueue.configuration.featureGates.ConcurrentAdmission to true, or remove it",

@@ -20,8 +20,19 @@ from kueue_admission.api.manifests import (
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import problems_in
-from kueue_admission.forms.problem import Problem, item_labels, listed_twice, rule, warning
+from kueue_admission.forms.form_rules import EXCLUDED, listed_twice
+from kueue_admission.forms.problem import Problem, item_labels, rule
 from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    GROUPS,
+    NAME_TAKEN,
+    NAMESPACE_SELECTOR,
+    REGIONS,
+    REGIONS_NOT_KEPT,
+    UNKNOWN_REGION,
+    UNMANAGED_NAMESPACE,
+    UNUSED,
+)
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -73,7 +84,7 @@ def _unreached(scope: Scope) -> Iterator[Problem]:
         return
     for queue in scope.fleet.cluster_queues:
         if queue.name not in used:
-            yield warning(
+            yield UNUSED.at(
                 scope.path(queue),
                 "no LocalQueue leads to this queue, so no job can be submitted to it",
                 "add a LocalQueue to a team or to localQueues",
@@ -117,11 +128,13 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
         for index, namespace in enumerate(names):
             path = scope.path(team) if team.namespaces is None else f"{scope.path(team)}.namespaces[{index}]"
             if namespace in reserved:
-                yield Problem(path, f"{namespace} is the namespace of {reserved[namespace]}", "use another namespace")
+                yield NAME_TAKEN.at(
+                    path, f"{namespace} is the namespace of {reserved[namespace]}", "use another namespace"
+                )
             elif namespace in names[:index]:
                 yield listed_twice(path, namespace, "namespace")
             elif namespace in owners and owners[namespace] != team.name:
-                yield Problem(
+                yield NAME_TAKEN.at(
                     path,
                     f"{namespace} is already a namespace of team {owners[namespace]}",
                     "give each namespace to one team",
@@ -129,7 +142,7 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
             owners.setdefault(namespace, team.name)
     for entry in fleet.local_queues:
         if entry.namespace in reserved:
-            yield Problem(
+            yield NAME_TAKEN.at(
                 f"{scope.path(entry)}.namespace",
                 f"{entry.namespace} is the namespace of {reserved[entry.namespace]}",
                 "use another namespace",
@@ -142,7 +155,7 @@ def _duplicates(scope: Scope) -> Iterator[Problem]:
     for item in _local_queues(scope):
         key = (item.namespace, item.name)
         if key in first:
-            yield Problem(
+            yield NAME_TAKEN.at(
                 f"{item.path}.name",
                 f"{item.name} in namespace {item.namespace} is already declared at {first[key]}",
                 "give it another name, or remove one of the two",
@@ -166,13 +179,13 @@ def _takes_jobs(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if selector is None:
         if places:
             wrong = "is missing, which matches no namespace, so no job is ever admitted"
-            yield Problem(at, wrong, "write {} to take jobs of every namespace")
+            yield NAMESPACE_SELECTOR.at(at, wrong, "write {} to take jobs of every namespace")
         return
     left_out = [item for item in places if not selector.matches(_labels(fleet, item.namespace))]
     may_match = [item for item in left_out if _may_match(fleet, queue, item.namespace)]
     if left_out and len(left_out) == len(places):
         names = list(dict.fromkeys(item.namespace for item in left_out))
-        yield Problem(
+        yield NAMESPACE_SELECTOR.at(
             at,
             f"matches no namespace that has a LocalQueue of the queue: {_with_labels(fleet, names)}"
             + (", as far as this file says their labels" if may_match else ""),
@@ -181,7 +194,7 @@ def _takes_jobs(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
         return
     for item in left_out:
-        yield Problem(
+        yield NAMESPACE_SELECTOR.at(
             f"{item.path}.clusterQueue",
             f"queue {queue.name} takes no jobs of namespace {item.namespace}: its namespaceSelector does not match"
             + (" the labels that this file says" if item in may_match else ""),
@@ -237,7 +250,7 @@ def _namespace_labels(scope: Scope) -> Iterator[Problem]:
     for namespace, labels in fleet.namespace_labels.items():
         path = f"namespaceLabels[{namespace}]"
         if namespace not in fleet.namespaces:
-            yield warning(
+            yield UNUSED.at(
                 path,
                 "no team and no LocalQueue has this namespace, so the fleet does not make it",
                 suggest.instead(namespace, fleet.namespaces, "namespaces"),
@@ -247,7 +260,7 @@ def _namespace_labels(scope: Scope) -> Iterator[Problem]:
             given |= dict.fromkeys((POD_SECURITY_LABEL, POD_SECURITY_WARNING_LABEL), "podSecurity of the team gives it")
         for key in labels:
             if key in given:
-                yield Problem(f"{path}[{key}]", f"is set, but {given[key]}", "remove it")
+                yield EXCLUDED.at(f"{path}[{key}]", f"is set, but {given[key]}", "remove it")
 
 
 @rule
@@ -266,7 +279,7 @@ def _managed(scope: Scope) -> Iterator[Problem]:
         left_out = [name for name in fleet.namespaces if not selector.matches(_labels(fleet, name))]
         if left_out:
             at = f"{path}.managedJobsNamespaceSelector"
-            yield warning(
+            yield UNMANAGED_NAMESPACE.at(
                 at,
                 f"does not match namespaces with LocalQueues, {_with_labels(fleet, left_out)}, and Kueue leaves all "
                 "jobs there alone, even those that name a queue",
@@ -286,7 +299,7 @@ def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     groups = [member for member in team.members if member.startswith("group:")]
     without = [cluster.name for cluster in scope.fleet.clusters if not cluster.rbac_security_group]
     if groups and without:
-        yield warning(
+        yield GROUPS.at(
             f"{scope.path(team)}.members",
             f"{groups[0]} is a group, but {', '.join(without)} look{'' if without[1:] else 's'} up no groups",
             "set clusters[...].rbacSecurityGroup, or name people with user:",
@@ -306,7 +319,7 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     known = scope.known_regions
     for index, region in enumerate(team.allowed_regions):
         if region not in known and region not in groups:
-            yield Problem(
+            yield UNKNOWN_REGION.at(
                 f"{path}[{index}]",
                 f"{region} is not a known region",
                 suggest.instead(region, (*here, *groups), "regions"),
@@ -314,7 +327,7 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     if not {*allowed, *here}.issubset(known):
         return
     if not set(allowed) & set(here):
-        yield Problem(
+        yield REGIONS.at(
             path,
             f"no cluster that runs jobs is in {', '.join(team.allowed_regions)}",
             suggest.instead(team.allowed_regions[0], here, "regions"),
@@ -326,13 +339,13 @@ def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         reached = tuple(dict.fromkeys(regions[name] for name in where))
         beyond = [region for region in reached if region not in allowed]
         if reached and len(beyond) == len(reached):
-            yield Problem(
+            yield REGIONS.at(
                 path,
                 f"queue {local.cluster_queue} is in {', '.join(reached)} only",
                 "allow one of these regions, or use another queue",
             )
         elif beyond and not _keeps_to_regions(scope):
-            yield warning(
+            yield REGIONS_NOT_KEPT.at(
                 path,
                 f"queue {local.cluster_queue} is in {', '.join(beyond)} too, and Kueue's own dispatchers know no "
                 "regions",

@@ -12,10 +12,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Count, Flag, RuledModel, SpecModel, Text
+from kueue_admission.forms.base import Count, Flag, Hint, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.problem import Problem, listed_twice, rule, warning
+from kueue_admission.forms.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
+from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.timestamp import Timestamp
+from kueue_fleet.fleet_file.fleet_rules import COMMITMENT, UNUSUAL_DURATION
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
 
 COST_CONFIRMATION: Final = "I-accept-the-cost"
@@ -42,7 +44,7 @@ class Reserved(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """A sub-block is in a block."""
         if self.sub_block is not None and self.block is None:
-            yield Problem("subBlock", f"{self.sub_block} is set, but no block", "set block too, or remove subBlock")
+            yield NEEDED.at("subBlock", f"{self.sub_block} is set, but no block", "set block too, or remove subBlock")
 
 
 class OnDemand(SpecModel):
@@ -164,10 +166,10 @@ class FutureReservationEntry(RuledModel):
         """
         yield from self.listed_once("shared_with", "project")
         if self.duration.nanoseconds <= 0:
-            yield Problem("duration", f"{self.duration} is not longer than 0", "write how long, such as 336h")
+            yield OUT_OF_RANGE.at("duration", f"{self.duration} is not longer than 0", "write how long, such as 336h")
         elif not 24 * 3600 <= self.duration.seconds <= 90 * 24 * 3600:
             wrong = f"{self.duration}, but DWS Calendar reserves for 1 to 90 days"
-            yield warning("duration", wrong, "write 24h to 2160h, or make sure that Google grants it")
+            yield UNUSUAL_DURATION.at("duration", wrong, "write 24h to 2160h, or make sure that Google grants it")
 
 
 class CommitmentResource(RuledModel):
@@ -184,7 +186,7 @@ class CommitmentResource(RuledModel):
         """GPUs, and only they, are of a kind."""
         if (self.type == "ACCELERATOR") != (self.accelerator_type is not None):
             missing = self.accelerator_type is None
-            yield Problem(
+            yield NEEDED.at(
                 "acceleratorType",
                 f"not set, but type is {self.type}" if missing else f"set, but type is {self.type}",
                 "set it, such as nvidia-l4" if missing else "remove it, or set type to ACCELERATOR",
@@ -196,7 +198,7 @@ class CommitmentEntry(RuledModel):
 
     name: ResourceName
     """Name of the commitment in Google Cloud."""
-    region: Region
+    region: Annotated[Region, Hint("add a region of Google Cloud, such as region: europe-west4")]
     """The region that it holds in."""
     plan: Literal["TWELVE_MONTH", "THIRTY_SIX_MONTH"]
     """How long it is paid: one year or three."""
@@ -220,7 +222,7 @@ class CommitmentEntry(RuledModel):
             seen.add(key)
         bound = [resource.type for resource in self.resources if resource.type in ("ACCELERATOR", "LOCAL_SSD")]
         if bound and not self.reservations:
-            yield Problem(
+            yield COMMITMENT.at(
                 "reservations",
                 f"none, but {bound[0]} can be committed only together with a reservation of it",
                 "name the reservations that hold these machines",
@@ -229,7 +231,7 @@ class CommitmentEntry(RuledModel):
     @rule
     def _confirmed(self) -> Iterator[Problem]:
         if self.confirm != COST_CONFIRMATION:
-            yield Problem(
+            yield COMMITMENT.at(
                 "confirm",
                 f'"{self.confirm}" is given' if self.confirm else "is missing, and a commitment cannot be cancelled",
                 f"write confirm: {COST_CONFIRMATION} once whoever pays has agreed",

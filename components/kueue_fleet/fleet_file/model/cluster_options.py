@@ -12,7 +12,8 @@ from pydantic import Field
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import Count, Flag, RuledModel, Text
-from kueue_admission.forms.problem import Problem, listed_twice
+from kueue_admission.forms.form_rules import NEEDED, NOT_ALLOWED, WRONG_ORDER, listed_twice
+from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.gke.machines import accelerators
 
@@ -34,7 +35,7 @@ class SystemPool(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """The limits in order."""
         if self.total_min_node_count > self.total_max_node_count:
-            yield Problem(
+            yield WRONG_ORDER.at(
                 "totalMinNodeCount",
                 f"{self.total_min_node_count} is more than totalMaxNodeCount, {self.total_max_node_count}",
                 "write a smaller minimum",
@@ -55,13 +56,15 @@ class ResourceLimit(RuledModel):
         """A resource that GKE limits, and limits in order."""
         known = ("cpu", "memory", *sorted(accelerators()))
         if self.resource_type not in known:
-            yield Problem(
+            yield NOT_ALLOWED.at(
                 "resourceType",
                 f"{self.resource_type} is not a resource that GKE limits",
                 suggest.instead(self.resource_type, known, "resources"),
             )
         if self.minimum > self.maximum:
-            yield Problem("minimum", f"{self.minimum} is more than maximum, {self.maximum}", "write a smaller minimum")
+            yield WRONG_ORDER.at(
+                "minimum", f"{self.minimum} is more than maximum, {self.maximum}", "write a smaller minimum"
+            )
 
 
 class NodeAutoProvisioning(RuledModel):
@@ -89,6 +92,6 @@ class NodeAutoProvisioning(RuledModel):
                 yield listed_twice(f"resourceLimits[{index}]", limit.resource_type, "resource")
         missing = [name for name in ("cpu", "memory") if name not in names]
         if missing:
-            yield Problem(
+            yield NEEDED.at(
                 "resourceLimits", f"no limit for {' and '.join(missing)}, which GKE wants", "add it, with a maximum"
             )

@@ -13,9 +13,11 @@ from pydantic import BeforeValidator, Field
 
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.forms import syntax
-from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text, syntax_of
+from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Hint, RuledModel, SpecModel, Text, syntax_of
 from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.problem import Problem, rule, syntax_problems, warning
+from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syntax_problems
+from kueue_admission.forms.problem import Problem, rule
+from kueue_fleet.fleet_file.fleet_rules import KEY_REGION, PRIORITY_CLASS, REPLICAS, SECURITY_GROUP
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
     GkeClusterName,
@@ -75,20 +77,20 @@ class KueueInstallation(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """A budget that lets nodes be drained, one leader, and a PriorityClass that GKE allows here."""
         if self.pods_that_stay >= self.replicas:
-            yield Problem(
+            yield REPLICAS.at(
                 "minAvailable",
                 f"{self.pods_that_stay} of {self.replicas} replicas, so no node with one of them could be drained",
                 f"write {self.replicas - 1} or less",
             )
         election = self.configuration.leader_election
         if self.replicas > 1 and election is not None and election.get("leaderElect") is False:
-            yield Problem(
+            yield REPLICAS.at(
                 "configuration.leaderElection.leaderElect",
                 f"false, but there are {self.replicas} replicas, which would all admit jobs",
                 "remove it, or set replicas to 1",
             )
         if self.priority_class_name.startswith("system-"):
-            yield warning(
+            yield PRIORITY_CLASS.at(
                 "priorityClassName",
                 f"GKE refuses pods of {self.priority_class_name} outside kube-system, unless their namespace has a "
                 "ResourceQuota with this PriorityClass as its scope",
@@ -123,9 +125,9 @@ class ClusterEntry(RuledModel):
 
     name: GkeClusterName
     """Name of the GKE cluster, of its kubeconfig context, and in every list of clusters here."""
-    role: Literal["manager", "worker", "standalone"]
+    role: Annotated[Literal["manager", "worker", "standalone"], Hint("add role: manager, worker or standalone")]
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
-    region: Region
+    region: Annotated[Region, Hint("add a region of Google Cloud, such as region: europe-west4")]
     """The region that it is in; the control plane is regional."""
     existing: Flag = False
     """Whether the cluster is there and stays its owner's: the fleet makes what is inside it, and node pools; default
@@ -208,9 +210,11 @@ class ClusterEntry(RuledModel):
         if group == "":
             wrong = "empty, with which the Google provider crashes when it creates the cluster"
             revoke = f'gcloud container clusters update {self.name} --location {self.region} --security-group=""'
-            yield Problem("rbacSecurityGroup", wrong, f"remove it; to revoke the rights of a group, use `{revoke}`")
+            yield SECURITY_GROUP.at(
+                "rbacSecurityGroup", wrong, f"remove it; to revoke the rights of a group, use `{revoke}`"
+            )
         elif group and not group.startswith("gke-security-groups@"):
-            yield Problem(
+            yield SECURITY_GROUP.at(
                 "rbacSecurityGroup",
                 f"{group}, but GKE looks into one group only",
                 "write gke-security-groups@ and your domain, and put the other groups into it",
@@ -224,12 +228,14 @@ class ClusterEntry(RuledModel):
         ):
             where = key.split("/")[3] if key is not None else self.region
             if where != self.region:
-                yield Problem(field, f"the key is in {where}, the cluster in {self.region}", "use a key of that region")
+                yield KEY_REGION.at(
+                    field, f"the key is in {where}, the cluster in {self.region}", "use a key of that region"
+                )
 
     @rule
     def _of_its_owner(self) -> Iterator[Problem]:
         for alias in self._said(_OF_ITS_OWNER) if self.existing else ():
-            yield Problem(alias, "set, but existing says that the cluster is there", "remove it, or existing")
+            yield EXCLUDED.at(alias, "set, but existing says that the cluster is there", "remove it, or existing")
 
     def _said(self, fields: Mapping[str, str]) -> Iterator[str]:
         """Those of the fields that are not as they are by default."""
@@ -242,11 +248,11 @@ class ClusterEntry(RuledModel):
         if self.mode != "Autopilot":
             return
         if self.zones:
-            yield Problem(
+            yield EXCLUDED.at(
                 "zones", f"{', '.join(self.zones)} given, but mode is Autopilot", "remove zones or set mode to Standard"
             )
         for alias in self._said(_STANDARD_ONLY):
-            yield Problem(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
+            yield EXCLUDED.at(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
 
 
 _STANDARD_ONLY: Final = {
@@ -288,7 +294,7 @@ class ServiceAccountToken(RuledModel):
 
     type: Literal["ServiceAccountToken"]
     """Always `ServiceAccountToken`."""
-    rotation: DnsLabel
+    rotation: Annotated[DnsLabel, Hint('add a serial for the token, such as rotation: "2026-11"')]
     """Serial of the first token: the month in which it is made, such as "2026-11"; a new one begins again."""
     lifetime: Duration = Duration("168h")
     """How long a token lives, if the API server does not give less; renewed after half of its life; default 168h."""
@@ -299,7 +305,9 @@ class ServiceAccountToken(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """A lifetime that Kubernetes accepts."""
         if not _TOKEN_SECONDS[0] <= self.lifetime.seconds <= _TOKEN_SECONDS[1]:
-            yield Problem("lifetime", f"{self.lifetime} is not accepted for a token", "write 10m or more, such as 168h")
+            yield OUT_OF_RANGE.at(
+                "lifetime", f"{self.lifetime} is not accepted for a token", "write 10m or more, such as 168h"
+            )
 
 
 class ClusterProfile(SpecModel):
@@ -359,7 +367,11 @@ class MultiKueue(RuledModel):
     """Mark on remote objects; two managers that share a worker need different ones; default multikueue."""
     worker_lost_timeout: Duration | None = None
     """How long a job stays with a worker that does not answer; default 15m."""
-    credentials: Annotated[ServiceAccountToken | ClusterProfile, Field(discriminator="type")]
+    credentials: Annotated[
+        ServiceAccountToken | ClusterProfile,
+        Field(discriminator="type"),
+        Hint("add credentials: {type: ServiceAccountToken, rotation: ..., rotateBy: ...}"),
+    ]
     """How the manager reaches the workers."""
 
     @property
@@ -376,17 +388,17 @@ class MultiKueue(RuledModel):
         yield from self.listed_once("workers", "name")
         yield from self.listed_once("queues", "name")
         if self.incremental is not None and self.dispatcher != "Incremental":
-            yield Problem(
+            yield EXCLUDED.at(
                 "incremental",
                 f"set, but dispatcher is {self.dispatcher}",
                 "set dispatcher to Incremental or remove this",
             )
         if self.external is not None and self.dispatcher != "External":
-            yield Problem(
+            yield EXCLUDED.at(
                 "external", f"set, but dispatcher is {self.dispatcher}", "set dispatcher to External or remove this"
             )
         if self.external is None and self.dispatcher == "External":
-            yield Problem(
+            yield NEEDED.at(
                 "external", "not set, but dispatcher is External", "set external.name to the dispatcher's name"
             )
 
@@ -394,7 +406,7 @@ class MultiKueue(RuledModel):
     def _times(self) -> Iterator[Problem]:
         for path, value in (("gcInterval", self.gc_interval), ("workerLostTimeout", self.worker_lost_timeout)):
             if value is not None and value.nanoseconds < 0:
-                yield Problem(path, f"{value} is negative", "write 0s or longer")
+                yield OUT_OF_RANGE.at(path, f"{value} is negative", "write 0s or longer")
 
     @rule
     def _origin(self) -> Iterator[Problem]:

@@ -13,8 +13,10 @@ from pydantic import Field
 
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.form_rules import BAD_AMOUNT, LISTED_TWICE, OUT_OF_RANGE, WRONG_ORDER
 from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.timestamp import Timestamp
+from kueue_fleet.fleet_file.fleet_rules import IMAGE
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
 """`multiKueue.external.name` of a fleet whose dispatcher is this controller."""
@@ -67,12 +69,12 @@ class Dispatch(RuledModel):
         """Times are positive, and a job is given up later than it is offered to more."""
         for path, value in (("widenAfter", self.widen_after), ("giveUpAfter", self.give_up_after)):
             if value.nanoseconds < 10**9:
-                yield Problem(path, f"{value} is less than a second", "write 1s or longer")
+                yield OUT_OF_RANGE.at(path, f"{value} is less than a second", "write 1s or longer")
         for path, value in (("rejectAfter", self.reject_after), ("retryAfter", self.retry_after)):
             if value.nanoseconds < 0:
-                yield Problem(path, f"{value} is negative", "write 0s or longer")
+                yield OUT_OF_RANGE.at(path, f"{value} is negative", "write 0s or longer")
         if self.give_up_after < self.widen_after:
-            yield Problem(
+            yield WRONG_ORDER.at(
                 "giveUpAfter",
                 f"{self.give_up_after} is shorter than widenAfter, {self.widen_after}",
                 "make it longer, or jobs are given up before a second cluster is asked",
@@ -92,9 +94,13 @@ class CalendarWindow(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """A point in time, and a length."""
         if self.start.tzinfo is None:
-            yield Problem("start", f"{self.start.isoformat()} has no time zone", f"write {self.start.isoformat()}Z")
+            yield BAD_AMOUNT.at(
+                "start", f"{self.start.isoformat()} has no time zone", f"write {self.start.isoformat()}Z"
+            )
         if self.duration.nanoseconds <= 0:
-            yield Problem("duration", f"{self.duration} is not longer than 0", "write how long it lasts, such as 336h")
+            yield OUT_OF_RANGE.at(
+                "duration", f"{self.duration} is not longer than 0", "write how long it lasts, such as 336h"
+            )
 
 
 class RunDuration(RuledModel):
@@ -106,7 +112,9 @@ class RunDuration(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Between a second and the seven days of DWS."""
         if not 10**9 <= self.max.nanoseconds <= Duration(LONGEST_RUN).nanoseconds:
-            yield Problem("max", f"{self.max} is not between 1s and {LONGEST_RUN}", f"write at most {LONGEST_RUN}")
+            yield OUT_OF_RANGE.at(
+                "max", f"{self.max} is not between 1s and {LONGEST_RUN}", f"write at most {LONGEST_RUN}"
+            )
 
 
 class FleetCheck(RuledModel):
@@ -126,7 +134,7 @@ class FleetCheck(RuledModel):
         """Windows once each."""
         for index, window in enumerate(self.calendar):
             if window.name in [other.name for other in self.calendar[:index]]:
-                yield Problem(f"calendar[{window.name}]", "is listed twice", "give each window a unique name")
+                yield LISTED_TWICE.at(f"calendar[{window.name}]", "is listed twice", "give each window a unique name")
 
 
 class Watchdog(RuledModel):
@@ -146,11 +154,11 @@ class Watchdog(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Lengths of time."""
         if self.provisioning_timeout.nanoseconds < 10**9:
-            yield Problem(
+            yield OUT_OF_RANGE.at(
                 "provisioningTimeout", f"{self.provisioning_timeout} is less than a second", "write 1m or more"
             )
         if self.stuck_after.nanoseconds < 10**9:
-            yield Problem("stuckAfter", f"{self.stuck_after} is less than a second", "write 1m or more")
+            yield OUT_OF_RANGE.at("stuckAfter", f"{self.stuck_after} is less than a second", "write 1m or more")
 
 
 class AdmissionController(RuledModel):
@@ -190,13 +198,13 @@ class AdmissionController(RuledModel):
         yield from self._image_problems()
         for index, check in enumerate(self.checks):
             if check.name in [other.name for other in self.checks[:index]]:
-                yield Problem(f"checks[{check.name}]", "is listed twice", "keep one of them")
+                yield LISTED_TWICE.at(f"checks[{check.name}]", "is listed twice", "keep one of them")
 
     @rule
     def _image_problems(self) -> Iterator[Problem]:
         repository, _, digest = (self.image or "").partition("@")
         tag = repository.rpartition("/")[2].partition(":")[2]
         if self.image is not None and not digest and tag in ("", "latest"):
-            yield Problem(
+            yield IMAGE.at(
                 "image", f"{self.image} does not say which version", "add a tag other than latest, or a digest"
             )

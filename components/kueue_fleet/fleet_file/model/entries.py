@@ -6,7 +6,7 @@ What of an entry ends up on which cluster is decided in `placement`; rules betwe
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -28,10 +28,12 @@ from kueue_admission.api import (
 from kueue_admission.api.quotas import LimitRules, check_resource_groups, check_totals
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.form_rules import EXCLUDED, OUT_OF_RANGE
 from kueue_admission.forms.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import NOT_GIVEN, OptionalQuantityField
 from kueue_admission.forms.syntax import whole_number
+from kueue_fleet.fleet_file.fleet_rules import CHECK_OF_KUEUE, NAME_TAKEN
 
 ClusterNames = Annotated[tuple[Text, ...], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
@@ -54,7 +56,7 @@ class FlavorEntry(ResourceFlavorSpec):
             return
         for field, value in (("nodeLabels", self.node_labels), ("nodeTaints", self.node_taints)):
             if value:
-                yield Problem(field, "set, but nodePool gives it", "remove it, or remove nodePool")
+                yield EXCLUDED.at(field, "set, but nodePool gives it", "remove it, or remove nodePool")
 
 
 class TopologyEntry(TopologySpec):
@@ -137,7 +139,7 @@ class FlavorPatience(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """At least a second: Kueue counts in seconds."""
         if self.patience.nanoseconds < 10**9:
-            yield Problem("patience", f"{self.patience} is less than a second", "write 1s or longer")
+            yield OUT_OF_RANGE.at("patience", f"{self.patience} is less than a second", "write 1s or longer")
 
 
 class ClusterQueueEntry(ClusterQueueSpec):
@@ -181,6 +183,7 @@ class ProvisioningRequestCheck(ProvisioningRequestConfigSpec):
 class AdmissionCheckEntry(RuledModel):
     """An AdmissionCheck and the clusters where it exists: either a ProvisioningRequest or somebody's controller."""
 
+    removed: ClassVar[Mapping[str, str]] = {"retryDelayMinutes": "remove it: the check's controller sets the delay"}
     name: DnsSubdomain
     """Name of the AdmissionCheck."""
     clusters: ClusterNames | None = None
@@ -213,7 +216,7 @@ class AdmissionCheckEntry(RuledModel):
         """Exactly one of the two kinds, and Kueue's own controllers by their own sections."""
         if (self.provisioning_request is None) == (self.controller_name is None):
             both = self.controller_name is not None
-            yield Problem(
+            yield EXCLUDED.at(
                 "",
                 "both provisioningRequest and controllerName are set"
                 if both
@@ -221,19 +224,19 @@ class AdmissionCheckEntry(RuledModel):
                 "set exactly one of the two",
             )
         if self.provisioning_request is not None and self.parameters is not None:
-            yield Problem(
+            yield EXCLUDED.at(
                 "parameters",
                 "set, but a provisioningRequest check refers to its own ProvisioningRequestConfig",
                 "put the settings under provisioningRequest",
             )
         if self.controller_name == MULTIKUEUE_CONTROLLER:
-            yield Problem(
+            yield CHECK_OF_KUEUE.at(
                 "controllerName",
                 f"{MULTIKUEUE_CONTROLLER} is Kueue's MultiKueue controller",
                 "remove this check and write the multiKueue section, which makes it",
             )
         elif self.controller_name == PROVISIONING_CONTROLLER:
-            yield Problem(
+            yield CHECK_OF_KUEUE.at(
                 "controllerName",
                 f"{PROVISIONING_CONTROLLER} is Kueue's ProvisioningRequest controller",
                 "write provisioningRequest instead of controllerName",
@@ -250,7 +253,7 @@ class PriorityClassEntry(PriorityClassFields):
         """ValidatePriorityClass: the prefix `system-` is the system's."""
         yield from super().own_problems()
         if self.name.startswith("system-"):
-            yield Problem("name", f"{self.name} begins with system-, which is reserved", "use another name")
+            yield NAME_TAKEN.at("name", f"{self.name} begins with system-, which is reserved", "use another name")
 
 
 class WorkloadPriorityClassEntry(WorkloadPriorityClassFields):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
 from kueue_admission.api import ResourceFlavorSpec
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.api.manifests import namespace_labels
-from kueue_admission.forms.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
+from kueue_admission.forms.base import DnsLabel, Flag, Hint, LabelKey, LabelValue, SpecModel
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import (
     ClusterEntry,
@@ -63,7 +63,7 @@ class FleetSpec(SpecModel):
 
     name: ResourceName
     """Name of the fleet; part of the names of what is made in Google Cloud."""
-    project: ProjectId
+    project: Annotated[ProjectId, Hint("add the id of your Google Cloud project")]
     """Google Cloud project id."""
     deletion_protection: Flag = True
     """Whether clusters, their node pools, the Kueue installation with all queues, and reserved capacity are protected
@@ -80,7 +80,9 @@ class FleetSpec(SpecModel):
     """How JobSet is installed."""
     operators: Operators = Field(default_factory=Operators)
     """The operators of other kinds of jobs."""
-    clusters: tuple[ClusterEntry, ...]
+    clusters: Annotated[
+        tuple[ClusterEntry, ...], Hint("add a manager and its workers, or one cluster of role standalone")
+    ]
     """One manager with up to 100 workers, or one standalone cluster; a queue is on at most 20 of the workers."""
     node_pools: tuple[NodePoolEntry, ...] = ()
     """Nodes of Standard clusters."""

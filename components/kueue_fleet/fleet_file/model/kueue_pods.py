@@ -14,6 +14,7 @@ from kueue_admission.api import PriorityClassFields
 from kueue_admission.api.manifests import Manifest, priority_class_manifest
 from kueue_admission.api.priority_classes import HIGHEST_USER_PRIORITY
 from kueue_admission.forms.base import LabelKey, RuledModel, SpecModel, Whole
+from kueue_admission.forms.form_rules import OUT_OF_RANGE, WRONG_ORDER
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import NOT_GIVEN, OptionalQuantityField, Quantity, QuantityField
 
@@ -59,9 +60,11 @@ class PodResources(RuledModel):
         for name in ("cpu", "memory"):
             asked, most = getattr(self.requests, name), getattr(self.limits, name)
             if not asked:
-                yield Problem(f"requests.{name}", f"{asked} is nothing", f"request some {name}, or leave the field out")
+                yield OUT_OF_RANGE.at(
+                    f"requests.{name}", f"{asked} is nothing", f"request some {name}, or leave the field out"
+                )
             if most is not None and most < asked:
-                yield Problem(
+                yield WRONG_ORDER.at(
                     f"limits.{name}", f"{most} is less than the request, {asked}", "raise the limit or request less"
                 )
 

@@ -12,9 +12,11 @@ from typing import Annotated, Final, Literal
 from pydantic import Field
 
 from kueue_admission.forms.base import RuledModel, Text
+from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED, WRONG_ORDER
 from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.timestamp import Timestamp
-from kueue_fleet.gke.maintenance import Stretch, shortage
+from kueue_fleet.fleet_file.fleet_rules import MAINTENANCE
+from kueue_fleet.gke.maintenance import RecurrenceError, Stretch, shortage
 
 LONGEST_STOP: Final = timedelta(days=30)
 """Longest exclusion of all upgrades."""
@@ -41,11 +43,13 @@ class MaintenanceExclusion(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """One end; some time, and not too much."""
         if self.end is None and self.end_time_behavior is None:
-            yield Problem("end", "is not set", "write when it ends, or endTimeBehavior: UNTIL_END_OF_SUPPORT")
+            yield NEEDED.at("end", "is not set", "write when it ends, or endTimeBehavior: UNTIL_END_OF_SUPPORT")
         elif self.end is not None and self.end_time_behavior is not None:
-            yield Problem("end", f"is set, but so is endTimeBehavior: {self.end_time_behavior}", "keep one of the two")
+            yield EXCLUDED.at(
+                "end", f"is set, but so is endTimeBehavior: {self.end_time_behavior}", "keep one of the two"
+            )
         elif self.end_time_behavior is not None and self.scope == "NO_UPGRADES":
-            yield Problem(
+            yield MAINTENANCE.at(
                 "endTimeBehavior",
                 f"{self.end_time_behavior}, but scope is NO_UPGRADES, which lasts at most {LONGEST_STOP.days} days",
                 "write an end, or scope: NO_MINOR_UPGRADES or NO_MINOR_OR_NODE_UPGRADES",
@@ -53,9 +57,9 @@ class MaintenanceExclusion(RuledModel):
         elif self.end is None:
             return
         elif self.end <= self.start:
-            yield Problem("end", "is not after start", "write a later end")
+            yield WRONG_ORDER.at("end", "is not after start", "write a later end")
         elif self.scope == "NO_UPGRADES" and self.end - self.start > LONGEST_STOP:
-            yield Problem(
+            yield MAINTENANCE.at(
                 "end",
                 f"{(self.end - self.start).days} days without any upgrade, but GKE grants 30",
                 "write an earlier end, or another scope",
@@ -82,7 +86,7 @@ class Maintenance(RuledModel):
     @rule
     def _window(self) -> Iterator[Problem]:
         if not timedelta(0) < self.end - self.start <= timedelta(days=1):
-            yield Problem("end", "is not within a day after start", "write the end of one window")
+            yield MAINTENANCE.at("end", "is not within a day after start", "write the end of one window")
         else:
             yield from self._shortage()
 
@@ -91,10 +95,12 @@ class Maintenance(RuledModel):
         names = [exclusion.name for exclusion in self.exclusions]
         for index, exclusion in enumerate(self.exclusions):
             if exclusion.name in names[:index]:
-                yield Problem(f"exclusions[{index}].name", f"{exclusion.name} is used twice", "give it another name")
+                yield LISTED_TWICE.at(
+                    f"exclusions[{index}].name", f"{exclusion.name} is used twice", "give it another name"
+                )
         stops = sum(exclusion.scope == "NO_UPGRADES" for exclusion in self.exclusions)
         if stops > MOST_STOPS or len(names) > MOST_EXCLUSIONS:
-            yield Problem(
+            yield MAINTENANCE.at(
                 "exclusions",
                 f"{len(names)}, of which {stops} stop all upgrades",
                 f"keep at most {MOST_EXCLUSIONS}, and at most {MOST_STOPS} of scope NO_UPGRADES",
@@ -111,14 +117,13 @@ class Maintenance(RuledModel):
         try:
             alone = shortage(window, self.recurrence)
             found = alone or shortage(window, self.recurrence, stops)
-        except ValueError as error:
-            wrong, _, fix = str(error).partition("; ")
-            yield Problem("recurrence", f'"{self.recurrence}" {wrong}', fix)
+        except RecurrenceError as error:
+            yield MAINTENANCE.at("recurrence", f'"{self.recurrence}" {error.wrong}', error.fix)
             return
         if found is not None:
             hours = found.available.total_seconds() / 3600
             less = "" if alone else ", less the exclusions of all upgrades"
-            yield Problem(
+            yield MAINTENANCE.at(
                 "recurrence",
                 f"leaves GKE {hours:g} h of the 32 days from {found.start.date()} on{less}, but it wants 48 h, in "
                 "stretches of at least 4 h",

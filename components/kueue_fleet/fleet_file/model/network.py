@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from kueue_admission.forms.base import RuledModel, SpecModel, Text
+from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED
 from kueue_admission.forms.problem import Problem, rule
+from kueue_fleet.fleet_file.fleet_rules import OPEN_TO_ALL
 from kueue_fleet.fleet_file.model.gcp_names import (
     AddressRange,
     GkeClusterName,
@@ -94,13 +96,13 @@ class Network(RuledModel):
         yield from self._networks()
         yield from self._of_own_network()
         if self.control_plane_access == "AuthorizedNetworks" and not self.authorized_networks:
-            yield Problem(
+            yield NEEDED.at(
                 "authorizedNetworks",
                 "none, but controlPlaneAccess is AuthorizedNetworks, so no client is let in",
                 "add {name, cidr} of your office, VPN or runners, or use DnsEndpoint",
             )
         if self.control_plane_access != "AuthorizedNetworks" and self.authorized_networks:
-            yield Problem(
+            yield EXCLUDED.at(
                 "authorizedNetworks",
                 f"set, but controlPlaneAccess is {self.control_plane_access}",
                 "remove it, or set controlPlaneAccess to AuthorizedNetworks",
@@ -110,7 +112,7 @@ class Network(RuledModel):
     def _of_own_network(self) -> Iterator[Problem]:
         if self.existing is not None:
             for field in self.own_fields:
-                yield Problem(
+                yield EXCLUDED.at(
                     field,
                     "set, but existing says that the network is there",
                     "remove it; names and ranges of a network that exists are in existing",
@@ -121,8 +123,10 @@ class Network(RuledModel):
         names = [network.name for network in self.authorized_networks]
         for index, network in enumerate(self.authorized_networks):
             if network.cidr.endswith("/0"):
-                yield Problem(
+                yield OPEN_TO_ALL.at(
                     f"authorizedNetworks[{index}].cidr", f"{network.cidr} is the whole internet", "name your own ranges"
                 )
             if network.name in names[:index]:
-                yield Problem(f"authorizedNetworks[{index}].name", f"{network.name} is used twice", "use another name")
+                yield LISTED_TWICE.at(
+                    f"authorizedNetworks[{index}].name", f"{network.name} is used twice", "use another name"
+                )

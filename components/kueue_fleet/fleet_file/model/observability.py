@@ -11,6 +11,7 @@ from typing import Final
 
 from kueue_admission.forms.base import DnsLabel, Flag, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.form_rules import BAD_SYNTAX, NEEDED, OUT_OF_RANGE
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.clusters import Chart
 
@@ -44,13 +45,15 @@ class Alerts(RuledModel):
         """Channels by their resource name; some time."""
         for index, channel in enumerate(self.notification_channels):
             if not _CHANNEL.fullmatch(channel):
-                yield Problem(
+                yield BAD_SYNTAX.at(
                     f"notificationChannels[{index}]",
                     f'"{channel}" is not a notification channel',
                     "write projects/PROJECT/notificationChannels/ID",
                 )
         if self.provisioning_timeout.nanoseconds <= 0:
-            yield Problem("provisioningTimeout", f"{self.provisioning_timeout} is not longer than 0", "write 30m or so")
+            yield OUT_OF_RANGE.at(
+                "provisioningTimeout", f"{self.provisioning_timeout} is not longer than 0", "write 30m or so"
+            )
 
 
 class Observability(RuledModel):
@@ -70,13 +73,13 @@ class Observability(RuledModel):
         if self.managed_prometheus:
             return
         if self.dashboard:
-            yield Problem(
+            yield NEEDED.at(
                 "dashboard",
                 "true, but without managedPrometheus there is nothing to show",
                 "set dashboard to false, or managedPrometheus to true",
             )
         if self.alerts.enabled:
-            yield Problem(
+            yield NEEDED.at(
                 "alerts.enabled",
                 "true, but without managedPrometheus there is nothing to watch",
                 "set alerts.enabled to false, or managedPrometheus to true",

@@ -12,6 +12,7 @@ from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import DnsLabel, RuledModel, SpecModel, Text
 from kueue_admission.forms.problem import Problem
+from kueue_fleet.fleet_file.fleet_rules import FRAMEWORK
 from kueue_fleet.fleet_file.model.clusters import Chart, ImageRepository, Version
 
 
@@ -127,6 +128,6 @@ class Operators(RuledModel):
             path = f"installedElsewhere[{index}]"
             if name not in KINDS:
                 fix = suggest.instead(name, KINDS, "frameworks")
-                yield Problem(path, f"{name} is not a framework of Kueue", fix)
+                yield FRAMEWORK.at(path, f"{name} is not a framework of Kueue", fix)
             elif name in self.frameworks:
-                yield Problem(path, f"{name} has its operator from the fleet", "remove it")
+                yield FRAMEWORK.at(path, f"{name} has its operator from the fleet", "remove it")

@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from kueue_admission.forms.problem import NotReadError, Problem, rule, warning
+from kueue_admission.forms.form_rules import NEEDED
+from kueue_admission.forms.problem import NotReadError, Problem, rule
+from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT, POOL
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
 from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, Gpus, PoolFacts
-from kueue_fleet.gke.pool_rules import breaches
+from kueue_fleet.gke.pool_rules import PoolRule, breaches
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.gke.zones import DEFAULT_ZONES
 
@@ -49,16 +51,16 @@ def pool_problems(pool: NodePoolEntry) -> Iterator[Problem]:
     """Every broken rule of one pool, whatever cluster it is on."""
     yield from _sized(pool)
     facts = pool_facts(pool)
-    for _, breach in breaches(facts):
-        yield _problem(facts, breach)
+    for broken, breach in breaches(facts):
+        yield _problem(broken, facts, breach)
 
 
 @rule
 def _sized(pool: NodePoolEntry) -> Iterator[Problem]:
     if pool.node_count is None and pool.autoscaling is None and not isinstance(pool.capacity, FlexStart):
-        yield Problem("nodeCount", "is missing, and so is autoscaling", "set one of the two")
+        yield NEEDED.at("nodeCount", "is missing, and so is autoscaling", "set one of the two")
     if pool.upgrade is not None and isinstance(pool.capacity, FlexStart):
-        yield warning("upgrade", "is not used, as GKE upgrades flex-start nodes in its own way", "remove it")
+        yield NO_EFFECT.at("upgrade", "is not used, as GKE upgrades flex-start nodes in its own way", "remove it")
 
 
 def pool_problems_on(pool: NodePoolEntry, cluster: ClusterEntry) -> Iterator[Problem]:
@@ -69,16 +71,16 @@ def pool_problems_on(pool: NodePoolEntry, cluster: ClusterEntry) -> Iterator[Pro
     for broken, breach in found:
         of_cluster = breach.fact == "zones" and breach.index is not None and not pool.zones
         if (broken.name, breach) not in anywhere and not of_cluster:
-            yield _problem(facts, breach)
+            yield _problem(broken, facts, breach)
 
 
-def _problem(facts: PoolFacts, breach: Breach) -> Problem:
+def _problem(broken: PoolRule, facts: PoolFacts, breach: Breach) -> Problem:
     field = f"labels[{facts.labels[breach.index or 0]}]" if breach.fact == "labels" else _FIELDS.get(breach.fact)
     if field is None:
         field = f"taints[{breach.index}]"
     elif breach.fact == "zones" and breach.index is not None:
         field = f"zones[{breach.index}]"
-    return Problem(field, breach.wrong, breach.fix)
+    return POOL[broken.name].at(field, breach.wrong, breach.fix)
 
 
 def pool_facts(pool: NodePoolEntry, cluster: ClusterEntry | None = None) -> PoolFacts:

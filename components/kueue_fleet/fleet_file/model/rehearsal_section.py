@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from kueue_admission.forms.base import Count, Number, RuledModel, SpecModel, Text, problems_in
-from kueue_admission.forms.problem import Problem, rule, warning
+from kueue_admission.forms.form_rules import WRONG_ORDER, WRONG_TYPE
+from kueue_admission.forms.problem import Problem, rule
+from kueue_fleet.fleet_file.fleet_rules import UNKNOWN_MACHINE
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
@@ -36,7 +38,7 @@ class StockRange(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """The amounts in order."""
         if self.low > self.high:
-            yield Problem("low", f"{self.low} is more than high, {self.high}", "write a smaller one")
+            yield WRONG_ORDER.at("low", f"{self.low} is more than high, {self.high}", "write a smaller one")
 
 
 class NodesSection(SpecModel):
@@ -95,7 +97,7 @@ class DwsSection(RuledModel):
         least, most = getattr(self, low), getattr(self, high)
         if least > most:
             wrong = f"{least:g} is more than {high_alias}, {most:g}"
-            yield Problem(low_alias, wrong, "write a smaller one, or both")
+            yield WRONG_ORDER.at(low_alias, wrong, "write a smaller one, or both")
 
 
 class ReservationSection(RuledModel):
@@ -114,7 +116,9 @@ class ReservationSection(RuledModel):
         """A zone that exists; machines that are known."""
         yield from zone_problems("zone", self.zone)
         if machine_type(self.machine_type) is None:
-            yield warning("machineType", f"{self.machine_type} is not in the catalogue", "make sure that it exists")
+            yield UNKNOWN_MACHINE.at(
+                "machineType", f"{self.machine_type} is not in the catalogue", "make sure that it exists"
+            )
 
 
 class RehearsalSection(SpecModel):
@@ -138,6 +142,6 @@ def read_rehearsal_section(data: Any) -> tuple[RehearsalSection | None, list[Pro
     Where a problem is an error, only a part of the section may have been read.
     """
     if not isinstance(data, Mapping):
-        return None, [Problem("", "is not a map of fields", "write seed:, nodes:, spot:, dws: below it")]
+        return None, [WRONG_TYPE.at("", "is not a map of fields", "write seed:, nodes:, spot:, dws: below it")]
     section, problems = read_form(RehearsalSection, data)
     return section, [*problems, *(problems_in(section) if section is not None else ())]

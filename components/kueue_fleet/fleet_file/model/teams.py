@@ -15,9 +15,11 @@ from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.quotas import whole_problems
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, Text
-from kueue_admission.forms.problem import Problem, rule, syntax_problems, warning
+from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, NOT_ALLOWED, OUT_OF_RANGE, WRONG_ORDER, syntax_problems
+from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
 from kueue_admission.forms.syntax import google_service_account
+from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, TEAM_ACCOUNT
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
 
@@ -64,7 +66,7 @@ class TeamGoogleServiceAccount(RuledModel):
         yield from self.listed_once("roles", "role")
         for index, role in enumerate(self.roles):
             if role in BASIC_ROLES:
-                yield Problem(
+                yield TEAM_ACCOUNT.at(
                     f"roles[{index}]",
                     f"{role} reaches everything in the project",
                     "name the roles that the jobs need, such as roles/storage.objectViewer",
@@ -84,7 +86,7 @@ class TeamBudget(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """It says an amount."""
         if self.gpu_hours is None and self.usd is None:
-            yield Problem("", "has no amount", "set gpuHours, usd or both")
+            yield NEEDED.at("", "has no amount", "set gpuHours, usd or both")
 
 
 class TeamLimitRange(RuledModel):
@@ -108,20 +110,20 @@ class TeamLimitRange(RuledModel):
         """It says something; amounts that Kubernetes takes, in order from `min` to `max`."""
         given = {"min": self.min, "defaultRequest": self.default_request, "default": self.default, "max": self.max}
         if not any(given.values()):
-            yield Problem("", "has no amount", "set default, defaultRequest, max or min, or remove it")
+            yield NEEDED.at("", "has no amount", "set default, defaultRequest, max or min, or remove it")
         for field, amounts in given.items():
             yield from _amounts(field, amounts, CONTAINER_RESOURCES, "of containers")
         for (low, less), (high, more) in combinations(given.items(), 2):
             for name in less:
                 if name in more and less[name] > more[name]:
-                    yield Problem(
+                    yield WRONG_ORDER.at(
                         f"{low}[{name}]",
                         f"{less[name]} is more than {high}, {more[name]}",
                         "write a smaller one, or both",
                     )
         for name, amount in self.max.items():
             if "/" in name and name not in self.default:
-                yield warning(
+                yield DEFAULT_LIMIT.at(
                     f"max[{name}]",
                     f"{amount.plain} is also what each container gets that asks for none",
                     f"add default: {{{name}: 0}}",
@@ -131,7 +133,7 @@ class TeamLimitRange(RuledModel):
             if name in limits and amount < limits[name] and ("/" in name or name.startswith("hugepages-")):
                 limit = limits[name].plain
                 wrong = f"{amount.plain} is less than the limit, {limit}, and {name} is requested as its limit is"
-                yield Problem(f"defaultRequest[{name}]", wrong, f"write {limit}, or remove it")
+                yield WRONG_ORDER.at(f"defaultRequest[{name}]", wrong, f"write {limit}, or remove it")
 
 
 @rule
@@ -139,12 +141,12 @@ def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], 
     """Amounts that Kubernetes takes, of resources with a domain in their name, huge pages, and those that are known."""
     for name, amount in amounts.items():
         if amount < Quantity(0):
-            yield Problem(f"{field}[{name}]", f"{amount.plain} is negative", "write 0 or more")
+            yield OUT_OF_RANGE.at(f"{field}[{name}]", f"{amount.plain} is negative", "write 0 or more")
         else:
             yield from whole_problems(name, amount, f"{field}[{name}]")
         if "/" not in name and name not in known and not name.removeprefix("requests.").startswith("hugepages-"):
             fix = suggest.instead(name, known, "resources")
-            yield Problem(f"{field}[{name}]", f"{name} is not a resource {what}", fix)
+            yield NOT_ALLOWED.at(f"{field}[{name}]", f"{name} is not a resource {what}", fix)
 
 
 class TeamEntry(RuledModel):
@@ -210,9 +212,13 @@ class TeamEntry(RuledModel):
     @rule
     def _accounts(self) -> Iterator[Problem]:
         if self.service_account == "default":
-            yield Problem("serviceAccount", "default is the account of every pod that names none", "use another name")
+            yield TEAM_ACCOUNT.at(
+                "serviceAccount", "default is the account of every pod that names none", "use another name"
+            )
         if self.google_service_account is not None and self.existing_google_service_account is not None:
-            yield Problem("existingGoogleServiceAccount", "set, but so is googleServiceAccount", "keep one of the two")
+            yield EXCLUDED.at(
+                "existingGoogleServiceAccount", "set, but so is googleServiceAccount", "keep one of the two"
+            )
         if self.existing_google_service_account is not None:
             address = self.existing_google_service_account
             yield from syntax_problems("existingGoogleServiceAccount", address, google_service_account)

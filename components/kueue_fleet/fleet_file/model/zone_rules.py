@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, listed_twice, warning
+from kueue_admission.forms.form_rules import listed_twice
+from kueue_admission.forms.problem import Problem
+from kueue_fleet.fleet_file.fleet_rules import NOT_OFFERED, ZONE
 from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, region_of, regions_offering, zones_of, zones_offering
 
 
 def zone_problems(path: str, zone: str) -> Iterator[Problem]:
     """A zone that its region does not have."""
     if is_unknown_zone(zone):
-        yield Problem(path, f"is {zone}, which does not exist", f"use one of {', '.join(zones_of(region_of(zone)))}")
+        yield ZONE.at(path, f"is {zone}, which does not exist", f"use one of {', '.join(zones_of(region_of(zone)))}")
 
 
 def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Problem]:
@@ -24,7 +26,7 @@ def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Pr
         here = f"{path}[{index}]"
         if is_elsewhere(zone, region):
             wrong = f"is {zone}, which is not in {region}, the cluster's region"
-            yield Problem(here, wrong, f"name zones of {region}, or change region")
+            yield ZONE.at(here, wrong, f"name zones of {region}, or change region")
         elif zone in zones[:index]:
             yield listed_twice(here, zone, "zone")
         else:
@@ -38,7 +40,7 @@ def offered_problems(path: str, machine_type: str, zones: Sequence[str], region:
         return
     missing = [zone for zone in zones if zone in zones_of(region) and zone not in offered]
     if missing and offered:
-        yield warning(
+        yield NOT_OFFERED.at(
             path,
             f"{machine_type} is not known to be offered in {', '.join(missing)}",
             f"use {', '.join(offered)}, or make sure that it is",
@@ -48,7 +50,7 @@ def offered_problems(path: str, machine_type: str, zones: Sequence[str], region:
 def offered_nowhere(path: str, machine_type: str, region: str) -> Iterator[Problem]:
     """A machine type that no zone of the region is known to offer."""
     if zones_of(region) and zones_offering(machine_type, region) == ():
-        yield warning(
+        yield NOT_OFFERED.at(
             path,
             f"{machine_type} is not known to be offered in {region}",
             f"use one of {', '.join(regions_offering(machine_type)[: suggest.LISTED])}, or make sure that it is",
