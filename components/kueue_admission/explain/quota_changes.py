@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from heapq import nsmallest
 
@@ -209,17 +210,29 @@ def finishing(trials: Trials, entry: Entry) -> None:
             held[info.key] = max(shares, default=0) or int(any(is_on(state, info) for state in states))
     largest = nsmallest(MOST_VICTIMS, ((-share, key) for key, share in held.items() if share))
     order = [key for _, key in largest]
-    count = least(len(order), lambda n: trials.admits(without(order[:n])))
+
+    def works(keys: list[str]) -> bool:
+        return trials.admits(without(keys), preempting=True)
+
+    count = least(len(order), lambda n: works(order[:n]))
     if count is None:
         return
-    needed = order[:count]
-    if count <= 8:
-        for key in list(needed):
-            rest = [other for other in needed if other != key]
-            if rest and trials.admits(without(rest)):
-                needed = rest
+    # Where nodes are what is short, holders of others are among the largest; those of one domain may be enough.
+    needed = _fewest(order[:count], works) if states or count <= 8 else order[:count]
     never = [key for key in needed if key in trials.unplaceable]
     waits = [key for key in needed if key not in trials.unplaceable]
     parts = [f"delete {listed(never)}, which no worker cluster can ever hold"] if never else []
     parts += [f"wait until {listed(waits)} {'has' if len(waits) == 1 else 'have'} finished"] if waits else []
     trials.offer("finish", ", and ".join(parts), without(needed))
+
+
+def _fewest(keys: list[str], works: Callable[[list[str]], bool]) -> list[str]:
+    """Those of the keys, which work together, without any that is not needed."""
+    size = len(keys) // 2
+    while size:
+        for begin in reversed(range(0, len(keys), size)):
+            rest = keys[:begin] + keys[begin + size :]
+            if rest and works(rest):
+                keys = rest
+        size //= 2
+    return keys
