@@ -309,3 +309,18 @@ class TestSecondPass:
         assert found.reason == "PendingDelayedTopologyRequests"
         assert list(admitting(found)) == ["toleration"]
         assert found.next_step.startswith("Add a toleration for nvidia.com/gpu=present:NoSchedule")
+
+
+def test_the_fewest_that_have_to_finish_are_those_on_one_node() -> None:
+    """kueue#5243: a pod for a whole node, while many small ones are on each."""
+    preemption = ClusterQueuePreemption(within_cluster_queue="LowerPriority")
+    nodes = [node(name, "a", 4) for name in ("a1", "a2", "a3")]
+    high = [placed(f"high-{each.name}-{n}", each.name, 1) for each in nodes for n in range(3)]
+    low = [replace(placed(f"low-{each.name}", each.name, 1), priority=-1) for each in nodes]
+    whole = pods(1)
+    asked = (("cpu", 4000),)
+    whole = replace(whole, pod_sets=(replace(whole.pod_sets[0], requests=asked, node_requests=asked),))
+    found = explained(cluster(*nodes, preemption=preemption), *high, *low, whole)
+    [change] = [change for change in found.changes if change.kind == "finish"]
+    assert change.what == "wait until ns/high-a1-0, ns/high-a1-1, ns/high-a1-2 have finished"
+    assert change.preempts == ("ns/low-a1",)

@@ -16,6 +16,7 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CycleStarted, PodsStopped, Submitted
 from kueue_admission.decide.model import Objects, Snapshot
 from kueue_admission.decide.pods import PodSet
+from kueue_admission.decide.quota.cohort_tree import TreeNode
 from kueue_admission.decide.reasons import RequeueReason
 from kueue_admission.explain import Explanation, explain, next_cycles
 from kueue_admission.explain.answer import Change
@@ -117,8 +118,8 @@ class TestAgreement:
                     continue
                 if change.kind == "finish" and " more " not in change.what:
                     wait_for(snapshot, key, change)
-                elif change.kind == "nominalQuota":
-                    raise_by_the_least(snapshot, key, explanation.cluster_queue, change)
+                elif change.kind in ("nominalQuota", "lendingLimit") and ", and raise" not in change.what:
+                    raise_by_the_least(snapshot, key, change)
 
 
 def admits(snapshot: Snapshot, key: str) -> bool:
@@ -132,8 +133,13 @@ def wait_for(snapshot: Snapshot, key: str, change: Change) -> None:
     assert admits(replace(snapshot, workloads=left), key)
 
 
-def raise_by_the_least(snapshot: Snapshot, key: str, queue: str, change: Change) -> None:
-    flavor = change.what.partition(" in flavor ")[2].partition(":")[0]
+def raise_by_the_least(snapshot: Snapshot, key: str, change: Change) -> None:
+    _, _, field, _, _, owner, _, _, flavor, *_ = change.what.replace(":", "").split()
     by = 1000 * int(change.what.partition("cpu by ")[2].partition(",")[0])
-    assert admits(raise_quota(queue, flavor, {"cpu": by}, {}).on(snapshot, key), key)
-    assert not admits(raise_quota(queue, flavor, {"cpu": by - 1}, {}).on(snapshot, key), key)
+    [node] = [node for node in every_node(Engine(snapshot.objects)) if node.name == owner]
+    assert admits(raise_quota(node, flavor, field, {"cpu": by}).on(snapshot, key), key)
+    assert not admits(raise_quota(node, flavor, field, {"cpu": by - 1}).on(snapshot, key), key)
+
+
+def every_node(engine: Engine) -> list[TreeNode]:
+    return [*engine.cache.queues.values(), *engine.cache.cohorts.values()]

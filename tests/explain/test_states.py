@@ -12,11 +12,13 @@ from kueue_admission.api.cluster_queue import ClusterQueuePreemption
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import (
     Admission,
+    ClusterQueue,
     Configuration,
     Objects,
     PodSetAssignment,
     ResourceFlavor,
     ResourceGroup,
+    ResourceQuota,
     Snapshot,
     Workload,
     WorkloadStatus,
@@ -36,6 +38,13 @@ def explained(made: Objects, *workloads: Workload, now: float = 10.0) -> Explana
     found = explain(Snapshot(made, workloads, now), workloads[-1].key)
     assert all(len(line) <= 80 for line in render_text(found).splitlines())
     return found
+
+
+def lender(name: str, cohort: str, cores: int = 8) -> ClusterQueue:
+    """A ClusterQueue that lends one core."""
+    group = cpu_group(default=cores)
+    limited = replace(group.flavors[0], quotas=(("cpu", ResourceQuota(cores * 1000, lending_limit=1000)),))
+    return queue(name, groups=(replace(group, flavors=(limited,)),), cohort=cohort)
 
 
 class TestStates:
@@ -129,6 +138,21 @@ class TestQuota:
         assert found.reason == "ExceedsMaxQuota"
         change = next(change for change in found.changes if change.kind == "borrowingLimit")
         assert change.what.endswith("cpu by 3, from 1 to 4")
+        assert change.admits
+
+    def test_a_lending_limit(self) -> None:
+        """kueue#6574: the least that the lender has to lend more."""
+        found = explained(objects(queue(cores=4, cohort="c"), lender("other", "c")), job("a", 6))
+        change = next(change for change in found.changes if change.kind == "lendingLimit")
+        assert change.what == "raise the lendingLimit of ClusterQueue other in flavor default: cpu by 1, from 1 to 2"
+        assert change.admits
+
+    def test_lending_limits_of_several(self) -> None:
+        made = objects(queue(cores=4, cohort="c"), lender("other", "c", 3), lender("third", "c", 3))
+        found = explained(made, job("a", 9))
+        [change] = [change for change in found.changes if change.kind == "lendingLimit"]
+        text = "raise the lendingLimit of ClusterQueue {} in flavor default: cpu by {}, from 1 to {}"
+        assert change.what == f"{text.format('other', 2, 3)}, and {text.format('third', 1, 2)}"
         assert change.admits
 
     def test_a_resource_without_quota(self) -> None:

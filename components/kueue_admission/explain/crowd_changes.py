@@ -60,7 +60,7 @@ def _more_quota(trials: Trials, queue: QueueNode, short: Iterable[tuple[str, str
         flavors.setdefault(flavor, {})[resource] = amount
     for flavor, amounts in flavors.items():
         what = raise_text(trials, queue, flavor, amounts, "nominalQuota")
-        _offer_if_admitted(trials, "nominalQuota", what, raise_quota(queue.name, flavor, amounts, {}))
+        _offer_if_admitted(trials, "nominalQuota", what, raise_quota(queue, flavor, "nominalQuota", amounts))
 
 
 def _priority(trials: Trials, now: int, blockers: Iterable[Blocker]) -> None:

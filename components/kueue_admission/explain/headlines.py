@@ -11,6 +11,7 @@ from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.explain.answer import CheckStanding, Explanation, ResourceFigures
 from kueue_admission.explain.checks import FAILED
 from kueue_admission.explain.diagnosis import Diagnosis
+from kueue_admission.explain.placement import without_flavor
 from kueue_admission.explain.turns import about_turn, turn_step
 from kueue_admission.forms.names import (
     FALLBACK_CHECK,
@@ -102,6 +103,10 @@ def _about_flavors(made: Explanation, entry: Entry) -> str:
     uncovered = {name for asked in made.requests for name, amount in asked.amounts if amount and name not in covered}
     if uncovered:
         return f"ClusterQueue {made.cluster_queue} has no quota for {', '.join(sorted(uncovered))}."
+    bare = without_flavor(entry)
+    if bare:
+        names = ", ".join(pod_set.name for pod_set in bare)
+        return f"Pod set {names} requests nothing that ClusterQueue {made.cluster_queue} covers, and so gets no flavor."
     if made.reason == "NoMatchingFlavor":
         return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods{_about_placement(made)}."
     short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]

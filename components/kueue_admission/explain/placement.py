@@ -54,6 +54,19 @@ def unplaced(engine: Engine, entry: Entry) -> list[Unplaced]:
     return found
 
 
+def without_flavor(entry: Entry) -> list[PodSet]:
+    """The pod sets that have to be placed in a topology and ask for nothing that the queue has quota for."""
+    errors = {result.name for result in entry.assignment.pod_sets if result.error}
+    covered = entry.queue.group_of
+    return [
+        pod_set
+        for pod_set in entry.info.workload.pod_sets
+        if pod_set.name in errors
+        and is_topology_requested(pod_set, entry.queue)
+        and not any(amount and name in covered for name, amount in pod_set.requests)
+    ]
+
+
 def placements_of(engine: Engine, entry: Entry | None) -> tuple[Placement, ...]:
     """The evidence for each pod set that could not be placed, or may be on nodes that it cannot use."""
     if entry is None:

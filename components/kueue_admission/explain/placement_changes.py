@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.flavors.eligibility import is_topology_requested
 from kueue_admission.decide.flavors.evidence import TopologyMismatch
 from kueue_admission.decide.model import Node, Objects, ResourceFlavor
 from kueue_admission.decide.pods import PodSet, Taint, Toleration, TopologyRequest
 from kueue_admission.decide.scheduler.entry import Entry
-from kueue_admission.explain.placement import Unplaced, lacking, nodes_of, unplaced
+from kueue_admission.explain.placement import Unplaced, lacking, nodes_of, unplaced, without_flavor
 from kueue_admission.explain.trials import Edit, Trials, edit_pods, least, together
 from kueue_admission.explain.worker_state import listed
 from kueue_admission.forms.names import HOSTNAME_LABEL
@@ -21,6 +22,8 @@ from kueue_admission.forms.suggest import nearest
 
 _OF_KUBERNETES: Final = "node.kubernetes.io/"
 """Taints that Kubernetes sets while something is wrong with a node: nothing to tolerate."""
+_LITTLE: Final = {"cpu": 1000, "memory": 1 << 30}
+"""What a pod may ask for that needs little: one CPU, else one GiB."""
 _MOST_NODES: Final = 64
 """How many more nodes are tried at most."""
 
@@ -35,6 +38,27 @@ def placement_changes(trials: Trials, entry: Entry) -> None:
         _fix_nodes(trials, engine, item)
         _more_nodes(trials, engine, item)
     _agree_about_topology(trials, engine, entry)
+    _ask_for_something(trials, entry)
+
+
+def _ask_for_something(trials: Trials, entry: Entry) -> None:
+    """A request of a covered resource for pods that have none, and so get no flavor whose topology they could be in."""
+    covered = entry.queue.group_of
+    name = next((each for each in _LITTLE if each in covered), next(iter(covered), ""))
+    amount = _LITTLE.get(name, 1)
+    for pod_set in without_flavor(entry):
+
+        def asking(each: PodSet, target: str = pod_set.name) -> PodSet:
+            if each.name != target:
+                return each
+            more = ((name, amount),)
+            return replace(each, requests=each.requests + more, node_requests=each.node_requests + more)
+
+        what = (
+            f"request {format_amount(name, amount)} {name} in the pods of pod set {pod_set.name}, or something else "
+            f"that ClusterQueue {entry.queue.name} covers"
+        )
+        trials.offer("requests", what, edit_pods(asking))
 
 
 def _agree_about_topology(trials: Trials, engine: Engine, entry: Entry) -> None:

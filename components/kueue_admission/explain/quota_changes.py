@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from heapq import nsmallest
 
@@ -10,10 +10,10 @@ from kueue_admission.api.cluster_queue import ClusterQueuePreemption
 from kueue_admission.decide.amounts import format_amount, is_unlimited
 from kueue_admission.decide.model import FlavorQuotas, ResourceQuota, Workload
 from kueue_admission.decide.queue.cluster_queue import QueueNode
-from kueue_admission.decide.quota.cohort_tree import raw_available
+from kueue_admission.decide.quota.cohort_tree import TreeNode, local_available, raw_available
 from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.explain.placement import is_on, unplaced
-from kueue_admission.explain.trials import Edit, Trials, edit_queue, least, raise_quota, without
+from kueue_admission.explain.trials import FIELDS, Edit, Trials, edit_queue, least, raise_quota, together, without
 from kueue_admission.explain.worker_state import all_queues_below, listed, totals_of
 
 MOST_VICTIMS = 64
@@ -21,11 +21,12 @@ MOST_VICTIMS = 64
 
 
 def quota_changes(trials: Trials, entry: Entry) -> None:
-    """More quota, a higher borrowing limit, more priority, other preemption policies, fewer pods, others finishing."""
+    """More quota and higher limits, more priority, other preemption policies, fewer pods, others finishing."""
     for group in entry.queue.groups:
         for flavor in group.flavors:
             _raise(trials, entry, flavor, "nominalQuota")
             _raise(trials, entry, flavor, "borrowingLimit")
+            _lend(trials, entry, flavor)
     if not trials.found:
         _cover(trials, entry)
     _policies(trials, entry)
@@ -37,40 +38,85 @@ def quota_changes(trials: Trials, entry: Entry) -> None:
 def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
     """The least increase of one flavor's quotas, or borrowing limits, that admits the workload."""
     queue, ids = entry.queue, trials.before.engine.cache.ids
-    amounts: dict[str, int] = {}
-    for group in queue.groups:
-        for resource, asked in totals_of(entry.info, queue).items():
-            if resource not in group.covered or flavor not in group.flavor_names:
-                continue
-            fr = ids.id(flavor, resource)
-            missing = asked - raw_available(queue, fr)
-            if missing <= 0:
-                continue
-            source = queue.nominal if field == "nominalQuota" else queue.borrowing_limit
-            if fr not in source or is_unlimited(missing):
-                return
-            amounts[resource] = missing
-
-    def edit(more: dict[str, int]) -> Edit:
-        return raise_quota(queue.name, flavor, *((more, {}) if field == "nominalQuota" else ({}, more)))
-
-    for resource in list(amounts):
-        others = {name: amount for name, amount in amounts.items() if name != resource}
-
-        def works(amount: int, name: str = resource, others: dict[str, int] = others) -> bool:
-            return trials.admits(edit({**others, name: amount}))
-
-        needed = least(amounts[resource], works)
-        if needed is None:
-            return
-        amounts[resource] = needed
+    missing = _missing(trials, entry, flavor)
+    known = getattr(queue, FIELDS[field])
+    if any(ids.id(flavor, resource) not in known or is_unlimited(amount) for resource, amount in missing.items()):
+        return
+    amounts = _least_amounts(trials, missing, lambda more: raise_quota(queue, flavor, field, more))
     if amounts:
-        trials.offer(field, raise_text(trials, entry.queue, flavor, amounts, field), edit(amounts))
+        what = raise_text(trials, queue, flavor, amounts, field)
+        trials.offer(field, what, raise_quota(queue, flavor, field, amounts))
 
 
-def raise_text(trials: Trials, queue: QueueNode, flavor: str, amounts: dict[str, int], field: str) -> str:
-    """The words for an increase of one flavor's quotas, or borrowing limits."""
-    known = queue.nominal if field == "nominalQuota" else queue.borrowing_limit
+def _missing(trials: Trials, entry: Entry, flavor: str) -> dict[str, int]:
+    """What of the flavor is not free for the workload, by resource."""
+    queue, ids = entry.queue, trials.before.engine.cache.ids
+    found = {
+        resource: asked - raw_available(queue, ids.id(flavor, resource))
+        for group in queue.groups
+        if flavor in group.flavor_names
+        for resource, asked in totals_of(entry.info, queue).items()
+        if resource in group.covered
+    }
+    return {resource: amount for resource, amount in found.items() if amount > 0}
+
+
+def _least_amounts(
+    trials: Trials, amounts: Mapping[str, int], edit: Callable[[Mapping[str, int]], Edit]
+) -> dict[str, int] | None:
+    """The least of each amount with which the edit admits the workload; None if these amounts are not enough."""
+    found = dict(amounts)
+    for resource in amounts:
+
+        def works(amount: int, name: str = resource) -> bool:
+            return trials.admits(edit({**found, name: amount}))
+
+        needed = least(found[resource], works)
+        if needed is None:
+            return None
+        found[resource] = needed
+    return found
+
+
+def _lend(trials: Trials, entry: Entry, flavor: str) -> None:
+    """A higher lendingLimit of one that keeps quota to itself and does not use it, else of all such together."""
+    ids, missing = trials.before.engine.cache.ids, _missing(trials, entry, flavor)
+    own = {entry.queue.name, *(node.name for node in entry.queue.path())}
+    kept: list[tuple[TreeNode, dict[str, int]]] = []
+    for node in _nodes_below(entry.queue.root()):
+        unused = {resource: local_available(node, ids.id(flavor, resource)) for resource in missing}
+        more = {resource: min(missing[resource], amount) for resource, amount in unused.items() if amount}
+        if more and node.name not in own:
+            kept.append((node, more))
+    enough = [_offer_to_lend(trials, flavor, [each]) for each in kept]
+    if len(kept) > 1 and not any(enough):
+        _offer_to_lend(trials, flavor, kept)
+
+
+def _offer_to_lend(trials: Trials, flavor: str, lenders: list[tuple[TreeNode, dict[str, int]]]) -> bool:
+    """The first lenders whose limits have to be raised by this much, the last of them by the least that is enough."""
+
+    def raised(those: Iterable[tuple[TreeNode, Mapping[str, int]]]) -> Edit:
+        return together(raise_quota(node, flavor, "lendingLimit", more) for node, more in those)
+
+    count = least(len(lenders), lambda n: trials.admits(raised(lenders[:n])))
+    if count is None:
+        return False
+    *first, (last, most) = lenders[:count]
+    needed = [*first, (last, _least_amounts(trials, most, lambda more: raised([*first, (last, more)])) or most)]
+    texts = (raise_text(trials, node, flavor, more, "lendingLimit") for node, more in needed)
+    return trials.offer("lendingLimit", ", and ".join(texts), raised(needed))
+
+
+def _nodes_below(node: TreeNode) -> Iterator[TreeNode]:
+    yield node
+    for child in node.members:
+        yield from _nodes_below(child)
+
+
+def raise_text(trials: Trials, node: TreeNode, flavor: str, amounts: Mapping[str, int], field: str) -> str:
+    """The words for an increase of one flavor's quotas or limits."""
+    known = getattr(node, FIELDS[field])
     parts = []
     for resource, amount in amounts.items():
         before = known[trials.before.engine.cache.ids.id(flavor, resource)]
@@ -78,7 +124,8 @@ def raise_text(trials: Trials, queue: QueueNode, flavor: str, amounts: dict[str,
             f"{resource} by {format_amount(resource, amount)}, from {format_amount(resource, before)} "
             f"to {format_amount(resource, before + amount)}"
         )
-    return f"raise the {field} of ClusterQueue {queue.name} in flavor {flavor}: {'; '.join(parts)}"
+    owner = f"{'ClusterQueue' if node.is_queue else 'Cohort'} {node.name}"
+    return f"raise the {field} of {owner} in flavor {flavor}: {'; '.join(parts)}"
 
 
 def _cover(trials: Trials, entry: Entry) -> None:

@@ -7,15 +7,19 @@ the cluster is built again with it, and its next cycles run with all heads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
-from kueue_admission.decide.model import ClusterQueue, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
+from kueue_admission.decide.model import ClusterQueue, Cohort, FlavorQuotas, Objects, ResourceQuota, Snapshot, Workload
 from kueue_admission.decide.pods import PodSet
+from kueue_admission.decide.quota.cohort_tree import TreeNode
 from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.explain.answer import Change
 from kueue_admission.explain.diagnosis import Diagnosis, beside_others, diagnose, found_pending, only_relevant
+
+Owner = TypeVar("Owner", ClusterQueue, Cohort)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,28 +164,33 @@ def edit_pods(change: Callable[[PodSet], PodSet]) -> Edit:
     return Edit(workload=lambda w: replace(w, pod_sets=tuple(change(pod_set) for pod_set in w.pod_sets)))
 
 
-def raise_quota(queue: str, flavor: str, nominal: dict[str, int], limit: dict[str, int]) -> Edit:
-    """Adds to the nominal quotas, and to the borrowing limits, of one flavor of a ClusterQueue, by resource."""
+FIELDS: Final = {"nominalQuota": "nominal", "borrowingLimit": "borrowing_limit", "lendingLimit": "lending_limit"}
+"""The fields of a quota, and what they are called here."""
+
+
+def raise_quota(node: TreeNode, flavor: str, field: str, more: Mapping[str, int]) -> Edit:
+    """Adds to one of FIELDS of one flavor of a ClusterQueue or Cohort, by resource; no limit stays none."""
 
     def quota(resource: str, known: ResourceQuota) -> ResourceQuota:
-        bound = known.borrowing_limit
-        return replace(
-            known,
-            nominal=known.nominal + nominal.get(resource, 0),
-            borrowing_limit=None if bound is None else bound + limit.get(resource, 0),
-        )
+        now = getattr(known, FIELDS[field])
+        return known if now is None else replace(known, **{FIELDS[field]: now + more.get(resource, 0)})
 
     def quotas(flavors: FlavorQuotas) -> FlavorQuotas:
         if flavors.flavor != flavor:
             return flavors
         return replace(flavors, quotas=tuple((name, quota(name, known)) for name, known in flavors.quotas))
 
-    return edit_queue(
-        queue,
-        lambda q: replace(
-            q, groups=tuple(replace(group, flavors=tuple(quotas(f) for f in group.flavors)) for group in q.groups)
-        ),
-    )
+    def groups(owner: Owner) -> Owner:
+        if owner.name != node.name:
+            return owner
+        return replace(owner, groups=tuple(replace(g, flavors=tuple(map(quotas, g.flavors))) for g in owner.groups))
+
+    def change(objects: Objects) -> Objects:
+        if node.is_queue:
+            return replace(objects, cluster_queues=tuple(map(groups, objects.cluster_queues)))
+        return replace(objects, cohorts=tuple(map(groups, objects.cohorts)))
+
+    return Edit(objects=change)
 
 
 def least(high: int, works: Callable[[int], bool]) -> int | None:
