@@ -10,7 +10,8 @@ import pytest
 from tests.simulation.objects import cluster, job, queue
 from tests.simulation.test_dump import workload
 
-from kueue_admission.read.dumps import RESOURCES, missing_kinds, take, without_queue
+from kueue_admission.api.resources import RESOURCES
+from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_fleet.cli import explain
 
 ROOT = Path(__file__).parents[2]

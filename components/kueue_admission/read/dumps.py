@@ -10,49 +10,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import yaml
-
 from kueue_admission.api.job_kinds import enabled_kinds
+from kueue_admission.api.resources import RESOURCES
 from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.read.dumped_configuration import configurations_in
 from kueue_admission.read.manifests import (
     JOBS,
     Manifest,
     inside,
     is_job,
-    is_object,
     key_of,
     label_of,
     owners_of,
     without_stood_for,
 )
 
-RESOURCES: Final[Mapping[str, str]] = {
-    "ResourceFlavor": "resourceflavors",
-    "Cohort": "cohorts",
-    "ClusterQueue": "clusterqueues",
-    "LocalQueue": "localqueues",
-    "AdmissionCheck": "admissionchecks",
-    "Topology": "topologies",
-    "MultiKueueConfig": "multikueueconfigs",
-    "MultiKueueCluster": "multikueueclusters",
-    "ProvisioningRequestConfig": "provisioningrequestconfigs",
-    "Workload": "workloads",
-    "WorkloadPriorityClass": "workloadpriorityclasses",
-    "PriorityClass": "priorityclasses",
-    "Namespace": "namespaces",
-    "Node": "nodes",
-    "Pod": "pods",
-    "LimitRange": "limitranges",
-    "RuntimeClass": "runtimeclasses",
-    "Job": "jobs",
-}
-"""What kubectl calls the kinds that are read; beside Jobs there are other kinds of jobs."""
 _NOT_READ: Final = ("AppWrapper", "SparkApplication")
 """Kinds that Kueue manages and whose pods are not read."""
 _BY_PODS: Final = ("Deployment", "StatefulSet")
 """Kinds whose pods Kueue queues: the Workloads belong to the pods."""
-_CONFIGURATION: Final = "controller_manager_config.yaml"
-"""Where the ConfigMap of Kueue's installation has its Configuration."""
 _MOST_NAMED: Final = 8
 _DEFAULT_QUEUE: Final = "default"
 """The LocalQueue of jobs that name none when they are created.
@@ -82,17 +58,11 @@ def is_unmanaged(manifest: Manifest) -> bool:
 def disabled_kinds(manifests: Iterable[Manifest]) -> Mapping[str, Manifest]:
     """Kinds of jobs that Kueue passes over, each with the ConfigMap whose integrations do not name it.
 
-    Empty where Kueue's Configuration is not among the objects, or is not YAML, with which Kueue does not start either.
+    Empty where Kueue's Configuration is not among the objects.
     """
-    for config in _of(manifests, "ConfigMap"):
-        text = inside(config, "data").get(_CONFIGURATION)
-        try:
-            configuration = yaml.load(text, Loader=yaml.CSafeLoader) if isinstance(text, str) else None
-        except yaml.YAMLError:
-            continue
-        if is_object(configuration):
-            enabled = {kind.kind for kind in enabled_kinds(configuration)}
-            return {kind: config for kind in JOBS if kind not in enabled}
+    for config, configuration in configurations_in(manifests):
+        enabled = {kind.kind for kind in enabled_kinds(configuration)}
+        return {kind: config for kind in JOBS if kind not in enabled}
     return {}
 
 

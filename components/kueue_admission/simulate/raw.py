@@ -20,6 +20,7 @@ from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, W
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.forms.problem import errors_of
+from kueue_admission.read.dumped_configuration import dumped_configuration
 from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import SEVERAL, roles_of, workload_count
@@ -88,27 +89,34 @@ class _Item:
         return label_of(self.data)
 
 
-def read_raw(documents: Iterable[Document], configuration: Configuration | None = None) -> RawInput:
-    """The objects and workloads in `documents`. Raises SimulationError with every problem."""
+def read_raw(
+    documents: Iterable[Document], configuration: Configuration | None = None, *, fair_sharing: bool = False
+) -> RawInput:
+    """The objects and workloads in `documents`. Raises SimulationError with every problem.
+
+    `configuration` is Kueue's; None: that in `documents`. `fair_sharing`: it is on, whatever that says.
+    """
     problems: list[str] = []
     converted = [Document(where, as_v1beta2(data)) for where, data in documents]
     items = list(_items(converted, problems))
     places = {item.label: item.where for item in items}
     places |= {f"workload {item.namespace}/{item.name}": item.where for item in items if item.kind in QUEUED}
-    settings = (data for _, data in converted if data["kind"] == "ConfigMap")  # Kueue's Configuration is in one.
+    settings = [data for _, data in converted if data["kind"] == "ConfigMap"]  # Kueue's Configuration is in one.
     taken = take([*settings, *(item.data for item in items)])
     queued = without_queue(taken.manifests)
     counted = {label_of(data): data for data in queued.manifests}
     kept = [replace(item, data=counted[item.label]) for item in items if item.label in counted]
     missing = missing_kinds(item.data for item in items)
-    notes = (*missing.values(), *taken.left_out, *queued.left_out)
+    dumped = dumped_configuration([*settings, *(item.data for item in items)], fair_sharing=fair_sharing)
+    said = dumped.notes if configuration is None else ()
+    notes = (*missing.values(), *taken.left_out, *queued.left_out, *said)
     stated, seen = [], set()
     for problem in errors_of(check_objects([item.data for item in kept])):
         stated.append(_with_place_of_bracket(str(problem), places))
         seen.add(problem.path.partition("]")[0].replace("[", " ", 1))
     parsed = None
     try:
-        parsed = parse_objects([item.data for item in kept], configuration)
+        parsed = parse_objects([item.data for item in kept], configuration or dumped.configuration)
     except ObjectError as error:
         stated += [with_place(text, places) for text in error.problems if not _is_seen(text, seen)]
     except NotModelledError as error:

@@ -12,16 +12,17 @@ from typing import Any, Final, NamedTuple
 
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.manifests import TEAM_LABEL
+from kueue_admission.api.old_configuration import CONFIGURATION_API, POD_OPTIONS, configuration_as_v1beta2
 from kueue_admission.forms.names import REGIONS_LABEL
+from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY
 from kueue_fleet.adopt.live_objects import Data, Object
-from kueue_fleet.adopt.old_configuration import OLD_API, as_v1beta2
 from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
 from kueue_fleet.fleet_file.form import read_form
+from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.kueue_installation import (
     CLUSTER_PROFILE_GATE,
-    CONFIGURATION_API,
     JOBSET_FRAMEWORK,
     default_configuration,
     managed_jobs,
@@ -29,7 +30,6 @@ from kueue_fleet.fleet_file.model.kueue_installation import (
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
 
-_KEY: Final = "controller_manager_config.yaml"
 _VERSION_LABEL: Final = "app.kubernetes.io/version"
 _CHART_LABEL: Final = "helm.sh/chart"
 _IMAGE: Final = re.compile(r"/kueue:v([0-9][\w.-]*)")
@@ -79,15 +79,17 @@ def read_configurations(platform: Platform, *, default: bool) -> dict[str, Objec
 
 def is_configuration(item: Object) -> bool:
     """Whether an object is the ConfigMap that holds Kueue's Configuration."""
-    return item["kind"] == "ConfigMap" and _KEY in (item.get("data") or {})
+    return item["kind"] == "ConfigMap" and CONFIGURATION_KEY in (item.get("data") or {})
 
 
 def _read(platform: Platform, item: Object, path: str) -> Object:
-    data = platform.yaml_in(item, _KEY, path)
-    if data and data.get("apiVersion") == OLD_API:
-        data, lost = as_v1beta2(data)
-        platform.notes += [f"{path}: {lost}"] if lost else []
-    elif data and data.get("apiVersion") != CONFIGURATION_API:
+    data = platform.yaml_in(item, CONFIGURATION_KEY, path)
+    data, ignored = configuration_as_v1beta2(data)
+    if ignored:
+        lost = f"{listed(ignored)} left out: Kueue 0.19 passes over what v1beta1 has there"
+        instead = "; managedJobsNamespaceSelector says which pods it manages" if POD_OPTIONS in ignored else ""
+        platform.notes.append(f"{path}: {lost}{instead}")
+    if data and data.get("apiVersion") != CONFIGURATION_API:
         wrong = f"is {data.get('apiVersion')}, not {CONFIGURATION_API}"
         platform.problem(path, wrong, f"write it as {CONFIGURATION_API}")
     if data.get("internalCertManagement") == _CHART_CERTIFICATES:

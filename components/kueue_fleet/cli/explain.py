@@ -59,7 +59,9 @@ def explain(
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the numbers that --workload draws.")] = 0,
-    fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
+    fair_sharing: Annotated[
+        bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on, whatever its Configuration says.")
+    ] = False,
     at: Annotated[
         datetime | None,
         typer.Option(
@@ -84,6 +86,8 @@ def explain(
           workloadpriorityclasses priorityclasses jobs namespaces nodes \\
           pods limitranges runtimeclasses; \\
           do kubectl get $kind -A -o yaml > dump/$kind.yaml; done
+      kubectl get configmap kueue-manager-config -n kueue-system -o yaml \\
+          > dump/configuration.yaml
       kueue-fleet explain team-a/train-1 --objects dump/
       kueue-fleet explain team-a/train-1 --objects manager=m.yaml \\
           --objects us-east4=e.yaml --output json

@@ -44,6 +44,7 @@ class Dump:
     def _index_documents(self, documents: list[Document]) -> None:
         from kueue_admission.api.conversion import as_v1beta2
         from kueue_admission.explain.relevance import WorkloadIndex
+        from kueue_admission.read.dumped_configuration import dumped_configuration
         from kueue_admission.read.dumps import missing_kinds, take
 
         nameless = [
@@ -56,7 +57,9 @@ class Dump:
         self._documents = documents
         self._manifests = [as_v1beta2(document.data) for document in documents]
         taken = take(self._manifests)
-        self.notes = (*missing_kinds(self._manifests).values(), *taken.left_out)
+        dumped = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing)
+        self._configuration = dumped.configuration
+        self.notes = (*missing_kinds(self._manifests).values(), *taken.left_out, *dumped.notes)
         self._index = WorkloadIndex(taken.manifests)
 
     @property
@@ -104,12 +107,11 @@ class Dump:
         Raises CommandError with every problem of the objects that matter.
         """
         from kueue_admission.decide.errors import NotModelledError, ObjectError
-        from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration, Snapshot
+        from kueue_admission.decide.model import Snapshot
         from kueue_admission.read.kueue_objects import parse_objects
 
-        configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if self._fair_sharing else None)
         try:
-            parsed = parse_objects(self._index.relevant(key, local_queue), configuration)
+            parsed = parse_objects(self._index.relevant(key, local_queue), self._configuration)
         except ObjectError as refused:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
@@ -221,14 +223,12 @@ def tell_notes(notes: Iterable[str]) -> None:
 def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     """The cluster in PATH after so many seconds of virtual time. Raises CommandError with every problem."""
     from kueue_admission.cli import simulate_ends
-    from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
     from kueue_admission.simulate.delays import Delays
     from kueue_admission.simulate.raw import prepare_objects, read_raw
 
-    configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
     engines: dict[str, Engine] = {}
     with well_formed(path):
-        raw = read_raw(read_objects(path), configuration)
+        raw = read_raw(read_objects(path), fair_sharing=fair_sharing)
         tell_notes(raw.notes)
         result = prepare_objects(raw, Delays(), until=second, engines=engines).run()
     simulate_ends.tell([result])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kueue_admission.api.resources import CONFIG_MAP, KUEUE_NAMESPACE, RESOURCES
 from kueue_admission.cli import console
 from kueue_admission.forms import syntax
 from kueue_admission.forms.names import KUEUE_API, ORIGIN_LABEL
@@ -31,20 +33,20 @@ if TYPE_CHECKING:
     from kueue_admission.explain import Explanation
 
 _EXPLAINED: Final = {
-    "ResourceFlavor": "resourceflavors",
-    "Cohort": "cohorts",
-    "ClusterQueue": "clusterqueues",
-    "LocalQueue": "localqueues",
-    "AdmissionCheck": "admissionchecks",
-    "Topology": "topologies",
-    "Workload": "workloads",
+    f"/apis/{KUEUE_API}": (
+        "ResourceFlavor",
+        "Cohort",
+        "ClusterQueue",
+        "LocalQueue",
+        "AdmissionCheck",
+        "Topology",
+        "Workload",
+    ),
+    "/api/v1": ("Namespace", "Node", "LimitRange"),
+    "/apis/node.k8s.io/v1": ("RuntimeClass",),
 }
-_ALSO_EXPLAINED: Final = {
-    "Namespace": "/api/v1/namespaces",
-    "Node": "/api/v1/nodes",
-    "LimitRange": "/api/v1/limitranges",
-    "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
-}
+"""What matters to an explanation, by API."""
+_CONFIGURATION: Final = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/configmaps/{CONFIG_MAP}"
 FIXES: Final = {
     0: "check that you reach the cluster",
     401: "log in again",
@@ -168,12 +170,12 @@ class LiveJob:
             raise console.CommandError(str(refused)) from None
 
     def _listed(self, cluster: str) -> Iterable[Json]:
-        for kind, path in (
-            *((kind, f"/apis/{KUEUE_API}/{plural}") for kind, plural in _EXPLAINED.items()),
-            *_ALSO_EXPLAINED.items(),
-        ):
-            # What a list has does not say its kind.
-            yield from ({"kind": kind, **item} for item in self.clusters.listed(cluster, path))
+        for api, kinds in _EXPLAINED.items():
+            for kind in kinds:
+                items = self.clusters.listed(cluster, f"{api}/{RESOURCES[kind]}")
+                yield from ({"kind": kind, **item} for item in items)  # What a list has does not say its kind.
+        with suppress(ApiError):  # Members of teams may not read it; then --fair-sharing says what it has.
+            yield {"kind": "ConfigMap", **self.clusters.ask(cluster, _CONFIGURATION)}
 
 
 def find_job(command: str, text: str, context: str | None, namespace: str | None, kubeconfig: Path | None) -> LiveJob:

@@ -52,7 +52,9 @@ def simulate(
     until: Annotated[
         float | None, typer.Option("--until", help="Stop at this second.", show_default="when nothing more happens")
     ] = None,
-    fair_sharing: Annotated[bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on.")] = False,
+    fair_sharing: Annotated[
+        bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on, whatever its Configuration says.")
+    ] = False,
     delay: Annotated[
         list[str],
         typer.Option(

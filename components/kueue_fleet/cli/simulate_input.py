@@ -13,7 +13,6 @@ from typing import Final
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, read_text
-from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.yaml_text import load_document
 from kueue_admission.simulate.delays import Delays
@@ -116,11 +115,10 @@ def of_objects(path: Path, options: Options) -> Prepare:
     """The Kubernetes objects in a file or a folder."""
     from kueue_admission.simulate.raw import prepare_objects, read_raw
 
-    configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if options.fair_sharing else None)
     documents = read_objects(path)
 
     def prepare(changes: Sequence[Change]) -> Prepared:
-        raw = read_raw(apply_to_documents(documents, changes), configuration)
+        raw = read_raw(apply_to_documents(documents, changes), fair_sharing=options.fair_sharing)
         if not changes:
             tell_notes(raw.notes)
         return prepare_objects(raw, options.delays, until=options.until, seed=options.seed)

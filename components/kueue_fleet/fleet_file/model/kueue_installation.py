@@ -15,14 +15,13 @@ import yaml
 
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL
+from kueue_admission.api.old_configuration import CONFIGURATION_API
 from kueue_admission.forms.names import REGIONS_LABEL
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile, KueueInstallation
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
 
-CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
-"""`apiVersion` of Kueue's Configuration."""
 CLUSTER_PROFILE_GATE: Final = "MultiKueueClusterProfile"
 """Feature gate for access by ClusterProfile, alpha in 0.19."""
 ACCESS_PROVIDER: Final = "kueue-fleet"

@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kueue_fleet.adopt.live_objects import Data, Object
-from kueue_fleet.fleet_file.in_words import listed
-from kueue_fleet.fleet_file.model.kueue_installation import CONFIGURATION_API
-
-OLD_API: Final = "config.kueue.x-k8s.io/v1beta1"
-"""Its apiVersion."""
+CONFIGURATION_API: Final = "config.kueue.x-k8s.io/v1beta2"
+"""The apiVersion of Kueue's Configuration."""
+_OLD_API: Final = "config.kueue.x-k8s.io/v1beta1"
 _STRATEGIES: Final = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
-_POD_OPTIONS: Final = "integrations.podOptions"
-_IGNORED: Final = ("queueVisibility", _POD_OPTIONS)
+POD_OPTIONS: Final = "integrations.podOptions"
+"""A field of v1beta1 that says which pods Kueue manages."""
+_IGNORED: Final = ("queueVisibility", POD_OPTIONS)
 """Fields that v1beta2 does not have, and Kueue passes over."""
 
 
-def as_v1beta2(old: Object) -> tuple[Data, str | None]:
-    """The Configuration in v1beta2, and which of its fields Kueue 0.19.2 passes over; None for none."""
+def configuration_as_v1beta2(old: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The Configuration in v1beta2, and which of its fields Kueue 0.19.2 passes over; as it is in another version."""
+    if old.get("apiVersion") != _OLD_API:
+        return dict(old), []
     data = {**old, "apiVersion": CONFIGURATION_API, "integrations": dict(old.get("integrations") or {})}
     ignored = [name for name in _IGNORED if _pop(data, name) is not None]
     for section, defaults in (
@@ -33,13 +33,10 @@ def as_v1beta2(old: Object) -> tuple[Data, str | None]:
             data[section] = {**defaults, **{name: value for name, value in given.items() if name != "enable"}}
     if not data["integrations"]:
         del data["integrations"]
-    lost = f"{listed(ignored)} left out: Kueue 0.19 passes over what v1beta1 has there" if ignored else None
-    if _POD_OPTIONS in ignored:
-        lost = f"{lost}; managedJobsNamespaceSelector says which pods it manages"
-    return data, lost
+    return data, ignored
 
 
-def _pop(data: Data, path: str) -> Any:
+def _pop(data: dict[str, Any], path: str) -> Any:
     *above, name = path.split(".")
     for part in above:
         data = data[part]

@@ -1,0 +1,74 @@
+"""Kueue's Configuration among the objects of a cluster: the ConfigMap of its installation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from kueue_admission.api.old_configuration import configuration_as_v1beta2
+from kueue_admission.api.resources import CONFIG_MAP, KUEUE_NAMESPACE
+from kueue_admission.decide.errors import NotModelledError, ObjectError
+from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
+from kueue_admission.read.configuration import parse_configuration
+from kueue_admission.read.manifests import Manifest, inside, is_object, label_of
+
+CONFIGURATION_KEY: Final = "controller_manager_config.yaml"
+"""Where the ConfigMap has it."""
+
+
+class DumpedConfiguration(NamedTuple):
+    """What decides by the Configuration, and what is to be said about it."""
+
+    configuration: Configuration
+    notes: tuple[str, ...]
+
+
+def configurations_in(manifests: Iterable[Manifest]) -> Iterator[tuple[Manifest, Mapping[str, Any]]]:
+    """Each ConfigMap with a Configuration, and that in v1beta2.
+
+    What is not YAML is left out: Kueue does not start with it either.
+    """
+    for config in manifests:
+        text = inside(config, "data").get(CONFIGURATION_KEY) if config.get("kind") == "ConfigMap" else None
+        try:
+            found = yaml.load(text, Loader=yaml.CSafeLoader) if isinstance(text, str) else None
+        except yaml.YAMLError:
+            continue
+        if is_object(found):
+            yield config, configuration_as_v1beta2(found)[0]
+
+
+def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -> DumpedConfiguration:
+    """Kueue's Configuration, and the defaults of 0.19.2 where it is not among the objects or cannot be read.
+
+    `fair_sharing`: it is on, whatever the Configuration says.
+    """
+    given = list(manifests)
+    found = next(configurations_in(given), None)
+    default = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
+    if found is None:
+        queues = (m for m in given if m.get("kind") == "ClusterQueue" and not fair_sharing)
+        shared = next((queue for queue in queues if inside(queue, "spec").get("cohortName")), None)
+        return DumpedConfiguration(default, () if shared is None else (_not_there(shared),))
+    config, data = found
+    try:
+        read = parse_configuration(data)
+    except (ObjectError, NotModelledError) as refused:
+        wrong = "; ".join(refused.problems) if isinstance(refused, ObjectError) else str(refused)
+        return DumpedConfiguration(default, (f"{label_of(config)}: the defaults of Kueue count instead: {wrong}",))
+    if fair_sharing and read.fair_sharing is None:
+        read = replace(read, fair_sharing=DEFAULT_STRATEGIES)
+    strategies = ", ".join(read.fair_sharing or ())
+    state = f"fair sharing is on ({strategies})" if strategies else "fair sharing is off"
+    return DumpedConfiguration(read, (f"Kueue's Configuration is that of {label_of(config)}: {state}",))
+
+
+def _not_there(queue: Manifest) -> str:
+    return (
+        f"Kueue's Configuration is not among the objects, and {label_of(queue)} is in a cohort, where fair sharing "
+        f"counts as off; add what `kubectl get configmap {CONFIG_MAP} -n {KUEUE_NAMESPACE} -o yaml` prints, or give "
+        "--fair-sharing"
+    )

@@ -1,0 +1,132 @@
+"""Kueue's Configuration among the objects of a cluster."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.simulation.objects import cluster, job, queue
+from typer.testing import CliRunner
+
+from kueue_admission.decide.model import FairSharingStrategy
+from kueue_admission.read.dumped_configuration import dumped_configuration
+from kueue_fleet.cli import app
+
+V1BETA1, V1BETA2 = (f"config.kueue.x-k8s.io/{version}" for version in ("v1beta1", "v1beta2"))
+BOTH = "fair sharing is on (LessThanOrEqualToFinalShare, LessThanInitialShare)"
+
+
+def config_map(api: str, **sections: Any) -> dict[str, Any]:
+    text = yaml.safe_dump({"apiVersion": api, "kind": "Configuration", **sections})
+    metadata = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"controller_manager_config.yaml": text},
+    }
+
+
+@pytest.mark.parametrize(
+    ("api", "section", "state"),
+    [
+        (V1BETA2, {"preemptionStrategies": ["LessThanInitialShare"]}, "fair sharing is on (LessThanInitialShare)"),
+        (V1BETA2, {}, BOTH),
+        (V1BETA2, None, "fair sharing is off"),
+        (V1BETA1, {"enable": True}, BOTH),
+        (V1BETA1, {"enable": False, "preemptionStrategies": ["LessThanInitialShare"]}, "fair sharing is off"),
+    ],
+)
+def test_what_it_says_of_fair_sharing(api: str, section: dict[str, Any] | None, state: str) -> None:
+    sections = {} if section is None else {"fairSharing": section}
+    found = dumped_configuration([config_map(api, **sections)], fair_sharing=False)
+    assert found.notes == (f"Kueue's Configuration is that of ConfigMap kueue-system/kueue-manager-config: {state}",)
+    assert (found.configuration.fair_sharing is None) == ("off" in state)
+
+
+def test_the_option_keeps_the_strategies() -> None:
+    given = config_map(V1BETA2, fairSharing={"preemptionStrategies": ["LessThanInitialShare"]})
+    found = dumped_configuration([given], fair_sharing=True)
+    assert found.configuration.fair_sharing == (FairSharingStrategy.LESS_THAN_INITIAL_SHARE,)
+
+
+def test_other_settings_that_decide_are_read_too() -> None:
+    given = config_map(V1BETA2, waitForPodsReady={"timeout": "7m"})
+    settings = dumped_configuration([given], fair_sharing=False).configuration.wait_for_pods_ready
+    assert settings is not None
+    assert settings.timeout == 420
+
+
+@pytest.mark.parametrize(
+    ("sections", "wrong"),
+    [
+        ({"fairSharing": {"preemptionStrategies": ["Some"]}}, "'Some' is not a valid FairSharingStrategy"),
+        ({"resources": {"deviceClassMappings": [{"name": "a"}]}}, "dynamic resource allocation"),
+    ],
+)
+def test_one_that_cannot_be_read_is_said(sections: dict[str, Any], wrong: str) -> None:
+    [note] = dumped_configuration([config_map(V1BETA2, **sections)], fair_sharing=False).notes
+    assert "the defaults of Kueue count instead: " in note
+    assert wrong in note
+
+
+@pytest.mark.parametrize(
+    ("cohort", "fair_sharing", "said"),
+    [({"cohortName": "c"}, False, 1), ({"cohortName": "c"}, True, 0), ({}, False, 0)],
+)
+def test_none_is_said_where_it_matters(cohort: dict[str, Any], fair_sharing: bool, said: int) -> None:
+    notes = dumped_configuration([queue(**cohort)], fair_sharing=fair_sharing).notes
+    assert len(notes) == said
+    assert all("is in a cohort, where fair sharing counts as off; add what" in note for note in notes)
+
+
+def to(name: str, second: int, run: str, local_queue: str) -> dict[str, Any]:
+    made = job(name, second, run)
+    made["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = local_queue
+    return made
+
+
+@pytest.fixture
+def two_borrowers(tmp_path: Path) -> list[dict[str, Any]]:
+    """Queue a has borrowed already; its second job is older than the first of queue b. Then two cores come free."""
+    local = cluster()[2]
+    queues = [
+        each
+        for name in ("a", "b")
+        for each in (
+            queue(name, cpu=0, cohortName="c"),
+            {**local, "metadata": {"name": name, "namespace": "default"}, "spec": {"clusterQueue": name}},
+        )
+    ]
+    jobs = [to("a1", 0, "100", "a"), job("own", 0, "10"), to("a2", 1, "100", "a"), to("b1", 2, "100", "b")]
+    return [*cluster(cpu=4, cohortName="c"), *queues, *jobs]
+
+
+@pytest.mark.parametrize(("sections", "first"), [({"fairSharing": {}}, "b1"), ({}, "a2")])
+def test_simulate_decides_by_it(
+    sections: dict[str, Any], first: str, two_borrowers: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(yaml.safe_dump_all([*two_borrowers, config_map(V1BETA2, **sections)]))
+    result = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--until", "20", "-o", "json"])
+    admitted = {w["name"] for w in json.loads(result.stdout)["workloads"] if w["admittedAt"] is not None}
+    assert admitted & {"a2", "b1"} == {first}
+    assert "Kueue's Configuration is that of ConfigMap kueue-system/kueue-manager-config" in result.stderr
+
+
+@pytest.mark.parametrize(("sections", "first"), [({"fairSharing": {}}, "fairSharing"), ({}, "age")])
+def test_explain_decides_by_it(
+    sections: dict[str, Any], first: str, two_borrowers: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """With two cores for three jobs: why the turn of the other queue's head comes first."""
+    jobs = {each["metadata"]["name"]: each for each in two_borrowers if each["kind"] == "Job"}
+    given = [each for each in two_borrowers if each not in (jobs["own"], jobs["a1"])]
+    next(each for each in given if each["metadata"]["name"] == "cq")["spec"].update(queue(cpu=2)["spec"])
+    dump = tmp_path / "dump.yaml"
+    dump.write_text(yaml.safe_dump_all([*given, config_map(V1BETA2, **sections)]))
+    result = CliRunner().invoke(app, ["explain", "b1", "--objects", str(dump), "-o", "json"])
+    [explanation] = json.loads(result.stdout)["explanations"]
+    assert [blocker["first"] for blocker in explanation["blockers"]] == [first]
