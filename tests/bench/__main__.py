@@ -1,8 +1,8 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
-`python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, simulation, jobs,
-harness, rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote to bench.json
-before.
+`python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, workloads, simulation,
+jobs, harness, rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote to
+bench.json before.
 """
 
 from __future__ import annotations
@@ -122,6 +122,15 @@ def decisions() -> Iterator[Figure]:
         yield Figure(what, row["microseconds"], "us", grown, "grown as the log", grown)
 
 
+def workloads() -> Iterator[Figure]:
+    """Reading Workloads, by what reads them, beside the same for a tenth of them."""
+    few, many = (run_module("tests.bench.workloads", [str(count)]) for count in (10_000, 100_000))
+    for name, row in many.items():
+        each, peer = (1e6 * row["cpuSeconds"] / 100_000, 1e6 * few[name]["cpuSeconds"] / 10_000)
+        yield Figure(f"{name}: one of 100000 Workloads read: CPU", each, "us", None, "of 10000", peer)
+        yield Figure(f"{name}: what is kept of it", row["keptMiB"] * 2**20 / 100_000, "B")
+
+
 def simulation() -> Iterator[Figure]:
     """Kueue's own sets, simulated with the delays of a machine with CPU to spare."""
     for name, limit in (("baseline", 10.0), ("large-scale", 90.0)):
@@ -238,6 +247,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
         command,
         explain,
         decisions,
+        workloads,
         simulation,
         jobs,
         harness,

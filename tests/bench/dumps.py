@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ import yaml12
 
 KUEUE: Final = "kueue.x-k8s.io/v1beta2"
 FLAVORS: Final = ("a3-reserved", "a3-spot")
+FIRST: Final = datetime(2026, 11, 20, 8, tzinfo=UTC)
 MOMENT: Final = "2026-11-20T23:00:00"
 CASES: Final = (
     (10_000, 0, 30, "yaml"),
@@ -77,7 +79,7 @@ def _workload(number: int, queue: int, priority: int, status: dict[str, Any]) ->
         "apiVersion": KUEUE,
         "kind": "Workload",
         "metadata": {
-            "creationTimestamp": f"2026-11-20T{8 + number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}Z",
+            "creationTimestamp": f"{FIRST + timedelta(seconds=number):%Y-%m-%dT%H:%M:%SZ}",
             "finalizers": ["kueue.x-k8s.io/resource-in-use"],
             "generation": 1,
             "labels": {"kueue.x-k8s.io/job-uid": uid},
