@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.controller.build import NOW, Fixture, admitted_copy, condition, configured, when, workload
 
+from kueue_admission.read.printed import PrintedJob
 from kueue_fleet.controller.rescue import RESCUE_MANAGER, path_of_job, status_of_job
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION
 from kueue_fleet.kube.answers import ApiError, Json
@@ -217,7 +218,7 @@ def test_the_pods_of_a_job_set_are_counted_by_its_replicated_jobs() -> None:
     made.take(left(kind="JobSet"))
     record = made.manager.records["ns/train"]
     assert path_of_job(record) == "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ns/jobsets/train-job"
-    body = status_of_job(record, {"metadata": {"resourceVersion": "7"}})
+    body = status_of_job(record, PrintedJob.of({"metadata": {"resourceVersion": "7"}}))
     [counts] = body["status"]["replicatedJobsStatus"]
     assert counts == {"name": "main", "ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 

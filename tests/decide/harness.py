@@ -13,6 +13,7 @@ from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
 
 Json = dict[str, Any]
@@ -42,7 +43,7 @@ def build(case: Json) -> tuple[Cache, dict[str, WorkloadInfo]]:
 
 def one_workload(key: str, short: Json) -> Workload:
     problems: list[str] = []
-    parsed = parse_workload(Fields(workload(key, short), f"Workload {key}", problems), Context())
+    parsed = parse_workload(PrintedWorkload(Fields(workload(key, short), f"Workload {key}", problems)), Context())
     assert not problems
     return parsed
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from kueue_admission.decide.model import ClusterQueue
 from kueue_admission.explain.answer import Link
+from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_admission.read.manifests import Manifest, conditions_of, inside
+from kueue_admission.read.manifests import conditions_of
 
 _WITH_PARAMETERS: Final = (MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER)
 _NOT_FOUND: Final = "NotFound"

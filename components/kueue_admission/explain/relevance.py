@@ -9,16 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kueue_admission.api.cohort_tree import roots_of
+from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
-from kueue_admission.read.manifests import (
-    Manifest,
-    conditions_of,
-    inside,
-    is_job,
-    is_object,
-    key_of,
-    owners_of,
-)
+from kueue_admission.read.manifests import conditions_of, is_job, key_of, owners_of
 
 
 class WorkloadIndex:

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.explain.answer import Explanation
+from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.dumps import disabled_kinds, is_unmanaged, queue_of_job
-from kueue_admission.read.manifests import Manifest, inside, key_of
+from kueue_admission.read.manifests import key_of
 
 
 def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:

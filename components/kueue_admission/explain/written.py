@@ -9,8 +9,9 @@ from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Outcome
 from kueue_admission.explain.answer import Written
 from kueue_admission.explain.diagnosis import Diagnosis
+from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.manifests import Manifest, conditions_of, inside
+from kueue_admission.read.manifests import conditions_of
 
 SETTLES: Final = 10.0
 """Seconds after which Kueue has looked again at what waits for quota that came free; it collects changes for one."""

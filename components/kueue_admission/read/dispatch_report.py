@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from kueue_admission.read.manifests import Manifest, conditions_of
+from kueue_admission.forms.manifest import Manifest
+from kueue_admission.read.manifests import conditions_of
 
 DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"
 """Type of the condition on a Workload of the manager. True: clusters are nominated; its time is the first nomination's.

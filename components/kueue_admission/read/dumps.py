@@ -12,18 +12,10 @@ from typing import Any, Final
 
 from kueue_admission.api.job_kinds import enabled_kinds
 from kueue_admission.api.resources import RESOURCES
+from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import QUEUE_LABEL
 from kueue_admission.read.dumped_configuration import configurations_in
-from kueue_admission.read.manifests import (
-    JOBS,
-    Manifest,
-    inside,
-    is_job,
-    key_of,
-    label_of,
-    owners_of,
-    without_stood_for,
-)
+from kueue_admission.read.manifests import JOBS, is_job, key_of, label_of, owners_of, without_stood_for
 
 _NOT_READ: Final = ("AppWrapper", "SparkApplication")
 """Kinds that Kueue manages and whose pods are not read."""

@@ -12,27 +12,44 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from kueue_admission.forms.form_rules import FaultError
+from kueue_admission.forms.manifest import Manifest, is_object
 from kueue_admission.forms.quantity import Quantity
 
 E = TypeVar("E", bound=StrEnum)
 
 
 class Fields:
-    """One object within the input, its path, and the shared list of problems."""
+    """One object within the input, where it is, and the shared list of problems.
 
-    __slots__ = ("data", "path", "problems")
+    Where: its path, or the object around it with the field, and the index in a list, that it is in. Most paths are
+    never asked for.
+    """
 
-    def __init__(self, data: Mapping[str, Any], path: str, problems: list[str]) -> None:
+    __slots__ = ("_at", "data", "problems")
+
+    def __init__(
+        self, data: Manifest, at: str | tuple[Fields, str] | tuple[Fields, str, int], problems: list[str]
+    ) -> None:
+        self._at = at
         self.data = data
-        self.path = path
         self.problems = problems
+
+    @property
+    def path(self) -> str:
+        """Where the object is, such as `Job default/train.spec.template`."""
+        if isinstance(self._at, str):
+            return self._at
+        around, name, *index = self._at
+        name = f"{name}[{index[0]}]" if index else name
+        return f"{around.path}.{name}" if around.path else name
 
     def __contains__(self, name: str) -> bool:
         return self.data.get(name) is not None
 
     def wrong(self, name: str, what: str, fix: str) -> None:
         """Report a problem with the field `name`, or with the object itself if that is empty."""
-        at = f"{self.path}.{name}" if name and self.path else name or self.path
+        path = self.path
+        at = f"{path}.{name}" if name and path else name or path
         self.problems.append(f"{at}: {what}; {fix}")
 
     def child(self, name: str) -> Fields:
@@ -40,19 +57,18 @@ class Fields:
         value = self.data.get(name)
         if value is None:
             value = {}
-        elif type(value) is not dict and not isinstance(value, Mapping):  # The first is much cheaper to ask.
+        elif type(value) is not dict and not is_object(value):  # The first is much cheaper to ask.
             self.wrong(name, f"is {_kind(value)}, not an object", "write fields under it")
             value = {}
-        return Fields(value, f"{self.path}.{name}" if self.path else name, self.problems)
+        return Fields(value, (self, name), self.problems)
 
     def children(self, name: str) -> Iterator[Fields]:
         """The objects in the list `name`."""
         for index, value in enumerate(self._list(name)):
-            path = f"{self.path}.{name}[{index}]"
-            if type(value) is dict or isinstance(value, Mapping):
-                yield Fields(value, path, self.problems)
+            if type(value) is dict or is_object(value):
+                yield Fields(value, (self, name, index), self.problems)
             else:
-                self.problems.append(f"{path}: is {_kind(value)}, not an object; write fields under it")
+                self.wrong(f"{name}[{index}]", f"is {_kind(value)}, not an object", "write fields under it")
 
     def texts(self, name: str) -> tuple[str, ...]:
         """The strings in the list `name`."""
@@ -61,7 +77,7 @@ class Fields:
             if isinstance(value, str):
                 found.append(value)
             else:
-                self.problems.append(f"{self.path}.{name}[{index}]: is {_kind(value)}, not text; write a string")
+                self.wrong(f"{name}[{index}]", f"is {_kind(value)}, not text", "write a string")
         return tuple(found)
 
     def pairs(self, name: str) -> tuple[tuple[str, str], ...]:

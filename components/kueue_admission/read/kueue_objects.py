@@ -41,6 +41,7 @@ from kueue_admission.decide.pods import ResourceRules, Taint, Toleration
 from kueue_admission.decide.queue.usage_ledger import NANO
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.messages import unknown_field
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored
@@ -48,13 +49,11 @@ from kueue_admission.read.fields import Fields
 from kueue_admission.read.manifests import JOBS, NAMESPACED, WITH_QUEUE, is_job
 from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_admission.read.pods import parse_pod_set
+from kueue_admission.read.printed import Printed, PrintedNode, PrintedPod, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_job, parse_workload
 
 _USAGE_BASED: Final = "UsageBasedAdmissionFairSharing"
 _Spec = TypeVar("_Spec", bound=SpecModel)
-
-Manifest = object
-"""A Kubernetes object as a dict; anything else is reported."""
 
 
 class Parsed(NamedTuple):
@@ -71,8 +70,8 @@ class Parsed(NamedTuple):
         return replace(self.objects, namespaces=tuple(known.items()))
 
 
-def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | None = None) -> Parsed:
-    """Read objects of any kind, in any order; Lists are unpacked.
+def parse_objects(manifests: Iterable[object], configuration: Configuration | None = None) -> Parsed:
+    """Read objects of any kind, in any order; Lists are unpacked. What is not an object is reported.
 
     `configuration` is Kueue's (see `parse_configuration`); without it the defaults of 0.19.2.
     Raises ObjectError, NotModelledError.
@@ -113,8 +112,8 @@ def parse_objects(manifests: Iterable[Manifest], configuration: Configuration | 
         overheads={_name(f): parse_overhead(f) for f in read.of("RuntimeClass")},
     )
     workloads = (
-        *read.all("Workload", lambda fields: parse_workload(fields, context)),
-        *read.all((*JOBS, *WITH_QUEUE), lambda fields: parse_job(fields, context), is_job),
+        *read.all("Workload", lambda fields: parse_workload(PrintedWorkload(fields), context)),
+        *read.all((*JOBS, *WITH_QUEUE), lambda fields: parse_job(Printed(fields), context), is_job),
     )
     if problems:
         raise ObjectError(list(dict.fromkeys(problems)))
@@ -135,7 +134,7 @@ class _Reader:
         self,
         kinds: str | Sequence[str],
         parse: Callable[[Fields], Any],
-        wanted: Callable[[Mapping[str, Any]], bool] = bool,
+        wanted: Callable[[Manifest], bool] = bool,
     ) -> tuple[Any, ...]:
         found = []
         each_kind = [kinds] if isinstance(kinds, str) else kinds
@@ -147,7 +146,7 @@ class _Reader:
         return tuple(found)
 
 
-def _unpack(manifests: Iterable[Manifest], problems: list[str]) -> Iterable[Fields]:
+def _unpack(manifests: Iterable[object], problems: list[str]) -> Iterable[Fields]:
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, dict):
             problems.append(f"[{index}]: is not an object; write a Kubernetes object with apiVersion and kind")
@@ -282,8 +281,9 @@ def parse_flavor(fields: Fields) -> ResourceFlavor:
 def parse_check(fields: Fields) -> AdmissionCheck:
     """An AdmissionCheck; without a status it counts as active, as no controller has looked at it yet."""
     spec = _read_spec(fields, AdmissionCheckSpec)
-    conditions = {item.text("type"): item.text("status") for item in fields.child("status").children("conditions")}
-    return AdmissionCheck(_name(fields), spec.controller_name, conditions.get("Active", "True") == "True")
+    printed = Printed(fields)
+    is_active = "Active" not in printed.conditions or printed.is_true("Active")
+    return AdmissionCheck(_name(fields), spec.controller_name, is_active)
 
 
 def parse_topology(fields: Fields) -> Topology:
@@ -294,30 +294,28 @@ def parse_topology(fields: Fields) -> Topology:
 
 def parse_node(fields: Fields) -> Node:
     """A Node, for topology-aware scheduling."""
-    spec, status = fields.child("spec"), fields.child("status")
-    conditions = {item.text("type"): item.text("status") for item in status.children("conditions")}
-    allocatable = status.quantities("allocatable")
+    printed = PrintedNode(fields)
+    allocatable = printed.allocatable
     return Node(
-        name=_name(fields),
+        name=printed.name,
         labels=_labels(fields),
-        taints=tuple(parse_taint(item) for item in spec.children("taints")),
+        taints=tuple(parse_taint(item) for item in printed.spec.children("taints")),
         allocatable=tuple((name, request_amount(name, allocatable[name])) for name in sorted(allocatable)),
-        ready=conditions.get("Ready", "True") == "True",
-        unschedulable=spec.flag("unschedulable"),
+        ready=printed.is_ready,
+        unschedulable=printed.spec.flag("unschedulable"),
     )
 
 
 def _with_pods(nodes: tuple[Node, ...], pods: Iterable[Fields]) -> tuple[Node, ...]:
     """Nodes with what running pods that Kueue does not place take of them."""
     used: dict[str, dict[str, int]] = {}
-    for pod in pods:
-        spec, annotations = pod.child("spec"), pod.child("metadata").child("annotations")
-        name = spec.text("nodeName")
+    for pod in map(PrintedPod, pods):
+        annotations = pod.annotations
         placed = any(f"kueue.x-k8s.io/podset-{kind}-topology" in annotations for kind in _TOPOLOGY_KINDS)
-        if not name or placed or pod.child("status").text("phase") in ("Succeeded", "Failed"):
+        if not pod.node or placed or pod.is_over:
             continue
-        amounts = used.setdefault(name, {})
-        requests = parse_pod_set(spec, "pod", 1, None, None, ResourceRules()).node_requests
+        amounts = used.setdefault(pod.node, {})
+        requests = parse_pod_set(pod.spec, "pod", 1, None, None, ResourceRules()).node_requests
         for resource, amount in (*requests, ("pods", 1)):
             amounts[resource] = amounts.get(resource, 0) + amount
     return tuple(replace(node, used=tuple(sorted(used.get(node.name, {}).items()))) for node in nodes)

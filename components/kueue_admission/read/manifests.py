@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, TypeGuard
+from typing import Final
 
+from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import ROLES
-
-Manifest = Mapping[str, Any]
-"""An object of Kubernetes as plain data."""
 
 WITH_QUEUE: Final = ("Deployment", "StatefulSet", "Pod")
 """Kinds that Kueue leaves alone unless they name a queue."""
@@ -20,18 +18,6 @@ QUEUED: Final = ("Workload", *JOBS, *WITH_QUEUE)
 """Kinds of what may be queued, see `is_job`, in the order in which the core gives their workloads."""
 NAMESPACED: Final = frozenset((*QUEUED, "LocalQueue", "LimitRange", "TrainingRuntime"))
 """Kinds whose objects are in `default` where they name no namespace."""
-
-
-def is_object(data: object) -> TypeGuard[Manifest]:
-    """Whether `data` has fields."""
-    return type(data) is dict or isinstance(data, Mapping)  # The first is much cheaper to ask.
-
-
-def inside(data: object, *names: str) -> Manifest:
-    """The object at the end of these fields; empty where there is none."""
-    for name in names:
-        data = data.get(name) if is_object(data) else None
-    return data if is_object(data) else {}
 
 
 def is_job(manifest: Manifest) -> bool:

@@ -22,12 +22,13 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL
+from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL, QUEUE_LABEL
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
 from kueue_admission.read.pods import parse_pod_set, parse_topology_request, topology_from_annotations
+from kueue_admission.read.printed import Printed, PrintedWorkload
 
 _PREFIX: Final = "kueue.x-k8s.io/"
 _NOT_BY_A_CYCLE: Final = frozenset(
@@ -80,41 +81,39 @@ def _keep(known: dict[str, T], text: str, found: T) -> None:
     known[text] = found
 
 
-def parse_workload(fields: Fields, context: Context) -> Workload:
+def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
     """A Workload with its status."""
-    metadata, spec = fields.child("metadata"), fields.child("spec")
-    annotations = metadata.child("annotations")
-    _refuse(fields, annotations)
-    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
-    pod_sets, problem = _parse_pod_sets(spec, context, namespace)
+    spec, labels, annotations = printed.spec, printed.labels, printed.annotations
+    _refuse(printed, annotations)
+    pod_sets, problem = _parse_pod_sets(printed, context)
     limit = spec.integer("maximumExecutionTimeSeconds", least=1)
     return Workload(
-        namespace=namespace,
-        name=name,
-        uid=metadata.text("uid") or f"{namespace}/{name}",
-        queue=spec.text("queueName"),
+        namespace=printed.namespace,
+        name=printed.name,
+        uid=printed.uid or printed.key,
+        queue=printed.queue,
         pod_sets=pod_sets,
-        created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
+        created=printed.created or 0.0,
         priority=spec.integer("priority"),
         priority_boost=_boost(annotations),
-        active=spec.flag("active", default=True),
+        active=printed.is_active,
         reclaimable=tuple(
-            (item.text("name"), item.integer("count", least=0))
-            for item in fields.child("status").children("reclaimablePods")
+            (item.text("name"), item.integer("count", least=0)) for item in printed.status.children("reclaimablePods")
         ),
         max_execution_seconds=float(limit) if limit else None,
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         allowed_flavors=_allowed(annotations),
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
-        job_uid=metadata.child("labels").text(f"{_PREFIX}job-uid"),
-        origin=metadata.child("labels").text(ORIGIN_LABEL),
+        job_uid=labels.text(f"{_PREFIX}job-uid"),
+        origin=labels.text(ORIGIN_LABEL),
         problem=problem,
-        status=_parse_status(fields.child("status"), pod_sets, context),
+        status=parse_status(printed, pod_sets, context),
     )
 
 
-def _parse_pod_sets(spec: Fields, context: Context, namespace: str) -> tuple[tuple[PodSet, ...], str]:
-    """The pod sets of a Workload's `spec`, and why their resources are invalid."""
+def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> tuple[tuple[PodSet, ...], str]:
+    """The pod sets of a Workload, and why their resources are invalid."""
+    spec, namespace = printed.spec, printed.namespace
     limits = context.limits.get(namespace, NO_LIMITS)
     text = repr(spec.data.get("podSets")) + (namespace if limits else "")
     known = context.pod_sets.get(text)
@@ -122,7 +121,7 @@ def _parse_pod_sets(spec: Fields, context: Context, namespace: str) -> tuple[tup
         return known
     before = len(spec.problems)
     pod_sets, pods = [], []
-    for item in spec.children("podSets"):
+    for item in printed.pod_sets:
         pod = with_defaults(item.child("template").child("spec"), limits, context.overheads)
         pod_sets.append(
             parse_pod_set(
@@ -141,14 +140,15 @@ def _parse_pod_sets(spec: Fields, context: Context, namespace: str) -> tuple[tup
     return found
 
 
-def _refuse(fields: Fields, annotations: Fields) -> None:
+def _refuse(printed: Printed, annotations: Fields) -> None:
+    fields, status = printed.fields, printed.status
     if annotations.text(f"{_PREFIX}elastic-job") == "true":
         raise NotModelledError("elastic jobs (workload slices)", fields.path)
-    if f"{_PREFIX}concurrent-admission-parent" in fields.child("metadata").child("labels") or any(
-        owner.text("kind") == "Workload" for owner in fields.child("metadata").children("ownerReferences")
+    owners = printed.metadata.children("ownerReferences")
+    if f"{_PREFIX}concurrent-admission-parent" in printed.labels or any(
+        owner.text("kind") == "Workload" for owner in owners
     ):
         raise NotModelledError("concurrent admission", fields.path)
-    status = fields.child("status")
     if any(status.children("unhealthyNodes")):
         raise NotModelledError("replacement of failed nodes (status.unhealthyNodes)", fields.path)
     pending = any(
@@ -178,52 +178,45 @@ def _boost(annotations: Fields) -> int:
         return 0
 
 
-def _parse_status(status: Fields, pod_sets: tuple[PodSet, ...], context: Context) -> WorkloadStatus:
-    conditions = {item.text("type"): item for item in status.children("conditions")}
-
-    def since(name: str) -> float | None:
-        item = conditions.get(name)
-        return (item.seconds("lastTransitionTime", 0.0) or 0.0) if item and item.text("status") == "True" else None
-
-    evicted_at, requeued = since("Evicted"), conditions.get("Requeued")
-    ready = conditions.get("PodsReady")
+def parse_status(printed: PrintedWorkload, pod_sets: tuple[PodSet, ...], context: Context) -> WorkloadStatus:
+    """Where a Workload with these pod sets stands."""
+    status, since = printed.status, printed.since
+    evicted_at, requeued = since("Evicted"), "Requeued" in printed.conditions
     requeue = status.child("requeueState")
     gates = [g.text("name") for g in status.children("preemptionGates") if g.text("position") == "Open"]
-    reserved = since("QuotaReserved")
     return WorkloadStatus(
-        admission=_parse_admission(status.child("admission"), pod_sets, context) if "admission" in status else None,
-        reserved_at=reserved,
+        admission=_parse_admission(printed.admission, pod_sets, context) if "admission" in status else None,
+        reserved_at=since("QuotaReserved"),
         admitted_at=since("Admitted"),
         evicted_at=evicted_at,
-        evicted_reason=conditions["Evicted"].text("reason") if evicted_at is not None else None,
-        evicted_message=conditions["Evicted"].text("message") if evicted_at is not None else "",
-        preempted_reason=conditions["Preempted"].text("reason") if since("Preempted") is not None else None,
-        checks=tuple(_parse_check_state(item) for item in status.children("admissionChecks")),
-        requeued=None if requeued is None else requeued.text("status") == "True",
-        requeued_reason=None if requeued is None else requeued.text("reason"),
+        evicted_reason=printed.reason("Evicted") if evicted_at is not None else None,
+        evicted_message=printed.message("Evicted") if evicted_at is not None else "",
+        preempted_reason=printed.reason("Preempted") if printed.is_true("Preempted") else None,
+        checks=tuple(map(parse_check_state, printed.checks)),
+        requeued=printed.is_true("Requeued") if requeued else None,
+        requeued_reason=printed.reason("Requeued") if requeued else None,
         requeue_at=requeue.seconds("requeueAt"),
         requeue_count=requeue.integer("count", least=0),
-        pods_ready=since("PodsReady") is not None,
-        pods_ready_since=None if ready is None else ready.seconds("lastTransitionTime"),
-        waits_for_recovery=ready is not None and ready.text("reason") == "WaitForRecovery",
-        finished=since("Finished") is not None,
+        pods_ready=printed.is_true("PodsReady"),
+        pods_ready_since=printed.changed_at("PodsReady"),
+        waits_for_recovery=printed.reason("PodsReady") == "WaitForRecovery",
+        finished=printed.is_true("Finished"),
         past_execution=float(status.integer("accumulatedPastExecutionTimeSeconds", least=0)),
         open_gates=tuple(sorted(gates)),
-        evaluated=_evaluated(conditions),
+        evaluated=_evaluated(printed.refusal),
     )
 
 
-def _evaluated(conditions: Mapping[str, Fields]) -> str | None:
-    """What a cycle wrote about a workload without quota: neither its eviction, nor what keeps it out of its queue."""
-    found = conditions.get("QuotaReserved")
-    if found is None or found.text("status") == "True" or found.text("reason") in _NOT_BY_A_CYCLE:
+def _evaluated(refusal: Fields | None) -> str | None:
+    """What a cycle wrote about a workload without quota, which is not what keeps it out of its queue."""
+    if refusal is None or refusal.text("reason") in _NOT_BY_A_CYCLE:
         return None
-    message, evicted = found.text("message"), conditions.get("Evicted")
-    written = _QUEUED_AGAIN if evicted is None else _QUEUED_AGAIN | {evicted.text("message")}
-    return None if message in written else message
+    message = refusal.text("message")
+    return None if message in _QUEUED_AGAIN else message
 
 
-def _parse_check_state(fields: Fields) -> WorkloadCheck:
+def parse_check_state(fields: Fields) -> WorkloadCheck:
+    """How an admission check of a Workload stands."""
     return WorkloadCheck(
         name=fields.required_text("name"),
         state=fields.choice("state", CheckState, CheckState.PENDING),
@@ -269,35 +262,33 @@ def parse_admission(fields: Fields, pod_sets: Mapping[str, PodSet]) -> Admission
     return Admission(fields.required_text("clusterQueue"), tuple(assignments))
 
 
-def parse_job(fields: Fields, context: Context) -> Workload:
+def parse_job(printed: Printed, context: Context) -> Workload:
     """A job of a kind that `job_pod_sets` reads, as the Workload that Kueue makes of it; of several, the first."""
-    roles = roles_of(fields)
-    metadata = fields.child("metadata")
-    name, namespace = metadata.text("name"), metadata.text("namespace", "default")
-    limits = context.limits.get(namespace, NO_LIMITS)
+    roles = roles_of(printed.fields)
+    limits = context.limits.get(printed.namespace, NO_LIMITS)
     pod_sets, pods = [], []
     for role in roles:
         pod = with_defaults(role.template.child("spec"), limits, context.overheads)
         topology = topology_from_annotations(role.template.child("metadata"))
         pod_sets.append(parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules))
         pods.append(pod)
-    labels, annotations = metadata.child("labels"), metadata.child("annotations")
-    _refuse(fields, annotations)
-    queue = labels.text(f"{_PREFIX}queue-name")
+    labels, annotations = printed.labels, printed.annotations
+    _refuse(printed, annotations)
+    queue = labels.text(QUEUE_LABEL)
     if not queue:
-        metadata.wrong("labels", f"has no {_PREFIX}queue-name", "name a LocalQueue there")
+        printed.metadata.wrong("labels", f"has no {QUEUE_LABEL}", "name a LocalQueue there")
     seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
     if seconds and whole_number(seconds) is None:
         labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
-    uid = metadata.text("uid") or f"{namespace}/{name}"
+    uid = printed.uid or printed.key
     return Workload(
-        namespace=namespace,
-        name=name,
+        namespace=printed.namespace,
+        name=printed.name,
         uid=uid,
         queue=queue,
         pod_sets=tuple(pod_sets),
-        created=metadata.seconds("creationTimestamp", 0.0) or 0.0,
-        priority=_priority(fields, roles, context),
+        created=printed.created or 0.0,
+        priority=_priority(printed, roles, context),
         max_execution_seconds=whole_number(seconds),
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
@@ -305,12 +296,12 @@ def parse_job(fields: Fields, context: Context) -> Workload:
     )
 
 
-def _priority(job: Fields, roles: Sequence[Role], context: Context) -> int:
+def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
     """The workload priority class if the job names one, else the first PriorityClass of its pods, else the default.
 
     Source: pkg/controller/jobframework/reconciler.go (ExtractPriority).
     """
-    labels = job.child("metadata").child("labels")
+    labels = job.labels
     name = labels.text(f"{_PREFIX}priority-class")
     if name:
         if name not in context.workload_priorities:
@@ -318,7 +309,7 @@ def _priority(job: Fields, roles: Sequence[Role], context: Context) -> int:
                 f"{_PREFIX}priority-class", f"there is no WorkloadPriorityClass {name!r}", "add it, or name another"
             )
         return context.workload_priorities.get(name, 0)
-    places = [(own_priority_class(job), job)]
+    places = [(own_priority_class(job.fields), job.fields)]
     for role in roles:
         pod = role.template.child("spec")
         places.append((pod.text("priorityClassName"), pod))

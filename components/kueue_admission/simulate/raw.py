@@ -18,6 +18,7 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
+from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.forms.problem import errors_of
 from kueue_admission.read.dumped_configuration import dumped_configuration
@@ -30,7 +31,6 @@ from kueue_admission.read.manifests import (
     NAMESPACED,
     QUEUED,
     conditions_of,
-    inside,
     is_job,
     key_of,
     label_of,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kueue_admission.decide.engine import Engine
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.explain import Condition, Explanation, Links
-    from kueue_admission.read.manifests import Manifest
+    from kueue_admission.forms.manifest import Manifest
     from kueue_admission.simulate.documents import Document
     from kueue_admission.simulate.records import Record
     from kueue_admission.simulate.result import Result

@@ -12,7 +12,8 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
 from kueue_admission.forms.known_messages import with_code
-from kueue_admission.read.manifests import inside, is_object, key_of
+from kueue_admission.forms.manifest import inside, is_object
+from kueue_admission.read.manifests import key_of
 from kueue_fleet.cli.contexts import Kubeconfig
 from kueue_fleet.cli.live_jobs import FIXES, Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile

@@ -9,6 +9,7 @@ from typing import Any, Final
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.pod_resources import Limits
+from kueue_admission.read.printed import Printed
 from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.controller.requests import PROVISIONING, Requests
@@ -199,19 +200,19 @@ class ManagerState:
 
     def take_namespace(self, key: str, item: Json | None) -> None:
         """A namespace is new, changed or gone."""
-        metadata = {} if item is None else item["metadata"]
+        namespace = Printed.of({} if item is None else item)
         if key == self._namespace:
-            text = str((metadata.get("annotations") or {}).get(GONE_ANNOTATION, ""))
+            text = namespace.annotations.text(GONE_ANNOTATION)
             gone = frozenset(filter(None, (name.strip() for name in text.split(","))))
             if gone != self.gone:
                 self.gone = gone
                 self._on_change(None)
-        value = (metadata.get("labels") or {}).get(REGIONS_LABEL)
+        value = namespace.labels.text(REGIONS_LABEL) if REGIONS_LABEL in namespace.labels else None
         if item is None:
             changed = self._namespaces.pop(key, _MISSING) is not _MISSING
         else:
             changed = self._namespaces.get(key, _MISSING) != value
-            self._namespaces[key] = None if value is None else str(value)
+            self._namespaces[key] = value
         if changed:
             self._on_change(None)
 
@@ -219,9 +220,10 @@ class ManagerState:
         """A MultiKueueCluster is new, changed or gone."""
         found: tuple[bool, str] | None = None
         if item is not None:
-            conditions = (item.get("status") or {}).get("conditions") or ()
-            active: Json = next((one for one in conditions if one.get("type") == "Active"), {})
-            found = (active.get("status") == "True", str(active.get("message", "Kueue has not connected to it yet")))
+            cluster = Printed.of(item)
+            is_known = "Active" in cluster.conditions
+            told = cluster.message("Active") if is_known else "Kueue has not connected to it yet"
+            found = (cluster.is_true("Active"), told)
         if found != self._connected.get(key):
             if found is None:
                 self._connected.pop(key, None)
@@ -231,7 +233,7 @@ class ManagerState:
 
     def take_config(self, key: str, item: Json | None) -> None:
         """A MultiKueueConfig is new, changed or gone."""
-        clusters = () if item is None else tuple(str(name) for name in item["spec"].get("clusters") or ())
+        clusters = () if item is None else Printed.of(item).spec.texts("clusters")
         if clusters != self._configs.get(key):
             self._configs[key] = clusters
             self._on_change(None)
@@ -242,11 +244,13 @@ class ManagerState:
         if item is None:
             self.checks.pop(key, None)
             return
-        spec, conditions = item["spec"], (item.get("status") or {}).get("conditions") or ()
-        answered = next((one.get("status") == "True" for one in conditions if one.get("type") == "Active"), None)
-        parameters = str((spec.get("parameters") or {}).get("name", ""))
-        version = str(item["metadata"].get("resourceVersion", ""))
-        found = self.checks[key] = CheckObject(str(spec.get("controllerName", "")), parameters, answered, version)
+        check = Printed.of(item)
+        found = self.checks[key] = CheckObject(
+            controller=check.spec.text("controllerName"),
+            parameters=check.spec.child("parameters").text("name"),
+            active=check.is_true("Active") if "Active" in check.conditions else None,
+            version=check.metadata.text("resourceVersion"),
+        )
         self.on_check(key)
         if before is None or (before.controller, before.parameters) != (found.controller, found.parameters):
             self._on_change(None)

@@ -128,7 +128,7 @@ def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float |
             "name": name,
             "state": decision.state.value,
             "message": message,
-            "lastTransitionTime": present.since if same else format_time(now),
+            "lastTransitionTime": format_time(present.since if same else now),
         }
         requeue_after = present.requeue_after if same else wanted
         if requeue_after is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_admission.read.manifests import since
+from kueue_admission.read.printed import Printed
 from kueue_fleet.dispatch import Provisioning
 from kueue_fleet.kube.answers import Json
 
@@ -27,10 +27,11 @@ class Requests:
             if not self._found.get(owner, True):
                 del self._found[owner]
             return owner
-        owner, uid = _owner(item)
+        printed = Printed.of(item)
+        owner, uid = _owner(printed)
         if owner:
             self._owners[key] = owner
-            self._found.setdefault(owner, {})[key] = uid, _read(item)
+            self._found.setdefault(owner, {})[key] = uid, _read(printed)
         return owner
 
     def of(self, key: str, uid: str) -> tuple[Provisioning, ...]:
@@ -38,20 +39,17 @@ class Requests:
         return tuple(found for owner, found in self._found.get(key, {}).values() if owner == uid)
 
 
-def _owner(item: Json) -> tuple[str, str]:
+def _owner(item: Printed) -> tuple[str, str]:
     """Key and uid of the Workload that an object belongs to."""
-    metadata = item["metadata"]
-    for reference in metadata.get("ownerReferences") or ():
-        if reference.get("kind") == "Workload":
-            return f"{metadata['namespace']}/{reference['name']}", str(reference.get("uid", ""))
-    return "", ""
+    owner = next((each for each in item.owners if each.kind == "Workload"), None)
+    return ("", "") if owner is None else (f"{item.namespace}/{owner.name}", owner.uid)
 
 
-def _read(item: Json) -> Provisioning:
+def _read(item: Printed) -> Provisioning:
     return Provisioning(
-        name=item["metadata"]["name"],
-        uid=str(item["metadata"].get("uid", "")),
-        accepted_at=since(item, "Accepted"),
-        provisioned_at=since(item, "Provisioned"),
-        failed=any(since(item, kind) is not None for kind in ("Failed", "BookingExpired", "CapacityRevoked")),
+        name=item.name,
+        uid=item.uid,
+        accepted_at=item.since("Accepted"),
+        provisioned_at=item.since("Provisioned"),
+        failed=any(map(item.is_true, ("Failed", "BookingExpired", "CapacityRevoked"))),
     )

@@ -10,7 +10,7 @@ import logging
 import math
 from typing import Final
 
-from kueue_admission.read.manifests import since
+from kueue_admission.read.printed import PrintedJob
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import Residency, watch_eviction
@@ -20,8 +20,6 @@ from kueue_fleet.kube.answers import ApiError, Json
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
 """Field manager of what is taken back and corrected."""
 _KINDS: Final = {"Job": ("batch/v1", "jobs"), "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets")}
-_ENDS: Final = ("Complete", "Completed", "Failed")
-"""Conditions of a Job or a JobSet that has ended."""
 _NO_JOBS: Final = {"ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 
 log = logging.getLogger(__name__)
@@ -77,22 +75,21 @@ class Rescue:
         if not never or self._fleet.manager.dispatch_check(record) is None or record.owner.kind not in _KINDS:
             return
         job = await self._job(record)
-        ended = job is not None and any(since(job, kind) is not None for kind in _ENDS)
-        if job is None or not ended or not job["spec"].get("suspend"):
+        if job is None or job.ended_at is None or not job.is_suspended:
             return
         body = {**_head(record, job), "spec": {"suspend": False}}
         await self._fleet.api.apply(path_of_job(record), body, RESCUE_MANAGER)
         self._done(record, ENDED_SUSPENDED, "It has ended on its worker before Kueue recorded that, and is resumed")
 
-    async def _job(self, record: Record) -> Json | None:
+    async def _job(self, record: Record) -> PrintedJob | None:
         """The job of a Workload; None if it is gone, or another one by now."""
         try:
-            job = await self._fleet.api.get(path_of_job(record))
+            job = PrintedJob.of(await self._fleet.api.get(path_of_job(record)))
         except ApiError as error:
             if error.is_not_found:
                 return None
             raise
-        return job if job["metadata"].get("uid") == record.owner.uid else None
+        return job if job.uid == record.owner.uid else None
 
     def _done(self, record: Record, reason: str, why: str) -> None:
         self._fleet.metrics.rescued.labels(reason).inc()
@@ -109,7 +106,7 @@ class Rescue:
     async def _correct(self, record: Record, why: str) -> bool:
         """Write a status without pods, and return True; False if the job is another one by now, or not suspended."""
         job = await self._job(record)
-        if job is None or not job.get("spec", {}).get("suspend"):
+        if job is None or not job.is_suspended:
             return False
         await self._fleet.api.apply(f"{path_of_job(record)}/status", status_of_job(record, job), RESCUE_MANAGER)
         self._done(record, STUCK_EVICTION, why)
@@ -127,7 +124,7 @@ def path_of_job(record: Record) -> str:
     return f"/apis/{version}/namespaces/{record.namespace}/{plural}/{record.owner.name}"
 
 
-def status_of_job(record: Record, job: Json) -> Json:
+def status_of_job(record: Record, job: PrintedJob) -> Json:
     """The status of a Workload's job without pods; refused if the job was changed since it was read."""
     status: Json = {"active": 0, "ready": 0, "terminating": 0}
     if record.owner.kind == "JobSet":
@@ -136,12 +133,12 @@ def status_of_job(record: Record, job: Json) -> Json:
     return {**_head(record, job), "status": status}
 
 
-def _head(record: Record, job: Json) -> Json:
+def _head(record: Record, job: PrintedJob) -> Json:
     """What says which job it is, at the version that was read."""
     metadata = {
         "name": record.owner.name,
         "namespace": record.namespace,
         "uid": record.owner.uid,
-        "resourceVersion": job["metadata"]["resourceVersion"],
+        "resourceVersion": job.metadata.text("resourceVersion"),
     }
     return {"apiVersion": _KINDS[record.owner.kind][0], "kind": record.owner.kind, "metadata": metadata}

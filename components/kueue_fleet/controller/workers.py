@@ -18,9 +18,9 @@ from kueue_admission.forms.names import ORIGIN_LABEL
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
-from kueue_admission.read.manifests import since
 from kueue_admission.read.pod_resources import Limits
-from kueue_admission.read.workloads import Context, parse_workload
+from kueue_admission.read.printed import Printed, PrintedWorkload
+from kueue_admission.read.workloads import Context, parse_check_state, parse_workload
 from kueue_fleet.controller.requests import PROVISIONING, Requests
 from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
@@ -226,14 +226,14 @@ class WorkerState:
         if item is None:
             self._queues.pop(key, None)
             return
-        self._queues[key] = str((item.get("spec") or {}).get("queueName", ""))
-        origin = (item["metadata"].get("labels") or {}).get(ORIGIN_LABEL)
+        printed = PrintedWorkload.of(item)
+        self._queues[key], origin = printed.queue, printed.labels.text(ORIGIN_LABEL)
         if origin == self._origin:
-            self._copies[key] = read_copy(item)
-        if origin is not None:
+            self._copies[key] = read_copy(printed)
+        if origin:
             # Copies of another manager are for that one's controller.
             return
-        local = self._local[key] = read_copy(item)
+        local = self._local[key] = read_copy(printed)
         if local.waits_for_assignment:
             self.on_local(key)
 
@@ -248,7 +248,7 @@ class WorkerState:
     def _parse(self, key: str, item: Json) -> tuple[Workload | None, str]:
         problems: list[str] = []
         try:
-            workload = parse_workload(Fields(item, f"Workload {key}", problems), self._context)
+            workload = parse_workload(PrintedWorkload(Fields(item, f"Workload {key}", problems)), self._context)
         except AdmissionError as error:
             problems.append(str(error))
         return (None, problems[0]) if problems else (workload, "")
@@ -285,8 +285,7 @@ class WorkerState:
         found = self._manifests.get(("admissionchecks", ASSIGNMENT_CHECK))
         if found is None or found["spec"].get("controllerName") != ASSIGNMENT_CONTROLLER:
             return None
-        conditions = {one["type"]: one["status"] for one in found["status"]["conditions"]}
-        return None if conditions.get("Active") == "True" else self._check_version
+        return None if Printed.of(found).is_true("Active") else self._check_version
 
     def take_provisioning(self, key: str, item: Json | None) -> None:
         """A ProvisioningRequest is new, changed or gone."""
@@ -334,31 +333,20 @@ def _with_quota_only(item: Json) -> Json:
     }
 
 
-def read_copy(item: Json) -> Copy:
+def read_copy(printed: PrintedWorkload) -> Copy:
     """The copy as its worker has it; not whether its queue has the assignment check."""
-    metadata, status = item["metadata"], item.get("status") or {}
-    checks = {one.get("name"): one for one in status.get("admissionChecks") or ()}
-    ours = checks.get(ASSIGNMENT_CHECK)
-    state = None if ours is None else _state(ours)
+    checks = {one.name: one for one in map(parse_check_state, printed.checks)}
+    ours = checks.pop(ASSIGNMENT_CHECK, None)
     return Copy(
-        uid=str(metadata.get("uid", "")),
-        version=str(metadata.get("resourceVersion", "")),
-        reserved_at=since(item, "QuotaReserved"),
-        ready_since=Fields(ours or {}, "", []).seconds("lastTransitionTime", 0.0)
-        if state is CheckState.READY
-        else None,
-        check=state,
-        others_ready=all(_state(one) is CheckState.READY for name, one in checks.items() if name != ASSIGNMENT_CHECK),
-        admitted=since(item, "Admitted") is not None,
-        evicted_at=since(item, "Evicted"),
-        finished=since(item, "Finished") is not None,
-        owned=bool(metadata.get("ownerReferences")),
-        deleted="deletionTimestamp" in metadata,
+        uid=printed.uid,
+        version=printed.metadata.text("resourceVersion"),
+        reserved_at=printed.since("QuotaReserved"),
+        ready_since=ours.since if ours is not None and ours.state is CheckState.READY else None,
+        check=None if ours is None else ours.state,
+        others_ready=all(one.state is CheckState.READY for one in checks.values()),
+        admitted=printed.is_true("Admitted"),
+        evicted_at=printed.since("Evicted"),
+        finished=printed.is_true("Finished"),
+        owned=any(printed.owners),
+        deleted="deletionTimestamp" in printed.metadata,
     )
-
-
-def _state(check: Mapping[str, Any]) -> CheckState:
-    try:
-        return CheckState(str(check.get("state", "Pending")))
-    except ValueError:
-        return CheckState.PENDING

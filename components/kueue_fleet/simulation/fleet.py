@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Workload
+from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import Parsed, parse_objects
-from kueue_admission.read.manifests import QUEUED, inside, label_of
+from kueue_admission.read.manifests import QUEUED, label_of
 from kueue_admission.simulate.clock import Watch, drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kueue_admission.decide.model import Objects, Workload
+from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
-from kueue_admission.read.manifests import Manifest, inside, key_of, owners_of, since
+from kueue_admission.read.manifests import key_of, owners_of, since
 from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import Distribution, as_seconds, constant

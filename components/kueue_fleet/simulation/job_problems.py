@@ -7,8 +7,9 @@ from typing import Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms import syntax
+from kueue_admission.forms.manifest import inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
-from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, inside, is_job, is_object, label_of
+from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, is_job, label_of
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.raw import run_seconds_of

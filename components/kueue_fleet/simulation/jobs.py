@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kueue_admission.decide.model import Admission, Workload
-from kueue_admission.read.manifests import inside
+from kueue_admission.forms.manifest import inside
 from kueue_admission.simulate.records import Record
 from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate

@@ -6,14 +6,15 @@ objects have, in whole seconds: what takes less is not seen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kueue_admission.decide.decisions import QuotaReserved
 from kueue_admission.decide.model import Admission
-from kueue_admission.read.fields import Fields
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.read.kueue_objects import parse_objects
-from kueue_admission.read.manifests import Manifest, conditions_of, inside, key_of, owners_of, since
+from kueue_admission.read.manifests import key_of
+from kueue_admission.read.printed import PrintedPod, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
 from kueue_admission.simulate.records import Phase, Record
 from kueue_admission.simulate.result import Result, quotas_of
@@ -50,30 +51,31 @@ class Recorder:
         copies = {
             name: {key_of(copy): copy for copy in listed} for name, listed in workloads.items() if name != self._home
         }
-        by_job = {name: _by_job(listed) for name, listed in pods.items()}
-        for workload in workloads[self._home]:
-            key = key_of(workload)
+        by_job = {name: _by_job(map(PrintedPod.of, listed)) for name, listed in pods.items()}
+        for workload in map(PrintedWorkload.of, workloads[self._home]):
+            key = workload.key
             if key not in self._records:
-                ended = since(workload, "Finished") is not None
-                self._records[key] = None if ended else self._record(key, workload)
+                self._records[key] = None if workload.is_true("Finished") else self._record(key, workload)
             record = self._records[key]
             if record is not None and record.finished_at is None:
-                copies_of_it = {name: found[key] for name, found in copies.items() if key in found}
-                self._go_on(record, workload, copies_of_it, by_job)
+                of_it = {name: PrintedWorkload.of(found[key]) for name, found in copies.items() if key in found}
+                self._go_on(record, workload, of_it, by_job)
 
-    def _record(self, key: str, workload: Manifest) -> Record:
-        read = parse_workload(Fields(workload, f"Workload {key}", []), self._context)
-        name = next((owner.partition("/")[2] for _, owner in owners_of(workload)), read.name)
+    def _record(self, key: str, workload: PrintedWorkload) -> Record:
+        read = parse_workload(workload, self._context)
+        name = next((owner.name for owner in workload.owners), read.name)
         record = Record(key, read.namespace, name, read.created, requests=read.requests)
         self._evicted[key], self._pods[key] = read.created - 1.0, {}
         self._local_queues[key] = read.namespace, read.queue
         return record
 
-    def _go_on(self, record: Record, workload: Manifest, copies: Mapping[str, Manifest], pods: _PodsByJob) -> None:
+    def _go_on(
+        self, record: Record, workload: PrintedWorkload, copies: Mapping[str, PrintedWorkload], pods: _PodsByJob
+    ) -> None:
         there = copies.get(record.runs[-1].cluster or "", workload) if record.runs else workload
         self._evict(record, workload, there)
-        reserved, admitted = since(workload, "QuotaReserved"), since(workload, "Admitted")
-        if since(workload, "Evicted") is None and since(there, "Evicted") is None:
+        reserved, admitted = workload.since("QuotaReserved"), workload.since("Admitted")
+        if not workload.is_true("Evicted") and not there.is_true("Evicted"):
             if reserved is not None and record.reserved_at is None:
                 admission = self._admission(workload)
                 record.take(QuotaReserved(reserved, record.key, admission), _not_before(record, reserved))
@@ -82,49 +84,50 @@ class Recorder:
         if record.admitted_at is not None:
             self._run(record, pods.get(record.cluster or "", {}).get((record.namespace, record.name), ()))
         record.reason = _reason(workload)
-        finished = since(workload, "Finished")
+        finished = workload.since("Finished")
         if finished is not None:
             record.finish(_not_before(record, finished))
-            record.reason = _reason_of(workload, "Finished")
+            record.reason = workload.reason("Finished") or "Finished"
 
-    def _evict(self, record: Record, *places: Manifest) -> None:
+    def _evict(self, record: Record, *places: PrintedWorkload) -> None:
         for place in places:
-            at = since(place, "Evicted")
+            at = place.since("Evicted")
             if at is not None and at > self._evicted[record.key] and record.reserved_at is not None:
                 self._evicted[record.key] = at
-                record.evict(_not_before(record, at), _reason_of(place, "Evicted"))
+                record.evict(_not_before(record, at), place.reason("Evicted") or "Evicted")
                 record.admission = record.reserved_at = record.admitted_at = record.cluster = None
                 self._pods[record.key] = {}
 
-    def _admission(self, workload: Manifest) -> Admission:
-        read = parse_workload(Fields(workload, key_of(workload), []), self._context).status.admission
+    def _admission(self, workload: PrintedWorkload) -> Admission:
+        read = parse_workload(workload, self._context).status.admission
         assert read is not None, "a Workload with QuotaReserved has an admission"
         return read
 
-    def _admit(self, record: Record, workload: Manifest, copies: Mapping[str, Manifest], at: float) -> None:
+    def _admit(
+        self, record: Record, workload: PrintedWorkload, copies: Mapping[str, PrintedWorkload], at: float
+    ) -> None:
         """It runs where a worker has admitted its copy; without a copy, where it was submitted."""
         chosen = [
-            name
-            for name, copy in sorted(copies.items())
-            if since(copy, "Admitted") is not None and since(copy, "Evicted") is None
+            name for name, copy in sorted(copies.items()) if copy.is_true("Admitted") and not copy.is_true("Evicted")
         ]
-        record.cluster = chosen[0] if chosen else inside(workload, "status").get("clusterName") or self._home
+        record.cluster = chosen[0] if chosen else workload.cluster_name or self._home
         record.admission = self._admission(copies[chosen[0]] if chosen else workload)
         record.admitted_at = at = _not_before(record, at)
         record.first_admitted_at = at if record.first_admitted_at is None else record.first_admitted_at
         record.begin(at)
 
-    def _run(self, record: Record, pods: Sequence[Manifest]) -> None:
+    def _run(self, record: Record, pods: Sequence[PrintedPod]) -> None:
         """It runs once as many of its pods have nodes as it was admitted for, and again when lost ones are replaced."""
         assert record.admission is not None
         came = self._pods[record.key]
         for pod in pods:
-            uid, lost = pod["metadata"]["uid"], _reclaimed(pod)
-            if lost is not None:
-                if came.pop(uid, None) is not None and record.phases[-1][1] is Phase.RUNNING:
+            lost = pod.since("DisruptionTarget")
+            if lost is not None and pod.reason("DisruptionTarget") == "TerminationByKubelet":
+                # Its node was reclaimed.
+                if came.pop(pod.uid, None) is not None and record.phases[-1][1] is Phase.RUNNING:
                     record.reclaim(_not_before(record, lost), "its nodes were reclaimed")
-            elif (at := since(pod, "PodScheduled")) is not None:
-                came[uid] = at
+            elif (at := pod.since("PodScheduled")) is not None:
+                came[pod.uid] = at
         wanted = sum(each.count for each in record.admission.pod_sets)
         if record.phases[-1][1] is not Phase.RUNNING and len(came) >= wanted:
             record.start(_not_before(record, sorted(came.values())[wanted - 1]))
@@ -154,17 +157,16 @@ class Recorder:
         )
 
 
-_PodsByJob = Mapping[str, Mapping[tuple[str, str], Sequence[Manifest]]]
+_PodsByJob = Mapping[str, Mapping[tuple[str, str], Sequence[PrintedPod]]]
 """By cluster, and by namespace and name of the job that was submitted."""
 
 
-def _by_job(pods: Sequence[Manifest]) -> dict[tuple[str, str], list[Manifest]]:
-    found: dict[tuple[str, str], list[Manifest]] = {}
+def _by_job(pods: Iterable[PrintedPod]) -> dict[tuple[str, str], list[PrintedPod]]:
+    found: dict[tuple[str, str], list[PrintedPod]] = {}
     for pod in pods:
-        labels = inside(pod, "metadata", "labels")
-        name = next((labels[label] for label in _JOB_LABELS if label in labels), None)
+        name = next((pod.labels.text(label) for label in _JOB_LABELS if label in pod.labels), None)
         if name is not None:
-            found.setdefault((pod["metadata"]["namespace"], name), []).append(pod)
+            found.setdefault((pod.namespace, name), []).append(pod)
     return found
 
 
@@ -173,23 +175,7 @@ def _not_before(record: Record, at: float) -> float:
     return max(at, record.phases[-1][0] if record.phases else record.arrived_at)
 
 
-def _condition(thing: Manifest, kind: str) -> Manifest:
-    return next((each for each in conditions_of(thing) if each.get("type") == kind), {})
-
-
-def _reason_of(thing: Manifest, kind: str) -> str:
-    return str(_condition(thing, kind).get("reason") or kind)
-
-
-def _reason(workload: Manifest) -> str:
+def _reason(workload: PrintedWorkload) -> str:
     """Kueue's reason for where the Workload stands."""
-    kinds = ("Evicted", "Admitted", "QuotaReserved")
-    return next((_reason_of(workload, kind) for kind in kinds if since(workload, kind) is not None), None) or (
-        _reason_of(workload, "QuotaReserved") if _condition(workload, "QuotaReserved") else "PendingEvaluation"
-    )
-
-
-def _reclaimed(pod: Manifest) -> float | None:
-    """When the node of a pod was reclaimed."""
-    taken = _reason_of(pod, "DisruptionTarget") == "TerminationByKubelet"
-    return since(pod, "DisruptionTarget") if taken else None
+    kind = next(filter(workload.is_true, ("Evicted", "Admitted", "QuotaReserved")), "QuotaReserved")
+    return (workload.reason(kind) or kind) if kind in workload.conditions else "PendingEvaluation"
