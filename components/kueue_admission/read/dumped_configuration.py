@@ -12,8 +12,9 @@ from kueue_admission.api.old_configuration import configuration_as_v1beta2
 from kueue_admission.api.resources import CONFIG_MAP, KUEUE_NAMESPACE
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
+from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.read.configuration import parse_configuration
-from kueue_admission.read.manifests import Manifest, inside, is_object, label_of
+from kueue_admission.read.manifests import label_of
 
 CONFIGURATION_KEY: Final = "controller_manager_config.yaml"
 """Where the ConfigMap has it."""
