@@ -38,7 +38,7 @@ from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.queue.pending import PendingQueue, Place
 from kueue_admission.decide.queue.queue_status import queues_of
 from kueue_admission.decide.queue.queues import Queues
-from kueue_admission.decide.reasons import EvictionReason, RequeueReason
+from kueue_admission.decide.reasons import EvictionReason, QuotaReservedReason, RequeueReason
 from kueue_admission.decide.scheduler.cycle import Head, examine, run_cycle
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.timers import Timer
@@ -376,7 +376,8 @@ class Engine:
             info.last_progress = None
             is_under_way = entry.targets and all(target.info.is_evicted for target in entry.targets)
             entry.requeue_reason = RequeueReason.PENDING_PREEMPTION if is_under_way else RequeueReason.NO_FIT
-            entry.refuse(Outcome.NO_FIT, entry.why, message)
+            # What keeps it from quota that it would get alone is that others had it then.
+            entry.refuse(Outcome.NO_FIT, entry.why or QuotaReservedReason.WAITING_FOR_QUOTA, message)
         self._put_back(entry)
 
     def _put_back(self, entry: Entry) -> None:

@@ -19,6 +19,7 @@ from kueue_admission.decide.decisions import (
     Released,
     Requeued,
 )
+from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.model import Admission
 from kueue_admission.decide.reasons import QuotaReservedReason
 
@@ -133,8 +134,11 @@ class Record:
 
     @property
     def why_not_started(self) -> str:
-        """Why its pods have never had nodes; empty where they had, or where Kueue has not looked at it."""
-        if any(run.started_at is not None for run in self.runs):
+        """Why its pods have never had nodes; empty where they had, or where Kueue has not looked at it.
+
+        It looks at nothing in an inactive queue.
+        """
+        if any(run.started_at is not None for run in self.runs) or self.reason == QuotaReservedReason.SUSPENDED:
             return ""
         if self.runs:
             return self.runs[-1].no_nodes
@@ -229,7 +233,13 @@ class Record:
         self.enter(Phase.OVER, at)
         self.reason, self.message = end, ""
 
-    def park(self, why: QuotaReservedReason | None) -> None:
-        """It is parked with others of its shape, for this reason; None if it is not."""
+    def settle(self, engine: Engine) -> None:
+        """Give it the reason that no cycle of its own gave: its queue is inactive, or it is parked with its shape."""
+        queue, info = engine.cache.queues.get(self.cluster_queue), engine.workloads.get(self.key)
+        if self.state is not State.PENDING or queue is None or info is None or engine.queues.place(info) is None:
+            return
+        why, message = engine.pending(self.cluster_queue).parked_for(self.key), ""
+        if not queue.active:
+            why, message = QuotaReservedReason.SUSPENDED, f"ClusterQueue {self.cluster_queue} is inactive"
         if why is not None and why.value != self.reason:
-            self.reason, self.message = why.value, ""
+            self.reason, self.message = why.value, message

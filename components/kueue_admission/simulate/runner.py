@@ -18,7 +18,7 @@ from kueue_admission.simulate.clock import Watch, drive
 from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_admission.simulate.delays import Delays, DrawnDelays
 from kueue_admission.simulate.prepared import Prepared
-from kueue_admission.simulate.records import Phase, Record, State
+from kueue_admission.simulate.records import Phase, Record
 from kueue_admission.simulate.result import Result
 from kueue_admission.simulate.work_queue import Workers
 
@@ -161,10 +161,8 @@ class _Runner:
         return record.finished_at is None and record.attempt == attempt
 
     def settle(self, not_known: Mapping[str, str]) -> None:
-        """Give the reason of their shape to workloads that were parked with others, without a cycle of their own."""
+        """Give workloads the reason that no cycle of their own gave, and say where it may not hold."""
         for record in self._records.values():
-            if record.state is State.PENDING and record.cluster_queue:
-                why = self.cluster.engine.pending(record.cluster_queue).parked_for(record.key)
-                record.park(why)
+            record.settle(self.cluster.engine)
             if record.admitted_at is None and record.finished_at is None:
                 record.not_known = not_known.get(record.reason, "")

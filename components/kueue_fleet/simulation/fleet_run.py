@@ -113,8 +113,8 @@ class FleetRun:
             record = job.record
             if record.state is State.QUOTA_RESERVED and job.offered:
                 record.message = "; ".join(f"{name}: {job.why.get(name, 'offered')}" for name in job.offered)
-            elif record.state is State.PENDING and record.cluster_queue:
-                record.park(self.clusters[self.home].engine.pending(record.cluster_queue).parked_for(record.key))
+            else:
+                record.settle(self.clusters[self.home].engine)
             record.not_known = start_not_known(self._fleet, job)
         return [job.record for job in self.jobs.values()]
 
