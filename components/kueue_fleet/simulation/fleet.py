@@ -32,6 +32,7 @@ from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.fleet_run import FleetRun
+from kueue_fleet.simulation.job_amounts import warn_of_amounts
 from kueue_fleet.simulation.job_problems import (
     STEP_LABEL,
     UNNAMED,
@@ -157,7 +158,7 @@ def _expect(run: FleetRun, document: Document, workload: Workload) -> None:
 
 
 class JobFindings(NamedTuple):
-    """What is wrong with jobs, and where nothing is, what is not known or not sure; behind their files and lines."""
+    """What is wrong with jobs, and what is not known or not sure; behind their files and lines."""
 
     problems: list[str]
     warnings: list[str]
@@ -182,7 +183,8 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     except SimulationError as refused:
         return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
     checks = (check_provisioning_requests, check_tpu_jobs, check_slices, check_job_nodes)
-    found = JobFindings([problem for check in checks for problem in check(fleet, named)], [])
+    problems = [problem for check in checks for problem in check(fleet, named)]
+    found = JobFindings(problems, list(warn_of_amounts(fleet, named)))
     if found.problems:
         return found
     for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True):
