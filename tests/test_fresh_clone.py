@@ -53,7 +53,13 @@ def test_the_lock_is_that_of_the_project_and_is_read_without_a_network(tmp_path:
 def test_every_package_comes_from_pypi_with_its_hash() -> None:
     packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]
     ours = {package["name"] for package in packages if "editable" in package["source"]}
-    assert ours == {"kueue-fleet", "kueue-fleet-offline"}
+    assert ours == {
+        "kueue-admission",
+        "kueue-fleet",
+        "kueue-fleet-offline",
+        "kueue-fleet-policies",
+        "kueue-fleet-rehearsal",
+    }
     for package in packages:
         if package["name"] not in ours:
             assert package["source"] == {"registry": "https://pypi.org/simple"}

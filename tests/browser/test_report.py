@@ -12,11 +12,11 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.browser.screenshots import PICTURES, SIZES, write_report
 
+from kueue_admission.cli.simulate_report import report_page
 from kueue_admission.decide.decisions import QuotaReserved
 from kueue_admission.decide.model import Admission, PodSetAssignment
 from kueue_admission.simulate.records import Record
 from kueue_admission.simulate.result import Quota, Result
-from kueue_fleet.cli.simulate_report import report_page
 from kueue_fleet.gke.labels import GPU_RESOURCE as GPU
 from needed_programs import CHROMIUM, needed
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import BytesIO, TextIOWrapper
 from typing import Any, NamedTuple
 
@@ -13,6 +13,16 @@ from typer.main import get_command
 from kueue_fleet.cli import app, main
 
 GROUP: Any = get_command(app)
+
+
+def commands_below(group: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command without subcommands, by what is typed for it: `check`, `simulate fleet`."""
+    for name in group.list_commands(None):
+        found = group.get_command(None, name)
+        if hasattr(found, "list_commands"):
+            yield from commands_below(found, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", found
 
 
 class Ended(NamedTuple):

@@ -107,11 +107,11 @@ CALLS = {
     "render": [["render", "fleet.yaml"], ["render", FLEET, "-c", HOSTILE]],
     "rehearse": [["rehearse", "hostile"], ["rehearse", HOSTILE], ["rehearse", "hostile", "--reclaim-spot", HOSTILE]],
     "simulate": [
-        ["simulate", FLEET, "-w", "jobs.yaml"],
+        ["simulate", "fleet", FLEET, "-w", "jobs.yaml"],
         ["simulate", "fleet.yaml", "-w", LOAD],
-        ["simulate", "--objects", "queues.yaml"],
-        ["simulate", FLEET, "-w", LOAD, "--what-if", f"clusterQueues[{HOSTILE}].cohort=1"],
-        ["simulate", FLEET, "-w", LOAD, "--max-wait", f"{HOSTILE}=3", "--until", "1"],
+        ["simulate", "objects", "queues.yaml"],
+        ["simulate", "fleet", FLEET, "-w", LOAD, "--what-if", f"clusterQueues[{HOSTILE}].cohort=1"],
+        ["simulate", "fleet", FLEET, "-w", LOAD, "--max-wait", f"{HOSTILE}=3", "--until", "1"],
     ],
     "explain": [
         ["explain", "w", "--objects", "queues.yaml"],

@@ -83,7 +83,7 @@ class TestObjects:
 class TestStack:
     @pytest.mark.parametrize("second", ["250", "900", "2400"])
     def test_the_states_are_those_of_simulate(self, second: str) -> None:
-        simulated = run("simulate", STACK, "--workload", JOBS, "--until", second, "--seed", "3")["workloads"]
+        simulated = run("simulate", "fleet", STACK, "--workload", JOBS, "--until", second, "--seed", "3")["workloads"]
         assert simulated
         for each in simulated:
             key = f"{each['namespace']}/{each['name']}"

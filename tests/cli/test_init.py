@@ -66,7 +66,7 @@ def test_rotation_is_the_month_in_which_the_tokens_are_made(tmp_path: Path) -> N
 def test_the_jobs_run_on_the_fleet(tmp_path: Path, regions: str) -> None:
     written(tmp_path, "dev", "--project", "my-project", "--region", regions, "--gpus", "1")
     jobs = tmp_path / "examples/dev/jobs.yaml"
-    command = ["simulate", str(tmp_path / "Pulumi.dev.yaml"), "--jobs", str(jobs), "--output", "json"]
+    command = ["simulate", "fleet", str(tmp_path / "Pulumi.dev.yaml"), "--jobs", str(jobs), "--output", "json"]
     workloads = json.loads(CliRunner().invoke(app, command).stdout)["workloads"]
     assert [(each["namespace"], each["state"]) for each in workloads] == [
         ("team-a", "Finished"),
@@ -83,7 +83,7 @@ def test_jobs_are_where_a_rehearsal_looks_for_them(tmp_path: Path, monkeypatch: 
         "stacks/Pulumi.dev.yaml: written, and valid.\n"
         "examples/dev/jobs.yaml: written: a job for each team.\n"
         "Next:\n"
-        "  kueue-fleet simulate stacks/Pulumi.dev.yaml --jobs examples/dev/jobs.yaml\n"
+        "  kueue-fleet simulate fleet stacks/Pulumi.dev.yaml --jobs examples/dev/jobs.yaml\n"
         "  kueue-fleet rehearse --stack dev\n"
         "  pulumi stack init dev\n"
         "  pulumi up --stack dev\n"

@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 
 from command_line import call
 from kueue_admission.cli.console import CommandError
+from kueue_admission.cli.simulate_report import report_page
 from kueue_admission.simulate.records import Record
 from kueue_admission.simulate.result import Result
 from kueue_fleet.cli import app
-from kueue_fleet.cli.simulate_report import report_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,7 +33,7 @@ def dump(tmp_path: Path) -> Path:
 
 
 def test_json_of_a_folder(dump: Path) -> None:
-    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--output", "json"])
+    done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--output", "json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["schemaVersion"] == 1
@@ -45,7 +45,7 @@ def test_json_of_a_folder(dump: Path) -> None:
 
 
 def test_table(dump: Path) -> None:
-    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump)])
+    done = CliRunner().invoke(app, ["simulate", "objects", str(dump)])
     assert done.exit_code == 0, done.output
     assert "default/a" in done.stdout
     assert "mean wait" in done.stdout
@@ -53,7 +53,7 @@ def test_table(dump: Path) -> None:
 
 def test_two_hash_seeds_give_the_same_text(dump: Path) -> None:
     start = "from kueue_fleet.cli import main; main()"
-    command = [sys.executable, "-c", start, "simulate", "--objects", str(dump), "--output", "json"]
+    command = [sys.executable, "-c", start, "simulate", "objects", str(dump), "--output", "json"]
     texts = {
         subprocess.run(
             command,
@@ -69,7 +69,7 @@ def test_two_hash_seeds_give_the_same_text(dump: Path) -> None:
 def test_bad_input_is_one_message(tmp_path: Path) -> None:
     file = tmp_path / "garbage.yaml"
     file.write_text("- nothing here\n" * 1000)
-    done = CliRunner().invoke(app, ["simulate", "--objects", str(file)])
+    done = CliRunner().invoke(app, ["simulate", "objects", str(file)])
     assert done.exit_code == 1
     assert "garbage.yaml:1: is a list of 1000" in str(done.exception)
     assert done.stdout == ""
@@ -82,7 +82,7 @@ def test_nothing_to_simulate() -> None:
 
 def test_stack_and_workload_of_the_example() -> None:
     stack, workload = ROOT / "stacks/Pulumi.dws-multikueue.yaml", ROOT / "examples/dws-multikueue/workload.yaml"
-    done = CliRunner().invoke(app, ["simulate", str(stack), "-w", str(workload), "--seed", "7", "-o", "json"])
+    done = CliRunner().invoke(app, ["simulate", "fleet", str(stack), "-w", str(workload), "--seed", "7", "-o", "json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["seed"] == 7
@@ -92,24 +92,34 @@ def test_stack_and_workload_of_the_example() -> None:
 
 def test_what_if_shows_the_difference(dump: Path) -> None:
     quota = "ClusterQueue[cq].spec.resourceGroups[0].flavors[rf].resources[cpu].nominalQuota=8"
-    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--what-if", quota, "-o", "json"])
+    done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--what-if", quota, "-o", "json"])
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert found["whatIf"] == [quota]
     assert {d["name"]: d["after"]["admittedAt"] for d in found["differences"]} == {"a": 0.0, "c": 11.0}
-    shown = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--what-if", quota])
+    shown = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--what-if", quota])
     assert "2 workloads of 3 fare differently." in shown.stdout
 
 
 def test_what_if_on_a_stack_and_its_jobs() -> None:
     stack, workload = ROOT / "stacks/Pulumi.dws-multikueue.yaml", ROOT / "examples/dws-multikueue/workload.yaml"
     quota = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota"
-    command = ["simulate", str(stack), "-w", str(workload), "-o", "json", "--what-if", "jobs[deadline].start=60"]
+    command = [
+        "simulate",
+        "fleet",
+        str(stack),
+        "-w",
+        str(workload),
+        "-o",
+        "json",
+        "--what-if",
+        "jobs[deadline].start=60",
+    ]
     done = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=6"])
     assert done.exit_code == 0, done.output
     after = {found["name"]: found for found in json.loads(done.stdout)["after"]["workloads"]}
     assert after["deadline"]["arrivedAt"] == 60
-    from_stdin = ["simulate", "-", *command[2:], "--what-if", f"{quota}=6"]
+    from_stdin = ["simulate", "fleet", "-", *command[3:], "--what-if", f"{quota}=6"]
     piped = CliRunner().invoke(app, from_stdin, input=stack.read_text())
     assert json.loads(piped.stdout)["after"] == json.loads(done.stdout)["after"]
     refused = CliRunner().invoke(app, [*command, "--what-if", f"{quota}=lots"])
@@ -119,7 +129,7 @@ def test_what_if_on_a_stack_and_its_jobs() -> None:
 
 def test_report_opens_without_a_network(dump: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
-    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", str(report)])
+    done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(report)])
     assert done.exit_code == 0, done.output
     page = report.read_text()
     assert "default-src 'none'" in page
@@ -134,7 +144,7 @@ def test_report_opens_without_a_network(dump: Path, tmp_path: Path) -> None:
 
 def test_report_of_a_what_if_has_both(dump: Path, tmp_path: Path) -> None:
     report, quota = tmp_path / "report.html", "ClusterQueue[cq].spec.stopPolicy=Hold"
-    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", str(report), "--what-if", quota])
+    done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(report), "--what-if", quota])
     assert done.exit_code == 0, done.output
     data = report.read_text().split('id="data">')[1].split("</script>")[0]
     assert [found["name"] for found in json.loads(data)["sections"]] == ["Before", "After"]
@@ -150,7 +160,7 @@ def test_names_cannot_become_markup() -> None:
 
 def test_what_is_wrong_as_published_is_seen_to_happen() -> None:
     folder = ROOT / "examples/batch-platform"
-    command = ["simulate", str(folder / "with-defects.yaml"), "--jobs", str(folder / "jobs.yaml")]
+    command = ["simulate", "fleet", str(folder / "with-defects.yaml"), "--jobs", str(folder / "jobs.yaml")]
     command += ["-w", str(folder / "workload.yaml"), "--until", "12", "-o", "json"]
     assert CliRunner().invoke(app, command).exit_code == 1
     done = CliRunner().invoke(app, [*command, "--as-published"])
@@ -159,7 +169,7 @@ def test_what_is_wrong_as_published_is_seen_to_happen() -> None:
     runs = [(one["message"], one["runs"][-1]) for one in found]
     stuck = [why for why, run in runs if run["flavors"] == ["gpu-l4-reserved"] and run["startedAt"] is None]
     assert stuck == ["its pods do not all fit on node pool reserved-np (4 of 4 nodes in use)"] * 2
-    refused = CliRunner().invoke(app, ["simulate", "--kueue-generator", "g.yaml", "--as-published"])
+    refused = CliRunner().invoke(app, ["simulate", "generator", "g.yaml", "--as-published"])
     assert isinstance(refused.exception, CommandError)
     assert refused.exception.exit_code == 2
     assert "give STACK" in str(refused.exception)
@@ -167,7 +177,7 @@ def test_what_is_wrong_as_published_is_seen_to_happen() -> None:
 
 def test_report_says_of_what_it_is(tmp_path: Path) -> None:
     report = tmp_path / "report.html"
-    done = CliRunner().invoke(app, ["simulate", STACK, "-w", WORKLOAD, "--seed", "7", "--html", str(report)])
+    done = CliRunner().invoke(app, ["simulate", "fleet", STACK, "-w", WORKLOAD, "--seed", "7", "--html", str(report)])
     assert done.exit_code == 0, done.output
     about = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", report.read_text()))
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", about.pop("Date"))
@@ -180,7 +190,7 @@ def test_a_report_is_written_into_a_pipe_which_stays_one(dump: Path, tmp_path: P
     os.mkfifo(pipe)
     with ThreadPoolExecutor() as pool:
         reading = pool.submit(pipe.read_text)
-        done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", str(pipe)])
+        done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(pipe)])
         assert "</html>" in reading.result(60)
     assert done.exit_code == 0, done.output
     assert pipe.is_fifo()
@@ -188,7 +198,7 @@ def test_a_report_is_written_into_a_pipe_which_stays_one(dump: Path, tmp_path: P
 
 def test_report_is_refused_before_anything_runs(dump: Path, tmp_path: Path) -> None:
     for path, said in ((tmp_path / "gone/r.html", "there is no folder"), (dump, "is a folder")):
-        done = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--html", str(path)])
+        done = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--html", str(path)])
         assert done.exit_code == 1
         assert said in str(done.exception)
         assert done.stdout == ""
@@ -216,7 +226,7 @@ def test_garbage_is_one_message_with_its_file(content: bytes, said: str, tmp_pat
     file, report = tmp_path / "input.yaml", tmp_path / "report.html"
     file.write_bytes(content)
     for arguments in (["--objects", str(file)], ["--kueue-generator", str(file)], [STACK, "--workload", str(file)]):
-        done = CliRunner().invoke(app, ["simulate", *arguments, "--html", str(report)])
+        done = CliRunner().invoke(app, ["simulate", "fleet", *arguments, "--html", str(report)])
         assert done.exit_code == 1
         assert isinstance(done.exception, CommandError)
         assert said.format(file=file) in str(done.exception)
@@ -243,7 +253,7 @@ def test_garbage_is_one_message_with_its_file(content: bytes, said: str, tmp_pat
     ],
 )
 def test_arguments_that_lead_nowhere_are_named(arguments: list[str], said: str) -> None:
-    done = CliRunner().invoke(app, ["simulate", STACK, "--workload", WORKLOAD, *arguments])
+    done = CliRunner().invoke(app, ["simulate", "fleet", STACK, "--workload", WORKLOAD, *arguments])
     assert done.exit_code in (1, 2)
     assert said in str(done.exception)
     assert done.stdout == ""
@@ -272,7 +282,7 @@ def test_jobs_that_cannot_be_are_named(fields: str, said: str, tmp_path: Path) -
     file = tmp_path / "jobs.yaml"
     given = {"name": "a", "namespace": "team-vision", "queue": "gpu", "requests": {"cpu": 1}}
     file.write_text(yaml.safe_dump({"jobs": [given | yaml.safe_load(fields)]}))
-    done = CliRunner().invoke(app, ["simulate", STACK, "--workload", str(file)])
+    done = CliRunner().invoke(app, ["simulate", "fleet", STACK, "--workload", str(file)])
     assert done.exit_code == 1
     assert said in str(done.exception)
     assert done.stdout == ""
@@ -294,8 +304,8 @@ def test_concurrent_admission_is_refused_by_name(tmp_path: Path) -> None:
     wanted = "ClusterQueue training: concurrentAdmissionPolicy is not modelled; remove it, or look at docs/fidelity.md"
     commands: list[list[str | Path]] = [
         ["check", fleet, "--jobs", folder / "job.yaml"],
-        ["simulate", fleet, "--workload", folder / "stock-out.yaml"],
-        ["simulate", "--objects", dump],
+        ["simulate", "fleet", fleet, "--workload", folder / "stock-out.yaml"],
+        ["simulate", "objects", dump],
     ]
     for command in commands:
         done = call(*command)

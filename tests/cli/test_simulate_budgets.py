@@ -94,14 +94,14 @@ def dump(tmp_path: Path) -> Path:
 
 
 def test_the_command_ends_with_3_and_says_why(dump: Path) -> None:
-    kept = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--max-wait", "cq=202"])
+    kept = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--max-wait", "cq=202"])
     assert kept.exit_code == 0, kept.output
     assert "clusterQueues[cq]: of 3 jobs 95 % waited at most 202.0 s; the budget is 202 s" in kept.stdout
-    broken = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--max-wait", "cq=0"])
+    broken = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--max-wait", "cq=0"])
     assert isinstance(broken.exception, CommandError)
     assert broken.exception.exit_code == 3
     assert "jobs wait longer than they may:\n  clusterQueues[cq]: of 3 jobs 95 % waited" in str(broken.exception)
     assert "mean wait" in broken.stdout, "the table is printed all the same"
-    wrong = CliRunner().invoke(app, ["simulate", "--objects", str(dump), "--max-wait", "cq"])
+    wrong = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--max-wait", "cq"])
     assert isinstance(wrong.exception, CommandError)
     assert wrong.exception.exit_code == 2

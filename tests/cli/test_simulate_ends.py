@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from kueue_admission.simulate.contention import TURNS
 from kueue_fleet.cli import app
 
-SIMULATE = ["simulate", "stacks/Pulumi.dws-multikueue.yaml", "-w", "examples/dws-multikueue/workload.yaml"]
+SIMULATE = ["simulate", "fleet", "stacks/Pulumi.dws-multikueue.yaml", "-w", "examples/dws-multikueue/workload.yaml"]
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def endless(tmp_path: Path) -> list[str]:
     }
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(data))
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump(jobs))
-    return ["simulate", str(tmp_path / "fleet.yaml"), "-w", str(tmp_path / "jobs.yaml"), "--until", "1e8"]
+    return ["simulate", "fleet", str(tmp_path / "fleet.yaml"), "-w", str(tmp_path / "jobs.yaml"), "--until", "1e8"]
 
 
 def dump(folder: Path, objects: list[dict[str, Any]]) -> Path:
@@ -68,7 +68,7 @@ def test_what_is_wrong_is_refused_before_anything_runs(
 
 def test_contended_workloads_are_listed(tmp_path: Path) -> None:
     file = dump(tmp_path, contended.manifests(contended.TURNS, contended.TURNS_JOBS))
-    command = ["simulate", "--objects", str(file), "--fair-sharing"]
+    command = ["simulate", "objects", str(file), "--fair-sharing"]
     shown = CliRunner().invoke(app, command)
     assert shown.exit_code == 0, shown.output
     line = f"default/guest was preempted {TURNS} times for default/second"
@@ -85,17 +85,17 @@ def test_a_run_that_repeats_itself_says_so(tmp_path: Path) -> None:
     fleet, jobs = tmp_path / "fleet.yaml", tmp_path / "jobs.yaml"
     fleet.write_text(yaml.safe_dump(dispatched_data()))
     jobs.write_text(yaml.safe_dump({"jobs": [job("without-nodes", requests={"cpu": 40})]}))
-    done = CliRunner().invoke(app, ["simulate", str(fleet), "-w", str(jobs)])
+    done = CliRunner().invoke(app, ["simulate", "fleet", str(fleet), "-w", str(jobs)])
     assert done.exit_code == 0, done.output
     assert "the same jobs start over again and again; give --until" in done.stderr
-    until = CliRunner().invoke(app, ["simulate", str(fleet), "-w", str(jobs), "--until", "5000"])
+    until = CliRunner().invoke(app, ["simulate", "fleet", str(fleet), "-w", str(jobs), "--until", "5000"])
     assert until.stderr == ""
 
 
 def test_a_run_that_never_settles_fails_with_what_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kueue_admission.simulate.clock._MOST_A_SECOND", 0)
     monkeypatch.setattr("kueue_admission.simulate.clock._MOST_A_SECOND_BY_JOB", 0)
-    done = CliRunner().invoke(app, ["simulate", "--objects", str(dump(tmp_path, [*cluster(), raw_job("a", 0, "5")]))])
+    done = CliRunner().invoke(app, ["simulate", "objects", str(dump(tmp_path, [*cluster(), raw_job("a", 0, "5")]))])
     assert done.exit_code == 1
     assert "the simulation does not get past second 0" in str(done.exception)
     assert "default/a" in done.stdout

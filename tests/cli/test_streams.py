@@ -36,7 +36,7 @@ PRINTING = {
     "schema": ("schema", 0),
     "render": (f"render {FLEET}", 0),
     "rehearse": ("rehearse --stack nothing --down", 0),
-    "simulate": (f"simulate {FLEET} -w {LOAD} --seed 7", 0),
+    "simulate": (f"simulate fleet {FLEET} -w {LOAD} --seed 7", 0),
     "explain": (f"explain detector-3 --stack {FLEET} -w {LOAD} --second 600", 0),
     "controller": ("controller --help", 0),
     "import": (f"import a={{folder}}/queues.yaml {IMPORT}", 0),
@@ -245,7 +245,7 @@ def silent(folder: Path) -> Iterator[Path]:
     "arguments",
     [
         "render -",
-        "simulate --objects -",
+        "simulate objects -",
         f"status {FLEET} --kubeconfig {{silent}}",
         f"status {FLEET} --kubeconfig {{silent}} --watch",
     ],

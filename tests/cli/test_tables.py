@@ -27,7 +27,7 @@ from kueue_fleet.cli.job_report import jobs_table
 
 ROOT = Path(__file__).parents[2]
 FLEET = ROOT / "stacks/Pulumi.dws-multikueue.yaml"
-SIMULATE = ["simulate", str(FLEET), "-w", str(ROOT / "examples/dws-multikueue/workload.yaml"), "--seed", "7"]
+SIMULATE = ["simulate", "fleet", str(FLEET), "-w", str(ROOT / "examples/dws-multikueue/workload.yaml"), "--seed", "7"]
 WHAT_IF = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota=2"
 
 

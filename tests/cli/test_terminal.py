@@ -22,7 +22,7 @@ ESCAPE = "\x1b"
 PROGRAM = str(Path(sys.executable).with_name("kueue-fleet"))
 """Where it matters how Python starts and ends."""
 FLEET = "stacks/Pulumi.dws-multikueue.yaml"
-SIMULATE = ["simulate", FLEET, "-w", "examples/dws-multikueue/workload.yaml", "--seed", "7"]
+SIMULATE = ["simulate", "fleet", FLEET, "-w", "examples/dws-multikueue/workload.yaml", "--seed", "7"]
 WHAT_IF = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota=2"
 
 

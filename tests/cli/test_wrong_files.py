@@ -30,9 +30,9 @@ CALLS: Final = (
     "simulate {file} -w jobs.yaml",
     "simulate fleet.yaml -w {file}",
     "simulate fleet.yaml --jobs {file}",
-    "simulate --objects folder",
-    "simulate --objects {json}",
-    "simulate --kueue-generator {file}",
+    "simulate objects folder",
+    "simulate objects {json}",
+    "simulate generator {file}",
     "simulate fleet.yaml -w jobs.yaml --prices {file}",
     "explain train --objects {file}",
     "explain train --objects - --second 1",
@@ -67,7 +67,7 @@ CALLS: Final = (
 WITHOUT_FILES: Final = {"schema", "init"}
 
 USABLE: Final = {
-    ("a pod", "simulate --objects"),
+    ("a pod", "simulate objects"),
     ("a pod", "import a={file}"),
     ("spec of text", "import a={file}"),
     ("a pod template of text", "import a={file}"),

@@ -135,29 +135,29 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         ("x y z", 2, "unexpected extra argument"),
     ],
     "simulate": [
-        ("", 2, "give one of: STACK with --workload FILE"),
-        (FLEET, 2, "give one of: STACK with --workload FILE"),
-        (f"{FLEET} {LOAD}", 2, "unexpected extra argument"),
-        (f"{FLEET} -w nofile.yaml", 1, "nofile.yaml: no such file; give a workload file"),
-        (f"{FLEET} -w {FLEET}", 1, "is a fleet, not a workload file"),
-        (f"{LOAD} -w {FLEET}", 1, "is a workload file; give it with --workload"),
-        ("- -w -", 2, "`-` is given twice; only one can be read from stdin"),
-        (f"- -w {LOAD} --prices=-", 2, "`-` is given twice; only one can be read from stdin"),
-        (f"{FLEET} -w {LOAD} --seed x", 2, "valid integer"),
-        (f"{FLEET} -w {LOAD} --what-if foo", 2, "is not path=value; write it as"),
-        (f"{FLEET} -w {LOAD} --what-if clusterQueues[dsw].stopPolicy=Hold", 1, "there is no dsw; write one of dws"),
-        (f"{FLEET} -w {LOAD} --what-if jobs[detector].count=many", 1, "write a whole number"),
-        (f"{FLEET} -w {LOAD} --until -5", 2, "write 0 to 1,000,000,000"),
-        (f"{FLEET} -w {LOAD} --until 1h", 2, "valid number"),
-        (f"{FLEET} -w {LOAD} --delay foo=1", 2, "names are decision, burst"),
-        (f"{FLEET} -w {LOAD} --max-wait gpu=3", 2, "--max-wait gpu=3: no job comes to this ClusterQueue; use one of"),
-        (f"{FLEET} -w {LOAD} --html -", 2, "--html -: a report goes into a file; name one"),
-        (f"{FLEET} -w {LOAD} --html stacks", 1, "--html stacks: is a folder; name a file"),
-        (f"{FLEET} -w stacks", 1, "stacks: is a folder; give a workload file"),
-        (f"{FLEET} -w examples/jobs/job.yaml", 1, "holds a Kubernetes object, a Job, and not the fields "),
-        (f"{FLEET} --jobs {LOAD}", 1, "is a workload file, not a Kubernetes object; give it to simulate"),
-        ("--objects nofile", 1, "nofile: no such file or folder"),
-        ("--objects items.json", 1, "has no kind, but items"),
+        ("fleet", 2, "missing argument 'FILE'"),
+        (f"fleet {FLEET}", 2, "the jobs are missing; give --workload FILE or --jobs PATH"),
+        (f"fleet {FLEET} {LOAD}", 2, "unexpected extra argument"),
+        (f"fleet {FLEET} -w nofile.yaml", 1, "nofile.yaml: no such file; give a workload file"),
+        (f"fleet {FLEET} -w {FLEET}", 1, "is a fleet, not a workload file"),
+        (f"fleet {LOAD} -w {FLEET}", 1, "is a workload file; give it with --workload"),
+        ("fleet - -w -", 2, "`-` is given twice; only one can be read from stdin"),
+        (f"fleet - -w {LOAD} --prices=-", 2, "`-` is given twice; only one can be read from stdin"),
+        (f"fleet {FLEET} -w {LOAD} --seed x", 2, "valid integer"),
+        (f"fleet {FLEET} -w {LOAD} --what-if foo", 2, "is not path=value; write it as"),
+        (f"fleet {FLEET} -w {LOAD} --what-if clusterQueues[dsw].stopPolicy=Hold", 1, "there is no dsw; write one"),
+        (f"fleet {FLEET} -w {LOAD} --what-if jobs[detector].count=many", 1, "write a whole number"),
+        (f"fleet {FLEET} -w {LOAD} --until -5", 2, "write 0 to 1,000,000,000"),
+        (f"fleet {FLEET} -w {LOAD} --until 1h", 2, "valid number"),
+        (f"fleet {FLEET} -w {LOAD} --delay foo=1", 2, "names are decision, burst"),
+        (f"fleet {FLEET} -w {LOAD} --max-wait gpu=3", 2, "--max-wait gpu=3: no job comes to this ClusterQueue; use"),
+        (f"fleet {FLEET} -w {LOAD} --html -", 2, "--html -: a report goes into a file; name one"),
+        (f"fleet {FLEET} -w {LOAD} --html stacks", 1, "--html stacks: is a folder; name a file"),
+        (f"fleet {FLEET} -w stacks", 1, "stacks: is a folder; give a workload file"),
+        (f"fleet {FLEET} -w examples/jobs/job.yaml", 1, "holds a Kubernetes object, a Job, and not the fields "),
+        (f"fleet {FLEET} --jobs {LOAD}", 1, "is a workload file, not a Kubernetes object; give it to simulate"),
+        ("objects nofile", 1, "nofile: no such file or folder"),
+        ("objects items.json", 1, "has no kind, but items"),
     ],
     "explain": [
         ("", 2, "Missing argument 'WORKLOAD'"),
@@ -334,8 +334,8 @@ def test_it_is_said_what_to_do(
     [
         f"simulate {FLEET} -w -",
         f"simulate - -w {LOAD}",
-        "simulate --objects -",
-        "simulate --kueue-generator -",
+        "simulate objects -",
+        "simulate generator -",
         f"simulate {FLEET} -w - --what-if jobs[a].count=2",
         f"diff {FLEET} {FLEET} -w -",
         f"cost {FLEET} --prices -",
@@ -365,8 +365,8 @@ def test_a_byte_order_mark_is_left_out(
     file = tmp_path / "objects.json"
     file.write_bytes(b'\xef\xbb\xbf{"kind": "List", "items": []}')
     command = Command(monkeypatch, capsys)
-    assert command(f"simulate --objects {file}").err.startswith(f"error: {file}: holds no objects; ")
-    assert command("simulate --objects -", file.read_bytes()).err.startswith("error: <stdin>: holds no objects; ")
+    assert command(f"simulate objects {file}").err.startswith(f"error: {file}: holds no objects; ")
+    assert command("simulate objects -", file.read_bytes()).err.startswith("error: <stdin>: holds no objects; ")
 
 
 def test_endless_input_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -381,5 +381,5 @@ def test_a_link_to_nothing_in_a_folder_of_objects(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a.yaml").symlink_to("gone")
-    ended = Command(monkeypatch, capsys)(f"simulate --objects {tmp_path}")
+    ended = Command(monkeypatch, capsys)(f"simulate objects {tmp_path}")
     assert ended.err == f"error: {tmp_path / 'a.yaml'}: no such file; give one with Kubernetes objects\n"

@@ -9,10 +9,9 @@ from typing import Final
 
 import pytest
 import yaml
-from tests.cli.in_process import GROUP, Command, Ended
+from tests.cli.in_process import GROUP, Command, Ended, commands_below
 
 from drawn import some_of
-from kueue_fleet.cli import COMMANDS
 from kueue_rehearsal.session import Session
 
 FLEET: Final = """
@@ -38,7 +37,9 @@ GOOD: Final = {
     "schema": "",
     "render": "",
     "rehearse": "--no-jobs",
-    "simulate": "-w jobs.yaml",
+    "simulate fleet": "-w jobs.yaml",
+    "simulate objects": "",
+    "simulate generator": "",
     "explain": "--stack fleet.yaml -w jobs.yaml --second 5",
     "controller": "--config fleet.yaml --workers folder",
     "import": "--name x --project my-project --region us-central1 --mode Autopilot --default-kueue",
@@ -56,7 +57,9 @@ ARGUMENTS: Final = {
     "check": ["fleet.yaml"],
     "render": ["fleet.yaml"],
     "rehearse": ["good"],
-    "simulate": ["fleet.yaml"],
+    "simulate fleet": ["fleet.yaml"],
+    "simulate objects": ["queues.yaml"],
+    "simulate generator": ["jobs.yaml"],
     "explain": ["train"],
     "import": ["a=queues.yaml"],
     "diff": ["fleet.yaml", "fleet.yaml"],
@@ -110,9 +113,9 @@ def _begins(session: Session, say: object, operators: object) -> None:
 
 def places() -> Iterator[tuple[str, str, int]]:
     """Every option and argument of every command that takes a text: a number for arguments."""
-    for name in COMMANDS:
+    for name, found in commands_below(GROUP):
         arguments = 0
-        for parameter in GROUP.get_command(None, name).params:
+        for parameter in found.params:
             if parameter.param_type_name == "argument":
                 yield name, "", arguments
                 arguments += 1
@@ -133,7 +136,9 @@ def test_what_a_wrong_text_is_answered(
         if not option:
             arguments[number] = text
         try:
-            ended = command([name, *GOOD[name].split(), *([f"{option}={text}"] if option else []), "--", *arguments])
+            ended = command(
+                [*name.split(), *GOOD[name].split(), *([f"{option}={text}"] if option else []), "--", *arguments]
+            )
         except BeginsError:
             continue
         wrong += [f"{text[:40]!r}: {problem}" for problem in _wrong_about(ended)]

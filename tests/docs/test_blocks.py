@@ -99,6 +99,8 @@ def test_commands_in_sentences_exist(page: Path) -> None:
             continue
         assert first in COMMANDS, said
         command = group.get_command(group.make_context("kueue-fleet", [first]), first)  # type: ignore[attr-defined]
+        while rest and hasattr(command, "commands") and rest[0] in command.commands:
+            command = command.commands[rest.pop(0)]
         known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
         assert {word.partition("=")[0] for word in rest if word.startswith("-") and len(word) > 1} <= known | {
             "--help"

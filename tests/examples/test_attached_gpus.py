@@ -30,7 +30,9 @@ def test_reserved_machines_come_first_then_spot(tmp_path: Path) -> None:
     job = yaml.safe_load(JOB.read_text())
     jobs = [job | {"metadata": job["metadata"] | {"name": f"infer-{number}"}} for number in range(4)]
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
-    done = CliRunner().invoke(app, ["simulate", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "--output", "json"])
+    done = CliRunner().invoke(
+        app, ["simulate", "fleet", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json"]
+    )
     found = {one["name"]: one["flavors"]["main"]["nvidia.com/gpu"] for one in json.loads(done.stdout)["workloads"]}
     assert [found[f"infer-{number}"] for number in range(3)] == ["t4-reserved", "t4-spot", "t4-spot"]
 
@@ -45,7 +47,9 @@ def test_what_a_job_does_not_ask_for_is_what_its_team_says(
     if not limit_range:
         del data["teams"][0]["limitRange"]
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(data))
-    done = CliRunner().invoke(app, ["simulate", str(tmp_path / "fleet.yaml"), "--jobs", str(JOB), "--output", "json"])
+    done = CliRunner().invoke(
+        app, ["simulate", "fleet", str(tmp_path / "fleet.yaml"), "--jobs", str(JOB), "-o", "json"]
+    )
     [found] = json.loads(done.stdout)["workloads"]
     assert found["flavors"]["main"] == dict.fromkeys(counted, "t4-reserved")
 

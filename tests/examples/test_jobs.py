@@ -52,7 +52,7 @@ def test_the_fleet_is_valid_and_has_every_class_of_capacity() -> None:
 
 @pytest.mark.parametrize("name", MEANT)
 def test_each_job_is_admitted_to_the_flavor_it_is_meant_for(name: str) -> None:
-    done = CliRunner().invoke(app, ["simulate", str(FLEET), "--jobs", str(FOLDER / name), "--output", "json"])
+    done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / name), "-o", "json"])
     assert done.exit_code == 0, done.output
     (workload,) = json.loads(done.stdout)["workloads"]
     job, flavors = MEANT[name]

@@ -25,7 +25,9 @@ LEVELS = (TOPOLOGY_BLOCK, TOPOLOGY_SUBBLOCK, TOPOLOGY_HOST)
 
 def simulate(tmp_path: Path, *jobs: dict[str, Any]) -> dict[str, Any]:
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
-    done = CliRunner().invoke(app, ["simulate", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "--output", "json"])
+    done = CliRunner().invoke(
+        app, ["simulate", "fleet", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json"]
+    )
     assert done.exit_code == 0, done.output
     return {one["name"]: one for one in json.loads(done.stdout)["workloads"]}
 

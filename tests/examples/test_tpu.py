@@ -57,7 +57,7 @@ def test_every_file_is_there_and_no_other() -> None:
 def test_each_job_fits_and_is_admitted_to_the_flavor_it_is_meant_for(name: str) -> None:
     done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(FOLDER / name)])
     assert (done.exit_code, "warning" in done.output) == (0, False), done.output
-    done = CliRunner().invoke(app, ["simulate", str(FLEET), "--jobs", str(FOLDER / name), "--output", "json"])
+    done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / name), "-o", "json"])
     assert done.exit_code == 0, done.output
     (workload,) = json.loads(done.stdout)["workloads"]
     job, flavor = MEANT[name]
@@ -69,7 +69,9 @@ def test_a_second_job_gets_the_second_slice_and_a_third_one_waits(tmp_path: Path
     job = yaml.safe_load((FOLDER / "slice.yaml").read_text())
     jobs = [job | {"metadata": job["metadata"] | {"name": f"pretrain-{number}"}} for number in range(3)]
     (tmp_path / "jobs.yaml").write_text(yaml.safe_dump_all(jobs))
-    done = CliRunner().invoke(app, ["simulate", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "--output", "json"])
+    done = CliRunner().invoke(
+        app, ["simulate", "fleet", str(FLEET), "--jobs", str(tmp_path / "jobs.yaml"), "-o", "json"]
+    )
     found = {one["name"]: one for one in json.loads(done.stdout)["workloads"]}
     assert {found[f"pretrain-{number}"]["flavors"]["slice"]["google.com/tpu"] for number in (0, 1)} == {
         "reserved-0",
@@ -135,10 +137,10 @@ def test_quotas_of_google_are_counted_in_chips() -> None:
 
 
 def test_chips_have_a_price_on_spot_and_none_with_flex_start() -> None:
-    done = CliRunner().invoke(app, ["cost", str(FLEET), "--output", "json"])
+    done = CliRunner().invoke(app, ["cost", str(FLEET), "-o", "json"])
     assert "the price of tpu-v6e-slice in us-east5, flexStart" in done.stdout
     text = FLEET.read_text().replace("capacity: { type: reserved, reservation: trillium }", "capacity: { type: spot }")
-    done = CliRunner().invoke(app, ["cost", "-", "--output", "json"], input=text)
+    done = CliRunner().invoke(app, ["cost", "-", "-o", "json"], input=text)
     (line,) = [line for line in json.loads(done.stdout)["lines"] if line["name"] == "reserved-0"]
     assert line["each"] == pytest.approx(4 * 1.35)
     assert line["missingPrices"] == ["hyperdisk-balanced in us-east5, onDemand"]

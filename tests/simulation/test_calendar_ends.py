@@ -110,7 +110,16 @@ def test_the_pool_is_open_or_closed_as_it_is_at_second_0(tmp_path: Path, begin: 
     (tmp_path / "jobs.yaml").write_text(json.dumps({"jobs": [entry()], "begin": begin}))
     for change in ((), ("--what-if", "name=other")):
         done = call(
-            "simulate", tmp_path / "fleet.yaml", "-w", tmp_path / "jobs.yaml", "--until", "60", "-o", "json", *change
+            "simulate",
+            "fleet",
+            tmp_path / "fleet.yaml",
+            "-w",
+            tmp_path / "jobs.yaml",
+            "--until",
+            "60",
+            "-o",
+            "json",
+            *change,
         )
         assert done.returncode == 0, done.stderr
         printed = json.loads(done.stdout)

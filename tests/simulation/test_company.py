@@ -26,7 +26,7 @@ stockOuts: [{ flavor: l4-spot, seconds: 1000000 }]
 def flavors(stack: str, workload: str = "examples/dev/workload.yaml", **given: Any) -> dict[str, list[str]]:
     """The flavors each job ran on, in order."""
     arguments = [f"stacks/Pulumi.{stack}.yaml", "--workload", workload, "--output", "json"]
-    done = CliRunner().invoke(app, ["simulate", *arguments], **given)
+    done = CliRunner().invoke(app, ["simulate", "fleet", *arguments], **given)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)["workloads"]
     assert {job["state"] for job in found} == {"Finished"}

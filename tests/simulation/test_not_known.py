@@ -41,7 +41,7 @@ def called(*arguments: str) -> str:
 
 
 def test_all_commands_say_the_same_of_it() -> None:
-    simulated = json.loads(called("simulate", str(FLEET), "--jobs", str(JOBS), "-o", "json"))
+    simulated = json.loads(called("simulate", "fleet", str(FLEET), "--jobs", str(JOBS), "-o", "json"))
     assert [each["notKnown"] for each in simulated["workloads"]] == [WHY]
     checked = json.loads(called("check", str(FLEET), "--jobs", str(JOBS), "-o", "json"))
     found = [f"{each['wrong']}; {each['fix']}" for each in checked["files"][0]["problems"]]
@@ -53,7 +53,7 @@ def test_all_commands_say_the_same_of_it() -> None:
 
 
 def test_the_table_names_it() -> None:
-    text = " ".join(called("simulate", str(FLEET), "--jobs", str(JOBS)).split())
+    text = " ".join(called("simulate", "fleet", str(FLEET), "--jobs", str(JOBS)).split())
     assert "Pending not known" in text
     assert f"default/tas-rack: whether it starts is not known: {WHY}" in text
 

@@ -11,9 +11,9 @@ from tests.simulation.objects import cluster, documents, job, queue
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.raw import prepare_objects, read_raw
 from kueue_admission.simulate.records import Phase
+from kueue_admission.simulate.report import REST, report_data
 from kueue_admission.simulate.result import Result
 from kueue_fleet.simulation.fleet import prepare_fleet
-from kueue_fleet.simulation.report import REST, report_data
 
 PHASES = [phase.value for phase in Phase]
 

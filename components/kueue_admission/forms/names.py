@@ -31,6 +31,12 @@ RUN_DURATION_ANNOTATION: Final = f"provreq.kueue.x-k8s.io/{MAX_RUN_PARAMETER}"
 """Annotation of a job, which Kueue copies to its Workload: how many seconds DWS keeps the job's nodes."""
 ALLOWED_FLAVORS_ANNOTATION: Final = "kueue.x-k8s.io/workload-allowed-resource-flavors"
 """Annotation of a Workload: the only flavors that Kueue gives it, joined by commas; gate ConcurrentAdmission."""
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+"""Resource name of NVIDIA's GPUs, and key of the taint of GKE's nodes with GPUs."""
+TPU_RESOURCE: Final = "google.com/tpu"
+"""Resource name of TPU chips, and key of the taint of GKE's nodes with TPUs."""
+ACCELERATOR_RESOURCES: Final = (GPU_RESOURCE, TPU_RESOURCE)
+"""The scarce and costly resources."""
 FALLBACK_CHECK: Final = "kueue-fleet-fallback"
 """AdmissionCheck on queues with `fallback`: the fleet's controller takes a job back from a flavor whose nodes do not
 come."""

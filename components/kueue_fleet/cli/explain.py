@@ -2,73 +2,35 @@
 
 from __future__ import annotations
 
-import gc
-import re
-import time
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kueue_admission.cli import console
-from kueue_admission.cli.input_files import Output, OutputOption
-from kueue_admission.forms.known_messages import KnownMessage, known_messages
-from kueue_admission.forms.problem import Rule
+from kueue_admission.cli import console, options
+from kueue_admission.cli.explain import check_options, explain_code, show
+from kueue_admission.cli.input_files import Output, OutputOption, read_text, well_formed
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
-    from kueue_admission.explain import Explanation
-    from kueue_admission.simulate.records import Record
-    from kueue_fleet.cli.explain_input import Cluster, Dump, Moment
-
-
-_LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
-_MOST_WAITING: Final = 8
-"""Jobs that have quota and wait for a worker of which it is looked whether one can hold them."""
+    from kueue_admission.cli.dumps import Moment
 
 
 def explain(
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="namespace/name, or the name, of a Workload or of its Job; or the code of a message, such as KF105.",
-        ),
-    ],
-    objects: Annotated[
-        list[str],
-        typer.Option(
-            "--objects",
-            metavar="[CLUSTER=]PATH",
-            help="A YAML or JSON file of Kubernetes objects, a folder of such files, or `-`. For MultiKueue once for "
-            "each cluster, with its name: every cluster is explained.",
-            show_default=False,
-        ),
-    ] = (),  # type: ignore[assignment]
+    workload: options.Workload,
+    objects: options.Dumps = (),  # type: ignore[assignment]
     stack: Annotated[
         Path | None,
         typer.Option("--stack", help="Simulate this Pulumi.<env>.yaml or bare fleet YAML, every cluster of it."),
     ] = None,
     jobs: Annotated[Path | None, typer.Option("--workload", "-w", help="The jobs that are submitted to it.")] = None,
-    second: Annotated[
-        float | None,
-        typer.Option(
-            "--second", min=0, help="Simulate up to this second, and explain the state then.", show_default=False
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Seed of the numbers that --workload draws.")] = 0,
-    fair_sharing: Annotated[
-        bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on, whatever its Configuration says.")
-    ] = False,
-    at: Annotated[
-        datetime | None,
-        typer.Option(
-            "--at", help="When the objects were printed, in UTC; decides which back-offs run.", show_default="now"
-        ),
-    ] = None,
-    short: Annotated[bool, typer.Option("--short", help="One line for each cluster.")] = False,
+    second: options.Second = None,
+    seed: options.Seed = 0,
+    fair_sharing: options.FairSharing = False,
+    at: options.PrintedAt = None,
+    short: options.Short = False,
     output: OutputOption = Output.text,
 ) -> None:
     """Say why a workload is pending: one reason, the numbers, what would change it, and the next step.
@@ -96,43 +58,21 @@ def explain(
       kueue-fleet explain train-3 --objects dump/ --second 600
       kueue-fleet explain KF105
     """
-    from kueue_admission.decide.errors import AdmissionError
-    from kueue_admission.explain import render_clusters, render_json, render_short
-    from kueue_fleet.cli.explain_input import Dump
-
-    if re.fullmatch(r"[Kk][Ff]\d+", workload):
-        _explain_code(workload.upper())
-        return
-    _check_options(objects, stack, jobs, second, fair_sharing=fair_sharing, at=at)
-    gc.disable()  # A large dump is millions of small objects, and the process ends with it.
-    try:
-        if second is not None:
-            found = _explain_moment(_simulate(objects, stack, jobs, second, seed, fair_sharing=fair_sharing), workload)
-        else:
-            now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-            found = _explain_dumps([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
-    except AdmissionError as refused:
-        raise console.CommandError(str(refused)) from None
-    finally:
-        gc.freeze()  # None of them is worth a look now, either.
-        gc.enable()
-    if output is Output.json:
-        console.json_document(render_json(found))
-    else:
-        console.text(render_short(found) if short else render_clusters(found))
-
-
-def _explain_code(code: str) -> None:
-    """Print cause and remedy of a message. Raises CommandError for a code that no message has."""
     from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES
 
-    known: dict[str, KnownMessage | Rule] = {each.code: each for each in known_messages()}
-    known |= dict(sorted(FLEET_RULES.items()))
-    if code not in known:
-        raise console.CommandError(f"{code}: no message has this code; docs/troubleshooting.md has all of them")
-    found = known[code]
-    for text in (f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"):
-        console.paragraph(_LINK.sub(r"\1 (docs/\2)", text.replace("`", "").replace("*", "")))
+    if explain_code(workload, FLEET_RULES):
+        return
+    _check_options(objects, stack, jobs, second, at, fair_sharing=fair_sharing)
+    simulated = None
+    if second is not None:
+        from kueue_admission.cli.dumps import simulate_dump
+
+        simulated = (
+            partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing)
+            if stack is None or jobs is None
+            else partial(_simulate_stack, stack, jobs, second, seed)
+        )
+    show(workload, objects, at, simulated, fair_sharing=fair_sharing, short=short, output=output)
 
 
 def _check_options(
@@ -140,135 +80,52 @@ def _check_options(
     stack: Path | None,
     jobs: Path | None,
     second: float | None,
+    at: datetime | None,
     *,
     fair_sharing: bool,
-    at: datetime | None,
 ) -> None:
     """Raises CommandError for options that do not go together."""
-    wrong = None
     if bool(objects) == (stack is not None) or (stack is None) != (jobs is None):
-        wrong = (
+        raise console.mistyped(
             "what to explain is missing, or given twice; give one of: --objects PATH, --stack FILE with --workload FILE"
         )
-    elif stack is not None and second is None:
-        wrong = "--stack: give --second SECONDS, the moment to explain"
-    elif second is not None and len(objects) > 1:
-        wrong = "--second: simulates one cluster; give --objects once, or a --stack"
-    elif second is not None and at is not None:
-        wrong = "--at: says when objects were printed; with --second, which is a moment of its own, leave it out"
-    elif stack is not None and fair_sharing:
-        wrong = "--fair-sharing: a stack says so itself, in kueue.configuration"
-    if wrong is not None:
-        raise console.mistyped(wrong)
-
-
-def _simulate(
-    objects: list[str], stack: Path | None, jobs: Path | None, second: float, seed: int, *, fair_sharing: bool
-) -> Moment:
-    from kueue_fleet.cli.explain_input import simulate_dump, simulate_stack
-
-    if stack is not None and jobs is not None:
-        return simulate_stack(stack, jobs, second, seed)
-    return simulate_dump(Path(objects[0]), second, fair_sharing=fair_sharing)
-
-
-def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
-    """As `explain_clusters`; a job that has finished, or has yet to arrive, is in no cluster."""
-    from kueue_admission.explain import explain_finished
-
-    if any(cluster.keys(wanted) for cluster in moment.clusters):
-        return explain_clusters(moment.clusters, wanted)
-    gone = [r for r in moment.result.records if wanted in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
-    if len(gone) == 1:
-        seconds = moment.result.seconds
-        if gone[0].finished_at is None:
-            raise console.CommandError(
-                f"{gone[0].key}: is not there at second {moment.second:g}, it arrives at second "
-                f"{seconds(gone[0].arrived_at):g}; give a later --second"
-            )
-        admitted, finished = seconds(gone[0].admitted_at), seconds(gone[0].finished_at)
-        message = f"It ran from second {admitted:g} to second {finished:g}"
-        return [explain_finished(gone[0].key, message, cluster=gone[0].cluster or "", queue=gone[0].cluster_queue)]
-    return explain_clusters(moment.clusters, wanted)
-
-
-def _explain_dumps(dumps: Sequence[Dump], wanted: str) -> list[Explanation]:
-    """As `explain_clusters`, and what of the objects is left out or missing, which may be why there is no answer."""
-    from kueue_fleet.cli.explain_input import tell_notes
-
-    notes = [note for dump in dumps for note in dump.notes]
-    try:
-        found = explain_clusters(dumps, wanted)
-    except console.CommandError as refused:
-        raise console.CommandError(refused.message, refused.exit_code, (*refused.problems, *notes)) from None
-    tell_notes(notes)
-    return found
-
-
-def _bare(record: Record) -> str:
-    return record.key.partition("/")[2]
-
-
-def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
-    """Why the workload `wanted` is where it is on each cluster. Raises CommandError where there is none such."""
-    from kueue_admission.explain import explain as explain_on
-    from kueue_admission.explain import explain_elsewhere
-    from kueue_admission.forms.suggest import instead
-
-    home = next((cluster for cluster in clusters if cluster.keys(wanted)), None)
-    if home is None:
-        for cluster in clusters:
-            unmanaged = cluster.explain_unmanaged(wanted)
-            if unmanaged is not None:
-                return [unmanaged]
-        known = [name for cluster in clusters for name in cluster.names if ("/" in name) == ("/" in wanted)]
-        sources = ", ".join(dict.fromkeys(cluster.source for cluster in clusters))
-        raise console.CommandError(f"{sources}: there is no workload {wanted}; {instead(wanted, known, 'workloads')}")
-    targets = home.keys(wanted)
-    if len(targets) > 1:
-        raise console.mistyped(f"{home.source}: {wanted} may be {', '.join(targets[:8])}; name one with its namespace")
-    key, queue = targets[0], home.queue_of(targets[0])
-    snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
-    workload = next(w for w in snapshots[clusters.index(home)].workloads if w.key == key)
-    dispatch = home.dispatch(key)
-    with_queue = [
-        cluster.name
-        for cluster, snapshot in zip(clusters, snapshots, strict=True)
-        if any(each.key == queue for each in snapshot.objects.local_queues)
-    ]
-    unplaceable = _unplaceable(home, [each for each in clusters if each is not home], key)
-    return [
-        explain_on(
-            snapshot,
-            key,
-            cluster=cluster.name,
-            dispatch=dispatch if cluster is home else cluster.dispatch(key),
-            written=cluster.written(key),
-            unplaceable=unplaceable if cluster is home else (),
-            links=cluster.links,
+    if stack is None:
+        check_options(objects, second, at)
+    elif second is None:
+        raise console.mistyped("--stack: give --second SECONDS, the moment to explain")
+    elif at is not None:
+        raise console.mistyped(
+            "--at: says when objects were printed; with --second, which is a moment of its own, leave it out"
         )
-        if key in cluster.keys(key)
-        else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
-        for cluster, snapshot in zip(clusters, snapshots, strict=True)
-    ]
+    elif fair_sharing:
+        raise console.mistyped("--fair-sharing: a stack says so itself, in kueue.configuration")
 
 
-def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[str]:
-    """Of this workload and those with quota that wait for a worker, the ones that no worker can ever hold.
+def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Moment:
+    """The fleet of a stack after so many seconds of its workload file. Raises CommandError with every problem."""
+    from kueue_admission.cli import simulate_ends
+    from kueue_admission.cli.dumps import Moment, as_clusters
+    from kueue_admission.simulate.clock import drive
+    from kueue_admission.simulate.delays import Delays
+    from kueue_admission.simulate.result import Result
+    from kueue_fleet.cli.fleet_files import load_fleet
+    from kueue_fleet.dispatch import describe, parse_report
+    from kueue_fleet.simulation.fleet import fleet_run
+    from kueue_fleet.simulation.job_problems import Sources
+    from kueue_fleet.simulation.offers import FleetDispatcher
+    from kueue_fleet.simulation.workload_file import read_workload_file
 
-    Those of which the fleet's own dispatcher has decided are its business: it gives their quota back.
-    """
-    from kueue_admission.explain import fits_no_worker, is_dispatched
-
-    if not workers:
-        return []
-    here = home.snapshot(key, home.queue_of(key))
-    waiting = [w for w in here.workloads if w.status.admission and w.status.admitted_at is None and w.key != key]
-    candidates = [w for w in here.workloads if w.key == key] + waiting[:_MOST_WAITING]
-    return [
-        each.key
-        for each in candidates
-        if is_dispatched(here.objects, each)
-        and home.dispatch(each.key) is None
-        and fits_no_worker(each, [worker.snapshot(each.key, each.local_queue) for worker in workers])
-    ]
+    fleet = load_fleet(stack)
+    with well_formed(workload):
+        file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
+        run = fleet_run(
+            fleet, file, Delays(), seed=seed, sources=Sources(console.source_name(stack), console.source_name(workload))
+        )
+    end = drive(run.agenda, list(run.clusters.values()), 0.0, second)
+    result = Result(tuple(run.settle()), 0.0, second, seed, end=end)
+    simulate_ends.tell([result])
+    engines = {name: run.clusters[name].engine for name in dict.fromkeys((run.home, *run.clusters))}
+    source = f"{stack} with {workload} at second {second:g}"
+    decisions = run.dispatcher.decisions if isinstance(run.dispatcher, FleetDispatcher) else {}
+    reports = {run.home: {key: parse_report(describe(decision)) for key, decision in decisions.items()}}
+    return Moment(second, as_clusters(engines, source, second, result.records, reports), result)

@@ -28,18 +28,21 @@ def show_what_is_known(session: Session, fleet: FleetSpec, jobs: Jobs, build_sec
     minutes = console.count(math.ceil(build_seconds / 60), "minute")
     line("First run", f"builds the engines once, about {minutes}; Ctrl-C keeps what is built")
     line("Meanwhile", f"kueue-fleet render {file}   prints every Kubernetes object")
-    line("", f"kueue-fleet simulate {file} --help   answers what a change would do")
+    line("", f"kueue-fleet simulate fleet {file} --help   answers what a change would do")
 
 
 def _simulate(session: Session, jobs: Jobs) -> None:
     from kueue_admission.cli.simulate_tables import show
+    from kueue_admission.cli.simulations import RunOptions
     from kueue_admission.simulate.delays import Delays
     from kueue_admission.simulate.errors import SimulationError
-    from kueue_fleet.cli.simulate_input import Options, of_stack
+    from kueue_fleet.cli.simulate_input import of_stack
 
-    options = Options(Delays(), None, session.settings.dws.seed, False, load_prices(None), session.as_published)
+    run = RunOptions(Delays(), seed=session.settings.dws.seed)
     try:
-        result = of_stack(session.stack_file, None, jobs.file, options)([]).run()
+        result = of_stack(
+            session.stack_file, None, jobs.file, run, prices=load_prices(None), as_published=session.as_published
+        )([]).run()
     except SimulationError as refused:
         # A rehearsal takes kinds of jobs that the simulator does not.
         for problem in refused.problems:

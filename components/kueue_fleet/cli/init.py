@@ -232,6 +232,6 @@ def _write(starter: Starter, directory: Path, *, force: bool) -> None:
         write_text(jobs, starter_jobs(starter))
         console.line(f"{jobs}: written: a job for each team.")
     console.line("Next:")
-    console.line(f"  kueue-fleet simulate {file} --jobs {jobs}")
+    console.line(f"  kueue-fleet simulate fleet {file} --jobs {jobs}")
     for command in ("kueue-fleet rehearse --stack", "pulumi stack init", "pulumi up --stack"):
         console.line(f"  {command} {starter.name}")

@@ -152,9 +152,9 @@ class LiveJob:
 
         Raises ApiError if its user may not list the queues, and CommandError.
         """
+        from kueue_admission.cli.dumps import Listed
+        from kueue_admission.cli.explain import explain_clusters
         from kueue_admission.decide.errors import AdmissionError
-        from kueue_fleet.cli.explain import explain_clusters
-        from kueue_fleet.cli.explain_input import Listed
 
         now = time.time()
         made = [Listed(self.home, self._listed(self.home), now, fair_sharing=fair_sharing)]

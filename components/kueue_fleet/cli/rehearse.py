@@ -14,11 +14,11 @@ import typer
 
 from kueue_admission.cli import console
 from kueue_admission.cli.interrupts import Interrupted, interruptible
+from kueue_admission.cli.simulate_report import check_report_file
 from kueue_fleet.cli.first_rehearsal import show_what_is_known
 from kueue_fleet.cli.fleet_files import AsPublished, load_fleet
 from kueue_fleet.cli.progress import Say, line, spinner, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, read_jobs, run_jobs
-from kueue_fleet.cli.simulate_report import check_report_file
 from kueue_fleet.fleet_file import check_fleet
 from kueue_rehearsal.pulumi_events import STACK_TYPE, Operation
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, well_formed
+from kueue_admission.cli.simulate_report import about_run, write_report
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_fleet.cli.job_report import job_display, jobs_table, print_open_ends
 from kueue_fleet.cli.progress import line
-from kueue_fleet.cli.simulate_report import about_run, write_report
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec

@@ -16,14 +16,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+from kueue_admission.forms.names import ACCELERATOR_RESOURCES as ACCELERATOR_RESOURCES
+from kueue_admission.forms.names import GPU_RESOURCE as GPU_RESOURCE
+from kueue_admission.forms.names import TPU_RESOURCE as TPU_RESOURCE
+
 SYSTEM_LABEL: Final = re.compile(r"(^|\.)(cloud\.google\.com|kubernetes\.io|k8s\.io|gke\.io)/")
 """Finds keys of labels that Kubernetes or GKE sets; pods cannot invent them."""
-GPU_RESOURCE: Final = "nvidia.com/gpu"
-"""Resource name of NVIDIA's GPUs, and key of the taint of nodes with GPUs."""
-TPU_RESOURCE: Final = "google.com/tpu"
-"""Resource name of TPU chips, and key of the taint of nodes with TPUs."""
-ACCELERATOR_RESOURCES: Final = (GPU_RESOURCE, TPU_RESOURCE)
-"""The scarce and costly resources."""
 NODE_POOL: Final = "cloud.google.com/gke-nodepool"
 """Node label with the pool's name."""
 ACCELERATOR: Final = "cloud.google.com/gke-accelerator"

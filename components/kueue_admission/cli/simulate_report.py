@@ -43,9 +43,9 @@ def write_report(file: Path, title: str, about: Mapping[str, str], results: Sequ
 
 def report_page(title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]]) -> str:
     """The page. `about` is shown below its title; results with the same clock are drawn over each other."""
-    from kueue_fleet.simulation.report import report_data
+    from kueue_admission.simulate.report import report_data
 
-    files = resources.files("kueue_fleet.simulation")
+    files = resources.files("kueue_admission.simulate")
     script = files.joinpath("report.js").read_text(encoding="utf-8")
     facts = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in about.items() if value)
     parts = {

@@ -1,4 +1,4 @@
-"""What `explain` looks at: clusters as they were dumped, or as a simulation leaves them at some second."""
+"""Clusters whose workloads can be explained: as they were printed, or as a simulation leaves them at some second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kueue_admission.api.cohort_tree import cycles
 from kueue_admission.cli import console
-from kueue_admission.cli.input_files import is_there, read_objects, read_text, well_formed
+from kueue_admission.cli.input_files import is_there, read_objects, well_formed
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.explain import Condition, Explanation, Links
     from kueue_admission.forms.manifest import Manifest
+    from kueue_admission.read.dispatch_report import ParsedReport
     from kueue_admission.simulate.documents import Document
     from kueue_admission.simulate.records import Record
     from kueue_admission.simulate.result import Result
-    from kueue_fleet.dispatch import Decision, ParsedReport
 
 _NAMED: Final = re.compile(r"([a-z0-9]([-a-z0-9.]*[a-z0-9])?)=(.+)")
 
@@ -147,14 +147,14 @@ class Listed(Dump):
 class Simulated:
     """A cluster as a simulation leaves it.
 
-    `jobs` has the `namespace/name` of the job of each workload, `decisions` what the fleet's own dispatcher decided.
+    `jobs` has the `namespace/name` of the job of each workload, `reports` what the fleet's own dispatcher decided.
     """
 
     def __init__(
-        self, name: str, source: str, snapshot: Snapshot, jobs: Mapping[str, str], decisions: Mapping[str, Decision]
+        self, name: str, source: str, snapshot: Snapshot, jobs: Mapping[str, str], reports: Mapping[str, ParsedReport]
     ) -> None:
         self.name = name
-        self._decisions = decisions
+        self._reports = reports
         self.source = source
         self._snapshot = snapshot
         self._queues = {w.key: w.local_queue for w in snapshot.workloads}
@@ -183,9 +183,7 @@ class Simulated:
 
     def dispatch(self, key: str) -> ParsedReport | None:
         """See `Dump`."""
-        from kueue_fleet.dispatch import describe, parse_report
-
-        return parse_report(describe(self._decisions[key])) if key in self._decisions else None
+        return self._reports.get(key)
 
     @property
     def links(self) -> Links | None:
@@ -234,7 +232,7 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     simulate_ends.tell([result])
     return Moment(
         second,
-        _as_clusters(
+        as_clusters(
             engines,
             f"{console.source_name(path)} at second {second:g}",
             max(raw.origin + second, raw.moment),
@@ -245,42 +243,16 @@ def simulate_dump(path: Path, second: float, *, fair_sharing: bool) -> Moment:
     )
 
 
-def simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Moment:
-    """The fleet of a stack after so many seconds of its workload file. Raises CommandError with every problem."""
-    from kueue_admission.cli import simulate_ends
-    from kueue_admission.simulate.clock import drive
-    from kueue_admission.simulate.delays import Delays
-    from kueue_admission.simulate.result import Result
-    from kueue_fleet.cli.fleet_files import load_fleet
-    from kueue_fleet.simulation.fleet import fleet_run
-    from kueue_fleet.simulation.job_problems import Sources
-    from kueue_fleet.simulation.offers import FleetDispatcher
-    from kueue_fleet.simulation.workload_file import read_workload_file
-
-    fleet = load_fleet(stack)
-    with well_formed(workload):
-        file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
-        run = fleet_run(
-            fleet, file, Delays(), seed=seed, sources=Sources(console.source_name(stack), console.source_name(workload))
-        )
-    end = drive(run.agenda, list(run.clusters.values()), 0.0, second)
-    result = Result(tuple(run.settle()), 0.0, second, seed, end=end)
-    simulate_ends.tell([result])
-    engines = {name: run.clusters[name].engine for name in dict.fromkeys((run.home, *run.clusters))}
-    source = f"{stack} with {workload} at second {second:g}"
-    decisions = {run.home: run.dispatcher.decisions} if isinstance(run.dispatcher, FleetDispatcher) else {}
-    return Moment(second, _as_clusters(engines, source, second, result.records, decisions), result)
-
-
-def _as_clusters(
+def as_clusters(
     engines: Mapping[str, Engine],
     source: str,
     now: float,
     records: Iterable[Record],
-    decisions: Mapping[str, Mapping[str, Decision]],
+    reports: Mapping[str, Mapping[str, ParsedReport]],
 ) -> list[Cluster]:
+    """The clusters of these engines, as they are at NOW; `reports` are those of the fleet's own dispatcher."""
     jobs = {record.key: f"{record.namespace}/{record.name}" for record in records}
     return [
-        Simulated(name, source, replace(engine.snapshot(), now=now), jobs, decisions.get(name, {}))
+        Simulated(name, source, replace(engine.snapshot(), now=now), jobs, reports.get(name, {}))
         for name, engine in engines.items()
     ]

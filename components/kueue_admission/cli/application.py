@@ -1,0 +1,159 @@
+"""A command line: its list of commands, and how each ends, which is typer's application and an exit code.
+
+A module is imported when one of its commands is called, so that `--help` and completion need none of them.
+Exit codes: 0 done, 1 the input (or the run) has errors, 2 the command itself was mistyped, 3 jobs would wait too long,
+130 interrupted, 141 the reader of the output has gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+from kueue_admission.cli import console
+from kueue_admission.cli.interrupts import Interrupted
+from kueue_admission.cli.streams import CannotWriteError
+
+
+class Listed(NamedTuple):
+    """A command: the module with its function or its application, its line in the list of commands, and the extra of
+    the distribution that brings what it imports. The function has the command's name, with `_` where Python has that
+    name; an application of subcommands is called `app`.
+    """
+
+    module: str
+    help: str
+    extra: str = ""
+
+
+class Commands(TyperGroup):
+    """The commands of a list, each imported when it is asked for."""
+
+    listed: ClassVar[Mapping[str, Listed]]
+    """In the order of `--help`."""
+    distribution: ClassVar[str]
+    """What `pip install` calls it, and what the command is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in the order of the list."""
+        return list(self.listed)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, or None if there is none of this name."""
+        return load_command(cmd_name, self.listed[cmd_name]) if cmd_name in self.listed else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the arguments name.
+
+        Raises:
+            CommandError: there is none, with the nearest name; or two files are to be read from standard input.
+        """
+        if args and args[0] not in self.listed and not args[0].startswith("-"):
+            from kueue_admission.forms.suggest import instead
+
+            fix = instead(args[0], self.listed, "commands")
+            if args[0] == "help":
+                fix = f"write {self.distribution} --help"
+            raise console.mistyped(f"there is no command {args[0]}; {fix}")
+        if sum(each == "-" or (each.startswith("--") and each.endswith("=-")) for each in _own(args)) > 1:
+            raise console.mistyped(f"{args[0]}: `-` is given twice; only one can be read from stdin")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. Raises CommandError if its extra is not installed."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as missing:
+            extra = self.listed[ctx.invoked_subcommand].extra if ctx.invoked_subcommand in self.listed else ""
+            if not extra or (missing.name or "").startswith("kueue_fleet"):
+                raise
+            raise console.CommandError(
+                f"{ctx.invoked_subcommand}: needs {missing.name}, which is not installed; "
+                f"run: pip install '{self.distribution}[{extra}]'"
+            ) from None
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The list of commands, from their lines alone."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, listed.help) for name, listed in self.listed.items()])
+
+
+@cache
+def load_command(name: str, listed: Listed) -> Any:
+    """The command of this name, imported."""
+    module = import_module(listed.module)
+    own = getattr(module, "app", None)
+    if own is None:
+        own = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+        own.command(name, short_help=listed.help)(getattr(module, name, None) or getattr(module, f"{name}_"))
+        return get_group(own).commands[name]
+    group = get_group(own)
+    group.name = name
+    return group
+
+
+def _own(args: list[str]) -> list[str]:
+    """The arguments of the command itself, without those of a command that `exec` runs."""
+    return args[: args.index("--")] if "--" in args else args
+
+
+def application(distribution: str, listed: Mapping[str, Listed], about: str, epilog: str) -> typer.Typer:
+    """The command line of a distribution, as typer knows it; `about` is what its help begins with."""
+    app = typer.Typer(
+        name=distribution,
+        cls=type("Listing", (Commands,), {"listed": listed, "distribution": distribution}),
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        epilog=epilog,
+    )
+
+    def print_version(wanted: bool) -> None:
+        if wanted:
+            from importlib.metadata import version  # It takes a tenth of the time in which other commands start.
+
+            typer.echo(f"{distribution} {version(distribution)}")
+            raise typer.Exit
+
+    @app.callback(help=about)
+    def root(
+        version: Annotated[
+            bool, typer.Option("--version", help="Print the version and exit.", callback=print_version, is_eager=True)
+        ] = False,
+    ) -> None: ...
+
+    return app
+
+
+def run(app: typer.Typer) -> int:
+    """Run the command that was typed, and return its exit code.
+
+    Every expected failure ends as one plain message on stderr.
+
+    Raises:
+        OutputClosedError: of what it prints.
+    """
+    try:
+        return app(standalone_mode=False) or 0
+    except console.CommandError as failure:
+        console.error(failure)
+        return failure.exit_code
+    except Interrupted as interrupted:
+        return interrupted.exit_code
+    except CannotWriteError as wrong:
+        console.error(f"standard output: {wrong}; the output is not complete")
+        return 1
+    except typer.TyperException as mistyped:
+        context = getattr(mistyped, "ctx", None)
+        command = str(context.command_path if context else app.info.name)
+        name = command.partition(" ")[2]
+        what = mistyped.format_message().replace("Value error, ", "").rstrip(".")
+        console.error(f"{name}{': ' if name else ''}{what}; see {command} --help")
+        return mistyped.exit_code

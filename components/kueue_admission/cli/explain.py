@@ -1,0 +1,243 @@
+"""`explain`: why a workload is pending, on a dump of live clusters or at a simulated moment; nothing is touched."""
+
+from __future__ import annotations
+
+import gc
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from kueue_admission.cli import console, options
+from kueue_admission.cli.input_files import Output, OutputOption
+from kueue_admission.forms.known_messages import KnownMessage, known_messages
+from kueue_admission.forms.problem import Rule
+
+if TYPE_CHECKING:
+    # The other commands start without the admission core.
+    from kueue_admission.cli.dumps import Cluster, Dump, Moment
+    from kueue_admission.explain import Explanation
+    from kueue_admission.simulate.records import Record
+
+
+_LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
+_MOST_WAITING: Final = 8
+"""Jobs that have quota and wait for a worker of which it is looked whether one can hold them."""
+
+
+def explain(
+    workload: options.Workload,
+    objects: options.Dumps = (),  # type: ignore[assignment]
+    second: options.Second = None,
+    fair_sharing: options.FairSharing = False,
+    at: options.PrintedAt = None,
+    short: options.Short = False,
+    output: OutputOption = Output.text,
+) -> None:
+    """Say why a workload is pending: one reason, the numbers, what would change it, and the next step.
+
+    Every listed change was tried: Kueue's rules were applied again with the change. Nothing on a cluster changes.
+
+    With --second, it simulates the objects up to that second and explains the state then. It is the state that
+    `simulate objects` shows with the same input and --until.
+
+    \b
+    Examples:
+      mkdir dump && for kind in resourceflavors cohorts clusterqueues \\
+          localqueues admissionchecks topologies multikueueconfigs \\
+          multikueueclusters provisioningrequestconfigs workloads \\
+          workloadpriorityclasses priorityclasses jobs namespaces nodes \\
+          pods limitranges runtimeclasses; \\
+          do kubectl get $kind -A -o yaml > dump/$kind.yaml; done
+      kubectl get configmap kueue-manager-config -n kueue-system -o yaml \\
+          > dump/configuration.yaml
+      kueue-admission explain team-a/train-1 --objects dump/
+      kueue-admission explain team-a/train-1 --objects manager=m.yaml \\
+          --objects us-east4=e.yaml --output json
+      kueue-admission explain train-3 --objects dump/ --second 600
+      kueue-admission explain KF105
+    """
+    if explain_code(workload):
+        return
+    check_options(objects, second, at)
+    simulated = None
+    if second is not None:
+        from kueue_admission.cli.dumps import simulate_dump
+
+        simulated = partial(simulate_dump, Path(objects[0]), second, fair_sharing=fair_sharing)
+    show(workload, objects, at, simulated, fair_sharing=fair_sharing, short=short, output=output)
+
+
+def check_options(objects: Sequence[str], second: float | None, at: datetime | None) -> None:
+    """Raises CommandError for options that do not go together."""
+    wrong = None
+    if not objects:
+        wrong = "what to explain is missing; give --objects PATH"
+    elif second is not None and len(objects) > 1:
+        wrong = "--second: simulates one cluster; give --objects once"
+    elif second is not None and at is not None:
+        wrong = "--at: says when objects were printed; with --second, which is a moment of its own, leave it out"
+    if wrong is not None:
+        raise console.mistyped(wrong)
+
+
+def show(
+    workload: str,
+    objects: Sequence[str],
+    at: datetime | None,
+    simulated: Callable[[], Moment] | None,
+    *,
+    fair_sharing: bool,
+    short: bool,
+    output: Output,
+) -> None:
+    """Explain it on the clusters of these objects, or at the moment that is simulated, and print that.
+
+    Raises:
+        CommandError: there is no such workload, or the input is wrong.
+    """
+    from kueue_admission.cli.dumps import Dump
+    from kueue_admission.decide.errors import AdmissionError
+    from kueue_admission.explain import render_clusters, render_json, render_short
+
+    gc.disable()  # A large dump is millions of small objects, and the process ends with it.
+    try:
+        if simulated is not None:
+            found = _explain_moment(simulated(), workload)
+        else:
+            now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
+            found = _explain_dumps([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
+    except AdmissionError as refused:
+        raise console.CommandError(str(refused)) from None
+    finally:
+        gc.freeze()  # None of them is worth a look now, either.
+        gc.enable()
+    if output is Output.json:
+        console.json_document(render_json(found))
+    else:
+        console.text(render_short(found) if short else render_clusters(found))
+
+
+def explain_code(text: str, rules: Mapping[str, Rule] = MappingProxyType({})) -> bool:
+    """Print cause and remedy of a message, or of one of these rules, if TEXT is its code.
+
+    Raises:
+        CommandError: nothing has this code.
+    """
+    if not re.fullmatch(r"[Kk][Ff]\d+", text):
+        return False
+    code = text.upper()
+    known: dict[str, KnownMessage | Rule] = {each.code: each for each in known_messages()}
+    known |= dict(sorted(rules.items()))
+    if code not in known:
+        raise console.CommandError(f"{code}: no message has this code; docs/troubleshooting.md has all of them")
+    found = known[code]
+    for paragraph in (f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"):
+        console.paragraph(_LINK.sub(r"\1 (docs/\2)", paragraph.replace("`", "").replace("*", "")))
+    return True
+
+
+def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
+    """As `explain_clusters`; a job that has finished, or has yet to arrive, is in no cluster."""
+    from kueue_admission.explain import explain_finished
+
+    if any(cluster.keys(wanted) for cluster in moment.clusters):
+        return explain_clusters(moment.clusters, wanted)
+    gone = [r for r in moment.result.records if wanted in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
+    if len(gone) == 1:
+        seconds = moment.result.seconds
+        if gone[0].finished_at is None:
+            raise console.CommandError(
+                f"{gone[0].key}: is not there at second {moment.second:g}, it arrives at second "
+                f"{seconds(gone[0].arrived_at):g}; give a later --second"
+            )
+        admitted, finished = seconds(gone[0].admitted_at), seconds(gone[0].finished_at)
+        message = f"It ran from second {admitted:g} to second {finished:g}"
+        return [explain_finished(gone[0].key, message, cluster=gone[0].cluster or "", queue=gone[0].cluster_queue)]
+    return explain_clusters(moment.clusters, wanted)
+
+
+def _explain_dumps(dumps: Sequence[Dump], wanted: str) -> list[Explanation]:
+    """As `explain_clusters`, and what of the objects is left out or missing, which may be why there is no answer."""
+    from kueue_admission.cli.dumps import tell_notes
+
+    notes = [note for dump in dumps for note in dump.notes]
+    try:
+        found = explain_clusters(dumps, wanted)
+    except console.CommandError as refused:
+        raise console.CommandError(refused.message, refused.exit_code, (*refused.problems, *notes)) from None
+    tell_notes(notes)
+    return found
+
+
+def _bare(record: Record) -> str:
+    return record.key.partition("/")[2]
+
+
+def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
+    """Why the workload `wanted` is where it is on each cluster. Raises CommandError where there is none such."""
+    from kueue_admission.explain import explain as explain_on
+    from kueue_admission.explain import explain_elsewhere
+    from kueue_admission.forms.suggest import instead
+
+    home = next((cluster for cluster in clusters if cluster.keys(wanted)), None)
+    if home is None:
+        for cluster in clusters:
+            unmanaged = cluster.explain_unmanaged(wanted)
+            if unmanaged is not None:
+                return [unmanaged]
+        known = [name for cluster in clusters for name in cluster.names if ("/" in name) == ("/" in wanted)]
+        sources = ", ".join(dict.fromkeys(cluster.source for cluster in clusters))
+        raise console.CommandError(f"{sources}: there is no workload {wanted}; {instead(wanted, known, 'workloads')}")
+    targets = home.keys(wanted)
+    if len(targets) > 1:
+        raise console.mistyped(f"{home.source}: {wanted} may be {', '.join(targets[:8])}; name one with its namespace")
+    key, queue = targets[0], home.queue_of(targets[0])
+    snapshots = [cluster.snapshot(key, queue) for cluster in clusters]
+    workload = next(w for w in snapshots[clusters.index(home)].workloads if w.key == key)
+    dispatch = home.dispatch(key)
+    with_queue = [
+        cluster.name
+        for cluster, snapshot in zip(clusters, snapshots, strict=True)
+        if any(each.key == queue for each in snapshot.objects.local_queues)
+    ]
+    unplaceable = _unplaceable(home, [each for each in clusters if each is not home], key)
+    return [
+        explain_on(
+            snapshot,
+            key,
+            cluster=cluster.name,
+            dispatch=dispatch if cluster is home else cluster.dispatch(key),
+            written=cluster.written(key),
+            unplaceable=unplaceable if cluster is home else (),
+            links=cluster.links,
+        )
+        if key in cluster.keys(key)
+        else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
+        for cluster, snapshot in zip(clusters, snapshots, strict=True)
+    ]
+
+
+def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[str]:
+    """Of this workload and those with quota that wait for a worker, the ones that no worker can ever hold.
+
+    Those of which the fleet's own dispatcher has decided are its business: it gives their quota back.
+    """
+    from kueue_admission.explain import fits_no_worker, is_dispatched
+
+    if not workers:
+        return []
+    here = home.snapshot(key, home.queue_of(key))
+    waiting = [w for w in here.workloads if w.status.admission and w.status.admitted_at is None and w.key != key]
+    candidates = [w for w in here.workloads if w.key == key] + waiting[:_MOST_WAITING]
+    return [
+        each.key
+        for each in candidates
+        if is_dispatched(here.objects, each)
+        and home.dispatch(each.key) is None
+        and fits_no_worker(each, [worker.snapshot(each.key, each.local_queue) for worker in workers])
+    ]

@@ -1,0 +1,91 @@
+"""Options that several commands have, and what they mean."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Seed = Annotated[int, typer.Option("--seed", help="Seed of all numbers that are drawn.")]
+"""The option of commands that draw numbers."""
+Until = Annotated[
+    float | None, typer.Option("--until", help="Stop at this second.", show_default="when nothing more happens")
+]
+"""When a simulation ends."""
+FairSharing = Annotated[
+    bool, typer.Option("--fair-sharing", help="Kueue's global fair sharing is on, whatever its Configuration says.")
+]
+"""The option of commands that take objects."""
+Delays = Annotated[
+    list[str],
+    typer.Option(
+        "--delay",
+        metavar="NAME=SECONDS",
+        help="How long something takes that Kueue does not decide: decision, burst, cycle, write, start, release, "
+        "workers, stop (docs/simulate.md). A number, exponential(mean) or uniform(least, most).",
+        show_default="0; for a generator those of Kueue's harness",
+    ),
+]
+"""How long something takes that Kueue does not decide."""
+WhatIf = Annotated[
+    list[str],
+    typer.Option(
+        "--what-if",
+        metavar="PATH=VALUE",
+        help="Run again with this changed, and show the difference. Paths are as in error messages: "
+        "`clusterQueues[dws].stopPolicy`, `jobs[train].count`, or for objects `ClusterQueue[dws].spec.stopPolicy`.",
+        show_default=False,
+    ),
+]
+"""What is changed in a second run."""
+MaxWait = Annotated[
+    list[str],
+    typer.Option(
+        "--max-wait",
+        metavar="QUEUE=SECONDS",
+        help="End with exit code 3 when more than 5 % of the jobs of this ClusterQueue wait longer, from arrival "
+        "to first admission; with --what-if, after the change.",
+        show_default=False,
+    ),
+]
+"""How long jobs of a queue may wait."""
+Report = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Also write a report with plots, which opens without a network."),
+]
+"""Where a report goes."""
+Workload = Annotated[
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        help="namespace/name, or the name, of a Workload or of its Job; or the code of a message, such as KF105.",
+    ),
+]
+"""What is explained."""
+Dumps = Annotated[
+    list[str],
+    typer.Option(
+        "--objects",
+        metavar="[CLUSTER=]PATH",
+        help="A YAML or JSON file of Kubernetes objects, a folder of such files, or `-`. For MultiKueue once for "
+        "each cluster, with its name: every cluster is explained.",
+        show_default=False,
+    ),
+]
+"""Clusters as they were printed."""
+Second = Annotated[
+    float | None,
+    typer.Option("--second", min=0, help="Simulate up to this second, and explain the state then.", show_default=False),
+]
+"""The simulated moment that is explained."""
+PrintedAt = Annotated[
+    datetime | None,
+    typer.Option(
+        "--at", help="When the objects were printed, in UTC; decides which back-offs run.", show_default="now"
+    ),
+]
+"""When a cluster's objects were printed."""
+Short = Annotated[bool, typer.Option("--short", help="One line for each cluster.")]
+"""How much an explanation says."""

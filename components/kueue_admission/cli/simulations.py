@@ -1,0 +1,151 @@
+"""How commands simulate: what their options mean, the input made ready, the runs, and what is shown of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kueue_admission.cli import console, simulate_budgets, simulate_ends, simulate_report, simulate_tables
+from kueue_admission.cli.dumps import tell_notes
+from kueue_admission.cli.input_files import Output, read_objects, read_text, well_formed
+from kueue_admission.cli.simulate_watch import watched
+from kueue_admission.simulate.delays import Delays, parse_delays
+from kueue_admission.simulate.distributions import MOST_SECONDS
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.models import read_data
+from kueue_admission.simulate.prepared import Prepared
+from kueue_admission.simulate.what_if import Change, apply_changes, apply_to_documents, comparison, parse_change
+
+if TYPE_CHECKING:
+    from kueue_admission.simulate.result import Result
+
+Prepare = Callable[[Sequence[Change]], Prepared]
+"""Makes the simulation with these changes. Its input was read once. Raises SimulationError, CommandError or SpecError
+with every problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """What a run goes by."""
+
+    delays: Delays
+    until: float | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says of a simulation."""
+
+    run: RunOptions
+    changes: Sequence[Change]
+    budgets: Sequence[simulate_budgets.Budget]
+    report: Path | None
+    output: Output
+
+
+def read_options(
+    delay: Sequence[str],
+    until: float | None,
+    seed: int,
+    what_if: Sequence[str],
+    max_wait: Sequence[str],
+    report: Path | None,
+    output: Output,
+    *,
+    given: Delays | None = None,
+) -> Options:
+    """What the options mean; `given` are the delays of which `delay` changes some.
+
+    Raises:
+        CommandError: with every mistake.
+    """
+    if until is not None and not 0 <= until <= MOST_SECONDS:
+        raise console.mistyped(f"--until {until:g}: is not a number of seconds; write 0 to {MOST_SECONDS:,}")
+    try:
+        delays = parse_delays(list(delay), given or Delays())
+        changes = [parse_change(text) for text in what_if]
+    except SimulationError as mistyped:
+        raise console.mistyped(mistyped.problems[0], mistyped.problems[1:]) from None
+    budgets = [simulate_budgets.parse_budget(text) for text in max_wait]
+    if report is not None:
+        simulate_report.check_report_file(report)
+    return Options(RunOptions(delays, until, seed), changes, budgets, report, output)
+
+
+def of_generator(path: Path, run: RunOptions, *, fair_sharing: bool) -> Prepare:
+    """What a generator.yaml of Kueue's performance harness creates."""
+    from kueue_admission.simulate.generator import generate, prepare_generated
+
+    data = read_data(read_text(path, "a generator.yaml of Kueue's performance harness"), console.source_name(path))
+
+    def prepare(changes: Sequence[Change]) -> Prepared:
+        name = changed_source(console.source_name(path), changes)
+        generated = generate(apply_changes(data, changes), name, fair_sharing=fair_sharing)
+        return prepare_generated(generated, run.delays, until=run.until, seed=run.seed)
+
+    return prepare
+
+
+def of_objects(path: Path, run: RunOptions, *, fair_sharing: bool) -> Prepare:
+    """The Kubernetes objects in a file or a folder."""
+    from kueue_admission.simulate.raw import prepare_objects, read_raw
+
+    documents = read_objects(path)
+
+    def prepare(changes: Sequence[Change]) -> Prepared:
+        raw = read_raw(apply_to_documents(documents, changes), fair_sharing=fair_sharing)
+        if not changes:
+            tell_notes(raw.notes)
+        return prepare_objects(raw, run.delays, until=run.until, seed=run.seed)
+
+    return prepare
+
+
+def changed_source(source: str, changes: Sequence[Change]) -> str:
+    """What messages call a file of which fields were changed."""
+    return f"{source} with --what-if" if changes else source
+
+
+def simulate(source: Path, made: Callable[[], Prepare], options: Options, jobs: str = "") -> None:
+    """Simulate what `made` makes of SOURCE, with and without the changes, and show it; `jobs` names files of jobs.
+
+    Raises:
+        CommandError: the input is wrong; or a budget is not kept, exit code 3.
+        Exit: the user ended it.
+    """
+    with well_formed():
+        prepare = made()
+        prepared = [prepare([]), *([prepare(options.changes)] if options.changes else [])]
+    simulate_budgets.check_queues(options.budgets, prepared[-1].queues)
+    results = _run(prepared, options.run.until)
+    if options.report is not None:
+        sections = list(zip(["Before", "After"] if len(results) > 1 else [""], results, strict=True))
+        about = simulate_report.about_run(prepared[0].fleet, source, jobs, options.run.seed)
+        about["What if"] = ", ".join(change.text for change in options.changes) if len(results) > 1 else ""
+        simulate_report.write_report(options.report, f"Simulation of {source.name}", about, sections)
+    if options.output is Output.json:
+        console.json_document(_document(options.changes, results))
+    elif len(results) == 1:
+        simulate_tables.show(results[0])
+    else:
+        simulate_tables.show_difference(*results)
+    simulate_ends.tell(results)
+    simulate_budgets.enforce(options.budgets, results[-1], quiet=options.output is Output.json)
+
+
+def _run(prepared: Sequence[Prepared], until: float | None) -> list[Result]:
+    """The results, up to the one that the user interrupted."""
+    results = []
+    with watched(until) as watcher:
+        for simulation in prepared:
+            results.append(simulation.run(watcher))
+            if watcher.interrupted:
+                break
+    return results
+
+
+def _document(changes: Sequence[Change], results: Sequence[Result]) -> dict[str, Any]:
+    return results[0].as_json() if len(results) == 1 else comparison(changes, *results)
