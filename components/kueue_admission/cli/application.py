@@ -5,8 +5,6 @@ Exit codes: 0 done, 1 the input (or the run) has errors, 2 the command itself wa
 130 interrupted, 141 the reader of the output has gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module

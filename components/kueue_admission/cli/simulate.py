@@ -75,7 +75,7 @@ def generator(
     """Simulate what a generator.yaml of Kueue's performance harness creates.
 
     \b
-    Example:
+    Examples:
       kueue-admission simulate generator generator.yaml
     """
     from kueue_admission.cli import simulations

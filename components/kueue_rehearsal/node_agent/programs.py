@@ -125,7 +125,7 @@ def default_programs(
 
 
 def _import_root() -> str:
-    return str(Path(__file__).parents[3])
+    return str(Path(__file__).parents[2])
 
 
 def find_program(

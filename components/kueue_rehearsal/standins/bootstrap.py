@@ -15,7 +15,7 @@ import sys
 import types
 from pathlib import Path
 
-LIBRARY_ROOT = Path(__file__).resolve().parents[3]
+LIBRARY_ROOT = Path(__file__).resolve().parents[2]
 """Folder that the library is imported from."""
 
 
