@@ -77,7 +77,22 @@ def test_bad_input_is_one_message(tmp_path: Path) -> None:
 
 def test_nothing_to_simulate() -> None:
     done = CliRunner().invoke(app, ["simulate"])
-    assert "--kueue-generator" in str(done.exception)
+    assert "Commands:" in done.output
+    assert done.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [
+        (["--objects", "{}"], "simulate objects"),
+        (["--until", "5", "--objects={}"], "simulate objects"),
+        (["{}", "-w", "nofile"], "simulate fleet"),
+    ],
+)
+def test_release_0_1_had_no_subcommands(former: list[str], now: str, dump: Path) -> None:
+    done = CliRunner().invoke(app, ["simulate", *(each.format(dump) for each in former)])
+    assert f"write {now} in the place of `simulate`" in done.stderr
+    assert done.exit_code == (0 if now == "simulate objects" else 1)
 
 
 def test_stack_and_workload_of_the_example() -> None:
@@ -169,10 +184,6 @@ def test_what_is_wrong_as_published_is_seen_to_happen() -> None:
     runs = [(one["message"], one["runs"][-1]) for one in found]
     stuck = [why for why, run in runs if run["flavors"] == ["gpu-l4-reserved"] and run["startedAt"] is None]
     assert stuck == ["its pods do not all fit on node pool reserved-np (4 of 4 nodes in use)"] * 2
-    refused = CliRunner().invoke(app, ["simulate", "generator", "g.yaml", "--as-published"])
-    assert isinstance(refused.exception, CommandError)
-    assert refused.exception.exit_code == 2
-    assert "give STACK" in str(refused.exception)
 
 
 def test_report_says_of_what_it_is(tmp_path: Path) -> None:
@@ -225,8 +236,8 @@ MILLION = 1_000_000
 def test_garbage_is_one_message_with_its_file(content: bytes, said: str, tmp_path: Path) -> None:
     file, report = tmp_path / "input.yaml", tmp_path / "report.html"
     file.write_bytes(content)
-    for arguments in (["--objects", str(file)], ["--kueue-generator", str(file)], [STACK, "--workload", str(file)]):
-        done = CliRunner().invoke(app, ["simulate", "fleet", *arguments, "--html", str(report)])
+    for arguments in (["objects", str(file)], ["generator", str(file)], ["fleet", STACK, "--workload", str(file)]):
+        done = CliRunner().invoke(app, ["simulate", *arguments, "--html", str(report)])
         assert done.exit_code == 1
         assert isinstance(done.exception, CommandError)
         assert said.format(file=file) in str(done.exception)

@@ -163,4 +163,4 @@ def test_completion_of_commands_and_options(shell: str) -> None:
 
     offered = completed("kueue-fleet re")
     assert [name for name in COMMANDS if name in offered] == ["render", "rehearse"]
-    assert "--what-if" in completed("kueue-fleet simulate --w")
+    assert "--what-if" in completed("kueue-fleet simulate fleet --w")

@@ -135,7 +135,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         ("x y z", 2, "unexpected extra argument"),
     ],
     "simulate": [
-        ("fleet", 2, "missing argument 'FILE'"),
+        ("fleet", 2, "Missing argument 'FILE'"),
         (f"fleet {FLEET}", 2, "the jobs are missing; give --workload FILE or --jobs PATH"),
         (f"fleet {FLEET} {LOAD}", 2, "unexpected extra argument"),
         (f"fleet {FLEET} -w nofile.yaml", 1, "nofile.yaml: no such file; give a workload file"),
