@@ -1,4 +1,4 @@
-"""kueue-admission alone: a dump of a plain cluster is explained and simulated without Pulumi, Google Cloud or a fleet."""
+"""kueue-admission alone: a plain cluster's dump is explained and simulated, without Pulumi and Google Cloud."""
 
 from __future__ import annotations
 

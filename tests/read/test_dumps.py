@@ -11,8 +11,8 @@ from tests.simulation.objects import cluster, job, queue
 from tests.simulation.test_dump import workload
 
 from kueue_admission.api.resources import RESOURCES
-from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_admission.cli import explain
+from kueue_admission.read.dumps import missing_kinds, take, without_queue
 
 ROOT = Path(__file__).parents[2]
 Json = dict[str, Any]

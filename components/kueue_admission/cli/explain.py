@@ -61,7 +61,8 @@ def explain(
       kueue-admission explain train-3 --objects dump/ --second 600
       kueue-admission explain KF105
     """
-    if explain_code(workload):
+    if is_code(workload):
+        explain_code(workload)
         return
     check_options(objects, second, at)
     simulated = None
@@ -122,14 +123,17 @@ def show(
         console.text(render_short(found) if short else render_clusters(found))
 
 
-def explain_code(text: str, rules: Mapping[str, Rule] = MappingProxyType({})) -> bool:
-    """Print cause and remedy of a message, or of one of these rules, if TEXT is its code.
+def is_code(text: str) -> bool:
+    """Whether it is the code of a message."""
+    return re.fullmatch(r"[Kk][Ff]\d+", text) is not None
+
+
+def explain_code(text: str, rules: Mapping[str, Rule] = MappingProxyType({})) -> None:
+    """Print cause and remedy of the message, or of the one of these rules, that has this code.
 
     Raises:
-        CommandError: nothing has this code.
+        CommandError: nothing has it.
     """
-    if not re.fullmatch(r"[Kk][Ff]\d+", text):
-        return False
     code = text.upper()
     known: dict[str, KnownMessage | Rule] = {each.code: each for each in known_messages()}
     known |= dict(sorted(rules.items()))
@@ -138,7 +142,6 @@ def explain_code(text: str, rules: Mapping[str, Rule] = MappingProxyType({})) ->
     found = known[code]
     for paragraph in (f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"):
         console.paragraph(_LINK.sub(r"\1 (docs/\2)", paragraph.replace("`", "").replace("*", "")))
-    return True
 
 
 def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:

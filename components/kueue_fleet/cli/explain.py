@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kueue_admission.cli import console, options
-from kueue_admission.cli.explain import check_options, explain_code, show
+from kueue_admission.cli.explain import check_options, explain_code, is_code, show
 from kueue_admission.cli.input_files import Output, OutputOption, read_text, well_formed
 
 if TYPE_CHECKING:
@@ -58,9 +58,10 @@ def explain(
       kueue-fleet explain train-3 --objects dump/ --second 600
       kueue-fleet explain KF105
     """
-    from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES
+    if is_code(workload):
+        from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES
 
-    if explain_code(workload, FLEET_RULES):
+        explain_code(workload, FLEET_RULES)
         return
     _check_options(objects, stack, jobs, second, at, fair_sharing=fair_sharing)
     simulated = None
