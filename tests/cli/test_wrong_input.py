@@ -116,7 +116,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --cluster worker-us-east", 2, "it has manager-europe-west4, worker-europe-west4"),
         (f"{FLEET} -c", 2, "requires an argument"),
         (f"{FLEET} worker-us-east4", 2, "unexpected extra argument"),
-        (f"{FLEET} --output x", 2, "No such option: --output"),
+        (f"{FLEET} --output x", 2, "'x' is not one of 'yaml', 'json'"),
         (LOAD, 1, "is a workload file"),
         ("-", 1, "is empty"),
     ],

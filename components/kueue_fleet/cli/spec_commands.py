@@ -63,7 +63,7 @@ def render(
           | kubectl diff -f -
       kueue-fleet render fleet.yaml > fleet.rendered.yaml
       kueue-fleet render fleet.yaml --cloud -o json \\
-          | jq '.resources[] | select(.type | endswith(":NodePool")) | .properties'
+          | jq '.resources[] | select(.type | endswith(":NodePool"))'
     """
     if (cloud and cluster is not None) or (output == "json" and not cloud):
         raise console.mistyped("--cluster goes with Kubernetes objects, --output json with --cloud; leave one out")
