@@ -58,6 +58,11 @@ class SpecModel(BaseModel):
                 raise NotReadError(f"{type(self).__name__}.{name} could not be read")
             return super().__getattr__(name)
 
+    @classmethod
+    def not_here(cls, name: str) -> tuple[str, str] | None:
+        """What is wrong and what to do where a field is written that belongs elsewhere; None: it is just unknown."""
+        return None
+
     def wire(self) -> dict[str, Any]:
         """The model as plain data in Kubernetes' spelling; fields that were left out stay out."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)

@@ -85,6 +85,8 @@ def unknown_field(path: str, name: str, model: Any) -> Problem:
     """The problem of a field that `model` does not have."""
     if fix := _removed(name, model):
         return REMOVED_FIELD.at(path, "was removed in Kueue's v1beta2", fix)
+    if is_model(model) and issubclass(model, SpecModel) and (elsewhere := model.not_here(name)):
+        return UNKNOWN_FIELD.at(path, *elsewhere)
     known = sorted(fields_of(model)) if is_model(model) else []
     field, colon, value = name.partition(":")
     if colon and field in known:

@@ -417,3 +417,16 @@ POOL_RULES: Final = (
     ),
 )
 """Every rule, in the order in which problems are reported."""
+
+_SEPARATION: Final = "tolerate a taint of your own and select its label in the pods of jobs, and GKE sets both"
+ASKED_BY_PODS: Final = {
+    "accelerator": "select cloud.google.com/gke-accelerator in the pods of jobs, and limit it in resourceLimits",
+    "capacity": "for Spot VMs, select and tolerate cloud.google.com/gke-spot in the pods of jobs",
+    "compactPlacement": "select cloud.google.com/gke-placement-group in the pods of jobs",
+    "labels": _SEPARATION,
+    "machineType": "select cloud.google.com/machine-family in the pods of jobs",
+    "taints": _SEPARATION,
+}
+"""What to do in place of a pool's field for nodes that GKE makes by itself, by the field of the file.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning."""

@@ -259,3 +259,17 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 
 def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
+
+
+BY_PODS: dict[str, tuple[Any, str]] = {
+    "capacity": ({"type": "spot"}, "for Spot VMs, select and tolerate cloud.google.com/gke-spot in the pods of jobs"),
+    "machineType": ("g2-standard-4", "select cloud.google.com/machine-family in the pods of jobs"),
+}
+
+
+@pytest.mark.parametrize("field", BY_PODS)
+def test_fields_of_pools_say_what_gke_does_for_nodes_that_it_makes(field: str) -> None:
+    value, instead = BY_PODS[field]
+    wrong = "is a field of node pools, which GKE does not take for nodes that it makes by itself"
+    found = problems(changed(pools_data(), nap({**limits(), field: value})))
+    assert f"clusters[batch].nodeAutoProvisioning.{field}: {wrong}; {instead}" in found

@@ -16,6 +16,7 @@ from kueue_admission.forms.form_rules import NEEDED, NOT_ALLOWED, WRONG_ORDER, l
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.gke.machines import accelerators
+from kueue_fleet.gke.pool_rules import ASKED_BY_PODS
 
 
 class SystemPool(RuledModel):
@@ -79,6 +80,12 @@ class NodeAutoProvisioning(RuledModel):
     """Where; default: the cluster's zones."""
     autoscaling_profile: Literal["OPTIMIZE_UTILIZATION", "BALANCED"] = "OPTIMIZE_UTILIZATION"
     """How soon empty nodes go; default OPTIMIZE_UTILIZATION, sooner."""
+
+    @classmethod
+    def not_here(cls, name: str) -> tuple[str, str] | None:
+        """Of node pools: the nodes that GKE makes are as the pods ask for which it makes them."""
+        wrong = "is a field of node pools, which GKE does not take for nodes that it makes by itself"
+        return (wrong, ASKED_BY_PODS[name]) if name in ASKED_BY_PODS else None
 
     def limit(self, resource_type: str) -> int | None:
         """The maximum of a resource; None where there is none."""
