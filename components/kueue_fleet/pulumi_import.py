@@ -19,12 +19,12 @@ from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_pulumi_func
 
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.adopt.google_cloud import cluster_state, pool_state
 from kueue_fleet.fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
-from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet.google.plan import ZERO, planned_changes, previewed
 from kueue_fleet.google.property_paths import Path, render_path
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from pulumi_policy import PolicyResource
 
-from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet_policies.pool import Pool
 from kueue_fleet_policies.resource import CLUSTER, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource, kubernetes_type
 from kueue_fleet_policies.values import entries, items, number, truth

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.gke.unknown import UNKNOWN, is_known
+from kueue_admission.forms.unknown import UNKNOWN, is_known
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import Breach, ResourceRule, Settings, list_option

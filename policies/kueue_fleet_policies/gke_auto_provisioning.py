@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from kueue_fleet.gke.unknown import holds_unknown
+from kueue_admission.forms.unknown import holds_unknown
 from kueue_fleet_policies.gke_nodes import on_autopilot
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import Breach, ResourceRule, Settings

@@ -11,8 +11,8 @@ from typing import Final
 
 from pulumi_policy import Severity
 
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
-from kueue_fleet.gke.unknown import UNKNOWN
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.kubernetes_access import is_rotated

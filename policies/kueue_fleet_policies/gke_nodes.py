@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.gke.unknown import UNKNOWN, is_known
+from kueue_admission.forms.unknown import UNKNOWN, is_known
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings
 from kueue_fleet_policies.values import at, items

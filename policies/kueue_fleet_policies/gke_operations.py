@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import at

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pulumi_policy import Severity
 
 from kueue_admission.api.manifests import POD_SECURITY_LABEL
-from kueue_fleet.gke.unknown import UNKNOWN, holds_unknown, is_known
+from kueue_admission.forms.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES, Resource, patched_type
 from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings

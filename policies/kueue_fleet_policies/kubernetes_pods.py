@@ -13,8 +13,8 @@ from typing import Any, Final
 from pulumi_policy import Severity
 
 from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
+from kueue_admission.forms.unknown import UNKNOWN, holds_unknown
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
-from kueue_fleet.gke.unknown import UNKNOWN, holds_unknown
 from kueue_fleet_policies.pods import containers, metadata, pod_specs, security_contexts
 from kueue_fleet_policies.resource import KUBERNETES, Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, list_option

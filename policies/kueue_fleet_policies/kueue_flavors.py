@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from kueue_admission.forms import Quantity
 from kueue_admission.forms.names import PROVISIONING_CONTROLLER
-from kueue_fleet.gke.declared_pools import EFFECTS
-from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, NODE_POOL, accelerator_of
-from kueue_fleet.gke.unknown import UNKNOWN, is_known
+from kueue_admission.forms.unknown import UNKNOWN, is_known
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, NODE_POOL, NodeTaint, accelerator_of
 from kueue_fleet_policies.estate import ClusterView, Estate, object_name, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
-from kueue_fleet_policies.pool import Pool
+from kueue_fleet_policies.pool import Pool, gpus_of
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, Settings, StackRule, list_option
 from kueue_fleet_policies.values import entries, items
@@ -86,29 +85,21 @@ def _titles(pools: tuple[Pool, ...]) -> str:
     return ", ".join(sorted(pool.title for pool in pools)) or "none"
 
 
-def _tolerated(taint: Mapping[str, Any], flavor: Resource) -> bool:
+def _tolerated(taint: NodeTaint, flavor: Resource) -> bool:
     """Whether pods that Kueue admits on the flavor, or that have to tolerate its taints, tolerate this one."""
     tolerations = flavor.get("spec.tolerations")
     own_taints = flavor.get("spec.nodeTaints")
     if tolerations is UNKNOWN or own_taints is UNKNOWN:
         return True
-    effect = _effect(taint.get("effect"))
     for toleration in map(entries, items(tolerations)):
-        if toleration.get("effect") not in (None, "", effect):
+        if toleration.get("effect") not in (None, "", taint.effect):
             continue
         key, operator = toleration.get("key"), toleration.get("operator") or "Equal"
         if key in (None, "") and operator == "Exists":
             return True
-        if key == taint.get("key") and (
-            operator == "Exists" or (toleration.get("value") or "") == (taint.get("value") or "")
-        ):
+        if key == taint.key and (operator == "Exists" or (toleration.get("value") or "") == taint.value):
             return True
-    return any(own.get("key") == taint.get("key") for own in map(entries, items(own_taints)))
-
-
-def _effect(effect: Any) -> str:
-    """An effect as Kubernetes spells it; Google's API has NO_SCHEDULE."""
-    return EFFECTS.get(str(effect), str(effect))
+    return any(own.get("key") == taint.key for own in map(entries, items(own_taints)))
 
 
 def _tolerates_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:
@@ -118,7 +109,7 @@ def _tolerates_nodes(estate: Estate, _: Settings) -> Iterator[Finding]:
             refused = [(pool, taint) for pool in matching for taint in pool.taints if not _tolerated(taint, flavor)]
             if matching and len({pool.resource.urn for pool, _ in refused}) == len(matching):
                 pool, taint = refused[0]
-                shown = f"{taint.get('key')}={taint.get('value') or ''}:{_effect(taint.get('effect'))}"
+                shown = f"{taint.key}={taint.value}:{taint.effect}"
                 yield (
                     flavor,
                     Breach(
@@ -230,7 +221,7 @@ def _pool_without_flavor(estate: Estate, _: Settings) -> Iterator[Finding]:
         if not flavors or None in wanted or any(not is_known(object_name(flavor)) for flavor in flavors):
             continue
         for pool in cluster.pools:
-            if pool.gpus and not any(pool.has_labels(labels or {}) is not False for labels in wanted):
+            if gpus_of(pool.view) and not any(pool.has_labels(labels or {}) is not False for labels in wanted):
                 yield (
                     pool.resource,
                     Breach(

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_fleet.gke.declared_pools import property_path
-from kueue_fleet.gke.pool_facts import PoolFacts
-from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS, POOL_RULES, PoolRule
+from kueue_admission.forms.unknown import if_known
+from kueue_fleet.gke.pool import Pool, property_path
+from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS, POOL_RULES, PoolRule, is_dws
 from kueue_fleet_policies.estate import Estate
-from kueue_fleet_policies.pool import pool_facts
+from kueue_fleet_policies.pool import view_of
 from kueue_fleet_policies.resource import NODE_POOL, Resource
 from kueue_fleet_policies.rule import Breach, Option, ResourceRule, Settings, StackRule
 
@@ -30,18 +30,18 @@ _MAX_SECONDS: Final[Option] = {
 }
 
 
-def _problems(rule: PoolRule, facts: PoolFacts) -> Iterator[Breach]:
-    for breach in rule.breaches(facts):
-        yield Breach(property_path(facts, breach), breach.wrong, breach.fix)
+def _problems(rule: PoolRule, view: Pool) -> Iterator[Breach]:
+    for breach in rule.breaches(view):
+        yield Breach(property_path(view, breach), breach.wrong, breach.fix)
 
 
 def _of_pool(rule: PoolRule) -> ResourceRule:
     def check(pool: Resource, settings: Settings) -> Iterator[Breach]:
-        facts = pool_facts(pool)
-        found = list(_problems(rule, facts))
+        view = view_of(pool)
+        found = list(_problems(rule, view))
         yield from found
         if rule.name == "dws-run-duration" and not found:
-            yield from _longer_than(facts, settings.whole("maxSeconds"))
+            yield from _longer_than(view, settings.whole("maxSeconds"))
 
     return ResourceRule(
         name=rule.name,
@@ -54,12 +54,11 @@ def _of_pool(rule: PoolRule) -> ResourceRule:
     )
 
 
-def _longer_than(facts: PoolFacts, most: int) -> Iterator[Breach]:
-    known = not facts.unknown & {"flex_start", "queued", "max_run_duration", "max_run_seconds"}
-    if known and (facts.flex_start or facts.queued) and (facts.max_run_seconds or 0) > most:
+def _longer_than(view: Pool, most: int) -> Iterator[Breach]:
+    if if_known(lambda: is_dws(view) and (view.max_run_seconds or 0) > most):
         yield Breach(
             "nodeConfig.maxRunDuration",
-            f"is {facts.max_run_duration}, but at most {most}s are allowed here",
+            f"is {view.max_run_duration}, but at most {most}s are allowed here",
             f"set it to at most {most}s, or raise the setting maxSeconds",
         )
 
@@ -68,7 +67,7 @@ def _with_cluster(rule: PoolRule) -> StackRule:
     def check(estate: Estate, _: Settings) -> Iterator[tuple[Resource, Breach]]:
         for cluster in estate.clusters:
             for pool in cluster.pools:
-                for problem in _problems(rule, pool_facts(pool.resource, pool.cluster)):
+                for problem in _problems(rule, view_of(pool.resource, pool.cluster)):
                     yield pool.resource, problem
 
     return StackRule(name=rule.name, asks=rule.asks, source=rule.source, group=_GROUP, check=check)

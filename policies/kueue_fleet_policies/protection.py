@@ -10,7 +10,7 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_fleet.gke.unknown import is_known
+from kueue_admission.forms.unknown import is_known
 from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
 from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, Resource
 from kueue_fleet_policies.rule import Breach, Option, ResourceRule, Settings, StackRule, list_option

@@ -10,10 +10,11 @@ from typing import Final
 
 from pulumi_policy import Severity
 
+from kueue_admission.forms.unknown import if_known
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet_policies.estate import ClusterView, Estate
 from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
-from kueue_fleet_policies.pool import gpus_of, max_nodes
+from kueue_fleet_policies.pool import gpus_of, max_nodes, view_of
 from kueue_fleet_policies.protection import COMMITMENT
 from kueue_fleet_policies.resource import NODE_POOL, Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, Option, ResourceRule, Settings, StackRule, list_option
@@ -32,7 +33,8 @@ def _guard(default: int, what: str) -> dict[str, Option]:
 
 
 def _pool(pool: Resource, settings: Settings) -> Iterator[Breach]:
-    nodes, gpus, most = max_nodes(pool, None), gpus_of(pool.get("nodeConfig")), settings.whole("maxGpus")
+    view = view_of(pool)
+    nodes, gpus, most = max_nodes(view), gpus_of(view), settings.whole("maxGpus")
     if nodes is not None and gpus and nodes * gpus > most:
         yield Breach(
             "autoscaling" if pool.get("autoscaling") is not None else "nodeCount",
@@ -45,9 +47,9 @@ def _gpus_of_cluster(cluster: ClusterView) -> float:
     """The most GPUs that its pools and its auto-provisioning can have, as far as it is known."""
     by_kind: dict[str, float] = {}
     for pool in cluster.pools:
-        nodes, gpus = pool.max_nodes, pool.gpus
+        nodes, gpus = pool.max_nodes, gpus_of(pool.view)
         if nodes and gpus:
-            kind = str(pool.machine.accelerator if pool.machine else "gpu")
+            kind = str(if_known(lambda view=pool.view: view.accelerator) or "gpu")
             by_kind[kind] = by_kind.get(kind, 0) + nodes * gpus
     if cluster.auto_provisioning is True:
         for kind, limit in cluster.limits.items():
@@ -104,7 +106,7 @@ def _commitment(commitment: Resource, settings: Settings) -> Iterator[Breach]:
 
 def _idle(pool: Resource, _: Settings) -> Iterator[Breach]:
     reserved = pool.get("nodeConfig.reservationAffinity.consumeReservationType")
-    if not gpus_of(pool.get("nodeConfig")) or reserved not in (None, "NO_RESERVATION"):
+    if not gpus_of(view_of(pool)) or reserved not in (None, "NO_RESERVATION"):
         return
     for path in ("nodeCount", "autoscaling.totalMinNodeCount", "autoscaling.minNodeCount"):
         if count := number(pool.get(path)):

@@ -9,7 +9,8 @@ from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data,
 from tests.fleet_file.pool_builders import pools_data
 
 from kueue_admission.forms.form_rules import MISSING
-from kueue_admission.forms.problem import NotReadError, rule
+from kueue_admission.forms.problem import rule
+from kueue_admission.forms.unknown import NotKnownError
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.check.scope import SECTIONS
 from kueue_fleet.fleet_file.form import read_form
@@ -27,14 +28,14 @@ def test_what_could_not_be_read_cannot_be_asked_for() -> None:
         changed(fleet_data(), {"project": 5, "clusters/1/region": REMOVED, f"{FIRST_QUOTA}/nominalQuota": "x"})
     )
     assert fleet.name == "test-fleet"
-    with pytest.raises(NotReadError, match=r"FleetSpec\.project could not be read"):
+    with pytest.raises(NotKnownError, match=r"FleetSpec\.project could not be read"):
         _ = fleet.project
     worker = fleet.clusters[1]
     assert (worker.name, worker.role, worker.mode) == ("worker-a", "worker", "Autopilot")
-    with pytest.raises(NotReadError):
+    with pytest.raises(NotKnownError):
         _ = worker.region
     quota = fleet.cluster_queues[0].resource_groups[0].flavors[0].resources[0]
-    with pytest.raises(NotReadError):
+    with pytest.raises(NotKnownError):
         _ = quota.nominal_quota
     assert quota.borrowing_limit is None
 
@@ -42,7 +43,7 @@ def test_what_could_not_be_read_cannot_be_asked_for() -> None:
 def test_a_default_does_not_take_the_place_of_what_could_not_be_read() -> None:
     fleet = read(changed(fleet_data(), {"clusters/1/mode": "standard", "deletionProtection": "yes"}))
     for ask in (lambda: fleet.clusters[1].mode, lambda: fleet.deletion_protection):
-        with pytest.raises(NotReadError):
+        with pytest.raises(NotKnownError):
             ask()
     assert fleet.clusters[0].mode == "Autopilot"
 
@@ -50,9 +51,9 @@ def test_a_default_does_not_take_the_place_of_what_could_not_be_read() -> None:
 def test_an_entry_that_is_no_map_counts_and_says_nothing() -> None:
     fleet = read(changed(fleet_data(), {"teams/0": "team-vision", "clusters": {"name": "only"}}))
     assert len(fleet.teams) == len(fleet_data()["teams"])
-    with pytest.raises(NotReadError):
+    with pytest.raises(NotKnownError):
         _ = fleet.teams[0].name
-    with pytest.raises(NotReadError):
+    with pytest.raises(NotKnownError):
         _ = fleet.clusters
 
 
@@ -66,21 +67,21 @@ def test_a_field_in_another_spelling_is_read_and_a_guess_is_not() -> None:
     fleet = read(changed(fleet_data(), misspelt))
     first, second = fleet.cluster_queues[:2]
     assert (first.cohort_name, first.stop_policy) == ("research", "Hold")
-    with pytest.raises(NotReadError):
+    with pytest.raises(NotKnownError):
         _ = second.queueing_strategy
 
 
 def test_a_misspelt_field_beside_the_one_that_it_overrides_leaves_both_unread() -> None:
     """As where an entry begins with the fields of another: `<<: *manager`, and its own `rol: worker`."""
     fleet = read(changed(fleet_data(), {"clusters/1/role": "manager", "clusters/1/rol": "worker"}))
-    with pytest.raises(NotReadError):
+    with pytest.raises(NotKnownError):
         _ = fleet.clusters[1].role
 
 
 def test_a_configuration_of_kueue_is_read_as_a_whole_or_not_at_all() -> None:
     fleet = read(changed(fleet_data(), {"kueue": {"configuration": {"integrations": {"frameworks": "batch/job"}}}}))
     assert fleet.kueue.version
-    with pytest.raises(NotReadError):
+    with pytest.raises(NotKnownError):
         _ = fleet.kueue.configuration
 
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
-from kueue_fleet.gke.labels import DRANET
-from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Gpus, PoolFacts
+from kueue_admission.forms.unknown import UNKNOWN
+from kueue_fleet.gke.labels import DRANET, NodeTaint
+from kueue_fleet.gke.pool import RESERVATION_KEY, Gpus, Pool
 from kueue_fleet.gke.pool_rules import POOL_RULES, breaches
 
-GOOD = PoolFacts(
-    machine_type="g2-standard-24",
-    region="us-central1",
-    zones=("us-central1-a",),
-    zone_count=1,
-    autoscaling=True,
-    limits_in_total=True,
-    most_nodes=4,
-)
+GOOD: dict[str, Any] = {
+    "machine_type": "g2-standard-24",
+    "region": "us-central1",
+    "zones": ("us-central1-a",),
+    "zone_count": 1,
+    "autoscaling": True,
+    "limits_in_total": True,
+    "most_nodes": 4,
+}
 NONE = {"reservation_type": "NO_RESERVATION"}
 QUEUED: dict[str, Any] = {"queued": True, "flex_start": True, "auto_repair": False, **NONE}
 FLEX: dict[str, Any] = {**QUEUED, "queued": False}
@@ -31,6 +32,7 @@ NAMED: dict[str, Any] = {
 FIXED: dict[str, Any] = {"autoscaling": False, "limits_in_total": False, "most_nodes": 0, "node_count": 1}
 N1: dict[str, Any] = {"machine_type": "n1-standard-32"}
 H200: dict[str, Any] = {"machine_type": "a3-ultragpu-8g"}
+TEAM = NodeTaint("team", "a", "NoSchedule")
 T4 = Gpus("nvidia-tesla-t4", 1)
 SLICE: dict[str, Any] = {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4", "compact": True}
 PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
@@ -55,18 +57,18 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("dws-no-auto-repair", {**FLEX, "auto_repair": True}, {**QUEUED, "flex_start": False, "auto_repair": True}),
     (
         "dws-run-duration",
-        {**FLEX, "max_run_duration": "604801s", "max_run_seconds": 604_801.0},
-        {**FLEX, "max_run_duration": "604800s", "max_run_seconds": 604_800.0},
+        {**FLEX, "max_run_duration": "604801s", "max_run_seconds": 604_801},
+        {**FLEX, "max_run_duration": "604800s", "max_run_seconds": 604_800},
     ),
     (
         "dws-run-duration",
-        {**FLEX, "max_run_duration": "0s", "max_run_seconds": 0.0},
-        {"max_run_duration": "1209600s", "max_run_seconds": 1_209_600.0},
+        {**FLEX, "max_run_duration": "0s", "max_run_seconds": 0},
+        {"max_run_duration": "1209600s", "max_run_seconds": 1_209_600},
     ),
     (
         "dws-run-duration",
-        {"max_run_duration": "1500ms", "max_run_seconds": 1.5},
-        {"max_run_duration": "2s", "max_run_seconds": 2.0},
+        {"max_run_duration": "1500ms", "max_run_seconds": None},
+        {"max_run_duration": "2s", "max_run_seconds": 2},
     ),
     ("spot-no-reservation", {"spot": True, "reservation_type": "ANY_RESERVATION"}, {"spot": True, **NONE}),
     ("spot-no-reservation", {"spot": True, **NAMED}, {"spot": True}),
@@ -116,12 +118,39 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"machine_type": "a3-megagpu-8g", "network_profile": "auto"},
     ),
     ("accelerator-network-zone", {**H200, "network_profile": "auto", "zone_count": 2}, {**H200, "zone_count": 2}),
-    ("dranet", {"labels": (DRANET,)}, {**H200, "network_profile": "auto", "labels": ("a", DRANET)}),
-    ("dranet", {**H200, "labels": ("a", DRANET)}, {**H200, "labels": ("a",)}),
     (
         "dranet",
-        {"machine_type": "a3-megagpu-8g", "network_profile": "auto", "labels": (DRANET,)},
-        {"machine_type": "a4-highgpu-8g", "network_profile": "auto", "labels": (DRANET,)},
+        {"labels": dict.fromkeys((DRANET,), "x")},
+        {
+            **H200,
+            "network_profile": "auto",
+            "labels": dict.fromkeys(
+                (
+                    "a",
+                    DRANET,
+                ),
+                "x",
+            ),
+        },
+    ),
+    (
+        "dranet",
+        {
+            **H200,
+            "labels": dict.fromkeys(
+                (
+                    "a",
+                    DRANET,
+                ),
+                "x",
+            ),
+        },
+        {**H200, "labels": dict.fromkeys(("a",), "x")},
+    ),
+    (
+        "dranet",
+        {"machine_type": "a3-megagpu-8g", "network_profile": "auto", "labels": dict.fromkeys((DRANET,), "x")},
+        {"machine_type": "a4-highgpu-8g", "network_profile": "auto", "labels": dict.fromkeys((DRANET,), "x")},
     ),
     (
         "pool-boot-disk",
@@ -139,18 +168,22 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("pool-zones", {"zones": ("us-central1-z",)}, {"zones": ("us-central1-f",)}),
     ("pool-zones", {"zones": ("us-east1-b",)}, {"zones": ("us-east1-b",), "region": "us-east1"}),
     ("pool-zones", {"zones": ("us-east1-b",)}, {"zones": ("mars-north1-z",), "region": "mars-north1"}),
-    ("pool-labels", {"labels": ("node.kubernetes.io/class",)}, {"labels": ("mykubernetes.io/class",)}),
-    ("pool-labels", {"labels": ("k8s.io/class",)}, {"labels": ("class",)}),
+    (
+        "pool-labels",
+        {"labels": dict.fromkeys(("node.kubernetes.io/class",), "x")},
+        {"labels": dict.fromkeys(("mykubernetes.io/class",), "x")},
+    ),
+    ("pool-labels", {"labels": dict.fromkeys(("k8s.io/class",), "x")}, {"labels": dict.fromkeys(("class",), "x")}),
     (
         "pool-taints",
-        {"taints": (("team", "NoSchedule"), ("team", "NoSchedule"))},
-        {"taints": (("team", "NoSchedule"), ("team", "NoExecute"))},
+        {"taints": (TEAM, TEAM)},
+        {"taints": (TEAM, TEAM._replace(effect="NoExecute"))},
     ),
 ]
 
 
 def broken(**changes: Any) -> list[str]:
-    return [rule.name for rule, _ in breaches(replace(GOOD, **changes))]
+    return [rule.name for rule, _ in breaches(Pool(**{**GOOD, **changes}))]
 
 
 @pytest.mark.parametrize(("rule", "bad", "good"), PAIRS, ids=[f"{i}-{pair[0]}" for i, pair in enumerate(PAIRS)])
@@ -175,14 +208,14 @@ def test_a_rule_says_what_must_be_and_who_says_so(rule: Any) -> None:
 
 @pytest.mark.parametrize(("rule", "bad", "good"), PAIRS, ids=[f"{i}-{pair[0]}" for i, pair in enumerate(PAIRS)])
 def test_what_is_not_known_is_never_held_against_a_pool(rule: str, bad: dict[str, Any], good: dict[str, Any]) -> None:
-    names = [one.name for one in fields(PoolFacts) if one.name != "unknown"]
+    names = [one.name for one in fields(Pool)]
     for name in names:
-        assert broken(**{**good, "unknown": frozenset({name})}) == [], name
-        assert set(broken(**{**bad, "unknown": frozenset({name})})) <= {rule}, name
-    assert broken(**{**bad, "unknown": frozenset(names)}) == []
+        assert broken(**{**good, name: UNKNOWN}) == [], name
+        assert set(broken(**{**bad, name: UNKNOWN})) <= {rule}, name
+    assert broken(**dict.fromkeys(names, UNKNOWN)) == []
 
 
 def test_a_rule_says_nothing_only_where_it_needs_what_is_not_known() -> None:
     spot = {**QUEUED, "spot": True}
-    assert broken(**spot, unknown=frozenset({"flex_start"})) == [], "flex_start is looked at first"
-    assert broken(**spot, unknown=frozenset({"queued", "machine_type"})) == ["dws-not-spot"]
+    assert broken(**{**spot, "flex_start": UNKNOWN}) == [], "flex_start is looked at first"
+    assert broken(**{**spot, "queued": UNKNOWN, "machine_type": UNKNOWN}) == ["dws-not-spot"]

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from tests.policies.declared import REGION, as_input, cluster, pool
 
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT
-from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_fleet.gke.pool import read_pool
 from kueue_fleet_policies.pool import Pool, gpus_of
 from kueue_fleet_policies.resource import Resource
 
@@ -58,12 +59,13 @@ def test_the_most_nodes(sizes: dict[str, Any], of: dict[str, Any], expected: int
         ({"machineType": "n1-standard-8", "guestAccelerators": [{"type": "nvidia-tesla-t4", "count": 2}]}, 2),
         ({"machineType": "brand-new-1"}, None),
         ({"machineType": UNKNOWN}, None),
-        ({"machineType": "g2-standard-24", "guestAccelerators": UNKNOWN}, None),
+        ({"machineType": "g2-standard-24", "guestAccelerators": UNKNOWN}, 2),
+        ({"machineType": "n1-standard-8", "guestAccelerators": UNKNOWN}, None),
         ({}, 0),
     ],
 )
 def test_gpus_of_a_node(config: dict[str, Any], expected: int | None) -> None:
-    assert gpus_of(config) == expected
+    assert gpus_of(read_pool({"nodeConfig": config})) == expected
 
 
 def test_capacity_counts_what_pods_can_have() -> None:
@@ -113,7 +115,7 @@ def test_taints_that_gke_has_pods_tolerate_do_not_count() -> None:
         {"key": "team", "value": "x", "effect": "NO_EXECUTE"},
         {"key": "cloud.google.com/gke-quick-remove", "value": "true", "effect": "NO_SCHEDULE"},
     ]
-    assert [taint["key"] for taint in view({"nodeConfig.taints": taints}).taints] == [
+    assert [taint.key for taint in view({"nodeConfig.taints": taints}).taints] == [
         "team",
         "cloud.google.com/gke-quick-remove",
     ]

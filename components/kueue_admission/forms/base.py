@@ -16,7 +16,8 @@ from pydantic_core import PydanticCustomError
 
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import listed_twice
-from kueue_admission.forms.problem import NotReadError, Problem, as_far_as_read, errors_of, item_labels, join_path, rule
+from kueue_admission.forms.problem import Problem, as_far_as_read, errors_of, item_labels, join_path, rule
+from kueue_admission.forms.unknown import NotKnownError
 
 DEFER_RULES = "defer_rules"
 """Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
@@ -55,7 +56,7 @@ class SpecModel(BaseModel):
 
         def __getattr__(self, name: str) -> Any:
             if name in type(self).model_fields:
-                raise NotReadError(f"{type(self).__name__}.{name} could not be read")
+                raise NotKnownError(f"{type(self).__name__}.{name} could not be read")
             return super().__getattr__(name)
 
     @classmethod

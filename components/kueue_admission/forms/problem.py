@@ -13,6 +13,8 @@ from functools import wraps
 from pkgutil import get_data
 from typing import Literal, ParamSpec
 
+from kueue_admission.forms.unknown import NotKnownError
+
 Severity = Literal["error", "warning"]
 """An error forbids the fleet, a warning does not."""
 
@@ -132,10 +134,6 @@ def item_labels(names: Sequence[str | None]) -> list[str]:
     return [name if name and counts[name] == 1 else str(index) for index, name in enumerate(names)]
 
 
-class NotReadError(Exception):
-    """A rule asked for a field that could not be read, so there is nothing that it could say."""
-
-
 P = ParamSpec("P")
 
 
@@ -143,7 +141,7 @@ def as_far_as_read(problems: Iterable[Problem]) -> Iterator[Problem]:
     """The problems until one depends on a field that could not be read."""
     try:
         yield from problems
-    except NotReadError:
+    except NotKnownError:
         return
 
 

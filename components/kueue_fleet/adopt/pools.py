@@ -11,11 +11,13 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from kueue_admission.forms.problem import Problem
+from kueue_fleet.adopt.google_cloud import pool_state
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.quotas import once
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE, IMPORT_FORM
-from kueue_fleet.gke.declared_pools import EFFECTS
+from kueue_fleet.fleet_file.model.pool_properties import ROWS, pool_fields
 from kueue_fleet.gke.labels import ARCHITECTURE, GPU_RESOURCE, QUEUED, TPU_RESOURCE
+from kueue_fleet.gke.machines import DEFAULT_MACHINE_TYPE
 from kueue_fleet.gke.zones import region_of
 
 _FIX: Final = "give the output of `gcloud container node-pools list --format yaml`"
@@ -23,27 +25,19 @@ _FIX: Final = "give the output of `gcloud container node-pools list --format yam
 _SYSTEM_POOLS: Final = ("system", "default-pool")
 _SIZES: Final = ("nodeCount", "autoscaling", "initialNodeCount")
 _OF_CONFIG: Final = """
-machineType diskSizeGb diskType accelerators labels taints reservationAffinity spot preemptible flexStart maxRunDuration
-ephemeralStorageLocalSsdConfig imageType
-
 oauthScopes serviceAccount metadata shieldedInstanceConfig workloadMetadataConfig gvnic gcfsConfig resourceLabels
-bootDisk effectiveCgroupMode loggingConfig windowsNodeConfig kubeletConfig bootDiskKmsKey containerdConfig
+bootDisk effectiveCgroupMode loggingConfig windowsNodeConfig kubeletConfig bootDiskKmsKey containerdConfig imageType
+preemptible accelerators
 """
-"""Fields of a pool's config that the file has; then those that a fleet sets by itself, or that GKE only reports."""
+"""Fields of a pool's config that a fleet sets by itself, that GKE only reports, or that have another name here."""
 _OF_POOL: Final = """
-name config initialNodeCount locations autoscaling management maxPodsConstraint placementPolicy queuedProvisioning
-upgradeSettings
-
+config locations maxPodsConstraint
 conditions etag instanceGroupUrls networkConfig podIpv4CidrSize selfLink status statusMessage updateInfo version
 """
 """The same of the pool itself."""
 # Google sets these itself.
 _GKE_TAINTS: Final = (GPU_RESOURCE, TPU_RESOURCE, QUEUED, ARCHITECTURE)
 _GKE_LABEL: Final = re.compile(r"^(cloud\.google\.com|addon\.gke\.io)/")
-_RESERVATION: Final = re.compile(
-    r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<name>[^/]+)"
-    r"(?:/reservationBlocks/(?P<block>[^/]+)(?:/reservationSubBlocks/(?P<sub>[^/]+))?)?"
-)
 
 
 def node_pool_entries(
@@ -114,8 +108,9 @@ def _merge(name: str, by_cluster: Mapping[str, Data], standard: Sequence[str], p
 def _left_out(pool: Object) -> list[str]:
     """What of a pool a fleet file has no field for, or says otherwise."""
     config = pool["config"]
-    fields = [f"config.{name}" for name, value in config.items() if value and name not in _OF_CONFIG.split()]
-    fields += [name for name, value in pool.items() if value and name not in _OF_POOL.split()]
+    said = {*_OF_CONFIG.split(), *_OF_POOL.split(), *(part for row in ROWS for part in row.property.split(".")[:2])}
+    fields = [f"config.{name}" for name, value in config.items() if value and name not in said]
+    fields += [name for name, value in pool.items() if value and name not in said]
     first, *more = config.get("accelerators") or [{}]
     fields += [f"config.accelerators[0].{name}" for name in ("gpuSharingConfig", "gpuPartitionSize") if first.get(name)]
     fields += [f"config.accelerators[{number}]" for number in range(1, len(more) + 1)]
@@ -132,85 +127,32 @@ def _left_out(pool: Object) -> list[str]:
 
 
 def _entry(pool: Object) -> Data:
-    config = pool["config"]
-    entry: Data = {"machineType": config.get("machineType", "e2-medium")}
-    if pool.get("locations"):
-        entry["zones"] = list(pool["locations"])
-    entry |= _accelerator(config) | _sizes(pool) | _disks(config)
-    labels = {key: value for key, value in (config.get("labels") or {}).items() if not _GKE_LABEL.match(key)}
-    taints = [
-        {"key": taint["key"], "value": taint.get("value", ""), "effect": EFFECTS.get(taint["effect"], taint["effect"])}
-        for taint in config.get("taints") or ()
-        if taint["key"] not in _GKE_TAINTS
-    ]
-    entry |= {"labels": labels} if labels else {}
-    entry |= {"taints": taints} if taints else {}
-    placement = pool.get("placementPolicy") or {}
-    if placement.get("tpuTopology"):
-        entry["tpuTopology"] = placement["tpuTopology"]
-    elif placement.get("type") == "COMPACT":
-        entry["compactPlacement"] = True
-    profile = (pool.get("networkConfig") or {}).get("acceleratorNetworkProfile")
-    entry |= {"acceleratorNetworkProfile": profile} if profile else {}
-    entry |= _upkeep(pool)
-    entry["capacity"] = _capacity(pool, config)
-    return entry
-
-
-def _accelerator(config: Object) -> Data:
-    found = config.get("accelerators") or ()
-    if not found:
-        return {}
-    first = found[0]
-    driver = (first.get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion")
-    accelerator = {"type": first["acceleratorType"], "count": int(first["acceleratorCount"])}
-    return {"accelerator": {**accelerator, **({"driverVersion": driver} if driver else {})}}
-
-
-def _sizes(pool: Object) -> Data:
-    scaling = pool.get("autoscaling") or {}
-    if not scaling.get("enabled"):
-        return {"nodeCount": int(pool.get("initialNodeCount", 0))}
-    zones = max(1, len(pool.get("locations") or ()))
-    least = scaling.get("totalMinNodeCount", int(scaling.get("minNodeCount", 0)) * zones)
-    most = scaling.get("totalMaxNodeCount", int(scaling.get("maxNodeCount", 0)) * zones)
-    policy = scaling.get("locationPolicy")
-    limits: Data = {"totalMinNodeCount": int(least), "totalMaxNodeCount": int(most)}
-    if policy in ("ANY", "BALANCED"):
-        limits["locationPolicy"] = policy
-    initial = int(pool.get("initialNodeCount", 0))
-    # It was of use when the pool was made; the limits may have changed since.
-    within = int(least) <= initial * zones <= int(most)
-    return {"autoscaling": limits, **({"initialNodeCount": initial} if initial and within else {})}
-
-
-def _disks(config: Object) -> Data:
-    entry: Data = {field: config[field] for field in ("diskSizeGb", "diskType") if field in config}
-    count = (config.get("ephemeralStorageLocalSsdConfig") or {}).get("localSsdCount")
-    return {**entry, "localSsdCount": int(count)} if count else entry
-
-
-def _upkeep(pool: Object) -> Data:
-    entry: Data = {}
-    management = pool.get("management") or {}
-    if management:
-        entry["management"] = {field: bool(management.get(field, False)) for field in ("autoRepair", "autoUpgrade")}
-    upgrade = pool.get("upgradeSettings") or {}
+    state = pool_state(pool)
+    config = state["nodeConfig"]
+    labels = (config.get("labels") or {}).items()
+    config["labels"] = {key: value for key, value in labels if not _GKE_LABEL.match(key)}
+    config["taints"] = [taint for taint in config.get("taints") or () if taint["key"] not in _GKE_TAINTS]
+    if management := state.get("management"):
+        state["management"] = {name: bool(management.get(name)) for name in ("autoRepair", "autoUpgrade")}
+    upgrade = state.pop("upgradeSettings", None) or {}
     if upgrade.get("strategy", "SURGE") == "SURGE" and ("maxSurge" in upgrade or "maxUnavailable" in upgrade):
-        entry["upgrade"] = {field: int(upgrade.get(field, 0)) for field in ("maxSurge", "maxUnavailable")}
-    most = (pool.get("maxPodsConstraint") or {}).get("maxPodsPerNode")
-    return {**entry, "maxPodsPerNode": int(most)} if most else entry
+        state["upgradeSettings"] = {name: int(upgrade.get(name, 0)) for name in ("maxSurge", "maxUnavailable")}
+    return {"machineType": DEFAULT_MACHINE_TYPE, **pool_fields({**state, **_sizes(state)})}
 
 
-def _capacity(pool: Object, config: Object) -> Data:
-    affinity = config.get("reservationAffinity") or {}
-    queued = bool((pool.get("queuedProvisioning") or {}).get("enabled"))
-    if config.get("flexStart") or queued:
-        seconds = str(config.get("maxRunDuration", "604800s"))
-        return {"type": "flexStart", "queuedProvisioning": queued, "maxRunDuration": seconds}
-    if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION" and affinity.get("values"):
-        found = _RESERVATION.fullmatch(affinity["values"][0])
-        parts = found.groupdict() if found else {"name": affinity["values"][0]}
-        names = {"name": "reservation", "project": "project", "block": "block", "sub": "subBlock"}
-        return {"type": "reserved", **{names[key]: value for key, value in parts.items() if value}}
-    return {"type": "spot" if config.get("spot") or config.get("preemptible") else "onDemand"}
+def _sizes(state: Object) -> Data:
+    """How many nodes there are, as a fleet would ask for it."""
+    initial, zones = int(state.get("initialNodeCount", 0)), max(1, len(state.get("nodeLocations") or ()))
+    scaling = state.get("autoscaling")
+    if not scaling:
+        return {"nodeCount": initial, "initialNodeCount": None}
+    least = int(scaling.get("totalMinNodeCount", int(scaling.get("minNodeCount", 0)) * zones))
+    most = int(scaling.get("totalMaxNodeCount", int(scaling.get("maxNodeCount", 0)) * zones))
+    policy = scaling.get("locationPolicy")
+    limits = {"totalMinNodeCount": least, "totalMaxNodeCount": most}
+    # It was of use when the pool was made; the limits may have changed since.
+    within = least <= initial * zones <= most
+    return {
+        "autoscaling": {**limits, "locationPolicy": policy if policy in ("ANY", "BALANCED") else None},
+        "initialNodeCount": (initial or None) if within else None,
+    }

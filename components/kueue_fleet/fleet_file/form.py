@@ -25,7 +25,7 @@ def read_form(model: type[M], data: Any) -> tuple[M | None, list[Problem]]:
     """What could be read of `data` as `model`, plain data as YAML or JSON gives it, and every problem of its form.
 
     Without problems it is whole, and its rules are still to be checked. With some, asking it for what could not be read
-    raises NotReadError. None where nothing could be read.
+    raises NotKnownError. None where nothing could be read.
     """
     problems: list[Problem] = []
     original = data

@@ -1,7 +1,7 @@
 """Builds what can be built of data that fits a model only in part.
 
 The model's own schema reads the data, with one difference: a field that cannot be read is left out, and does not refuse
-the whole. Asking the model for it raises NotReadError. Nothing takes its place, no default either.
+the whole. Asking the model for it raises NotKnownError. Nothing takes its place, no default either.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from functools import cache
 
 from kueue_fleet.gke.csv_tables import read_table, row_of
 from kueue_fleet.gke.labels import DRANET
-from kueue_fleet.gke.pool_facts import Breach, PoolFacts
+from kueue_fleet.gke.pool import Breach, Pool
 
 
 @cache
@@ -27,7 +27,7 @@ def network_of(machine: str) -> Mapping[str, str] | None:
     return row_of(machine, accelerator_networks())
 
 
-def check_network_profile(pool: PoolFacts) -> Iterator[Breach]:
+def check_network_profile(pool: Pool) -> Iterator[Breach]:
     """The machines have networks that GKE makes, and stand in one zone."""
     profile = pool.network_profile
     if profile is None:
@@ -44,7 +44,7 @@ def check_network_profile(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def check_network_zone(pool: PoolFacts) -> Iterator[Breach]:
+def check_network_zone(pool: Pool) -> Iterator[Breach]:
     """Networks that GKE makes are those of one zone."""
     if pool.network_profile is not None and pool.zone_count != 1:
         said = f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
@@ -52,11 +52,11 @@ def check_network_zone(pool: PoolFacts) -> Iterator[Breach]:
         yield Breach("zones", what, "set exactly one zone, and make a pool for each")
 
 
-def check_dranet(pool: PoolFacts) -> Iterator[Breach]:
+def check_dranet(pool: Pool) -> Iterator[Breach]:
     """Pods get by DRANET what the profile made, on machines that it knows."""
     if DRANET not in pool.labels:
         return
-    index = pool.labels.index(DRANET)
+    index = list(pool.labels).index(DRANET)
     network = network_of(pool.machine_type)
     if network is None or network["dranet"] != "yes":
         wrong = f"is set, but GKE managed DRANET does not support {pool.machine_type}"

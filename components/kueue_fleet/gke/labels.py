@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kueue_admission.forms.names import ACCELERATOR_RESOURCES as ACCELERATOR_RESOURCES
 from kueue_admission.forms.names import GPU_RESOURCE as GPU_RESOURCE
@@ -96,7 +96,8 @@ class NodeTaint(NamedTuple):
 
     key: str
     value: str
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    effect: str
+    """NoSchedule, PreferNoSchedule or NoExecute; of a pool, whatever it says."""
 
 
 GPU_TAINT: Final = NodeTaint(GPU_RESOURCE, "present", "NoSchedule")

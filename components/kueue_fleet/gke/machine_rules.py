@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_fleet.gke.machines import HYPERDISK_ONLY, NO_LOCAL_SSD, MachineType, machine_type, n1_accelerators
-from kueue_fleet.gke.pool_facts import Breach, Gpus, PoolFacts
+from kueue_fleet.gke.pool import Breach, Gpus, Pool
 from kueue_fleet.gke.tpu_slices import slice_nodes, tpu_topologies
 
 
-def check_gpus(pool: PoolFacts) -> Iterator[Breach]:
+def check_gpus(pool: Pool) -> Iterator[Breach]:
     """The GPUs that are asked for are those of the machine, or can be attached to it."""
     machine = machine_type(pool.machine_type)
     for index, asked in enumerate(pool.gpus):
@@ -72,7 +72,7 @@ def _attached_gpus(machine: MachineType, kind: str, count: int) -> Iterator[Brea
         )
 
 
-def check_boot_disk(pool: PoolFacts) -> Iterator[Breach]:
+def check_boot_disk(pool: Pool) -> Iterator[Breach]:
     """The boot disk is of a type that the machine boots from."""
     disk = pool.disk_type
     if disk is not None and not disk.startswith("hyperdisk-") and pool.machine_type.startswith(HYPERDISK_ONLY):
@@ -83,7 +83,7 @@ def check_boot_disk(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def check_local_ssds(pool: PoolFacts) -> Iterator[Breach]:
+def check_local_ssds(pool: Pool) -> Iterator[Breach]:
     """Local SSDs are used in one way, and are as many as the machine comes with or takes."""
     if pool.ephemeral_local_ssds and pool.block_local_ssds:
         yield Breach(
@@ -102,7 +102,7 @@ def check_local_ssds(pool: PoolFacts) -> Iterator[Breach]:
             )
 
 
-def check_tpu_topology(pool: PoolFacts) -> Iterator[Breach]:
+def check_tpu_topology(pool: Pool) -> Iterator[Breach]:
     """The topology is one that the machine type has."""
     topology = pool.tpu_topology
     if topology is None and pool.compact and tpu_topologies(pool.machine_type):
@@ -119,7 +119,7 @@ def check_tpu_topology(pool: PoolFacts) -> Iterator[Breach]:
         yield Breach("tpu_topology", f"is {topology}, but {pool.machine_type} has no TPUs", "remove it")
 
 
-def check_tpu_slice(pool: PoolFacts) -> Iterator[Breach]:
+def check_tpu_slice(pool: Pool) -> Iterator[Breach]:
     """A multi-host slice is a node pool of its own, in one zone: it has all nodes of the slice, or none."""
     nodes = slice_nodes(pool.machine_type, pool.tpu_topology) if pool.tpu_topology is not None else None
     if nodes is None or nodes == 1:

@@ -1,8 +1,8 @@
 """The rules of GKE for one node pool by itself.
 
-`breaches` judges `PoolFacts`, whoever read them: the fleet file's check, the rehearsal's stand-in for Google Cloud and
-the policy pack say the same of a pool. Rules that need reservations, queues or other pools are elsewhere. A rule that
-needs a fact that is not known yet says nothing.
+`breaches` judges `Pool`, for the fleet file's check, the rehearsal's stand-in for Google Cloud and the policy pack
+alike. Rules that need reservations, queues or other pools are elsewhere. A rule that needs a fact that is not known yet
+says nothing.
 
 Sources: GoogleCloudPlatform/cluster-toolkit@10470803 modules/compute/gke-node-pool/main.tf (preconditions),
 https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest,
@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_admission.forms.unknown import NotKnownError
 from kueue_fleet.gke.accelerator_networks import check_dranet, check_network_profile, check_network_zone
 from kueue_fleet.gke.machine_rules import (
     check_boot_disk,
@@ -25,7 +26,7 @@ from kueue_fleet.gke.machine_rules import (
     check_tpu_topology,
 )
 from kueue_fleet.gke.machines import COMPACT_FLEX_START, TPU_MACHINES
-from kueue_fleet.gke.pool_facts import RESERVATION_KEY, Breach, PoolFacts, UnknownFactError, guarded
+from kueue_fleet.gke.pool import RESERVATION_KEY, Breach, Pool
 from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, zones_of
 
 FLEX_START_MAX_SECONDS: Final = 604_800
@@ -47,31 +48,31 @@ class PoolRule:
     """What must be, in one sentence."""
     source: str
     """Where the rule comes from: a page."""
-    check: Callable[[PoolFacts], Iterator[Breach]]
+    check: Callable[[Pool], Iterator[Breach]]
     refused: bool = True
     """Whether GKE, or Google's provider, refuses a pool that breaks it; False: the pool would not work as it should."""
 
-    def breaches(self, pool: PoolFacts) -> list[Breach]:
+    def breaches(self, pool: Pool) -> list[Breach]:
         """What breaks the rule; nothing where that depends on a fact that is not known."""
         found: list[Breach] = []
-        with suppress(UnknownFactError):
-            found.extend(self.check(guarded(pool)))
+        with suppress(NotKnownError):
+            found.extend(self.check(pool))
         return found
 
 
-def breaches(pool: PoolFacts) -> Iterator[tuple[PoolRule, Breach]]:
+def breaches(pool: Pool) -> Iterator[tuple[PoolRule, Breach]]:
     """Everything that breaks a rule."""
     for rule in POOL_RULES:
         for breach in rule.breaches(pool):
             yield rule, breach
 
 
-def is_dws(pool: PoolFacts) -> bool:
+def is_dws(pool: Pool) -> bool:
     """Whether Dynamic Workload Scheduler makes the pool's nodes."""
     return pool.flex_start or pool.queued
 
 
-def _one_size(pool: PoolFacts) -> Iterator[Breach]:
+def _one_size(pool: Pool) -> Iterator[Breach]:
     if pool.node_count is not None and pool.autoscaling:
         yield Breach(
             "node_count",
@@ -80,7 +81,7 @@ def _one_size(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _initial_size(pool: PoolFacts) -> Iterator[Breach]:
+def _initial_size(pool: Pool) -> Iterator[Breach]:
     initial = pool.initial_node_count
     if initial is None:
         return
@@ -95,7 +96,7 @@ def _initial_size(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _limits(pool: PoolFacts) -> Iterator[Breach]:
+def _limits(pool: Pool) -> Iterator[Breach]:
     if not pool.autoscaling:
         return
     if pool.limits_in_total and pool.limits_by_zone:
@@ -108,7 +109,7 @@ def _limits(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _dws_autoscaling(pool: PoolFacts) -> Iterator[Breach]:
+def _dws_autoscaling(pool: Pool) -> Iterator[Breach]:
     if not is_dws(pool) or pool.autoscaling:
         return
     if pool.node_count is not None:
@@ -121,7 +122,7 @@ def _dws_autoscaling(pool: PoolFacts) -> Iterator[Breach]:
         yield Breach("autoscaling", "is missing, but DWS nodes come and go", "set autoscaling with a maximum")
 
 
-def _dws_from_zero(pool: PoolFacts) -> Iterator[Breach]:
+def _dws_from_zero(pool: Pool) -> Iterator[Breach]:
     if not pool.queued:
         return
     why = "but nodes of queued provisioning come only for ProvisioningRequests"
@@ -131,7 +132,7 @@ def _dws_from_zero(pool: PoolFacts) -> Iterator[Breach]:
         yield Breach("initial_node_count", f"is {pool.initial_node_count}, {why}", "set it to 0, or remove it")
 
 
-def _dws_any_location(pool: PoolFacts) -> Iterator[Breach]:
+def _dws_any_location(pool: Pool) -> Iterator[Breach]:
     if pool.queued and pool.location_policy not in (None, "ANY"):
         yield Breach(
             "location_policy",
@@ -140,27 +141,27 @@ def _dws_any_location(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _dws_no_reservation(pool: PoolFacts) -> Iterator[Breach]:
+def _dws_no_reservation(pool: Pool) -> Iterator[Breach]:
     if is_dws(pool) and pool.reservation_type != "NO_RESERVATION":
         said = "is missing" if pool.reservation_type is None else f"is {pool.reservation_type}"
         yield Breach("reservation_type", f"{said}, but DWS nodes come from no reservation", "set it to NO_RESERVATION")
 
 
-def _dws_not_spot(pool: PoolFacts) -> Iterator[Breach]:
+def _dws_not_spot(pool: Pool) -> Iterator[Breach]:
     if pool.spot and is_dws(pool):
         yield Breach("spot", "is true, but DWS nodes are not Spot VMs", "remove it")
 
 
-def _dws_no_auto_repair(pool: PoolFacts) -> Iterator[Breach]:
+def _dws_no_auto_repair(pool: Pool) -> Iterator[Breach]:
     if pool.flex_start and pool.auto_repair:
         yield Breach("auto_repair", "is true, but flex-start nodes cannot be repaired", "set it to false")
 
 
-def _run_duration(pool: PoolFacts) -> Iterator[Breach]:
+def _run_duration(pool: Pool) -> Iterator[Breach]:
     given, seconds = pool.max_run_duration, pool.max_run_seconds
     if given is None:
         return
-    if seconds is None or not seconds.is_integer():
+    if seconds is None:
         yield Breach("max_run_duration", f"is {given}, which is not whole seconds", "round it to seconds")
     elif not 0 < seconds <= FLEX_START_MAX_SECONDS and is_dws(pool):
         yield Breach(
@@ -170,14 +171,14 @@ def _run_duration(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _spot_no_reservation(pool: PoolFacts) -> Iterator[Breach]:
+def _spot_no_reservation(pool: Pool) -> Iterator[Breach]:
     if pool.spot and not is_dws(pool) and pool.reservation_type not in (None, "NO_RESERVATION"):
         yield Breach(
             "reservation_type", f"is {pool.reservation_type}, but Spot VMs come from no reservation", "remove it"
         )
 
 
-def _reservation_named(pool: PoolFacts) -> Iterator[Breach]:
+def _reservation_named(pool: Pool) -> Iterator[Breach]:
     if pool.reservation_type == "SPECIFIC_RESERVATION":
         if pool.reservation_key != RESERVATION_KEY or len(pool.reservations) != 1:
             yield Breach(
@@ -193,7 +194,7 @@ def _reservation_named(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _compact(pool: PoolFacts) -> Iterator[Breach]:
+def _compact(pool: Pool) -> Iterator[Breach]:
     """Pools of TPU slices are placed together as their topology has it, and have the rule of slices instead."""
     if not pool.compact or pool.machine_type.startswith(TPU_MACHINES):
         return
@@ -213,13 +214,13 @@ def _compact(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _compact_zone(pool: PoolFacts) -> Iterator[Breach]:
+def _compact_zone(pool: Pool) -> Iterator[Breach]:
     if pool.compact and pool.zone_count != 1 and not pool.machine_type.startswith(TPU_MACHINES):
         said = f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
         yield Breach("zones", f"{said}, but compact placement is within one zone", "set exactly one zone")
 
 
-def _upgradable(pool: PoolFacts) -> Iterator[Breach]:
+def _upgradable(pool: Pool) -> Iterator[Breach]:
     given = (pool.max_surge, pool.max_unavailable)
     if not pool.blue_green and given != (None, None) and not any(given):
         yield Breach(
@@ -227,7 +228,7 @@ def _upgradable(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _managed(pool: PoolFacts) -> Iterator[Breach]:
+def _managed(pool: Pool) -> Iterator[Breach]:
     """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/node-auto-upgrades."""
     if not pool.auto_upgrade and pool.release_channel:
         yield Breach(
@@ -241,7 +242,7 @@ def _managed(pool: PoolFacts) -> Iterator[Breach]:
         )
 
 
-def _zones(pool: PoolFacts) -> Iterator[Breach]:
+def _zones(pool: Pool) -> Iterator[Breach]:
     for index, zone in enumerate(pool.zones):
         if is_elsewhere(zone, pool.region):
             yield Breach(
@@ -252,16 +253,17 @@ def _zones(pool: PoolFacts) -> Iterator[Breach]:
             yield Breach("zones", f"is {zone}, which does not exist", fix, index)
 
 
-def _labels(pool: PoolFacts) -> Iterator[Breach]:
+def _labels(pool: Pool) -> Iterator[Breach]:
     for index, key in enumerate(pool.labels):
         domain = key.rpartition("/")[0]
         if domain in ("kubernetes.io", "k8s.io") or domain.endswith((".kubernetes.io", ".k8s.io")):
             yield Breach("labels", "is in a domain that Kubernetes reserves", "use another domain", index)
 
 
-def _taints(pool: PoolFacts) -> Iterator[Breach]:
-    for index, (key, effect) in enumerate(pool.taints):
-        if (key, effect) in pool.taints[:index]:
+def _taints(pool: Pool) -> Iterator[Breach]:
+    own = [(taint.key, taint.effect) for taint in pool.taints]
+    for index, (key, effect) in enumerate(own):
+        if (key, effect) in own[:index]:
             yield Breach(
                 "taints",
                 f"has the key {key} and the effect {effect} of one before it",

@@ -127,7 +127,7 @@ class QueuedProvisioning:
                 by_request.setdefault(labels[RESIZE_REQUEST], []).append(node)
         available = self._stock.available(self._view.nodes.values(), now)
         for pool in self._store.pools.values():
-            available[places_of(pool.name)] = pool.most_nodes - in_pool.get(pool.name, 0)
+            available[places_of(pool.name)] = pool.view.max_nodes - in_pool.get(pool.name, 0)
         for name, amount in demand([template for _, template in self._created.values()]).items():
             available[name] = available.get(name, 0) - amount
         return _Pass(now, available, by_request)
@@ -177,7 +177,7 @@ class QueuedProvisioning:
         return plan
 
     def _supply(self) -> Supply:
-        queued = tuple(pool for pool in self._store.pools.values() if pool.queued)
+        queued = tuple(pool for pool in self._store.pools.values() if pool.view.queued)
         auto_provisions = self._store.auto_provisions
         return Supply(
             place=self._store.auto_provisioning_place if self._store.autopilot else self._store.place,

@@ -180,7 +180,7 @@ class Supply:
         bound = {RESIZE_REQUEST: request.resize_request}
         made: list[NodeSource] = []
         for pool in self.pools:
-            longest = min(seconds, pool.max_run_seconds or LONGEST_RUN_SECONDS)
+            longest = min(seconds, pool.view.max_run_seconds or LONGEST_RUN_SECONDS)
             labels = bound | {MAX_RUN_DURATION: str(longest)}
             end = {TERMINATION_TIME: timestamp(now + longest)}
             made.append(PoolSource(pool, self.place, {}, labels=labels, annotations=end, whole=True))

@@ -12,11 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kueue_fleet.gke.declared_pools import property_path, read_pool
-from kueue_fleet.gke.pool_facts import PoolFacts
+from kueue_fleet.gke.pool import Pool, property_path, read_pool, reservation_name
 from kueue_fleet.gke.pool_rules import breaches
 from kueue_fleet.kube.answers import JsonView
-from kueue_rehearsal.cloud.node_pools import machine_of, reservation_name
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 
@@ -46,12 +44,12 @@ def refusals(
     found = []
     if not _NAME.fullmatch(name):
         found.append(f"name: {name!r}: up to 40 lower case letters, digits and hyphens, beginning with a letter")
-    if machine_of(body.get("nodeConfig") or {}) is None:
+    if pool.machine is None:
         found.append(f"nodeConfig.machineType: the rehearsal does not know {pool.machine_type}")
     for rule, breach in breaches(pool):
         if rule.refused:
             found.append(f"{property_path(pool, breach)}: {breach.wrong}; {breach.fix}")
-    return found + list(_reservation(pool, body, reservations))
+    return found + list(_reservation(pool, reservations))
 
 
 def reservation_end(body: JsonView, reservations: Sequence[Reservation]) -> float | None:
@@ -59,32 +57,30 @@ def reservation_end(body: JsonView, reservations: Sequence[Reservation]) -> floa
 
     Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview
     """
-    affinity = (body.get("nodeConfig") or {}).get("reservationAffinity") or {}
-    names = {reservation_name(str(value)) for value in affinity.get("values") or ()}
+    names = set(map(reservation_name, read_pool(body).reservations))
     ends = [one.ends_at for one in reservations if one.name in names and one.ends_at is not None]
     return min(ends, default=None)
 
 
-def _reservation(pool: PoolFacts, body: JsonView, reservations: Sequence[Reservation]) -> Iterator[str]:
+def _reservation(pool: Pool, reservations: Sequence[Reservation]) -> Iterator[str]:
     if pool.reservation_type != "SPECIFIC_RESERVATION" or len(pool.reservations) != 1:
         return
     name = reservation_name(pool.reservations[0])
     known = [one for one in reservations if one.name == name]
     if known:
-        yield from _fits_reservation(pool, body, name, known)
+        yield from _fits_reservation(pool, name, known)
 
 
-def _fits_reservation(pool: PoolFacts, body: JsonView, name: str, known: Sequence[Reservation]) -> Iterator[str]:
+def _fits_reservation(pool: Pool, name: str, known: Sequence[Reservation]) -> Iterator[str]:
     what = f"nodeConfig.reservationAffinity: reservation {name}"
     missing = [zone for zone in pool.zones if zone not in {one.zone for one in known}]
     if missing:
         yield f"{what} is in {', '.join(sorted(one.zone for one in known))}, not in {', '.join(missing)} of the pool"
-    machine = machine_of(body.get("nodeConfig") or {})
     for one in known:
         if one.machine_type != pool.machine_type:
             yield f"{what} has {one.machine_type}, the pool has {pool.machine_type}"
-        elif machine is not None and one.accelerator not in (None, machine.accelerator):
-            yield f"{what} has {one.accelerator}, the pool has {machine.accelerator}"
+        elif pool.machine is not None and one.accelerator not in (None, pool.machine.accelerator):
+            yield f"{what} has {one.accelerator}, the pool has {pool.machine.accelerator}"
     counts = [(count or 0) * pool.zone_count for count in (pool.node_count, pool.initial_node_count)]
     wanted = max(*counts, pool.least_nodes)
     if not all(one.active for one in known):

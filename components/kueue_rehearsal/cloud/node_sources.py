@@ -17,26 +17,26 @@ from dataclasses import dataclass, field
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,
+    ARM_TAINT,
     COMPUTE_CLASS,
     DRIVER_VERSION,
     FLEX_START,
     GPU_RESOURCE,
-    GPU_TAINT,
     INSTANCE_TYPE,
     MACHINE_FAMILY,
-    NODE_POOL,
     PROVISIONING,
     REGION,
     SPOT,
     SYSTEM_LABEL,
     TPU_ACCELERATOR,
     TPU_RESOURCE,
-    TPU_TAINT,
     TPU_TOPOLOGY,
     ZONE,
     accelerator_of,
 )
 from kueue_fleet.gke.machines import MachineType, gpus, machine_catalogue, tpus
+from kueue_fleet.gke.pool import Gpus, Pool
+from kueue_fleet.gke.pool_nodes import node_labels, node_taints
 from kueue_fleet.gke.tpu_slices import topology_of_nodes
 from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.cloud.node_planning import misfit, scarce, untolerated
@@ -44,10 +44,9 @@ from kueue_rehearsal.cloud.node_pools import NodePool, pool_nodes
 from kueue_rehearsal.cloud.node_templates import (
     AUTOSCALED,
     PLACEMENT_GROUP,
+    SIMULATED_LABELS,
     NodeTemplate,
     Place,
-    accelerator_labels,
-    machine_labels,
     numbered_name,
 )
 from kueue_rehearsal.cloud.pod_needs import PodNeeds, amounts, fits_node, tolerates
@@ -130,12 +129,12 @@ class PoolSource:
         """A node of the pool that the pod fits on."""
         present = {} if self.whole else pool_nodes(self.nodes, self.pool.name)
         zone = needs.node_selector.get(ZONE, "")
-        if zone not in self.pool.zones:
+        if zone not in self.pool.view.zones:
             zone = self.pool.zone_for_next([*present.values(), *(made.manifest() for made in self._taken)])
         made = self.pool.template(self.place, zone, needs.uid, labels=self.labels, annotations=self.annotations)
         reason = misfit(needs, made)
-        if reason is None and len(present) + len(self._taken) >= self.pool.most_nodes:
-            reason = f"it has its maximum of {self.pool.most_nodes} nodes"
+        if reason is None and len(present) + len(self._taken) >= self.pool.view.max_nodes:
+            reason = f"it has its maximum of {self.pool.view.max_nodes} nodes"
         if reason is None and self.limits is not None:
             reason = self.limits.problem(made, listed_only=True)
         if reason is None:
@@ -205,15 +204,20 @@ class AutoProvisioning:
             return f"{PLACEMENT_GROUP}={group}: compact placement is not offered on {machine.name}"
         taints: list[Mapping[str, str]] = []
         provisioning = selector.get(PROVISIONING, "spot" if selector.get(SPOT) == "true" else "standard")
-        labels = {
-            **machine_labels(machine, place.region, zone, provisioning, "pd-balanced"),
-            AUTOSCALED: "true",
-        }
-        if machine.accelerator is not None:
-            labels |= accelerator_labels(machine, "default", topology_of_nodes(machine.name, 1))
-            taints.append((TPU_TAINT if machine.chips else GPU_TAINT)._asdict())
-        if provisioning == "spot":
-            labels[SPOT] = "true"
+        attached = (Gpus(machine.accelerator, machine.gpus),) if machine.attached else ()
+        pool = Pool(
+            name=group or f"nap-{machine.name}{'-spot' if provisioning == 'spot' else ''}",
+            machine_type=machine.name,
+            gpus=attached,
+            region=place.region,
+            zones=(zone,),
+            spot=provisioning == "spot",
+            disk_type="pd-balanced",
+        )
+        labels = {**node_labels(pool), **SIMULATED_LABELS, PROVISIONING: provisioning, AUTOSCALED: "true"}
+        # GKE has pods that may run on Arm machines tolerate their taint: neither is modelled of these nodes.
+        taints += [taint._asdict() for taint in node_taints(pool) if taint != ARM_TAINT]
+        if pool.spot:
             taints.append({"key": SPOT, "value": "true", "effect": "NoSchedule"})
         for key, value in selector.items():
             if key in _FREE_CHOICE or key in (COMPUTE_CLASS, PLACEMENT_GROUP, FLEX_START):
@@ -225,7 +229,6 @@ class AutoProvisioning:
         taints += self.taints
         name = self._node_name(machine, needs.uid, group)
         labels["kubernetes.io/hostname"] = name
-        labels[NODE_POOL] = group or f"nap-{machine.name}{'-spot' if provisioning == 'spot' else ''}"
         return NodeTemplate(name, machine, labels, tuple(taints), self.annotations)
 
     def _node_name(self, machine: MachineType, uid: str, group: str | None) -> str:

@@ -10,17 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_fleet.gke.labels import (
-    ACCELERATOR_COUNT,
-    BOOT_DISK,
-    DRIVER_VERSION,
-    INSTANCE_TYPE,
-    MACHINE_FAMILY,
-    PROVISIONING,
-    REGION,
-    TPU_TOPOLOGY,
-    ZONE,
-)
 from kueue_fleet.gke.machines import BOOT_DISK_BYTES, PODS_PER_NODE, MachineType
 from kueue_fleet.gke.zones import DEFAULT_ZONES, zones_of
 
@@ -30,6 +19,8 @@ AUTOSCALED = "kueue-fleet.dev/autoscaled"
 """The label of the nodes that may be removed when they are empty."""
 FINGERPRINT = "kueue-fleet.dev/template"
 """The annotation that says after which template a pool's node was made."""
+SIMULATED_LABELS = {SIMULATED: "true", "cloud.google.com/gke-container-runtime": "containerd"}
+"""The labels of every simulated node beside those of its pool."""
 RESIZE_REQUEST = "autoscaling.gke.io/provisioning-request"
 """Node label with the ProvisioningRequest that the node came for."""
 MAX_RUN_DURATION = "cloud.google.com/gke-max-run-duration-seconds"
@@ -96,31 +87,6 @@ class NodeTemplate:
 
 def _render(amounts: Mapping[str, int]) -> dict[str, str]:
     return {name: f"{amount}m" if name == "cpu" else str(amount) for name, amount in amounts.items()}
-
-
-def machine_labels(machine: MachineType, region: str, zone: str, provisioning: str, disk_type: str) -> dict[str, str]:
-    """The labels that GKE gives to every node of such a machine there, whatever its pool, and `SIMULATED`."""
-    return {
-        SIMULATED: "true",
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": machine.arch,
-        INSTANCE_TYPE: machine.name,
-        MACHINE_FAMILY: machine.family,
-        REGION: region,
-        ZONE: zone,
-        PROVISIONING: provisioning,
-        BOOT_DISK: disk_type,
-        "cloud.google.com/gke-os-distribution": "cos",
-        "cloud.google.com/gke-container-runtime": "containerd",
-    }
-
-
-def accelerator_labels(machine: MachineType, driver: str, tpu_topology: str | None) -> dict[str, str]:
-    """The labels that GKE gives to nodes with GPUs or TPUs; none to others."""
-    if machine.accelerator is None:
-        return {}
-    labels = {machine.accelerator_label: machine.accelerator, ACCELERATOR_COUNT: str(machine.accelerators)}
-    return labels | ({TPU_TOPOLOGY: tpu_topology or ""} if machine.chips else {DRIVER_VERSION: driver})
 
 
 def numbered_name(head: str, digest: str) -> str:

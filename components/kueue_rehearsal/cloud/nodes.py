@@ -91,7 +91,7 @@ class NodeProvisioner:
             return not present
         current = [node for node in present.values() if _is_current(node, wanted)]
         ready = sum(1 for node in current if node["status"]["ready"])
-        return len(current) == len(present) and ready >= wanted.least_nodes
+        return len(current) == len(present) and ready >= wanted.view.min_nodes
 
     async def begin(self, pool: NodePool) -> None:
         """Makes the nodes that a new pool begins with."""
@@ -135,15 +135,15 @@ class NodeProvisioner:
         standing = {template.name: template for template in pool.standing_nodes(self._store.place)}
         current = set(present) - outdated
         missing = [template for name, template in standing.items() if name not in present]
-        if pool.limits is not None:
-            missing = missing[: max(0, pool.limits.least - len(current))]
+        if pool.view.autoscaling:
+            missing = missing[: max(0, pool.view.least_nodes - len(current))]
         for template in missing:
             if await self._view.add_node(template) is not None:
                 log.info("%s: node pool %s: new node %s", self._store.place.cluster, pool.name, template.name)
         if missing:
             # Surge: the new ones first.
             return set()
-        return outdated | (current - set(standing) if pool.limits is None else set())
+        return outdated | (current - set(standing) if not pool.view.autoscaling else set())
 
     # -- Spot and flex-start nodes end ---------------------------------------------------------------------------
 
@@ -194,7 +194,7 @@ class NodeProvisioner:
                 self._store.place,
                 nodes,
                 limits=limits,
-                stock=stock if pool.flex_start else None,
+                stock=stock if pool.view.flex_start else None,
                 annotations=_termination(pool, now),
             )
             for pool in sorted(pools, key=lambda one: (one.machine.gpus, one.machine.cpus, one.name))
@@ -217,7 +217,7 @@ class NodeProvisioner:
             self._empty_since,
             now,
             self._settings().nodes.idle_seconds,
-            {pool.name: pool.least_nodes for pool in self._store.pools.values()},
+            {pool.name: pool.view.min_nodes for pool in self._store.pools.values()},
         )
         own = {name: node for name, node in self._view.nodes.items() if not is_bound(node)}
         await self._view.retire(gone, own, now)
@@ -233,9 +233,9 @@ def _is_over(node: JsonView, now: float) -> bool:
 
 
 def _termination(pool: NodePool, now: float) -> dict[str, str]:
-    if not pool.flex_start and pool.max_run_seconds is None:
+    if not pool.view.flex_start and pool.view.max_run_seconds is None:
         return {}
-    return {TERMINATION_TIME: timestamp(now + (pool.max_run_seconds or FLEX_START_MAX_SECONDS))}
+    return {TERMINATION_TIME: timestamp(now + (pool.view.max_run_seconds or FLEX_START_MAX_SECONDS))}
 
 
 async def _wait_for(event: asyncio.Event, seconds: float) -> None:

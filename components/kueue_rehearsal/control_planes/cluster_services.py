@@ -160,7 +160,7 @@ class SimulatedCapacity:
         if is_new:
             await self._running().begin(made)
         await self._settle(pool)
-        return {"name": pool, "nodes": made.least_nodes}
+        return {"name": pool, "nodes": made.view.min_nodes}
 
     async def delete_node_pool(self, pool: str) -> None:
         """Removes the pool and its nodes."""

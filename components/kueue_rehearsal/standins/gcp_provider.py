@@ -20,7 +20,7 @@ import grpc  # type: ignore[import-untyped]
 from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
-from kueue_fleet.gke.unknown import holds_unknown, is_set
+from kueue_admission.forms.unknown import holds_unknown, is_set
 from kueue_fleet.google.gke_answers import without_no_accelerators
 from kueue_fleet.google.plan import planned_changes, previewed, updated_state
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL

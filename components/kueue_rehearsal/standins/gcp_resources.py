@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from kueue_fleet.gke.unknown import is_set
+from kueue_admission.forms.unknown import is_set
 from kueue_fleet.google.answers import ANSWERS, COMPUTE_API, number_of
 from kueue_fleet.google.gke_answers import cluster_answer, node_pool_answer
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts

@@ -28,7 +28,7 @@ def test_everything_is_there_again_after_a_restart(tmp_path: Path) -> None:
     assert (again.pools["l4"].is_over(1796083199.0), again.pools["l4"].is_over(1796083200.0)) == (False, True)
     assert again.inputs["nodePools"] == {"l4": BODY}
     assert again.inputs["cluster"]["name"] == "other"
-    assert again.pools["l4"].zones == again.place.zones == ("europe-west4-b",)
+    assert again.pools["l4"].view.zones == again.place.zones == ("europe-west4-b",)
     assert again.auto_provisioning_place.zones == ("europe-west4-c",)
     assert again.auto_provisions
 

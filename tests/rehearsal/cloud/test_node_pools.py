@@ -6,7 +6,8 @@ import pytest
 
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
-from kueue_rehearsal.cloud.node_pools import Limits, NodePool, parse_node_pool, reservation_name
+from kueue_fleet.gke.pool import reservation_name
+from kueue_rehearsal.cloud.node_pools import NodePool, parse_node_pool
 from kueue_rehearsal.cloud.node_templates import AUTOSCALED, Place
 
 PLACE = Place.of("worker", "europe-west4")
@@ -21,7 +22,7 @@ def pool(body: dict[str, Any] | None = None, **config: Any) -> NodePool:
 def test_a_fixed_pool_has_its_nodes_in_each_zone_under_names_that_stay() -> None:
     made = pool()
     nodes = made.standing_nodes(PLACE)
-    assert (made.least_nodes, made.most_nodes, len(nodes)) == (6, 6, 6)
+    assert (made.view.min_nodes, made.view.max_nodes, len(nodes)) == (6, 6, 6)
     assert {node.labels["topology.kubernetes.io/zone"] for node in nodes} == set(ZONES)
     assert [node.name for node in nodes] == [node.name for node in pool().standing_nodes(PLACE)]
     assert len({node.name for node in nodes}) == 6
@@ -73,13 +74,14 @@ def test_attached_gpus_are_those_of_the_inputs() -> None:
 @pytest.mark.parametrize(
     ("scaling", "limits"),
     [
-        ({"totalMinNodeCount": 1.0, "totalMaxNodeCount": 24.0}, Limits(1, 24)),
-        ({"minNodeCount": 1.0, "maxNodeCount": 4.0}, Limits(3, 12)),
-        ({"totalMaxNodeCount": 5}, Limits(0, 5)),
+        ({"totalMinNodeCount": 1.0, "totalMaxNodeCount": 24.0}, (1, 24)),
+        ({"minNodeCount": 1.0, "maxNodeCount": 4.0}, (3, 12)),
+        ({"totalMaxNodeCount": 5}, (0, 5)),
     ],
 )
-def test_limits_hold_for_all_zones_together(scaling: dict[str, Any], limits: Limits) -> None:
-    assert pool({"autoscaling": scaling, "nodeCount": None}).limits == limits
+def test_limits_hold_for_all_zones_together(scaling: dict[str, Any], limits: tuple[int, int]) -> None:
+    view = pool({"autoscaling": scaling, "nodeCount": None}).view
+    assert (view.min_nodes, view.max_nodes) == limits
 
 
 def test_an_autoscaled_pool_begins_with_its_initial_count() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
-from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_rehearsal.standins import docker_build_provider
 from kueue_rehearsal.standins.docker_build_provider import IMAGE, DockerBuildProvider, context_hash
 from kueue_rehearsal.standins.plugin_errors import PluginError

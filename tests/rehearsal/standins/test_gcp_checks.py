@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, Facts
 from kueue_rehearsal.standins import gcp_checks
 from kueue_rehearsal.standins.gcp_checks import check_inputs

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.gke.unknown import UNKNOWN
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.google.plan import previewed
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_rehearsal.standins.gcp_resources import check_version, completed, find_kind

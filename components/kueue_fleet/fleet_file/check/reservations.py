@@ -43,7 +43,7 @@ from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems, zone_problems
 from kueue_fleet.gke.machine_rules import check_gpus
 from kueue_fleet.gke.machines import TPU_MACHINES, machine_names, machine_type
-from kueue_fleet.gke.pool_facts import Gpus, PoolFacts
+from kueue_fleet.gke.pool import Gpus, Pool
 from kueue_fleet.gke.zones import is_unknown_zone, region_of
 
 _Made = ReservationEntry | FutureReservationEntry
@@ -155,7 +155,7 @@ def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) ->
     if machine is not None and machine.accelerator is not None:
         yield ATTACHED.at(path, f"is set, but {machine.name} comes with {machine.accelerator}", "remove it")
         return
-    for breach in check_gpus(PoolFacts(machine_type=entry.machine_type, gpus=(Gpus(asked.type, asked.count),))):
+    for breach in check_gpus(Pool(machine_type=entry.machine_type, gpus=(Gpus(asked.type, asked.count),))):
         yield ATTACHED.at(f"{path}{breach.fact.removeprefix('gpus')}", breach.wrong, breach.fix)
 
 

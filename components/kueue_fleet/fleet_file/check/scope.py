@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import UNKNOWN_NAME, listed_twice
-from kueue_admission.forms.problem import NotReadError, Problem, item_labels, rule
+from kueue_admission.forms.problem import Problem, item_labels, rule
+from kueue_admission.forms.unknown import NotKnownError
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
@@ -68,7 +69,7 @@ _ORDER: Final = (
 class Scope:
     """One fleet under check: a whole one, or what could be read of a file.
 
-    What could not be read is not there: asking for it raises NotReadError, which ends the `rule` that asked.
+    What could not be read is not there: asking for it raises NotKnownError, which ends the `rule` that asked.
     `data` is the file's own, where the entries have names that are not good enough for a fleet.
     """
 
@@ -87,7 +88,7 @@ class Scope:
         """The entries of a list of the file, as far as they could be read."""
         try:
             found: Sequence[Any] = getattr(self.fleet, SECTIONS[section].field)
-        except NotReadError:
+        except NotKnownError:
             return ()
         return found
 
@@ -96,7 +97,7 @@ class Scope:
         return self._paths[id(entry)]
 
     def names(self, section: str) -> tuple[str, ...]:
-        """Every name in a list of the file. Raises NotReadError if one of them could not be read."""
+        """Every name in a list of the file. Raises NotKnownError if one of them could not be read."""
         if section not in self._names:
             entries: Sequence[Any] = getattr(self.fleet, SECTIONS[section].field)
             self._names[section] = tuple(dict.fromkeys(entry.name for entry in entries))

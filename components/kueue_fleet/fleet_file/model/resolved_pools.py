@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kueue_admission.api.resource_flavor import Taint
+from kueue_admission.forms.unknown import if_known, is_known
 from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import (
@@ -21,42 +22,22 @@ from kueue_fleet.fleet_file.model.node_pools import (
     PoolManagement,
     PoolUpgrade,
 )
-from kueue_fleet.gke.labels import (
-    ACCELERATOR,
-    ACCELERATOR_COUNT,
-    ARM_TAINT,
-    BOOT_DISK,
-    DRIVER_VERSION,
-    FLEX_START,
-    GPU_TAINT,
-    INSTANCE_TYPE,
-    MACHINE_FAMILY,
-    NETWORK_PROFILE,
-    NODE_POOL,
-    PROVISIONING,
-    QUEUED,
-    QUEUED_TAINT,
-    REGION,
-    SPOT,
-    TPU_TAINT,
-    TPU_TOPOLOGY,
-    ZONE,
-    NodeTaint,
-)
-from kueue_fleet.gke.machines import HYPERDISK_ONLY, PODS_PER_NODE, MachineType, machine_type, with_accelerator
-from kueue_fleet.gke.tpu_slices import asked_topology, slice_nodes, topology_of_nodes
+from kueue_fleet.fleet_file.model.pool_properties import pool_view
+from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType
+from kueue_fleet.gke.pool_nodes import node_labels, node_taints
+from kueue_fleet.gke.tpu_slices import slice_nodes
 from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
 
 SYSTEM_POOL: Final = "system"
 """Name of the pool that every Standard cluster has for Kueue and the like."""
-_DRIVER_LABELS: Final[Mapping[str, str]] = {"DEFAULT": "default", "LATEST": "latest"}
-"""Nodes whose drivers GKE does not install have no such label."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedNodePool:
     """A node pool as it is on one cluster."""
 
+    entry: NodePoolEntry
+    """The pool as the file has it for that cluster."""
     name: str
     cluster: str
     region: str
@@ -174,46 +155,37 @@ class ResolvedNodePool:
 def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePool:
     """The pool of the file as it is on `cluster`."""
     pool = entry.on(cluster.name)
-    machine = _machine(pool)
-    accelerator = machine.accelerator if machine else pool.accelerator.type if pool.accelerator else None
-    gpus = machine.gpus if machine else (pool.accelerator.count or 0) if pool.accelerator else 0
-    driver: DriverVersion = pool.accelerator.driver_version if pool.accelerator else "DEFAULT"
-    zones = pool.zones or cluster.zones
-    own_labels = dict(pool.labels)
-    if isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning:
-        own_labels.setdefault(QUEUED, "true")
-    default_disk = "hyperdisk-balanced" if pool.machine_type.startswith(HYPERDISK_ONLY) else "pd-balanced"
-    disk_type = pool.disk_type or default_disk
-    fixed = (pool.node_count or 0) * (len(zones) or DEFAULT_ZONES)
+    view = pool_view(pool, cluster)
     return ResolvedNodePool(
+        entry=pool,
         name=pool.name,
         cluster=cluster.name,
         region=cluster.region,
-        zones=zones,
+        zones=view.zones,
         machine_type=pool.machine_type,
-        machine=machine,
-        accelerator=accelerator,
-        gpus_per_node=gpus,
-        tpu_topology=_tpu_topology(pool),
-        driver_version=driver,
+        machine=view.machine,
+        accelerator=if_known(lambda: view.accelerator),
+        gpus_per_node=if_known(lambda: view.gpus_per_node) or 0,
+        tpu_topology=pool.tpu_topology or view.slice_topology,
+        driver_version=pool.accelerator.driver_version if pool.accelerator else "DEFAULT",
         node_count=0 if pool.closed else pool.node_count,
         autoscaling=None if pool.closed else pool.autoscaling,
         initial_node_count=None if pool.closed else pool.initial_node_count,
         disk_size_gb=pool.disk_size_gb,
-        disk_type=disk_type,
+        disk_type=view.boot_disk,
         local_ssd_count=pool.local_ssd_count,
         max_pods_per_node=pool.max_pods_per_node,
-        own_labels=own_labels,
+        own_labels=view.labels,
         own_taints=pool.taints,
-        labels=own_labels | _gke_labels(pool, cluster.region, zones, machine, accelerator, gpus, driver, disk_type),
-        taints=_all_taints(pool, machine, gpus),
-        compact_placement=pool.compact_placement or asked_topology(pool.machine_type, pool.tpu_topology) is not None,
+        labels={key: value for key, value in node_labels(view).items() if is_known(value)},
+        taints=tuple(Taint(**taint._asdict()) for taint in node_taints(view)),
+        compact_placement=view.compact,
         accelerator_network_profile=pool.accelerator_network_profile,
         auto_repair=pool.repairs,
         auto_upgrade=pool.management.auto_upgrade,
         upgrade=pool.upgrades,
         capacity=pool.capacity,
-        full_nodes=pool.autoscaling.total_max_node_count if pool.autoscaling else fixed,
+        full_nodes=view.max_nodes,
     )
 
 
@@ -234,72 +206,3 @@ def system_pool_entry(cluster: ClusterEntry) -> NodePoolEntry:
         labels={},
         per_cluster={},
     )
-
-
-def _machine(pool: NodePoolEntry) -> MachineType | None:
-    machine, asked = machine_type(pool.machine_type), pool.accelerator
-    if machine is None or machine.accelerator is not None or asked is None:
-        return machine
-    if asked.type is None or asked.count is None:
-        return machine
-    return with_accelerator(machine, asked.type, asked.count)
-
-
-def _tpu_topology(pool: NodePoolEntry) -> str | None:
-    return pool.tpu_topology or topology_of_nodes(pool.machine_type, 1)
-
-
-def _gke_labels(
-    pool: NodePoolEntry,
-    region: str,
-    zones: tuple[str, ...],
-    machine: MachineType | None,
-    accelerator: str | None,
-    gpus: int,
-    driver: DriverVersion,
-    disk_type: str,
-) -> dict[str, str]:
-    """The labels that GKE sets on the nodes of a pool."""
-    spot, flex = isinstance(pool.capacity, Spot), isinstance(pool.capacity, FlexStart)
-    labels = {
-        "kubernetes.io/os": "linux",
-        "kubernetes.io/arch": machine.arch if machine else "amd64",
-        "cloud.google.com/gke-os-distribution": "cos",
-        NODE_POOL: pool.name,
-        INSTANCE_TYPE: pool.machine_type,
-        MACHINE_FAMILY: pool.machine_type.partition("-")[0],
-        PROVISIONING: "spot" if spot else "standard",
-        BOOT_DISK: disk_type,
-        REGION: region,
-    }
-    if len(zones) == 1:
-        labels[ZONE] = zones[0]
-    if machine is not None and machine.chips:
-        labels |= {machine.accelerator_label: accelerator or "", ACCELERATOR_COUNT: str(machine.chips)}
-        labels[TPU_TOPOLOGY] = _tpu_topology(pool) or ""
-    elif accelerator is not None:
-        labels |= {ACCELERATOR: accelerator, ACCELERATOR_COUNT: str(gpus)}
-        if driver in _DRIVER_LABELS:
-            labels[DRIVER_VERSION] = _DRIVER_LABELS[driver]
-    if pool.accelerator_network_profile is not None:
-        labels[NETWORK_PROFILE] = pool.accelerator_network_profile
-    if spot:
-        labels[SPOT] = "true"
-    if flex:
-        labels[FLEX_START] = "true"
-    return labels
-
-
-def _all_taints(pool: NodePoolEntry, machine: MachineType | None, gpus: int) -> tuple[Taint, ...]:
-    """The pool's own taints and those that GKE adds; its own come first, and replace GKE's of the same key."""
-    added: list[NodeTaint] = []
-    if gpus:
-        added.append(GPU_TAINT)
-    if machine is not None and machine.chips:
-        added.append(TPU_TAINT)
-    if isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning:
-        added.append(QUEUED_TAINT)
-    if machine is not None and machine.arch == "arm64":
-        added.append(ARM_TAINT)
-    own = {(taint.key, taint.effect) for taint in pool.taints}
-    return (*pool.taints, *(Taint(**taint._asdict()) for taint in added if (taint.key, taint.effect) not in own))

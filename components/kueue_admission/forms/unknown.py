@@ -1,9 +1,11 @@
-"""The word for a value that is not known yet, such as an output of Pulumi before the update."""
+"""The word for what is not known: an output of Pulumi before the update, a field of a file that cannot be read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+T = TypeVar("T")
 
 
 class Unknown:
@@ -41,3 +43,15 @@ def holds_unknown(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(map(holds_unknown, value.values()))
     return value is UNKNOWN or (isinstance(value, list | tuple) and any(map(holds_unknown, value)))
+
+
+class NotKnownError(Exception):
+    """A rule asked for what is not known, so there is nothing that it could say."""
+
+
+def if_known(ask: Callable[[], T]) -> T | None:
+    """What `ask` returns; None where that depends on what is not known."""
+    try:
+        return ask()
+    except NotKnownError:
+        return None

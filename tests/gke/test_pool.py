@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.gke.declared_pools import property_path, read_pool
-from kueue_fleet.gke.pool_facts import Breach, Gpus, PoolFacts
+from kueue_admission.forms.unknown import UNKNOWN
+from kueue_fleet.gke.labels import NodeTaint
+from kueue_fleet.gke.pool import Breach, Gpus, Pool, property_path, read_pool
 from kueue_fleet.gke.pool_rules import breaches
 
-UNKNOWN = object()
 A, B = "europe-west4-a", "europe-west4-b"
 
 
-def read(inputs: dict[str, Any], **cluster: Any) -> PoolFacts:
+def read(inputs: dict[str, Any], **cluster: Any) -> Pool:
     of_cluster: dict[str, Any] = {"region": "europe-west4", "zones": [], "zone_count": 3, "release_channel": True}
-    return read_pool(inputs, **of_cluster | cluster, is_known=lambda value: value is not UNKNOWN)
+    return read_pool(inputs, **of_cluster | cluster)
 
 
 def test_what_is_left_out_has_the_default_of_the_provider_or_of_gke() -> None:
     found = read({})
-    assert found == PoolFacts(machine_type="e2-medium", region="europe-west4", zone_count=3)
+    assert found == Pool(machine_type="e2-medium", region="europe-west4", zone_count=3)
     assert (found.auto_repair, found.auto_upgrade) == (True, True)
     assert list(breaches(found)) == []
 
@@ -30,7 +30,7 @@ def test_zones_are_the_pools_own_or_the_clusters() -> None:
     assert read({"nodeLocations": [B]}, zones=[A]).zones == (B,)
     assert read({"nodeLocations": [B]}, zones=[A]).zone_count == 1
     assert read({}, zones=[A, B], zone_count=2).zones == (A, B)
-    away = read({}, zones=None, zone_count=None)
+    away = read({}, zones=UNKNOWN, zone_count=UNKNOWN)
     assert away.unknown == {"zones", "zone_count"}
     assert read({"nodeLocations": UNKNOWN}).unknown == {"zones", "zone_count"}
     assert read({"nodeLocations": [A, UNKNOWN]}).unknown == {"zones", "zone_count"}
@@ -40,8 +40,8 @@ def test_limits_by_zone_are_those_of_all_zones_together() -> None:
     by_zone = {"autoscaling": {"minNodeCount": 1, "maxNodeCount": 2}}
     found = read(by_zone)
     assert (found.least_nodes, found.most_nodes, found.limits_by_zone, found.limits_in_total) == (3, 6, True, False)
-    assert {"least_nodes", "most_nodes"} <= read(by_zone, zone_count=None, zones=None).unknown
-    from_zero = read({"autoscaling": {"maxNodeCount": 2}}, zone_count=None, zones=None)
+    assert {"least_nodes", "most_nodes"} <= read(by_zone, zone_count=UNKNOWN, zones=UNKNOWN).unknown
+    from_zero = read({"autoscaling": {"maxNodeCount": 2}}, zone_count=UNKNOWN, zones=UNKNOWN)
     assert "least_nodes" not in from_zero.unknown
     total = read({"autoscaling": {"totalMinNodeCount": 1, "totalMaxNodeCount": "4"}})
     assert (total.least_nodes, total.most_nodes, total.limits_in_total) == (1, 4, True)
@@ -63,10 +63,10 @@ def test_limits_by_zone_are_those_of_all_zones_together() -> None:
             {"nodeConfig": {"localSsdCount": 1, "localNvmeSsdBlockConfig": {"localSsdCount": 2}}},
             {"block_local_ssds": 3},
         ),
-        ({"nodeConfig": {"labels": {"a": "b"}}}, {"labels": ("a",)}),
+        ({"nodeConfig": {"labels": {"a": "b"}}}, {"labels": {"a": "b"}}),
         (
             {"nodeConfig": {"taints": [{"key": "a", "value": "b", "effect": "NO_EXECUTE"}]}},
-            {"taints": (("a", "NoExecute"),)},
+            {"taints": (NodeTaint("a", "b", "NoExecute"),)},
         ),
         (
             {"nodeConfig": {"guestAccelerators": [{"type": "nvidia-l4", "count": "2"}]}},
@@ -78,7 +78,7 @@ def test_limits_by_zone_are_those_of_all_zones_together() -> None:
 )
 def test_facts(inputs: dict[str, Any], expected: dict[str, Any]) -> None:
     plain: dict[str, Any] = {"machine_type": "e2-medium", "region": "europe-west4", "zone_count": 3}
-    assert read(inputs) == PoolFacts(**plain | expected)
+    assert read(inputs) == Pool(**plain | expected)
 
 
 @pytest.mark.parametrize("junk", [None, True, -1, "[secret]", [], {}, [None], {"x": "y"}, float("inf"), "1e999"])
@@ -90,10 +90,10 @@ def test_wrong_values_are_read_as_nothing(junk: Any) -> None:
 
 
 def test_a_breach_names_the_property() -> None:
-    facts = PoolFacts(limits_by_zone=True, labels=("k8s.io/x",))
+    facts = Pool(limits_by_zone=True, labels={"k8s.io/x": ""})
     breach = Breach("least_nodes", "", "")
     assert property_path(facts, breach) == "autoscaling.minNodeCount"
-    assert property_path(PoolFacts(limits_in_total=True), breach) == "autoscaling.totalMinNodeCount"
+    assert property_path(Pool(limits_in_total=True), breach) == "autoscaling.totalMinNodeCount"
     assert property_path(facts, Breach("most_nodes", "", "")) == "autoscaling.maxNodeCount"
     assert property_path(facts, Breach("labels", "", "", 0)) == "nodeConfig.labels[k8s.io/x]"
     assert property_path(facts, Breach("gpus.type", "", "", 1)) == "nodeConfig.guestAccelerators[1].type"

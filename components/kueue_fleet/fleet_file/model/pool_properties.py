@@ -1,0 +1,298 @@
+"""A node pool of the file as Google's provider has it: for each property, the field of the file that says it.
+
+The table is read in both directions. Google's side of a fleet is rendered by it, and the rules of GKE judge what is
+rendered; `import` reads a pool that runs already back by it; and what a rule says of a property is said of the field.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
+from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.gke.labels import QUEUED
+from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type
+from kueue_fleet.gke.pool import EFFECTS, RESERVATION_KEY, Pool, default_disk, read_pool
+from kueue_fleet.gke.tpu_slices import asked_topology
+from kueue_fleet.gke.zones import DEFAULT_ZONES
+
+if TYPE_CHECKING:
+    from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+    from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+
+NO_GPUS: Final = {"type": "nvidia-tesla-t4", "count": 0}
+"""GPUs that a node had would stay where none are said; of which kind there are none does not matter."""
+_EFFECTS: Final[Mapping[str, str]] = {effect: theirs for theirs, effect in EFFECTS.items()}
+_RESERVATION: Final = re.compile(
+    r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<reservation>[^/]+)"
+    r"(?:/reservationBlocks/(?P<block>[^/]+)(?:/reservationSubBlocks/(?P<subBlock>[^/]+))?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One property."""
+
+    property: str
+    """Its path."""
+    field: str
+    """The path of the field in the file."""
+    value: Callable[[NodePoolEntry], Any]
+    """What the property is, the default filled in; None: it is not said."""
+    back: Callable[[Any], Any] = lambda value: value
+    """What the field is, from what the property is; None: it is not said."""
+    is_first: bool = False
+    """Whether the property is a list, and the field its one item."""
+
+
+def _of(field: str) -> Callable[[NodePoolEntry], Any]:
+    """The value of a field that the provider has as the file does."""
+    names = [re.sub("[A-Z]", lambda upper: f"_{upper[0].lower()}", name) for name in field.split(".")]
+
+    def value(pool: Any) -> Any:
+        for name in names:
+            pool = None if pool is None else getattr(pool, name)
+        return pool
+
+    return value
+
+
+def _same(property_: str, field: str | None = None) -> Row:
+    """A property that is as in the file, under the same name unless `field` says another."""
+    return Row(property_, field or property_, _of(field or property_))
+
+
+def _machine(pool: NodePoolEntry) -> MachineType | None:
+    return machine_type(pool.machine_type)
+
+
+def _gpus(pool: NodePoolEntry) -> list[dict[str, Any]]:
+    """Those that are asked for; what of them is left out is the machine's."""
+    machine, asked = _machine(pool), pool.accelerator
+    own = machine if machine is not None and machine.gpus else None
+    if asked is None and own is None:
+        return [NO_GPUS]
+    found = {
+        "type": (asked and asked.type) or (own and own.accelerator),
+        "count": (asked and asked.count) or (own and own.gpus),
+        "gpuDriverInstallationConfig": {"gpuDriverVersion": asked.driver_version if asked else "DEFAULT"},
+    }
+    return [{name: value for name, value in found.items() if value is not None}]
+
+
+def _accelerator(gpus: Any) -> dict[str, Any] | None:
+    first = gpus[0] if isinstance(gpus, list) and gpus else {}
+    if not first.get("count"):
+        return None
+    driver = (first.get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion")
+    return {"type": first["type"], "count": int(first["count"]), **({"driverVersion": driver} if driver else {})}
+
+
+def _taints(pool: NodePoolEntry) -> list[dict[str, Any]] | None:
+    taints = [{"key": one.key, "value": one.value, "effect": _EFFECTS[one.effect]} for one in pool.taints]
+    return taints or None
+
+
+def _taints_back(taints: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    found = [
+        {"key": one["key"], "value": one.get("value", ""), "effect": EFFECTS.get(one["effect"], one["effect"])}
+        for one in taints
+    ]
+    return found or None
+
+
+def _labels(pool: NodePoolEntry) -> dict[str, str]:
+    """An empty map removes the last label; none at all would keep it. GKE does not set the label of queued nodes."""
+    return {**({QUEUED: "true"} if _queued(pool) else {}), **pool.labels}
+
+
+def _labels_back(labels: Mapping[str, str]) -> dict[str, str] | None:
+    return {key: value for key, value in labels.items() if key != QUEUED} or None
+
+
+def _topology(pool: NodePoolEntry) -> str | None:
+    return asked_topology(pool.machine_type, pool.tpu_topology)
+
+
+def _compact(pool: NodePoolEntry) -> str | None:
+    """Nodes of a multi-host TPU slice stand together too."""
+    return "COMPACT" if pool.compact_placement or _topology(pool) is not None else None
+
+
+def _queued(pool: NodePoolEntry) -> bool | None:
+    return (isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning) or None
+
+
+def _is(kind: type) -> Callable[[NodePoolEntry], bool | None]:
+    return lambda pool: isinstance(pool.capacity, kind) or None
+
+
+def _run_duration(pool: NodePoolEntry) -> str | None:
+    """In seconds; what is not whole seconds stays as it is written, and is refused."""
+    if not isinstance(pool.capacity, FlexStart):
+        return None
+    seconds, rest = divmod(pool.capacity.max_run_duration.nanoseconds, 10**9)
+    return str(pool.capacity.max_run_duration) if rest else f"{seconds}s"
+
+
+def _reservation_type(pool: NodePoolEntry) -> str | None:
+    if isinstance(pool.capacity, Reserved | Calendar):
+        return "SPECIFIC_RESERVATION"
+    return "NO_RESERVATION" if isinstance(pool.capacity, FlexStart | Spot) else None
+
+
+def _reservation(pool: NodePoolEntry) -> list[str] | None:
+    return [reservation_path(pool.capacity)] if isinstance(pool.capacity, Reserved | Calendar) else None
+
+
+def reservation_path(capacity: Reserved | Calendar) -> str:
+    """The reservation as GKE wants it: a name; with the project of a shared one, and with block and sub-block.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations.
+    """
+    if isinstance(capacity, Calendar):
+        return capacity.reservation
+    parts = (
+        ("projects/{}/reservations/", capacity.project),
+        ("{}", capacity.reservation),
+        ("/reservationBlocks/{}", capacity.block),
+        ("/reservationSubBlocks/{}", capacity.sub_block),
+    )
+    return "".join(text.format(name) for text, name in parts if name is not None)
+
+
+ROWS: Final = (
+    _same("name"),
+    Row("nodeLocations", "zones", lambda pool: list(pool.zones) or None),
+    _same("nodeCount"),
+    _same("autoscaling.totalMinNodeCount"),
+    _same("autoscaling.totalMaxNodeCount"),
+    _same("autoscaling.locationPolicy"),
+    _same("initialNodeCount"),
+    Row("management.autoRepair", "management.autoRepair", lambda pool: pool.repairs),
+    _same("management.autoUpgrade"),
+    # Nothing for flex-start, whose short-lived upgrades are GKE's own: the provider has no word for that strategy, and
+    # any settings would always differ from GKE's. Source:
+    # https://cloud.google.com/kubernetes-engine/docs/concepts/node-pool-upgrade-strategies.
+    Row("upgradeSettings.strategy", "upgrade", lambda pool: pool.upgrades and "SURGE", lambda strategy: None),
+    Row("upgradeSettings.maxSurge", "upgrade.maxSurge", lambda pool: pool.upgrades and pool.upgrades.max_surge),
+    Row(
+        "upgradeSettings.maxUnavailable",
+        "upgrade.maxUnavailable",
+        lambda pool: pool.upgrades and pool.upgrades.max_unavailable,
+    ),
+    # Left out, the provider would keep whatever the pool has.
+    Row("maxPodsPerNode", "maxPodsPerNode", lambda pool: pool.max_pods_per_node or PODS_PER_NODE, int),
+    _same("networkConfig.acceleratorNetworkProfile", "acceleratorNetworkProfile"),
+    _same("nodeConfig.machineType", "machineType"),
+    _same("nodeConfig.diskSizeGb", "diskSizeGb"),
+    Row("nodeConfig.diskType", "diskType", lambda pool: pool.disk_type or default_disk(pool.machine_type)),
+    Row("nodeConfig.guestAccelerators", "accelerator", _gpus, _accelerator, is_first=True),
+    # GKE reports the disks that come with a machine too: left out, they would replace the pool on every update.
+    Row(
+        "nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount",
+        "localSsdCount",
+        lambda pool: pool.local_ssd_count or ((machine := _machine(pool)) and machine.local_ssds) or None,
+        int,
+    ),
+    Row("nodeConfig.labels", "labels", _labels, _labels_back),
+    Row("nodeConfig.taints", "taints", _taints, _taints_back),
+    Row("placementPolicy.type", "compactPlacement", _compact, lambda type_: type_ == "COMPACT" or None),
+    Row("placementPolicy.tpuTopology", "tpuTopology", _topology),
+    Row("queuedProvisioning.enabled", "capacity.queuedProvisioning", _queued),
+    Row("nodeConfig.flexStart", "capacity", _is(FlexStart)),
+    Row("nodeConfig.maxRunDuration", "capacity.maxRunDuration", _run_duration),
+    Row("nodeConfig.spot", "capacity", _is(Spot)),
+    Row("nodeConfig.reservationAffinity.consumeReservationType", "capacity", _reservation_type),
+    Row("nodeConfig.reservationAffinity.key", "capacity", lambda pool: _reservation(pool) and RESERVATION_KEY),
+    Row("nodeConfig.reservationAffinity.values", "capacity", _reservation),
+)
+"""Every property that the file says, in the provider's own order."""
+
+
+def pool_properties(pool: NodePoolEntry) -> dict[str, Any]:
+    """What the file says of a pool, as properties; `UNKNOWN` where a field of the file could not be read."""
+    made: dict[str, Any] = {}
+    for row in ROWS:
+        try:
+            value = row.value(pool)
+        except NotKnownError:
+            value = UNKNOWN
+        if value is not None:
+            *parents, last = row.property.split(".")
+            block = made
+            for parent in parents:
+                block = block.setdefault(parent, {})
+            block[last] = value
+    return made
+
+
+def pool_view(pool: NodePoolEntry, cluster: ClusterEntry | None = None) -> Pool:
+    """What GKE would be asked for, on `cluster`; without one, what depends on it is not known.
+
+    Nor is what could not be read of the file.
+    """
+    of_cluster: dict[str, Any] = {}
+    if cluster is not None:
+        with suppress(NotKnownError):
+            of_cluster["region"] = cluster.region
+        with suppress(NotKnownError):
+            of_cluster |= {"zones": cluster.zones, "zone_count": len(cluster.zones) or DEFAULT_ZONES}
+    view = read_pool(pool_properties(pool), release_channel=True, **of_cluster)
+    with suppress(NotKnownError):
+        if isinstance(pool.capacity, FlexStart):
+            return view.but(max_run_duration=str(pool.capacity.max_run_duration))
+    return view
+
+
+def file_path(property_: str) -> str:
+    """The field of the file that says a property, or part of it."""
+    for row in ROWS:
+        if property_ == row.property or property_.startswith((f"{row.property}.", f"{row.property}[")):
+            rest = property_.removeprefix(row.property)
+            return row.field + (rest.partition("]")[2] if row.is_first else rest)
+    return next(row.field for row in ROWS if row.property.startswith(f"{property_}.")).partition(".")[0]
+
+
+def pool_fields(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of the file that say these properties; what the file has no field for is left out."""
+    made: dict[str, Any] = {}
+    for row in ROWS:
+        value = property_at(properties, row.property)
+        back = None if value is None else row.back(value)
+        if back is None or row.field.startswith("capacity"):
+            continue
+        *parents, last = row.field.split(".")
+        block = made
+        for parent in parents:
+            block = block.setdefault(parent, {})
+        block[last] = back
+    if "tpuTopology" in made:
+        made.pop("compactPlacement", None)
+    return {**made, "capacity": _capacity(properties)}
+
+
+def _capacity(properties: Mapping[str, Any]) -> dict[str, Any]:
+    queued = bool(property_at(properties, "queuedProvisioning.enabled"))
+    config = properties.get("nodeConfig") or {}
+    if config.get("flexStart") or queued:
+        longest = str(config.get("maxRunDuration") or "604800s")
+        return {"type": "flexStart", "queuedProvisioning": queued, "maxRunDuration": longest}
+    affinity = config.get("reservationAffinity") or {}
+    if affinity.get("consumeReservationType") == "SPECIFIC_RESERVATION" and affinity.get("values"):
+        found = _RESERVATION.fullmatch(affinity["values"][0])
+        parts = found.groupdict() if found else {"reservation": affinity["values"][0]}
+        return {"type": "reserved", **{key: value for key, value in parts.items() if value}}
+    return {"type": "spot" if config.get("spot") or config.get("preemptible") else "onDemand"}
+
+
+def property_at(properties: Mapping[str, Any], path: str) -> Any:
+    """The property at a dotted path; None where there is none."""
+    value: Any = properties
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value

@@ -1,0 +1,410 @@
+"""The one view of a node pool: what GKE is asked for, read from the properties of the resource.
+
+The check of a fleet file, the rehearsal, the policies, preflight and the costs all look at pools through `Pool`. A fact
+is one line of the class: its name, the property that it is read from, how it is read, and what holds where a pool does
+not say it: the default of the provider (terraform-provider-google 8) or of GKE.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any, Final
+
+from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
+from kueue_fleet.gke.labels import NodeTaint
+from kueue_fleet.gke.machines import (
+    BOOT_DISK_GB,
+    DEFAULT_MACHINE_TYPE,
+    HYPERDISK_ONLY,
+    PODS_PER_NODE,
+    MachineType,
+    machine_type,
+    with_accelerator,
+)
+from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU, topology_of_nodes
+
+RESERVATION_KEY: Final = "compute.googleapis.com/reservation-name"
+"""Key of the affinity to a reservation, as Compute Engine has it."""
+EFFECTS: Final[Mapping[str, str]] = {
+    "NO_SCHEDULE": "NoSchedule",
+    "PREFER_NO_SCHEDULE": "PreferNoSchedule",
+    "NO_EXECUTE": "NoExecute",
+}
+"""Effects of taints in Google's words, and in those of Kubernetes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """GPUs that a pool asks for on each node; None for what it leaves to the machine type."""
+
+    type: str | None = None
+    count: int | None = None
+
+
+class _Inputs:
+    """The properties of a pool, of which some may not be known."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        self._properties = properties
+
+    def get(self, path: str) -> Any:
+        """The value at a dotted path; None where there is none. Raises NotKnownError."""
+        value: Any = self._properties
+        for key in path.split("."):
+            if isinstance(value, list):
+                # Pulumi has some objects of Terraform that occur once as lists.
+                value = _certain(value[0]) if value else None
+            if not isinstance(value, Mapping):
+                return None
+            value = _certain(value.get(key))
+        return value
+
+    def items(self, path: str) -> list[Any]:
+        """Items of a list, all of whose parts are known; of a single object, itself."""
+        value = self.get(path)
+        listed = value if isinstance(value, list) else [] if value is None else [value]
+        for item in listed:
+            _certain(item)
+            for part in item.values() if isinstance(item, dict) else ():
+                _certain(part)
+        return listed
+
+
+_Read = Callable[[_Inputs, str], Any]
+
+
+def _certain(value: Any) -> Any:
+    if value is UNKNOWN:
+        raise NotKnownError
+    return value
+
+
+def _as_text(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _as_whole(value: Any) -> int | None:
+    try:
+        return None if value is None or isinstance(value, bool) else int(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _text(given: _Inputs, path: str) -> str | None:
+    return _as_text(given.get(path))
+
+
+def _flag(given: _Inputs, path: str) -> bool | None:
+    value = given.get(path)
+    return None if value is None else str(value).lower() == "true"
+
+
+def _whole(given: _Inputs, path: str) -> int | None:
+    return _as_whole(given.get(path))
+
+
+def _texts(given: _Inputs, path: str) -> tuple[str, ...]:
+    return tuple(map(str, given.items(path)))
+
+
+def _either(read: _Read, other: str) -> _Read:
+    """The same from the path `other` where there is nothing at the first."""
+    return lambda given, path: read(given, path) or read(given, other)
+
+
+def _gpus(given: _Inputs, path: str) -> tuple[Gpus, ...]:
+    listed = [one for one in given.items(path) if isinstance(one, dict)]
+    found = (Gpus(_as_text(one.get("type")), _as_whole(one.get("count"))) for one in listed)
+    # The provider asks GKE for none where there are 0.
+    return tuple(gpus for gpus in found if gpus.count != 0)
+
+
+def _taints(given: _Inputs, path: str) -> tuple[NodeTaint, ...]:
+    listed = [one for one in given.items(path) if isinstance(one, dict)]
+    parts = ((str(one.get("key")), str(one.get("value") or ""), str(one.get("effect"))) for one in listed)
+    return tuple(NodeTaint(key, value, EFFECTS.get(effect, effect)) for key, value, effect in parts)
+
+
+def _labels(given: _Inputs, path: str) -> Mapping[str, Any]:
+    """By key; a value of a key that is known may still be `UNKNOWN`."""
+    labels = given.get(path)
+    return {str(key): value for key, value in labels.items()} if isinstance(labels, Mapping) else {}
+
+
+def _reservation_type(given: _Inputs, path: str) -> str | None:
+    kind = _text(given, path)
+    return None if kind == "UNSPECIFIED" else kind
+
+
+def _tpu_topology(given: _Inputs, path: str) -> str | None:
+    policy, machine = _text(given, "placementPolicy.policyName"), _text(given, "nodeConfig.machineType") or ""
+    if policy is not None and machine.startswith(WORKLOAD_POLICY_TPU):
+        raise NotKnownError  # The workload policy has it, a resource of its own.
+    return _text(given, path)
+
+
+def _seconds(given: _Inputs, path: str) -> int | None:
+    text = _text(given, path) or ""
+    return int(text[:-1]) if re.fullmatch(r"[0-9]+s", text) else None
+
+
+def _block_ssds(given: _Inputs, path: str) -> int:
+    return sum(_whole(given, each) or 0 for each in (path, "nodeConfig.localSsdCount"))
+
+
+def _is(value: str) -> _Read:
+    return lambda given, path: _text(given, path) == value
+
+
+def _is_there(given: _Inputs, path: str) -> bool:
+    return given.get(path) is not None
+
+
+def _fact(path: str, read: _Read, default: Any = None) -> Any:
+    return field(default_factory=lambda: default, metadata={"path": path, "read": read})
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Pool:
+    """A node pool as GKE is asked for it.
+
+    Asking for a fact that is not known yet raises NotKnownError.
+    """
+
+    name: str = _fact("name", _text, "")
+    machine_type: str = _fact("nodeConfig.machineType", _text, DEFAULT_MACHINE_TYPE)
+    gpus: tuple[Gpus, ...] = _fact("nodeConfig.guestAccelerators", _gpus, ())
+    driver_version: str = _fact(
+        "nodeConfig.guestAccelerators.gpuDriverInstallationConfig.gpuDriverVersion", _text, "DEFAULT"
+    )
+    """DEFAULT, LATEST or INSTALLATION_DISABLED."""
+    region: str = ""
+    """The cluster's region."""
+    zones: tuple[str, ...] = _fact("nodeLocations", _texts, ())
+    """Zones of the nodes; empty where GKE chooses them."""
+    zone_count: int = 0
+    """In how many zones nodes are, GKE's choice included."""
+    node_count: int | None = _fact("nodeCount", _whole)
+    """Nodes in each zone, fixed."""
+    initial_node_count: int | None = _fact("initialNodeCount", _whole)
+    """Nodes in each zone at the start."""
+    autoscaling: bool = _fact("autoscaling", _is_there, False)
+    limits_in_total: bool = False
+    """Whether autoscaling has limits for all zones together."""
+    limits_by_zone: bool = False
+    """Whether autoscaling has limits for each zone."""
+    least_nodes: int = 0
+    """Autoscaling's minimum, in all zones together."""
+    most_nodes: int = 0
+    """Autoscaling's maximum, in all zones together."""
+    location_policy: str | None = _fact("autoscaling.locationPolicy", _text)
+    """ANY or BALANCED; None: GKE's choice."""
+    queued: bool = _fact("queuedProvisioning.enabled", _flag, False)
+    """Whether nodes come only for ProvisioningRequests."""
+    flex_start: bool = _fact("nodeConfig.flexStart", _flag, False)
+    spot: bool = _fact("nodeConfig.spot", _either(_flag, "nodeConfig.preemptible"), False)
+    """Whether nodes are Spot VMs, or preemptible ones."""
+    max_run_duration: str | None = _fact("nodeConfig.maxRunDuration", _text)
+    """How long a node lives, as it is written."""
+    max_run_seconds: int | None = _fact("nodeConfig.maxRunDuration", _seconds)
+    """The same in seconds; None where that is not whole seconds."""
+    reservation_type: str | None = _fact("nodeConfig.reservationAffinity.consumeReservationType", _reservation_type)
+    """NO_RESERVATION, ANY_RESERVATION, SPECIFIC_RESERVATION; None: whatever Compute Engine does."""
+    reservation_key: str | None = _fact("nodeConfig.reservationAffinity.key", _text)
+    reservations: tuple[str, ...] = _fact("nodeConfig.reservationAffinity.values", _texts, ())
+    compact: bool = _fact("placementPolicy.type", _is("COMPACT"), False)
+    network_profile: str | None = _fact("networkConfig.acceleratorNetworkProfile", _text)
+    """How GKE makes the networks of the accelerators; None: it makes none."""
+    tpu_topology: str | None = _fact("placementPolicy.tpuTopology", _tpu_topology)
+    """The topology that is asked for, of a multi-host TPU slice; None: that of one node."""
+    blue_green: bool = _fact("upgradeSettings.strategy", _is("BLUE_GREEN"), False)
+    """Whether upgrades are blue-green, not surge upgrades."""
+    max_surge: int | None = _fact("upgradeSettings.maxSurge", _whole)
+    max_unavailable: int | None = _fact("upgradeSettings.maxUnavailable", _whole)
+    auto_repair: bool = _fact("management.autoRepair", _flag, True)
+    auto_upgrade: bool = _fact("management.autoUpgrade", _flag, True)
+    release_channel: bool = True
+    """Whether the cluster is on a release channel."""
+    disk_type: str | None = _fact("nodeConfig.diskType", _either(_text, "nodeConfig.bootDisk.diskType"))
+    disk_gb: int = _fact("nodeConfig.diskSizeGb", _either(_whole, "nodeConfig.bootDisk.sizeGb"), BOOT_DISK_GB)
+    ephemeral_local_ssds: int = _fact("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount", _whole, 0)
+    """Local SSDs for ephemeral storage."""
+    block_local_ssds: int = _fact("nodeConfig.localNvmeSsdBlockConfig.localSsdCount", _block_ssds, 0)
+    """Local SSDs as raw block devices."""
+    pods_per_node: int = _fact("maxPodsPerNode", _whole, PODS_PER_NODE)
+    labels: Mapping[str, Any] = _fact("nodeConfig.labels", _labels, {})
+    """The pool's own node labels; a value of a key that is known may still be `UNKNOWN`."""
+    taints: tuple[NodeTaint, ...] = _fact("nodeConfig.taints", _taints, ())
+    """The pool's own taints."""
+
+    def __getattribute__(self, name: str) -> Any:
+        value = object.__getattribute__(self, name)
+        if value is UNKNOWN:
+            raise NotKnownError(name)
+        return value
+
+    def but(self, **facts: Any) -> Pool:
+        """The same pool with other facts."""
+        return Pool(**{one.name: vars(self)[one.name] for one in fields(self)} | facts)
+
+    @property
+    def unknown(self) -> frozenset[str]:
+        """Names of the facts that are not known."""
+        return frozenset(name for name, value in vars(self).items() if value is UNKNOWN)
+
+    @cached_property
+    def machine(self) -> MachineType | None:
+        """Its machine with the GPUs attached to it; None if the type is not in the catalogue."""
+        found = machine_type(self.machine_type)
+        if found is None or found.accelerator is not None:
+            return found
+        asked = next((gpus for gpus in self.gpus if gpus.type and gpus.count), None)
+        return found if asked is None else with_accelerator(found, str(asked.type), int(asked.count or 0))
+
+    @property
+    def accelerator(self) -> str | None:
+        """Kind of GPU or TPU; NotKnownError where the machine is not in the catalogue, and the pool says none."""
+        if self.machine is not None:
+            return self.machine.accelerator
+        return next((gpus.type for gpus in self.gpus), None) or _certain(UNKNOWN)
+
+    @property
+    def gpus_per_node(self) -> int:
+        """GPUs of one node; NotKnownError where the machine is not in the catalogue, and the pool says none."""
+        if self.machine is not None:
+            return self.machine.gpus
+        asked = next((gpus for gpus in self.gpus if gpus.count is not None), None)
+        if asked is None:
+            raise NotKnownError("gpus")
+        is_tpu = asked.type is not None and "tpu" in asked.type and "nvidia" not in asked.type
+        return 0 if is_tpu else int(asked.count or 0)
+
+    @property
+    def fixed(self) -> int | None:
+        """Nodes in each zone of a pool that does not scale by itself; None: it says nothing of that."""
+        return self.initial_node_count if self.node_count is None else self.node_count
+
+    @property
+    def min_nodes(self) -> int:
+        """The fewest nodes, in all zones."""
+        return self.least_nodes if self.autoscaling else self.fixed * self.zone_count if self.fixed else 0
+
+    @property
+    def max_nodes(self) -> int:
+        """The most nodes, in all zones."""
+        return self.most_nodes if self.autoscaling else self.fixed * self.zone_count if self.fixed else 0
+
+    @property
+    def boot_disk(self) -> str:
+        """The kind of boot disk, the default filled in."""
+        return self.disk_type or default_disk(self.machine_type)
+
+    @property
+    def slice_topology(self) -> str | None:
+        """Topology of its TPU slices: without a word of it, that of one node; None without TPUs."""
+        return self.tpu_topology or topology_of_nodes(self.machine_type, 1)
+
+    @property
+    def reservation(self) -> str | None:
+        """Name of the reservation that its nodes come from, whosever it is."""
+        return next(map(reservation_name, self.reservations), None)
+
+
+def default_disk(machine: str) -> str:
+    """The kind of boot disk that this fleet gives to machines for which none is named."""
+    return "hyperdisk-balanced" if machine.startswith(HYPERDISK_ONLY) else "pd-balanced"
+
+
+def reservation_name(value: str) -> str:
+    """The name in `NAME`, or in `projects/PROJECT/reservations/NAME` with or without a block of it."""
+    _, found, rest = value.partition("reservations/")
+    return (rest if found else value).partition("/")[0]
+
+
+def read_pool(
+    properties: Mapping[str, Any],
+    *,
+    region: Any = UNKNOWN,
+    zones: Sequence[str] | Any = UNKNOWN,
+    zone_count: Any = UNKNOWN,
+    release_channel: Any = UNKNOWN,
+) -> Pool:
+    """The view of a pool with these properties, in which `UNKNOWN` stands for what is not known.
+
+    The rest is the cluster's: `zones` and `zone_count` are those of a pool that names none.
+    """
+    given = _Inputs(properties)
+    values: dict[str, Any] = {"region": region, "release_channel": release_channel}
+    for one in fields(Pool):
+        if "read" in one.metadata:
+            try:
+                found = one.metadata["read"](given, one.metadata["path"])
+            except NotKnownError:
+                found = UNKNOWN
+            if found is not None:
+                values[one.name] = found
+    if values["zones"] is UNKNOWN:
+        values["zone_count"] = UNKNOWN
+    elif values["zones"]:
+        values["zone_count"] = len(values["zones"])
+    else:
+        values |= {"zones": zones if zones is UNKNOWN else tuple(zones), "zone_count": zone_count}
+    try:
+        values |= _limits(given, values["zone_count"])
+    except NotKnownError:
+        values |= dict.fromkeys(("limits_in_total", "limits_by_zone", "least_nodes", "most_nodes"), UNKNOWN)
+    return Pool(**values)
+
+
+def _limits(given: _Inputs, zones: Any) -> dict[str, Any]:
+    """Autoscaling's limits for all zones; those that are given for each zone are multiplied."""
+    if given.get("autoscaling") is None:
+        return {}
+    least, most = (_whole(given, f"autoscaling.total{end}NodeCount") for end in ("Min", "Max"))
+    by_zone = [_whole(given, f"autoscaling.{end}NodeCount") or 0 for end in ("min", "max")]
+    found: dict[str, Any] = {"limits_in_total": bool(least or most), "limits_by_zone": any(by_zone)}
+    for fact, total, each in (("least_nodes", least, by_zone[0]), ("most_nodes", most, by_zone[1])):
+        if found["limits_in_total"] or not each:
+            found[fact] = total or 0
+        else:
+            found[fact] = UNKNOWN if zones is UNKNOWN else each * zones
+    return found
+
+
+PATHS: Final[Mapping[str, str]] = {one.name: one.metadata["path"] for one in fields(Pool) if one.metadata}
+"""The property of each fact that is read from one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """What breaks a rule."""
+
+    fact: str
+    """Name of the fact of `Pool`; `gpus.type` and `gpus.count` for those of the GPUs."""
+    wrong: str
+    """What is wrong, with the offending value."""
+    fix: str
+    """What to do, as an instruction."""
+    index: int | None = None
+    """Which one, of a fact that is a list."""
+
+
+def property_path(pool: Pool, breach: Breach) -> str:
+    """The property that a breach is about."""
+    at = "" if breach.index is None else f"[{breach.index}]"
+    match breach.fact:
+        case "least_nodes" | "most_nodes":
+            end = "Min" if breach.fact == "least_nodes" else "Max"
+            each = pool.limits_by_zone and not pool.limits_in_total
+            return f"autoscaling.{end.lower()}NodeCount" if each else f"autoscaling.total{end}NodeCount"
+        case "labels":
+            return f"nodeConfig.labels[{list(pool.labels)[breach.index or 0]}]"
+        case "gpus.type" | "gpus.count":
+            return f"{PATHS['gpus']}{at}.{breach.fact.partition('.')[2]}"
+        case "reservations":
+            return PATHS["reservations"].rpartition(".")[0]
+        case fact:
+            return PATHS[fact] + at

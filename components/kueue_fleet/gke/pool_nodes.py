@@ -1,0 +1,107 @@
+"""The labels and taints of a node pool's nodes: its own, and those that GKE sets.
+
+Sources: see `labels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    ACCELERATOR_COUNT,
+    ARCHITECTURE,
+    ARM_TAINT,
+    BOOT_DISK,
+    DRIVER_VERSION,
+    FLEX_START,
+    GPU_TAINT,
+    INSTANCE_TYPE,
+    MACHINE_FAMILY,
+    NETWORK_PROFILE,
+    NODE_POOL,
+    PROVISIONING,
+    QUEUED_TAINT,
+    REGION,
+    SPOT,
+    TPU_ACCELERATOR,
+    TPU_TAINT,
+    TPU_TOPOLOGY,
+    ZONE,
+    NodeTaint,
+)
+from kueue_fleet.gke.pool import Pool
+
+_DRIVERS: Final[Mapping[str, str]] = {"DEFAULT": "default", "LATEST": "latest"}
+"""Nodes whose drivers GKE does not install have no such label."""
+
+
+def _accelerator(pool: Pool, *, tpu: bool) -> str | None:
+    is_tpu = pool.machine is not None and pool.machine.chips > 0
+    return pool.accelerator if is_tpu == tpu else None
+
+
+def _count(pool: Pool) -> str | None:
+    count = pool.machine.accelerators if pool.machine else pool.gpus_per_node
+    return str(count) if count else None
+
+
+def _driver(pool: Pool) -> str | None:
+    return _DRIVERS.get(pool.driver_version) if _accelerator(pool, tpu=False) else None
+
+
+_LABELS: Final[Mapping[str, Callable[[Pool], str | None]]] = {
+    "kubernetes.io/os": lambda pool: "linux",
+    ARCHITECTURE: lambda pool: pool.machine.arch if pool.machine else "amd64",
+    "cloud.google.com/gke-os-distribution": lambda pool: "cos",
+    NODE_POOL: lambda pool: pool.name,
+    INSTANCE_TYPE: lambda pool: pool.machine_type,
+    MACHINE_FAMILY: lambda pool: pool.machine_type.partition("-")[0],
+    PROVISIONING: lambda pool: "spot" if pool.spot else "standard",
+    BOOT_DISK: lambda pool: pool.boot_disk,
+    REGION: lambda pool: pool.region,
+    ZONE: lambda pool: pool.zones[0] if len(pool.zones) == 1 else None,
+    TPU_ACCELERATOR: lambda pool: _accelerator(pool, tpu=True),
+    TPU_TOPOLOGY: lambda pool: (pool.slice_topology or "") if _accelerator(pool, tpu=True) else None,
+    ACCELERATOR: lambda pool: _accelerator(pool, tpu=False),
+    ACCELERATOR_COUNT: _count,
+    DRIVER_VERSION: _driver,
+    NETWORK_PROFILE: lambda pool: pool.network_profile,
+    SPOT: lambda pool: "true" if pool.spot else None,
+    FLEX_START: lambda pool: "true" if pool.flex_start else None,
+}
+"""The labels that GKE sets on all nodes of a pool; None: there is no such label."""
+
+
+def node_labels(pool: Pool) -> dict[str, Any]:
+    """Every label that all nodes of a pool carry, the zone only where there is one.
+
+    `UNKNOWN` is the value of a label of which it is not known whether it is there, or with which value. Raises
+    NotKnownError where not even the keys of the pool's own labels are known.
+    """
+    found: dict[str, Any] = dict(pool.labels)
+    for key, read in _LABELS.items():
+        try:
+            value: Any = read(pool)
+        except NotKnownError:
+            value = UNKNOWN
+        if value is not None:
+            found[key] = value
+    return found
+
+
+def node_taints(pool: Pool) -> tuple[NodeTaint, ...]:
+    """The pool's own taints and those that GKE adds; its own come first, and replace GKE's of the same key."""
+    machine, gpus = pool.machine, pool.machine.gpus if pool.machine else len(pool.gpus)
+    added = {
+        GPU_TAINT: gpus > 0,
+        TPU_TAINT: machine is not None and machine.chips > 0,
+        QUEUED_TAINT: pool.queued,
+        ARM_TAINT: machine is not None and machine.arch == "arm64",
+    }
+    found = {(taint.key, taint.effect): taint for taint, is_there in added.items() if is_there}
+    for own in pool.taints:
+        found.pop((own.key, own.effect), None)
+    return (*pool.taints, *found.values())
