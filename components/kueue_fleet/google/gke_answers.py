@@ -13,7 +13,8 @@ from typing import Any, Final
 from kueue_fleet.gke.labels import GPU_TAINT, QUEUED_TAINT, NodeTaint
 from kueue_fleet.gke.machines import MachineType, machine_type
 from kueue_fleet.gke.zones import default_zones
-from kueue_fleet.google.answers import Properties, filled, google_defaults, number_of
+from kueue_fleet.google.answers import ANSWERS, Properties, filled, google_defaults, number_of
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
 
 ALL_OBJECTS_SINCE: Final = (1, 35)
 """Kubernetes version from which GKE encrypts every object where secrets were to be encrypted, and says so."""
@@ -239,3 +240,29 @@ def _node_config(config: Properties, machine: MachineType | None, *, queued: boo
 
 def _taint(taint: NodeTaint) -> Properties:
     return {"effect": _EFFECTS[taint.effect], "key": taint.key, "value": taint.value}
+
+
+def answer(token: str, given: Mapping[str, Any], control_plane: Mapping[str, Any]) -> Properties:
+    """The state of a resource of any type: `given`, plain and complete, as Google answers it.
+
+    `control_plane` is that of the cluster or of the node pool's cluster, and is not looked at for other types. What
+    Google makes of a resource beyond its inputs, such as links and ids, is in the state of clusters alone.
+    """
+    if token == CLUSTER:
+        state = cluster_answer(dict(given), control_plane)
+    elif token == NODE_POOL:
+        state = node_pool_answer(dict(given), control_plane)
+    else:
+        state = ANSWERS.get(token, dict)(dict(given))
+    return _with_defaults(load_facts().resources[token], state)
+
+
+def _with_defaults(facts: Mapping[str, Fact], state: Mapping[str, Any]) -> dict[str, Any]:
+    """Blocks that Google added have the schema's defaults, as the provider reads them."""
+    whole = dict(state)
+    for name, fact in facts.items():
+        if name not in whole and fact.default is not None:
+            whole[name] = fact.default
+        elif fact.kind == "block" and isinstance(whole.get(name), dict):
+            whole[name] = _with_defaults(fact.children, whole[name])
+    return whole

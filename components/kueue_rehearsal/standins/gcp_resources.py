@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.forms.unknown import is_set
-from kueue_fleet.google.answers import ANSWERS, COMPUTE_API, number_of
-from kueue_fleet.google.gke_answers import cluster_answer, node_pool_answer
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
+from kueue_fleet.google.answers import COMPUTE_API, number_of
+from kueue_fleet.google.gke_answers import answer
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
 from kueue_rehearsal.standins.plugin_errors import PluginError
 from kueue_rehearsal.standins.property_values import Secret, Value, reveal
 
@@ -220,23 +220,7 @@ def answered(
 
     `control_plane` is that of the cluster or of the node pool's cluster, and is not looked at for other types.
     """
+    state = answer(token, given, control_plane)
     if token == CLUSTER:
-        state = cluster_answer(dict(given), control_plane)
         state["masterAuth"] = {**state["masterAuth"], "clientKey": Secret(state["masterAuth"]["clientKey"])}
-    elif token == NODE_POOL:
-        state = node_pool_answer(dict(given), control_plane)
-    else:
-        echo = ANSWERS.get(token, dict)(dict(given))
-        state = {**echo, **find_kind(token).derive(echo, resource_id)}
-    return _with_defaults(load_facts().resources[token], state)
-
-
-def _with_defaults(facts: Mapping[str, Fact], state: Mapping[str, Value]) -> dict[str, Value]:
-    """Blocks that Google added have the schema's defaults, as the provider reads them."""
-    whole = dict(state)
-    for name, fact in facts.items():
-        if name not in whole and fact.default is not None:
-            whole[name] = fact.default
-        elif fact.kind == "block" and isinstance(whole.get(name), dict):
-            whole[name] = _with_defaults(fact.children, whole[name])
-    return whole
+    return {**state, **find_kind(token).derive(state, resource_id)}

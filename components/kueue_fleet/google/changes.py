@@ -1,0 +1,79 @@
+"""What Google's provider would do to get from the resources of one fleet to those of another.
+
+Each resource is planned by itself, as the provider plans it against Google's answer (`plan`), with what the options of
+Pulumi say about it. What has another key is another resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from kueue_fleet.google.answers import COMPUTE_API
+from kueue_fleet.google.gke_answers import answer
+from kueue_fleet.google.plan import planned_changes, updated_state
+from kueue_fleet.google.property_paths import Change, is_within, parse_pattern, render_path
+from kueue_fleet.google.resource import CloudResource, Joined, Ref
+
+Operation = Literal["create", "delete", "update", "replace"]
+"""What becomes of a resource, in Pulumi's words."""
+_CONTROL_PLANE: Final = {"version": "1.36.0", "endpoint": "", "caCertificate": "", "selfLink": "", "dnsEndpoint": ""}
+"""What GKE answers of a control plane, which no program asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One resource that changes."""
+
+    operation: Operation
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    """What changes of one that stays or is made again, by the path of the property."""
+
+    def replaces(self, *properties: str) -> bool:
+        """Whether it is made again to change one of these properties, or part of one; without any: whether it is."""
+        if self.operation != "replace":
+            return False
+        return not properties or any(
+            change.replaces and path.startswith(each) for path, change in self.changes.items() for each in properties
+        )
+
+
+def plan(old: Iterable[CloudResource], new: Iterable[CloudResource]) -> dict[str, Step]:
+    """What becomes of each resource, by its key; what stays as it is, or is only read, is left out."""
+    before, after = ({each.key: each for each in side if each.read is None} for side in (old, new))
+    steps = {key: Step("delete") for key in before if key not in after}
+    for key, resource in after.items():
+        if key not in before:
+            steps[key] = Step("create")
+        elif before[key].properties != resource.properties:
+            changes = _changes(before[key], resource)
+            if changes:
+                replaces = any(change.replaces for change in changes.values())
+                steps[key] = Step("replace" if replaces else "update", changes)
+    for key, resource in after.items():
+        goes_along = any(each in steps and steps[each].operation != "update" for each in resource.replace_with)
+        if goes_along and key in before:
+            steps[key] = Step("replace", steps[key].changes if key in steps else {})
+    return steps
+
+
+def _changes(old: CloudResource, new: CloudResource) -> dict[str, Change]:
+    before, after = (_plain(each.properties) for each in (old, new))
+    state = answer(old.type, updated_state(old.type, {}, before), {**_CONTROL_PLANE, "asked": {}})
+    replacing = [parse_pattern(text) for text in new.replace_on_changes]
+    return {
+        render_path(path): change.as_replacing() if any(is_within(path, each) for each in replacing) else change
+        for path, change in planned_changes(new.type, state, after, new.ignore_changes).items()
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What another resource has once it is made as a link to it: the same link is the same output."""
+    if isinstance(value, Ref):
+        return f"{COMPUTE_API}/projects/{value.resource}/{value.output}"
+    if isinstance(value, Joined):
+        return "".join(str(_plain(part)) for part in value.parts)
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
