@@ -57,7 +57,7 @@ _LONGEST = (
     "cli/test_streams.py",
     "browser/",
     "docs/test_pages.py",
-    "fleet_file/test_compare_consequences.py",
+    "diff/test_compare_consequences.py",
     "test_fleet_project.py",
     "simulation/test_harness_delays.py",
     "gcp/",

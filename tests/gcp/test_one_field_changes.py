@@ -11,8 +11,8 @@ from pydantic import BaseModel
 from tests.gcp.test_second_plan import declared
 
 from google_cloud import created, planned, updated
+from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.fleet_file.diff import compare_fleets
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.network import Network

@@ -14,8 +14,8 @@ from tests.gcp.test_second_plan import declared
 from drawn import examples
 from google_cloud import created, planned, updated
 from kueue_admission.forms import SpecError
+from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.fleet_file.diff import compare_fleets
 from pulumi_mocks import Recorded
 
 SECTIONS: Final = (

@@ -10,9 +10,9 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import Output, OutputOption, read_text, well_formed
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
+from kueue_fleet.diff import Difference, compare_fleets
+from kueue_fleet.diff.quotas import compare_costs
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.diff import Difference, compare_fleets
-from kueue_fleet.fleet_file.diff.quotas import compare_costs
 from kueue_fleet.fleet_file.in_words import listed
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from tests.fleet_file.builders import (
     problems,
 )
 
+from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.diff import compare_fleets
 from kueue_fleet.fleet_file.model.manager_flavors import name_flavors
 from kueue_fleet.fleet_file.model.per_cluster import cohort_on, queue_on
 from kueue_fleet.objects import render_manager_flavors

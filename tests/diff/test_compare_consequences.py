@@ -13,8 +13,8 @@ from tests.gcp import test_second_plan
 
 import google_cloud
 from company_fleet import company_data
+from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.fleet_file.diff import compare_fleets
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_rehearsal.standins.gcp_resources import RESERVATIONS
 from pulumi_mocks import Recorded

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import Final
 
-from kueue_fleet.fleet_file.diff.difference import DRAIN, Difference, consequence
+from kueue_fleet.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import (
     Calendar,

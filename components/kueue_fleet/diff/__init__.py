@@ -7,11 +7,11 @@ cluster it reaches; the rest is compared field by field.
 
 from __future__ import annotations
 
-from kueue_fleet.fleet_file.diff.cloud import cloud_consequences
-from kueue_fleet.fleet_file.diff.contents import contents_consequences
-from kueue_fleet.fleet_file.diff.difference import Area, Difference, consequence
-from kueue_fleet.fleet_file.diff.fields import compare_fields
-from kueue_fleet.fleet_file.diff.quotas import compare_capacity, compare_clusters, compare_quotas
+from kueue_fleet.diff.cloud import cloud_consequences
+from kueue_fleet.diff.contents import contents_consequences
+from kueue_fleet.diff.difference import Area, Difference, consequence
+from kueue_fleet.diff.fields import compare_fields
+from kueue_fleet.diff.quotas import compare_capacity, compare_clusters, compare_quotas
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
 __all__ = ["Area", "Difference", "compare_fleets"]

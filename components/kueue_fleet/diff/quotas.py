@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from kueue_admission.api import ResourceQuota
 from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_fleet.diff.difference import Difference
 from kueue_fleet.fleet_file.cost import cost_of
-from kueue_fleet.fleet_file.diff.difference import Difference
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on

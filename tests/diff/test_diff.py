@@ -15,8 +15,8 @@ from tests.fleet_files import fleet_files
 
 from drawn import examples
 from kueue_admission.forms import SpecError
+from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_fleet.fleet_file.diff import compare_fleets
 from kueue_fleet.objects import render_fleet
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {

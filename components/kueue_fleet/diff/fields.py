@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from kueue_fleet.fleet_file.diff.difference import Difference
+from kueue_fleet.diff.difference import Difference
 from kueue_fleet.fleet_file.in_words import fields_in_words, in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
