@@ -7,7 +7,7 @@ cluster it reaches; the rest is compared field by field.
 
 from __future__ import annotations
 
-from kueue_fleet.diff.cloud import cloud_consequences
+from kueue_fleet.diff.cloud import CloudPlan, cloud_consequences
 from kueue_fleet.diff.contents import contents_consequences
 from kueue_fleet.diff.difference import Area, Difference, consequence
 from kueue_fleet.diff.fields import compare_fields
@@ -35,4 +35,5 @@ def _consequences(old: FleetSpec, new: FleetSpec) -> list[Difference]:
         if sides[0] != sides[1]:
             text = f"these are two fleets; applied over the first, the second makes everything again, in {sides[1]}"
             return [consequence(field, text)]
-    return [*cloud_consequences(old, new), *contents_consequences(old, new)]
+    change = CloudPlan(old, new)
+    return [*cloud_consequences(change), *contents_consequences(old, new, change.clusters_that_stay)]

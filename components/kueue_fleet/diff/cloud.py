@@ -1,15 +1,18 @@
 """What a change does in Google Cloud: clusters, node pools and reservations that are deleted, or made again.
 
-Source of what cannot be changed in place: the resources of terraform-provider-google 8 (ForceNew), which pulumi-gcp
-carries; of zones that go: the field `locations` in
+Whether something is made again, or changed in place, says the plan of Google's provider (`google.changes`); here it
+gets its words, by the fields of the file that say the properties. Beside it stand what GKE does to nodes when a pool
+changes in place, and what Google keeps although the file no longer has it.
+
+Source of zones that go: the field `locations` in
 https://cloud.google.com/kubernetes-engine/docs/reference/rest/v1/projects.locations.clusters.nodePools.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from ipaddress import IPv4Network
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import Any, Final
 
 from kueue_fleet.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
@@ -23,33 +26,54 @@ from kueue_fleet.fleet_file.model.capacity import (
     Spot,
 )
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
+from kueue_fleet.fleet_file.model.pool_properties import file_path
+from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.gke.tpu_slices import asked_topology
+from kueue_fleet.google.changes import Step, plan
+from kueue_fleet.google.resources import resources_on
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
 _AGAIN: Final = "deleted and made again"
-_OF_RESERVATION: Final = ("zone", "machine_type", "local_ssd_count")
-_OF_FUTURE_RESERVATION: Final = ("zone",)
+_STAYS: Final = Step("update")
+_OF_ALL_POOLS: Final[Mapping[str, str]] = {
+    "diskEncryptionKey": "nodeConfig.bootDiskKmsKey",
+    "nodeServiceAccount": "nodeConfig.serviceAccount",
+}
+"""Fields of a cluster that every pool of it has: by field the property."""
 
 
-def cloud_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+class CloudPlan:
+    """What becomes of the resources of a fleet in Google Cloud when another takes its place."""
+
+    def __init__(self, old: FleetSpec, new: FleetSpec) -> None:
+        self.old, self.new = old, new
+        self._steps = plan(resources_on(old), resources_on(new))
+
+    def step(self, kind: str, *name: str) -> Step:
+        """What becomes of a resource that both fleets have."""
+        return self._steps.get("/".join((kind, self.new.name, *name)), _STAYS)
+
+    @cached_property
+    def clusters_that_stay(self) -> list[str]:
+        """Clusters of both fleets that are not made again."""
+        return [name for name in self.new.cluster_names if name in self.old.cluster_names and not _causes(self, name)]
+
+
+def cloud_consequences(change: CloudPlan) -> Iterator[Difference]:
     """Clusters first, then node pools of clusters that stay, then what is reserved or committed."""
-    yield from _clusters(old, new)
+    old, new = change.old, change.new
+    yield from _clusters(change)
     yield from _owners(old, new)
-    yield from _subnets(old, new)
-    yield from _memberships(old, new)
-    yield from _node_pools(old, new, clusters_that_stay(old, new))
-    yield from _reservations(old, new)
+    yield from _subnets(change)
+    yield from _memberships(change)
+    yield from _node_pools(change)
+    yield from _reservations(change)
     yield from _commitments(old, new)
 
 
-def clusters_that_stay(old: FleetSpec, new: FleetSpec) -> list[str]:
-    """Clusters of both fleets that are not made again."""
-    return [name for name in new.cluster_names if name in old.cluster_names and not _causes(old, new, name)]
-
-
-def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+def _clusters(change: CloudPlan) -> Iterator[Difference]:
+    old, new = change.old, change.new
     for name in old.cluster_names:
         if name not in new.cluster_names:
             entry = old.cluster(name)
@@ -63,13 +87,13 @@ def _clusters(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     by_cause: dict[tuple[str, str], list[str]] = {}
     for name in new.cluster_names:
         if name in old.cluster_names:
-            for cause in _causes(old, new, name):
+            for cause in _causes(change, name):
                 by_cause.setdefault(cause, []).append(name)
-    for (path, change), names in by_cause.items():
+    for (path, what), names in by_cause.items():
         is_are = "is" if len(names) == 1 else "are"
-        text = f"{change}: {listed(names)} {is_are} {_AGAIN}, with Kueue and every job"
+        text = f"{what}: {listed(names)} {is_are} {_AGAIN}, with Kueue and every job"
         if path.endswith(".role"):
-            text = f"{change}: `pulumi up` fails, since a cluster of that name is there; apply without it first"
+            text = f"{what}: `pulumi up` fails, since a cluster of that name is there; apply without it first"
         protected = _PROTECTED if any(old.protects(name) for name in names) else ""
         yield consequence(path, text + protected)
 
@@ -97,14 +121,15 @@ def _owners(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         yield consequence(f"clusters[{name}].existing", text)
 
 
-def _subnets(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+def _subnets(change: CloudPlan) -> Iterator[Difference]:
     """A subnet's range only grows; a smaller or another one is a new subnet, which the clusters stand in the way of."""
+    old, new = change.old, change.new
     for region in dict.fromkeys(cluster.region for cluster in new.clusters):
         ranges = [{**REGION_RANGES, **fleet.network.ranges}.get(region) for fleet in (old, new)]
         if new.network.existing is not None:
             return
         stays = old.network_name == new.network_name and any(each.region == region for each in old.clusters)
-        if stays and ranges[0] and ranges[1] and not IPv4Network(ranges[0]).subnet_of(IPv4Network(ranges[1])):
+        if change.step("Subnetwork", new.network_name, region).replaces("ipCidrRange"):
             text = f"{ranges[0]} -> {ranges[1]}: `pulumi up` fails, since a range that is in use can only grow"
             yield consequence(f"network.ranges[{region}]", text)
         for field, sides in _secondary_ranges(old, new, region) if stays else ():
@@ -120,9 +145,10 @@ def _secondary_ranges(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[t
     yield "serviceRanges", tuple(side.service_ranges.get(region) for side in sides)
 
 
-def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+def _memberships(change: CloudPlan) -> Iterator[Difference]:
     """What stays in Google Cloud although the file no longer has it: the provider has no way back."""
-    for name in clusters_that_stay(old, new):
+    old, new = change.old, change.new
+    for name in change.clusters_that_stay:
         before, after = old.cluster(name), new.cluster(name)
         if before.fleet_membership and not after.fleet_membership:
             text = "it stays a member of the project's GKE fleet"
@@ -138,37 +164,49 @@ def _memberships(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
                 yield consequence(f"network.existing.subnets[{after.region}].{field}", text)
 
 
-def _causes(old: FleetSpec, new: FleetSpec, name: str) -> list[tuple[str, str]]:
+def _causes(change: CloudPlan, name: str) -> list[tuple[str, str]]:
     """Why GKE cannot change the cluster in place: path and change."""
+    old, new = change.old, change.new
     before, after = old.cluster(name), new.cluster(name)
     if before.existing or after.existing:
         return []
-    sides = old.network, new.network
+    step = change.step("Cluster", name)
     at = f"clusters[{name}]"
-    found: list[tuple[str, object, object]] = [
-        *_network_causes(old, new, after.region),
-        (f"{at}.role", before.role, after.role),
-        (f"{at}.region", before.region, after.region),
-        (f"{at}.mode", before.mode, after.mode),
-    ]
-    if not any(side.existing for side in sides):
-        for field, (was, becomes) in _secondary_ranges(old, new, after.region):
-            if was is None and becomes is not None:
-                found.append((f"network.{field}[{after.region}]", "GKE's own", becomes))
-    if after.mode == "Autopilot" or after.node_auto_provisioning is not None:
-        found.append((f"{at}.diskEncryptionKey", before.disk_encryption_key, after.disk_encryption_key))
-    if after.disk_encryption_key and after.node_auto_provisioning and not before.node_auto_provisioning:
-        # The key of the nodes that it makes cannot be added.
-        found.append((f"{at}.nodeAutoProvisioning", "off", "on with diskEncryptionKey"))
-    return [
+    # Another role is another component, and so another resource to Pulumi.
+    found: list[tuple[str, object, object]] = [(f"{at}.role", before.role, after.role)]
+    if step.replaces():
+        found += [each for prefixes, each in _cluster_words(old, new, name) if step.replaces(*prefixes)]
+    differ = [
         (path, f"{'none' if was is None else was} -> {'none' if becomes is None else becomes}")
         for path, was, becomes in found
         if was != becomes
     ]
+    return differ or [(at, ", ".join(step.replacing))] if step.replaces() else differ
 
 
-def _network_causes(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tuple[str, object, object]]:
-    """What of the network of a region cannot be changed under a cluster."""
+def _cluster_words(
+    old: FleetSpec, new: FleetSpec, name: str
+) -> Iterator[tuple[tuple[str, ...], tuple[str, object, object]]]:
+    """The fields of the file that say a cluster's properties: the properties, then path and values before and after."""
+    before, after = old.cluster(name), new.cluster(name)
+    at, region = f"clusters[{name}]", after.region
+    network = ("network", "subnetwork", "ipAllocationPolicy")
+    yield from ((network, each) for each in _network_words(old, new, region))
+    yield ("location",), (f"{at}.region", before.region, after.region)
+    yield ("enableAutopilot",), (f"{at}.mode", before.mode, after.mode)
+    if not any(side.existing for side in (old.network, new.network)):
+        for field, (was, becomes) in _secondary_ranges(old, new, region):
+            if was is None:
+                yield ("ipAllocationPolicy",), (f"network.{field}[{region}]", "GKE's own", becomes or "GKE's own")
+    key = ("clusterAutoscaling.autoProvisioningDefaults",)
+    yield key, (f"{at}.diskEncryptionKey", before.disk_encryption_key, after.disk_encryption_key)
+    if after.disk_encryption_key and not before.node_auto_provisioning and after.node_auto_provisioning:
+        # The key of the nodes that it makes cannot be added.
+        yield key, (f"{at}.nodeAutoProvisioning", "off", "on with diskEncryptionKey")
+
+
+def _network_words(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tuple[str, object, object]]:
+    """The network of a region, as clusters are given it."""
     sides = old.network.existing, new.network.existing
     if old.network_project == new.network_project:
         yield "network.existing.name" if sides[1] else "network.name", old.network_name, new.network_name
@@ -192,37 +230,36 @@ def _range_names(old: FleetSpec, new: FleetSpec, region: str) -> Iterator[tuple[
         yield "serviceRangeName", before.service_range_name, after.service_range_name
 
 
-def _node_pools(old: FleetSpec, new: FleetSpec, clusters: list[str]) -> Iterator[Difference]:
+def _node_pools(change: CloudPlan) -> Iterator[Difference]:
+    old, new = change.old, change.new
     told: dict[tuple[str, str], list[str]] = {}
-    for cluster in clusters:
+    for cluster in change.clusters_that_stay:
         before, after = _pools(old, cluster), _pools(new, cluster)
         for name, pool in before.items():
-            protected = old.protects(cluster, name)
-            for text in _fate_of_pool(pool, after.get(name), protected=protected):
+            step, protected = change.step("NodePool", cluster, name), old.protects(cluster, name)
+            for text in _fate_of_pool(step, pool, after.get(name), protected=protected):
                 told.setdefault((f"nodePools[{name}]", text), []).append(cluster)
         if old.cluster(cluster).mode == "Standard":
-            for field, text in _all_pools(old, new, cluster):
+            for field, text in _all_pools(change, cluster):
                 told[f"clusters[{cluster}].{field}", text] = [cluster]
     for (path, text), names in told.items():
         yield consequence(path, f"on {listed(names)} {text}")
 
 
-def _all_pools(old: FleetSpec, new: FleetSpec, cluster: str) -> Iterator[tuple[str, str]]:
+def _all_pools(change: CloudPlan, cluster: str) -> Iterator[tuple[str, str]]:
     """What becomes of the pools of a Standard cluster by its own fields: field and text."""
-    before, after = old.cluster(cluster), new.cluster(cluster)
+    old, new = change.old, change.new
     some = [old.protects(cluster), *(old.protects(cluster, pool.name) for pool in old.node_pools_on(cluster))]
     text = f"every node pool is {_AGAIN}, the system pool too, with the jobs on their nodes"
-    fields = {
-        "diskEncryptionKey": before.disk_encryption_key != after.disk_encryption_key,
-        "nodeServiceAccount": before.node_service_account != after.node_service_account,
-    }
-    if replacing := [field for field, differs in fields.items() if differs]:
+    step = change.step("NodePool", cluster, SYSTEM_POOL)
+    if replacing := [field for field, property_ in _OF_ALL_POOLS.items() if step.replaces(property_)]:
         for field in replacing:
             yield field, text + (_PROTECTED if any(some) else "")
         return
-    pools = [resolve_pool(system_pool_entry(entry), entry) for entry in (before, after)]
-    for text in _fate_of_pool(*pools, protected=old.protects(cluster)):
-        yield "systemPool", text.replace("the jobs on them", "Kueue on them")
+    before, after = (fleet.system_pool_on(cluster) for fleet in (old, new))
+    if before is not None and after is not None:
+        for text in _fate_of_pool(step, before, after, protected=old.protects(cluster)):
+            yield "systemPool", text.replace("the jobs on them", "Kueue on them")
 
 
 def _pools(fleet: FleetSpec, cluster: str) -> Mapping[str, ResolvedNodePool]:
@@ -231,12 +268,17 @@ def _pools(fleet: FleetSpec, cluster: str) -> Mapping[str, ResolvedNodePool]:
     return {pool.name: pool for pool in fleet.node_pools_on(cluster) if pool.name not in existing}
 
 
-def _fate_of_pool(before: ResolvedNodePool, after: ResolvedNodePool | None, *, protected: bool) -> Iterator[str]:
+def _fate_of_pool(
+    step: Step, before: ResolvedNodePool, after: ResolvedNodePool | None, *, protected: bool
+) -> Iterator[str]:
     refused = _PROTECTED if protected else ""
     if after is None:
         yield f"it is deleted, with its nodes and the jobs on them{refused}"
         return
-    if replacing := _changed(_fixed(before), _fixed(after)):
+    if step.replaces() and not step.replaces(*_OF_ALL_POOLS.values()):
+        words = {name: read for name, (prefixes, read) in _POOL_WORDS.items() if step.replaces(*prefixes)}
+        sides = ({name: read(pool) for name, read in words.items()} for pool in (before, after))
+        replacing = _changed(next(sides), next(sides)) or ", ".join(map(file_path, step.replacing))
         yield f"it is {_AGAIN}, with its nodes and the jobs on them: {replacing}{refused}"
         return
     if exchanged := _changed(_in_turn(before), _in_turn(after)):
@@ -257,21 +299,6 @@ def _changed(before: Mapping[str, object], after: Mapping[str, object]) -> str:
     )
 
 
-def _fixed(pool: ResolvedNodePool) -> dict[str, object]:
-    """What of a pool GKE cannot change."""
-    return {
-        "accelerator": pool.accelerator,
-        "GPUs on a node": pool.gpus_per_node,
-        "driverVersion": pool.driver_version if pool.gpus_per_node else None,
-        "localSsdCount": pool.local_ssd_count or (pool.machine.local_ssds if pool.machine else 0),
-        "maxPodsPerNode": pool.max_pods_per_node,
-        "compactPlacement": str(pool.compact_placement).lower(),
-        "acceleratorNetworkProfile": pool.accelerator_network_profile,
-        "tpuTopology": asked_topology(pool.machine_type, pool.tpu_topology),
-        "capacity": _source(pool.capacity),
-    }
-
-
 def _in_turn(pool: ResolvedNodePool) -> dict[str, object]:
     """What of a pool GKE changes by making new nodes."""
     return {"machineType": pool.machine_type, "diskSizeGb": pool.disk_size_gb, "diskType": pool.disk_type}
@@ -290,29 +317,44 @@ def _source(capacity: Capacity) -> str:
     return "spot" if isinstance(capacity, Spot) else "onDemand"
 
 
-def _reservations(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
-    sections = (
-        ("reservations", old.reservations, {entry.name: entry for entry in new.reservations}, _OF_RESERVATION),
-        (
-            "futureReservations",
-            old.future_reservations,
-            {entry.name: entry for entry in new.future_reservations},
-            _OF_FUTURE_RESERVATION,
-        ),
+_CAPACITY: Final = ("reservationAffinity", "spot", "flexStart", "maxRunDuration")
+_PLACEMENT: Final = ("placementPolicy",)
+_GPUS: Final = ("nodeConfig.guestAccelerators",)
+_POOL_WORDS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[ResolvedNodePool], object]]]] = {
+    "accelerator": (_GPUS, lambda pool: pool.accelerator),
+    "GPUs on a node": (_GPUS, lambda pool: pool.gpus_per_node),
+    "driverVersion": (_GPUS, lambda pool: pool.driver_version if pool.gpus_per_node else None),
+    "localSsdCount": (
+        ("nodeConfig.ephemeralStorageLocalSsdConfig",),
+        lambda pool: pool.local_ssd_count or (pool.machine.local_ssds if pool.machine else 0),
+    ),
+    "maxPodsPerNode": (("maxPodsPerNode",), lambda pool: pool.max_pods_per_node),
+    "compactPlacement": (_PLACEMENT, lambda pool: str(pool.compact_placement).lower()),
+    "acceleratorNetworkProfile": (("networkConfig",), lambda pool: pool.accelerator_network_profile),
+    "tpuTopology": (_PLACEMENT, lambda pool: asked_topology(pool.machine_type, pool.tpu_topology)),
+    "capacity": (
+        (*(f"nodeConfig.{name}" for name in _CAPACITY), "queuedProvisioning"),
+        lambda pool: _source(pool.capacity),
+    ),
+}
+"""What is said of the properties of a pool: the properties, and the value."""
+
+
+def _reservations(change: CloudPlan) -> Iterator[Difference]:
+    old, new = change.old, change.new
+    sections: tuple[tuple[str, str, Any, Any], ...] = (
+        ("Reservation", "reservations", old.reservations, new.reservations),
+        ("FutureReservation", "futureReservations", old.future_reservations, new.future_reservations),
     )
-    for section, before, after, fixed in sections:
+    for kind, section, before, after in sections:
+        others = {entry.name: entry for entry in after}
         for entry in before:
             path = f"{section}[{entry.name}]"
-            other = after.get(entry.name)
+            other = others.get(entry.name)
             if other is None:
                 yield consequence(path, _gone(old, entry))
                 continue
-            changed = [name for name in fixed if getattr(entry, name) != getattr(other, name)]
-            # That a future reservation is not shared is never said, since Google never answers it.
-            ends = isinstance(entry, FutureReservationEntry) and not other.shared_with
-            if bool(entry.shared_with) != bool(other.shared_with) and not ends:
-                changed.append("shared_with")
-            if changed:
+            if change.step(kind, entry.name).replaces():
                 text = f"it is {_AGAIN}, and Google may have no machines for it then"
                 yield consequence(path, text + (_PROTECTED if old.deletion_protection else ""))
                 continue

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from kueue_admission.api import LocalQueueSpec, ResourceFlavorSpec
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms.quantity import ZERO
-from kueue_fleet.diff.cloud import clusters_that_stay
 from kueue_fleet.diff.difference import DRAIN, Difference, consequence
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
@@ -26,9 +25,8 @@ from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classe
 _NEW_NAME = "Kueue does not let it change, and `pulumi up` fails: give it a new name"
 
 
-def contents_consequences(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
-    """Kueue, namespaces, queues, LocalQueues, and objects that Kueue does not let change."""
-    stay = clusters_that_stay(old, new)
+def contents_consequences(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
+    """Kueue, namespaces, queues, LocalQueues, and objects that Kueue does not let change, on the clusters that stay."""
     if not stay:
         return
     yield from _installations(old, new, stay)

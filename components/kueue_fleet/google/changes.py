@@ -30,13 +30,17 @@ class Step:
     changes: Mapping[str, Change] = field(default_factory=dict)
     """What changes of one that stays or is made again, by the path of the property."""
 
+    @property
+    def replacing(self) -> list[str]:
+        """The properties whose change makes it again; none where it is made again along with another."""
+        return [path for path, change in self.changes.items() if change.replaces]
+
     def replaces(self, *properties: str) -> bool:
         """Whether it is made again to change one of these properties, or part of one; without any: whether it is."""
-        if self.operation != "replace":
-            return False
-        return not properties or any(
-            change.replaces and path.startswith(each) for path, change in self.changes.items() for each in properties
-        )
+        if self.operation != "replace" or not properties:
+            return self.operation == "replace"
+        parts = tuple(f"{each}{end}" for each in properties for end in ".[")
+        return any(path in properties or path.startswith(parts) for path in self.replacing)
 
 
 def plan(old: Iterable[CloudResource], new: Iterable[CloudResource]) -> dict[str, Step]:
