@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import pulumi
-from pulumi.runtime import mocks
+from google.protobuf import struct_pb2  # type: ignore[import-untyped]
+from pulumi.runtime import mocks, rpc
 from pulumi.runtime.proto import resource_pb2
 from pulumi.runtime.stack import run_pulumi_func
 
@@ -28,9 +29,8 @@ from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.google.plan import ZERO, planned_changes, previewed
 from kueue_fleet.google.property_paths import Path, render_path
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
-from kueue_rehearsal.pulumi_events import STACK_TYPE
-from kueue_rehearsal.standins.property_values import parse_struct, render_struct, reveal
 
+_STACK: Final = "pulumi:pulumi:Stack"
 _ABSENT: Final = (False, 0, "", None)
 """Values that Google's API leaves out."""
 _SCALAR: Final = (str, bool, int, float)
@@ -256,29 +256,61 @@ class _Monitor(mocks.MockMonitor):
 
     def make_urn(self, parent: str, type_: str, name: str) -> str:
         """The URN as the engine makes it: with the types of all parents."""
-        types = parent.split("::")[2] if parent else STACK_TYPE
-        whole = type_ if types == STACK_TYPE else f"{types}${type_}"
+        types = parent.split("::")[2] if parent else _STACK
+        whole = type_ if types == _STACK else f"{types}${type_}"
         return f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::{whole}::{name}"
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802  (the protocol's name)
         """Keep a resource."""
-        urn, inputs = self.make_urn(request.parent, request.type, request.name), parse_struct(request.object)
-        if request.type != STACK_TYPE:
+        urn, inputs = self.make_urn(request.parent, request.type, request.name), _read(request.object)
+        if request.type != _STACK:
             self.declared[urn] = _Declared(
                 request.type,
                 request.name,
                 request.parent,
-                reveal(inputs),
+                inputs,
                 tuple(request.ignoreChanges),
                 request.version,
             )
-        state = render_struct(_previewed(request.type, inputs))
+        state = _written(_previewed(request.type, inputs))
         return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=state)
 
     def ReadResource(self, request: Any) -> Any:  # noqa: N802  (the protocol's name)
         """What is there, and stays its owner's."""
-        urn, inputs = self.make_urn(request.parent, request.type, request.name), parse_struct(request.properties)
-        return resource_pb2.ReadResourceResponse(urn=urn, properties=render_struct(_previewed(request.type, inputs)))
+        urn, inputs = self.make_urn(request.parent, request.type, request.name), _read(request.properties)
+        return resource_pb2.ReadResourceResponse(urn=urn, properties=_written(_previewed(request.type, inputs)))
+
+
+def _read(struct: struct_pb2.Struct) -> dict[str, Any]:
+    """Properties from the wire as plain data, secrets opened."""
+    made: dict[str, Any] = _plain(rpc.deserialize_properties(struct, keep_unknowns=True))
+    return made
+
+
+def _plain(value: Any) -> Any:
+    value = rpc.unwrap_rpc_secret(value)
+    if isinstance(value, pulumi.output.Unknown):
+        return UNKNOWN
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _written(properties: Mapping[str, Any]) -> struct_pb2.Struct:
+    """The same the other way round."""
+    struct = struct_pb2.Struct()
+    struct.update(_wired(properties))
+    return struct
+
+
+def _wired(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _wired(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_wired(each) for each in value]
+    return rpc.UNKNOWN if value is UNKNOWN else value
 
 
 class _NoCalls(mocks.Mocks):
