@@ -61,6 +61,11 @@ class Pool:
         return view_of(self.resource, self.cluster)
 
     @property
+    def accelerator(self) -> str | None:
+        """Kind of its GPUs or TPUs; None without any, and where that cannot be told."""
+        return if_known(lambda: self.view.accelerator)
+
+    @property
     def max_nodes(self) -> int | None:
         """The most nodes that it can have; None if that cannot be told."""
         return max_nodes(self.view)

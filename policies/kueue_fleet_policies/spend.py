@@ -10,7 +10,6 @@ from typing import Final
 
 from pulumi_policy import Severity
 
-from kueue_admission.forms.unknown import if_known
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet_policies.estate import ClusterView, Estate
 from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
@@ -49,7 +48,7 @@ def _gpus_of_cluster(cluster: ClusterView) -> float:
     for pool in cluster.pools:
         nodes, gpus = pool.max_nodes, gpus_of(pool.view)
         if nodes and gpus:
-            kind = str(if_known(lambda view=pool.view: view.accelerator) or "gpu")
+            kind = pool.accelerator or "gpu"
             by_kind[kind] = by_kind.get(kind, 0) + nodes * gpus
     if cluster.auto_provisioning is True:
         for kind, limit in cluster.limits.items():

@@ -22,7 +22,9 @@ CAPACITIES = st.one_of(
     st.fixed_dictionaries(
         {"type": st.just("flexStart"), "queuedProvisioning": st.booleans(), "maxRunDuration": st.just("36h")}
     ),
-    st.fixed_dictionaries({"type": st.just("reserved"), "reservation": NAMES}, optional={"project": NAMES}),
+    st.fixed_dictionaries(
+        {"type": st.just("reserved"), "reservation": NAMES}, optional={"project": st.just("shared-1")}
+    ),
     st.fixed_dictionaries(
         {"type": st.just("reserved"), "reservation": NAMES, "project": st.just("shared-1"), "block": NAMES},
         optional={"subBlock": NAMES},

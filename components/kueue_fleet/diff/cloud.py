@@ -330,7 +330,7 @@ _POOL_WORDS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[ResolvedNodePoo
     ),
     "maxPodsPerNode": (("maxPodsPerNode",), lambda pool: pool.max_pods_per_node),
     "compactPlacement": (_PLACEMENT, lambda pool: str(pool.compact_placement).lower()),
-    "acceleratorNetworkProfile": (("networkConfig",), lambda pool: pool.accelerator_network_profile),
+    "acceleratorNetworkProfile": (("networkConfig",), lambda pool: pool.entry.accelerator_network_profile),
     "tpuTopology": (_PLACEMENT, lambda pool: asked_topology(pool.machine_type, pool.tpu_topology)),
     "capacity": (
         (*(f"nodeConfig.{name}" for name in _CAPACITY), "queuedProvisioning"),

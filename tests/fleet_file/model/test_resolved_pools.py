@@ -83,7 +83,7 @@ def test_labels_and_taints(
     }
     assert (common | labels).items() <= dict(found.labels).items()
     assert [(taint.key, taint.value, taint.effect) for taint in found.taints] == taints
-    assert (dict(found.own_labels), found.own_taints) == (own_labels, ())
+    assert (dict(found.own_labels), found.entry.taints) == (own_labels, ())
 
 
 def test_labels_of_one_zone_of_custom_drivers_and_of_no_gpus() -> None:
@@ -113,7 +113,7 @@ def test_arm_nodes_are_tainted() -> None:
 
 
 def test_repair_is_on_but_for_flex_start() -> None:
-    assert [found.auto_repair for found in fleet().node_pools_on("batch")] == [True, True, True, False, False, True]
+    assert [found.entry.repairs for found in fleet().node_pools_on("batch")] == [True, True, True, False, False, True]
 
 
 def test_what_pods_may_ask_for() -> None:

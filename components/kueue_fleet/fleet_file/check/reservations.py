@@ -250,7 +250,7 @@ def _counts(scope: Scope) -> Iterator[Problem]:
             )
         for pool in pools if total == entry.count else ():
             written = scope.fleet.node_pool(pool.name)
-            if written is not None and pool.upgrade is not None and not pool.upgrade.max_unavailable:
+            if written is not None and pool.entry.upgrades is not None and not pool.entry.upgrades.max_unavailable:
                 at = path_on(scope, written, pool.cluster)
                 yield NO_ROOM_TO_UPGRADE.at(
                     f"{at}.upgrade.maxUnavailable",

@@ -20,7 +20,6 @@ from kueue_fleet.fleet_file.model.node_pools import (
     NodePoolEntry,
     PoolAutoscaling,
     PoolManagement,
-    PoolUpgrade,
 )
 from kueue_fleet.fleet_file.model.pool_properties import pool_view
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType
@@ -56,25 +55,17 @@ class ResolvedNodePool:
     """Nodes in each zone, fixed; 0 before a calendar reservation is active."""
     autoscaling: PoolAutoscaling | None
     """Limits for all zones together; None with a fixed size."""
-    initial_node_count: int | None
     disk_size_gb: int
     disk_type: str
     local_ssd_count: int
     max_pods_per_node: int | None
     own_labels: Mapping[str, str]
     """Labels that this fleet asks for."""
-    own_taints: tuple[Taint, ...]
-    """Taints that this fleet asks for."""
     labels: Mapping[str, str]
     """Every label that all of its nodes carry, GKE's own among them; the zone only where there is one."""
     taints: tuple[Taint, ...]
     """Every taint of its nodes, GKE's own among them."""
     compact_placement: bool
-    accelerator_network_profile: str | None
-    auto_repair: bool
-    auto_upgrade: bool
-    upgrade: PoolUpgrade | None
-    """How nodes are upgraded; None: in GKE's own way, which is that of flex-start."""
     capacity: Capacity
     full_nodes: int
     """The most nodes it ever has, once its reservation is active."""
@@ -170,20 +161,14 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         driver_version=pool.accelerator.driver_version if pool.accelerator else "DEFAULT",
         node_count=0 if pool.closed else pool.node_count,
         autoscaling=None if pool.closed else pool.autoscaling,
-        initial_node_count=None if pool.closed else pool.initial_node_count,
         disk_size_gb=pool.disk_size_gb,
         disk_type=view.boot_disk,
         local_ssd_count=pool.local_ssd_count,
         max_pods_per_node=pool.max_pods_per_node,
         own_labels=view.labels,
-        own_taints=pool.taints,
         labels={key: value for key, value in node_labels(view).items() if is_known(value)},
         taints=tuple(Taint(**taint._asdict()) for taint in node_taints(view)),
         compact_placement=view.compact,
-        accelerator_network_profile=pool.accelerator_network_profile,
-        auto_repair=pool.repairs,
-        auto_upgrade=pool.management.auto_upgrade,
-        upgrade=pool.upgrades,
         capacity=pool.capacity,
         full_nodes=view.max_nodes,
     )
