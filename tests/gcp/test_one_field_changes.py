@@ -372,6 +372,15 @@ def test_diff_names_what_the_provider_makes_again(entry: int) -> None:
 
 
 @EACH
+def test_diff_says_why_a_pool_is_made_again(entry: int) -> None:
+    base, fields = CHANGES[entry]
+    sides = base.fleet(), base.fleet(**fields)
+    found = [*compare_fleets(*sides), *compare_fleets(*sides[::-1])]
+    again = [each.text for each in found if each.path.startswith("nodePools") and "made again" in each.text]
+    assert all(" -> " in text for text in again), again
+
+
+@EACH
 def test_what_the_provider_leaves_as_it_is_is_said(entry: int) -> None:
     for before, after, found in steps(entry):
         kept = [new.short for old, new, plan in found if not plan and asked(old) != asked(new)]

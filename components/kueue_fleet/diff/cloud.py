@@ -26,7 +26,7 @@ from kueue_fleet.fleet_file.model.capacity import (
     Spot,
 )
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.pool_properties import file_path
+from kueue_fleet.fleet_file.model.pool_properties import ROWS, Row
 from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.gke.tpu_slices import asked_topology
@@ -278,8 +278,7 @@ def _fate_of_pool(
     if step.replaces() and not step.replaces(*_OF_ALL_POOLS.values()):
         words = {name: read for name, (prefixes, read) in _POOL_WORDS.items() if step.replaces(*prefixes)}
         sides = ({name: read(pool) for name, read in words.items()} for pool in (before, after))
-        replacing = _changed(next(sides), next(sides)) or ", ".join(map(file_path, step.replacing))
-        yield f"it is {_AGAIN}, with its nodes and the jobs on them: {replacing}{refused}"
+        yield f"it is {_AGAIN}, with its nodes and the jobs on them: {_changed(*sides)}{refused}"
         return
     if exchanged := _changed(_in_turn(before), _in_turn(after)):
         yield f"its nodes are exchanged one after another, and the jobs on them start again: {exchanged}"
@@ -320,7 +319,8 @@ def _source(capacity: Capacity) -> str:
 _CAPACITY: Final = ("reservationAffinity", "spot", "flexStart", "maxRunDuration")
 _PLACEMENT: Final = ("placementPolicy",)
 _GPUS: Final = ("nodeConfig.guestAccelerators",)
-_POOL_WORDS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[ResolvedNodePool], object]]]] = {
+_Words = Mapping[str, tuple[tuple[str, ...], Callable[[ResolvedNodePool], object]]]
+_OWN_WORDS: Final[_Words] = {
     "accelerator": (_GPUS, lambda pool: pool.accelerator),
     "GPUs on a node": (_GPUS, lambda pool: pool.gpus_per_node),
     "driverVersion": (_GPUS, lambda pool: pool.driver_version if pool.gpus_per_node else None),
@@ -330,14 +330,28 @@ _POOL_WORDS: Final[Mapping[str, tuple[tuple[str, ...], Callable[[ResolvedNodePoo
     ),
     "maxPodsPerNode": (("maxPodsPerNode",), lambda pool: pool.max_pods_per_node),
     "compactPlacement": (_PLACEMENT, lambda pool: str(pool.compact_placement).lower()),
-    "acceleratorNetworkProfile": (("networkConfig",), lambda pool: pool.entry.accelerator_network_profile),
     "tpuTopology": (_PLACEMENT, lambda pool: asked_topology(pool.machine_type, pool.tpu_topology)),
     "capacity": (
         (*(f"nodeConfig.{name}" for name in _CAPACITY), "queuedProvisioning"),
         lambda pool: _source(pool.capacity),
     ),
 }
-"""What is said of the properties of a pool: the properties, and the value."""
+"""What is said of properties in other words than those of the field: the properties, and the value."""
+
+
+def _in_the_fields_words(row: Row) -> Callable[[ResolvedNodePool], object]:
+    return lambda pool: row.value(pool.entry)
+
+
+_POOL_WORDS: Final[_Words] = {
+    **_OWN_WORDS,
+    **{
+        row.field: ((row.property,), _in_the_fields_words(row))
+        for row in ROWS
+        if not any(row.property.startswith(prefixes) for prefixes, _ in _OWN_WORDS.values())
+    },
+}
+"""What is said of the properties of a pool."""
 
 
 def _reservations(change: CloudPlan) -> Iterator[Difference]:

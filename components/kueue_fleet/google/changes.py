@@ -6,14 +6,14 @@ Pulumi say about it. What has another key is another resource.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kueue_fleet.google.answers import COMPUTE_API
 from kueue_fleet.google.gke_answers import answer
 from kueue_fleet.google.plan import planned_changes, updated_state
-from kueue_fleet.google.property_paths import Change, is_within, parse_pattern, render_path
+from kueue_fleet.google.property_paths import Change, Path, is_within, parse_pattern, render_path
 from kueue_fleet.google.resource import CloudResource, Joined, Ref
 
 Operation = Literal["create", "delete", "update", "replace"]
@@ -32,15 +32,21 @@ class Step:
 
     @property
     def replacing(self) -> list[str]:
-        """The properties whose change makes it again; none where it is made again along with another."""
+        """The properties whose change makes it again, or that refer to what it is made again with."""
         return [path for path, change in self.changes.items() if change.replaces]
 
     def replaces(self, *properties: str) -> bool:
-        """Whether it is made again to change one of these properties, or part of one; without any: whether it is."""
+        """Whether it is made again to change one of these properties, or part of one, or the whole that one is in.
+
+        Without any: whether it is made again.
+        """
         if self.operation != "replace" or not properties:
             return self.operation == "replace"
         parts = tuple(f"{each}{end}" for each in properties for end in ".[")
-        return any(path in properties or path.startswith(parts) for path in self.replacing)
+        return any(
+            path in properties or path.startswith(parts) or any(each.startswith(f"{path}.") for each in properties)
+            for path in self.replacing
+        )
 
 
 def plan(old: Iterable[CloudResource], new: Iterable[CloudResource]) -> dict[str, Step]:
@@ -56,10 +62,20 @@ def plan(old: Iterable[CloudResource], new: Iterable[CloudResource]) -> dict[str
                 replaces = any(change.replaces for change in changes.values())
                 steps[key] = Step("replace" if replaces else "update", changes)
     for key, resource in after.items():
-        goes_along = any(each in steps and steps[each].operation != "update" for each in resource.replace_with)
-        if goes_along and key in before:
-            steps[key] = Step("replace", steps[key].changes if key in steps else {})
+        gone = [each for each in resource.replace_with if each in steps and steps[each].operation != "update"]
+        if gone and key in before:
+            along = {path: Change.UPDATE_REPLACE for each in gone for path in _refers(resource.properties, each)}
+            steps[key] = Step("replace", {**(steps[key].changes if key in steps else {}), **along})
     return steps
+
+
+def _refers(value: Any, key: str, path: Path = ()) -> Iterator[str]:
+    """The properties that refer to the resource with that key."""
+    if isinstance(value, Ref) and value.resource == key:
+        yield render_path(path)
+    elif isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _refers(each, key, (*path, name))
 
 
 def _changes(old: CloudResource, new: CloudResource) -> dict[str, Change]:
