@@ -95,7 +95,7 @@ def test_a_job_that_no_worker_can_hold_is_an_error() -> None:
     )
     assert done.returncode == 1
     [line] = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert "items[12]: Job team-language/too-big-1: never starts: worker-asia-southeast1: ExceedsMaxQuota, " in line
+    assert "items[12]: Job team-language/too-big-1: never starts: worker-asia-southeast1: ExceedsMaxQuota; " in line
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from kueue_admission.decide.flavors.assignment import Assignment, FlavorChoice, 
 from kueue_admission.decide.model import Configuration, Workload
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.workload.state import WorkloadInfo
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
@@ -42,7 +43,7 @@ def build(case: Json) -> tuple[Cache, dict[str, WorkloadInfo]]:
 
 
 def one_workload(key: str, short: Json) -> Workload:
-    problems: list[str] = []
+    problems: list[Problem] = []
     parsed = parse_workload(PrintedWorkload(Fields(workload(key, short), f"Workload {key}", problems)), Context())
     assert not problems
     return parsed

@@ -17,6 +17,7 @@ from kueue_admission.decide.preemption.candidates import satisfies_policy
 from kueue_admission.decide.quota.cohort_tree import add_usage
 from kueue_admission.decide.reasons import InactiveReason
 from kueue_admission.decide.scheduler.cycle import quota_to_reserve
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.read.workloads import parse_admission
@@ -115,7 +116,7 @@ def test_a_second_cycle_after_some_workloads_are_gone(case: dict[str, Any]) -> N
         engine.handle(Deleted(ZERO, key))
     engine.handle(TimePassed(ZERO + 1))
     engine.handle(CycleStarted(ZERO + 1))
-    problems: list[str] = []
+    problems: list[Problem] = []
     wanted = {key: parse_admission(Fields(admission(a), key, problems), {}) for key, a in case["assigned"].items()}
     found = {key: info.admission for key, info in engine.workloads.items() if info.admission is not None}
     assert found == wanted

@@ -13,6 +13,7 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CycleStarted, Submitted
 from kueue_admission.decide.model import Admission
 from kueue_admission.decide.queue.pending import Place
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.read.workloads import parse_admission
@@ -50,7 +51,7 @@ def test_a_cycle_ends_as_in_kueue(case: dict[str, Any]) -> None:
         for key, info in engine.workloads.items()
         if info.admission is not None and info.is_reserved and engine.cache.queues[info.cluster_queue].active
     }
-    problems: list[str] = []
+    problems: list[Problem] = []
     wanted = {
         key: _simple(parse_admission(Fields(admission(a), key, problems), {})) for key, a in case["assigned"].items()
     }
@@ -72,7 +73,7 @@ def test_a_cycle_places_pods_as_in_kueue(case: dict[str, Any]) -> None:
     parsed = parse_objects(manifests(case), configuration(case))
     already = {w.key for w in parsed.workloads if w.status.admitted_at is not None}
     engine, _ = _engine(case)
-    problems: list[str] = []
+    problems: list[Problem] = []
     wanted = {key: parse_admission(Fields(admission(a), key, problems), {}) for key, a in case["assigned"].items()}
     found = {
         key: info.admission

@@ -13,6 +13,7 @@ from kueue_admission.decide.model import Node, ResourceFlavor, Topology
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.topology.domains import TopologyState
 from kueue_admission.decide.topology.search import Failure, PlacementRequest, place
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_taint
@@ -23,7 +24,7 @@ CASES = DOCUMENT["cases"]
 
 
 def _node(name: str, short: dict[str, Any]) -> Node:
-    problems: list[str] = []
+    problems: list[Problem] = []
     taints = tuple(parse_taint(Fields(item, name, problems)) for item in short.get("taints", ()))
     return Node(
         name=name,
@@ -37,7 +38,7 @@ def _node(name: str, short: dict[str, Any]) -> Node:
 
 
 def _request(name: str, short: dict[str, Any]) -> PlacementRequest:
-    problems: list[str] = []
+    problems: list[Problem] = []
     request = dict(short["topologyRequest"]) if "topologyRequest" in short else {}
     if "group" in short:
         request["podSetGroupName"] = short["group"]

@@ -201,7 +201,7 @@ def answers(machine: MachineType, kind: str) -> Callable[[str], str]:
 def run(spec: FleetSpec, machine: MachineType) -> set[str]:
     """Simulate the jobs that the check takes to their end; the others."""
     documents = [Document(called, on(machine, job)) for called, job in JOBS]
-    problems = check_manifests(spec, documents).problems
+    problems = list(map(str, check_manifests(spec, documents).problems))
     assert all(f": {SINGLE_POD_SET_REFUSAL}; " in problem for problem in problems), problems
     refused = Counter(problem.partition(": ")[0] for problem in problems)
     assert refused == Counter(document.where for document in documents if document.where in refused)

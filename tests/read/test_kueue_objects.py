@@ -43,7 +43,7 @@ def one(*objects: dict[str, Any]) -> Workload:
 def problems(*objects: Any) -> list[str]:
     with pytest.raises(ObjectError) as caught:
         parse_objects(objects)
-    return caught.value.problems
+    return list(map(str, caught.value.problems))
 
 
 class TestWhatIsRead:

@@ -154,7 +154,7 @@ def test_no_region_is_ever_overbooked() -> None:
 def test_mistakes_are_named(jobs: list[dict[str, Any]], waits: list[dict[str, Any]], said: str) -> None:
     with pytest.raises(SimulationError) as refused:
         run(jobs, waits)
-    (problem,) = refused.value.problems
+    (problem,) = map(str, refused.value.problems)
     assert problem.startswith(f"w.yaml: {said}")
 
 

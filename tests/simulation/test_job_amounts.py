@@ -17,7 +17,7 @@ def warnings(requests: dict[str, object]) -> list[str]:
     container = document.data["spec"]["template"]["spec"]["containers"][0]
     container["resources"]["requests"] |= requests
     prefix = "j.yaml:1: Job default/j: pod set main requests "
-    found = check_manifests(FLEET, [document]).warnings
+    found = map(str, check_manifests(FLEET, [document]).warnings)
     return [text.removeprefix(prefix) for text in found if text.startswith(prefix)]
 
 

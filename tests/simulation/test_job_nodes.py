@@ -45,12 +45,14 @@ def documents(
 
 def on_autopilot(**job: Any) -> list[str]:
     """What is said of it on a cluster of Autopilot alone."""
-    return check_manifests(parse_fleet(standalone_data()), documents(**job)).problems
+    return list(map(str, check_manifests(parse_fleet(standalone_data()), documents(**job)).problems))
 
 
 def on_standard(changes: dict[str, Any] | None = None, **job: Any) -> list[str]:
     """The same on a Standard cluster with node pools of two L4 each."""
-    return check_manifests(parse_fleet(changed(pools_data(), changes or {})), documents(**TEAM | job)).problems
+    return list(
+        map(str, check_manifests(parse_fleet(changed(pools_data(), changes or {})), documents(**TEAM | job)).problems)
+    )
 
 
 L4: Final = {ACCELERATOR: "nvidia-l4"}
@@ -164,7 +166,7 @@ def test_a_job_without_gpus_does_not_tolerate_the_taint_of_their_nodes() -> None
     """GKE adds the toleration to pods that request GPUs."""
     data = changed(blocks(), {"flavors": [{"name": "l4", "nodeLabels": {ACCELERATOR: "nvidia-tesla-a100"}}]})
     assert check_manifests(parse_fleet(data), documents()).problems == []
-    [found] = check_manifests(parse_fleet(data), documents(gpus=0)).problems
+    [found] = map(str, check_manifests(parse_fleet(data), documents(gpus=0)).problems)
     assert "does not tolerate nvidia.com/gpu=present:NoSchedule, a taint of node pool a2 of only" in found
 
 
@@ -175,7 +177,7 @@ def test_blocks_of_a_pool_are_not_known(pool: dict[str, Any]) -> None:
     fleet = parse_fleet(blocks(**pool))
     jobs = documents(annotations=annotations)
     assert check_manifests(fleet, jobs).problems == []
-    [found] = check_manifests(fleet, jobs).warnings
+    [found] = map(str, check_manifests(fleet, jobs).warnings)
     assert "whether it starts is not known: topology blocks has the level cloud.google.com/gce-topology-block" in found
 
 
@@ -193,7 +195,7 @@ def test_what_is_known_to_be_missing_never_starts(level: str, job: dict[str, Any
     [found] = check_manifests(
         fleet, documents(annotations={"kueue.x-k8s.io/podset-required-topology": level}, **job)
     ).problems
-    assert f"never starts: {reason}" in found
+    assert f"never starts: {reason}" in found.wrong
 
 
 def test_the_room_on_machines_that_are_not_in_the_catalogue_is_not_known() -> None:
@@ -201,7 +203,8 @@ def test_the_room_on_machines_that_are_not_in_the_catalogue_is_not_known() -> No
     fleet = parse_fleet(changed(blocks(**pool), {"flavors/0/topologyName": REMOVED}))
     found = check_manifests(fleet, documents())
     assert found.problems == []
-    assert "whether it starts is not known: node pool a2 has machines of type a2-newgpu-1g, whose" in found.warnings[0]
+    [warned] = found.warnings
+    assert "whether it starts is not known: node pool a2 has machines of type a2-newgpu-1g, whose" in warned.wrong
 
 
 def test_nodes_that_gke_makes_for_a_topology_are_not_known() -> None:
@@ -211,7 +214,8 @@ def test_nodes_that_gke_makes_for_a_topology_are_not_known() -> None:
     annotations = {"kueue.x-k8s.io/podset-required-topology": "kubernetes.io/hostname"}
     found = check_manifests(fleet, documents(annotations=annotations, nodeSelector=L4))
     assert found.problems == []
-    assert "whether it starts is not known: flavor l4 has topology hosts, and no node pool of the" in found.warnings[0]
+    [warned] = found.warnings
+    assert "whether it starts is not known: flavor l4 has topology hosts, and no node pool of the" in warned.wrong
 
 
 def test_a_manager_on_autopilot_is_warned_of() -> None:
@@ -228,5 +232,5 @@ def test_a_manager_on_autopilot_is_warned_of() -> None:
     fleet = parse_fleet(data)
     jobs = documents(**TEAM)
     assert check_manifests(fleet, jobs).problems == []
-    [found] = check_manifests(fleet, jobs).warnings
+    [found] = map(str, check_manifests(fleet, jobs).warnings)
     assert "and Autopilot refuses that when it is made on manager" in found

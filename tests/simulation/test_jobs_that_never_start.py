@@ -33,7 +33,7 @@ def found(
         "metadata": {"name": "j", "namespace": namespace, "labels": labels},
         "spec": {"parallelism": pods, "completions": pods, "template": template},
     }
-    return check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).problems
+    return list(map(str, check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).problems))
 
 
 NEVER = "j.yaml:1: Job team-a/j: never starts: "

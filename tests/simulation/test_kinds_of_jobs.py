@@ -125,16 +125,16 @@ def test_what_is_wrong_is_said_with_its_path(name: str, path: str, value: object
         value, path = {path.rpartition("/")[2].replace("~1", "/"): value}, path.rpartition("/")[0]
     with pytest.raises(SimulationError) as refused:
         prepare_fleet(FLEET, WorkloadFile(), Delays(), manifests=[changed(job, path, value)])
-    assert all(problem.startswith(f"{name}.yaml:") for problem in refused.value.problems)
-    assert says in refused.value.problems[0]
+    assert all(str(problem).startswith(f"{name}.yaml:") for problem in refused.value.problems)
+    assert says in str(refused.value.problems[0])
 
 
 def test_a_train_job_needs_its_runtime() -> None:
     runtime, job = documents("trainjob")
-    (missing,) = check_manifests(FLEET, [job]).problems
+    (missing,) = map(str, check_manifests(FLEET, [job]).problems)
     assert "spec.runtimeRef.name: the TrainingRuntime torch is not there; add it to the file" in missing
     several = changed(runtime, "spec/mlPolicy", {"mpi": {}})
-    assert "mpi runtimes of TrainJobs" in check_manifests(FLEET, [several, job]).problems[0]
+    assert "mpi runtimes of TrainJobs" in str(check_manifests(FLEET, [several, job]).problems[0])
     data = deepcopy(dict(runtime.data))
     data["spec"]["mlPolicy"]["numNodes"] = 7
     fewer = deepcopy(dict(job.data))
@@ -145,25 +145,31 @@ def test_a_train_job_needs_its_runtime() -> None:
 
 def test_a_group_of_pods_is_whole_or_is_not_submitted() -> None:
     pods = documents("pods")
-    (missing,) = check_manifests(FLEET, pods[:3]).problems
+    (missing,) = map(str, check_manifests(FLEET, pods[:3]).problems)
     assert "the group shards has 2 of its 3 pods, and Kueue waits for all; add the others" in missing
     fast = changed(pods[1], "metadata/name", "fast")
     annotations = fast.data["metadata"]["annotations"]
     annotations["kueue.x-k8s.io/pod-group-fast-admission"] = "true"
     assert pod_sets(fast) == {"shards": [("pods-0", 3, 1)]}
     annotations["kueue.x-k8s.io/pod-group-total-count"] = "many"
-    assert "is many; write how many pods the group shards has, in quotes" in check_manifests(FLEET, [fast]).problems[0]
+    assert "is many; write how many pods the group shards has, in quotes" in str(
+        check_manifests(FLEET, [fast]).problems[0]
+    )
     other = changed(pods[3], "spec/nodeSelector", {"disk": "fast"})
     assert pod_sets(*pods[1:3], other) == {"shards": [("pods-0", 2, 1), ("pods-1", 1, 1)]}
 
 
 def test_a_kind_that_kueue_does_not_manage_here_is_refused() -> None:
-    first, *_ = check_manifests(FLEET, [Document("a.yaml:1", {"kind": "TFJob", "metadata": {"name": "t"}})]).problems
+    first, *_ = map(
+        str, check_manifests(FLEET, [Document("a.yaml:1", {"kind": "TFJob", "metadata": {"name": "t"}})]).problems
+    )
     assert first == (
         "a.yaml:1: is a TFJob, which the fleet's Kueue does not manage; "
         "add kubeflow.org/tfjob to kueue.configuration.integrations.frameworks"
     )
-    (found,) = check_manifests(FLEET, [Document("a.yaml:1", {"kind": "Pod", "metadata": {"name": "p"}})]).problems
+    (found,) = map(
+        str, check_manifests(FLEET, [Document("a.yaml:1", {"kind": "Pod", "metadata": {"name": "p"}})]).problems
+    )
     assert "is a Pod; as a job it needs the label kueue.x-k8s.io/queue-name, and no uid" in found
 
 
@@ -171,7 +177,7 @@ def test_requests_that_kueue_never_admits_are_a_problem() -> None:
     (job,) = documents("pytorchjob")
     resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
     above = changed(job, "spec/pytorchReplicaSpecs/Master/template/spec/containers", [{"resources": resources}])
-    (found,) = check_manifests(FLEET, [above]).problems
+    (found,) = map(str, check_manifests(FLEET, [above]).problems)
     assert found.startswith(f"{job.where}: PyTorchJob research/pytorch-train: never starts: Misconfigured: ")
     assert 'containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits' in found
 
@@ -269,5 +275,5 @@ def test_digits_that_int_refuses_are_no_number(part: str, name: str, digits: str
         template = given.data["spec"]["template"]
         annotations = {name: digits, "kueue.x-k8s.io/podset-slice-required-topology": "rack"}
         template["metadata"] = {"annotations": annotations}
-    (problem,) = check_manifests(FLEET, [given]).problems
+    (problem,) = map(str, check_manifests(FLEET, [given]).problems)
     assert f"is '{digits}'; write a whole number in quotes" in problem

@@ -80,7 +80,7 @@ def check(*roles: dict[str, Any], **provisioning: str) -> list[str]:
         flavor["resources"].append({"name": "cpu", "nominalQuota": 100})
     data["clusters"][0] |= {"mode": "Autopilot"}
     data["clusters"][0].pop("zones")
-    return check_manifests(parse_fleet(data), [Document("roles.yaml:1", job_set(*roles))]).problems
+    return list(map(str, check_manifests(parse_fleet(data), [Document("roles.yaml:1", job_set(*roles))]).problems))
 
 
 def test_check_says_which_policy_helps() -> None:
@@ -105,10 +105,12 @@ def test_check_reads_jobs_as_the_simulation_does() -> None:
     wrong["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "cpu"
     documents = [Document("a.yaml:1", wrong)]
     fleet = parse_fleet(standalone_data())
-    assert check_manifests(fleet, documents).problems == [
+    assert list(map(str, check_manifests(fleet, documents).problems)) == [
         "a.yaml:1: workload team-a/roles: there is no LocalQueue team-a/cpu; add it, or name another"
     ]
-    [first, *_] = check_manifests(fleet, [Document("b.yaml:3", {"kind": "RayJob", "metadata": {"name": "r"}})]).problems
+    [first, *_] = map(
+        str, check_manifests(fleet, [Document("b.yaml:3", {"kind": "RayJob", "metadata": {"name": "r"}})]).problems
+    )
     assert first == (
         "b.yaml:3: is a RayJob, which the fleet's Kueue does not manage; "
         "add ray.io/rayjob to kueue.configuration.integrations.frameworks"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.explain import Condition, Explanation, Links
     from kueue_admission.forms.manifest import Manifest
+    from kueue_admission.forms.problem import Problem
     from kueue_admission.read.dispatch_report import ParsedReport
     from kueue_admission.simulate.documents import Document
     from kueue_admission.simulate.records import Record
@@ -44,11 +45,12 @@ class Dump:
     def _index_documents(self, documents: list[Document]) -> None:
         from kueue_admission.api.conversion import as_v1beta2
         from kueue_admission.explain.relevance import WorkloadIndex
+        from kueue_admission.forms.form_rules import OBJECT
         from kueue_admission.read.dumped_configuration import dumped_configuration
         from kueue_admission.read.dumps import missing_kinds, take
 
         nameless = [
-            f"{document.where}: {document.data.get('kind')} has no metadata; give it a name there"
+            OBJECT.at("", f"{document.data.get('kind')} has no metadata", "give it a name there").behind(document.where)
             for document in documents
             if not isinstance(document.data.get("metadata"), Mapping)
         ]
@@ -108,6 +110,7 @@ class Dump:
         """
         from kueue_admission.decide.errors import NotModelledError, ObjectError
         from kueue_admission.decide.model import Snapshot
+        from kueue_admission.forms.form_rules import COHORT_CYCLE
         from kueue_admission.read.kueue_objects import parse_objects
 
         try:
@@ -115,17 +118,20 @@ class Dump:
         except ObjectError as refused:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
-            raise self._refused([str(refused)]) from None
+            raise self._refused([refused.problem]) from None
         found = cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
         if found:
             raise self._refused(
-                f"Cohort {cycle[0]}.spec.parentName: is in a cycle ({' -> '.join(cycle)}); "
-                "give one of them another parent"
+                COHORT_CYCLE.at(
+                    f"Cohort {cycle[0]}.spec.parentName",
+                    f"is in a cycle ({' -> '.join(cycle)})",
+                    "give one of them another parent",
+                )
                 for cycle in found
             )
         return Snapshot(parsed.with_namespaces(), parsed.workloads, self._now)
 
-    def _refused(self, problems: Iterable[str]) -> console.CommandError:
+    def _refused(self, problems: Iterable[Problem]) -> console.CommandError:
         from kueue_admission.read.manifests import label_of, with_place
 
         places = {label_of(document.data): document.where for document in self._documents}

@@ -15,6 +15,7 @@ import typer
 from kueue_admission.cli import console
 
 if TYPE_CHECKING:
+    from kueue_admission.forms.problem import Problem
     from kueue_admission.simulate.documents import Document
 
 
@@ -162,7 +163,7 @@ def well_formed(source: object = None) -> Iterator[None]:
         yield
     except SimulationError as refused:
         if source is None and len(refused.problems) == 1:
-            raise console.CommandError(refused.problems[0]) from None
+            raise console.CommandError(str(refused.problems[0])) from None
         raise console.wrong_input(source or "the input", refused.problems) from None
 
 
@@ -184,7 +185,7 @@ def read_objects(path: Path) -> list[Document]:
         if not files:
             raise console.CommandError(f"{path}: has no .yaml, .yml or .json file; give a folder with objects")
     found: list[Document] = []
-    problems: list[str] = []
+    problems: list[Problem] = []
     for file in files:
         try:
             found += read_documents(read_text(file, "one with Kubernetes objects"), console.source_name(file))

@@ -68,7 +68,7 @@ def read_options(
         delays = parse_delays(list(delay), given or Delays())
         changes = [parse_change(text) for text in what_if]
     except SimulationError as mistyped:
-        raise console.mistyped(mistyped.problems[0], mistyped.problems[1:]) from None
+        raise console.mistyped(str(mistyped.problems[0]), mistyped.problems[1:]) from None
     budgets = [simulate_budgets.parse_budget(text) for text in max_wait]
     if report is not None:
         simulate_report.check_report_file(report)

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from kueue_admission.forms.form_rules import NOT_MODELLED
+from kueue_admission.forms.problem import Problem
+
 
 class AdmissionError(Exception):
     """Anything the admission core raises on purpose."""
 
 
 class ObjectError(AdmissionError):
-    """Objects that cannot be read. `problems` has every one, each as `path: wrong; fix`."""
+    """Objects that cannot be read. `problems` has every one."""
 
-    def __init__(self, problems: list[str]) -> None:
-        super().__init__("\n".join(problems))
-        self.problems = problems
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(dict.fromkeys(problems))
+        super().__init__("\n".join(map(str, self.problems)))
 
 
 class NotModelledError(AdmissionError):
@@ -22,7 +27,10 @@ class NotModelledError(AdmissionError):
     """
 
     def __init__(self, feature: str, place: str) -> None:
-        super().__init__(f"{place}: {feature} is not modelled; remove it, or look at docs/fidelity.md for what is")
+        self.problem = NOT_MODELLED.at(
+            place, f"{feature} is not modelled", "remove it, or look at docs/fidelity.md for what is"
+        )
+        super().__init__(str(self.problem))
         self.feature = feature
         self.place = place
 

@@ -6,34 +6,30 @@ problems are not looked for: each carries its `Rule`.
 
 from __future__ import annotations
 
-import csv
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
-from pkgutil import get_data
+
+from kueue_admission.forms.problem import Rule, rows_of
 
 
 @dataclass(frozen=True, slots=True)
-class KnownMessage:
-    """One row of the table. Texts are Markdown, with links as seen from docs/."""
+class KnownMessage(Rule):
+    """One row of the table: a rule of others."""
 
-    code: str
-    """`KF` and three digits; the first digit stands for the section."""
-    pattern: str
-    """What is searched in a text, as a regular expression. Empty: what is seen is not a message."""
-    seen: str
-    """The message, or what else is seen."""
-    why: str
-    """The cause."""
-    remedy: str
-    """What to do."""
+    pattern: str = field(compare=False, default="")
+    """What is searched in their texts, as a regular expression. Empty: what is seen is not a message."""
 
 
 @cache
 def known_messages() -> tuple[KnownMessage, ...]:
     """All of them, in the order of the page."""
-    text = (get_data(__package__, "known_messages.csv") or b"").decode()
-    return tuple(KnownMessage(**row) for row in csv.DictReader(line for line in text.splitlines() if line[:1] != "#"))
+    return tuple(KnownMessage(**row) for row in rows_of(__package__, "known_messages.csv"))
+
+
+def known_message(code: str) -> KnownMessage:
+    """The message of this code, for a problem that others would report in its words."""
+    return next(each for each in known_messages() if each.code == code)
 
 
 def code_of(text: str) -> str | None:

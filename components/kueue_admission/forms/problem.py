@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pkgutil import get_data
-from typing import Literal, ParamSpec
+from typing import Any, Literal, ParamSpec
 
 from kueue_admission.forms.unknown import NotKnownError
 
@@ -57,9 +57,13 @@ class Rule:
 
 def rules_in(package: str, file: str) -> dict[str, Rule]:
     """The rules of a table, by code."""
+    return {row["code"]: Rule(**row) for row in rows_of(package, file)}
+
+
+def rows_of(package: str, file: str) -> Iterator[dict[str, Any]]:
+    """The rows of a table of rules."""
     text = (get_data(package, file) or b"").decode()
-    rows = csv.DictReader(line for line in text.splitlines() if line[:1] != "#")
-    return {row["code"]: Rule(**row) for row in rows}  # type: ignore[arg-type]
+    return csv.DictReader(line for line in text.splitlines() if line[:1] != "#")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +101,30 @@ class Problem:
         """The same problem seen from an enclosing object that lies at `base`."""
         return replace(self, path=join_path(base, self.path))
 
+    def behind(self, where: str) -> Problem:
+        """The same problem of what stands at `where`, a file or a `Place` in one."""
+        place = where if isinstance(where, Place) else Place(where)
+        return replace(
+            self, path=": ".join(filter(None, (place.item, self.path))), source=place.source, line=place.line
+        )
+
     def as_published(self) -> Problem:
         """The same, with the severity that it has where the batch platform is read as it is published."""
         return replace(self, severity=self.rule.as_published or self.severity)
+
+
+class Place(str):
+    """Where something stands: `source`, `source:line`, or `source:line: item`, and the parts of that text."""
+
+    source: str
+    line: int | None
+    item: str
+
+    def __new__(cls, source: str, line: int | None = None, item: str = "") -> Place:
+        """The text is made of the parts."""
+        made = super().__new__(cls, ": ".join(filter(None, (source if line is None else f"{source}:{line}", item))))
+        made.source, made.line, made.item = source, line, item
+        return made
 
 
 class SpecError(ValueError):

@@ -19,6 +19,7 @@ from kueue_admission.decide.model import (
     WaitForPodsReady,
 )
 from kueue_admission.decide.pods import ResourceRules, Transformation
+from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_stored
 
@@ -33,10 +34,10 @@ def parse_configuration(data: Mapping[str, Any]) -> Configuration:
         given = read_stored(api.KueueConfiguration, data)
         fair_sharing = None if given.fair_sharing is None else _strategies(given.fair_sharing)
     except SpecError as error:
-        raise ObjectError([str(problem) for problem in error.problems]) from None
+        raise ObjectError(error.problems) from None
     except ValueError as error:
         wanted = " or ".join(FairSharingStrategy)
-        raise ObjectError([f"fairSharing.preemptionStrategies: {error}; write {wanted}"]) from None
+        raise ObjectError([OBJECT.at("fairSharing.preemptionStrategies", str(error), f"write {wanted}")]) from None
     gates, resources = given.feature_gates or {}, given.resources or api.Resources()
     if resources.device_class_mappings:
         raise NotModelledError("dynamic resource allocation (deviceClassMappings)", "resources")

@@ -58,7 +58,7 @@ def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -
     try:
         read = parse_configuration(data)
     except (ObjectError, NotModelledError) as refused:
-        wrong = "; ".join(refused.problems) if isinstance(refused, ObjectError) else str(refused)
+        wrong = "; ".join(map(str, refused.problems)) if isinstance(refused, ObjectError) else str(refused)
         return DumpedConfiguration(default, (f"{label_of(config)}: the defaults of Kueue count instead: {wrong}",))
     if fair_sharing and read.fair_sharing is None:
         read = replace(read, fair_sharing=DEFAULT_STRATEGIES)

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from kueue_admission.forms.form_rules import FaultError
+from kueue_admission.forms.form_rules import OBJECT, FaultError
 from kueue_admission.forms.manifest import Manifest, is_object
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 
 E = TypeVar("E", bound=StrEnum)
@@ -28,7 +29,7 @@ class Fields:
     __slots__ = ("_at", "data", "problems")
 
     def __init__(
-        self, data: Manifest, at: str | tuple[Fields, str] | tuple[Fields, str, int], problems: list[str]
+        self, data: Manifest, at: str | tuple[Fields, str] | tuple[Fields, str, int], problems: list[Problem]
     ) -> None:
         self._at = at
         self.data = data
@@ -50,7 +51,7 @@ class Fields:
         """Report a problem with the field `name`, or with the object itself if that is empty."""
         path = self.path
         at = f"{path}.{name}" if name and path else name or path
-        self.problems.append(f"{at}: {what}; {fix}")
+        self.problems.append(OBJECT.at(at, what, fix))
 
     def child(self, name: str) -> Fields:
         """The object in the field `name`; empty when it is not set."""

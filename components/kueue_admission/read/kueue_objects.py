@@ -41,8 +41,10 @@ from kueue_admission.decide.pods import ResourceRules, Taint, Toleration
 from kueue_admission.decide.queue.usage_ledger import NANO
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.messages import unknown_field
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.fields import Fields
@@ -76,7 +78,7 @@ def parse_objects(manifests: Iterable[object], configuration: Configuration | No
     `configuration` is Kueue's (see `parse_configuration`); without it the defaults of 0.19.2.
     Raises ObjectError, NotModelledError.
     """
-    problems: list[str] = []
+    problems: list[Problem] = []
     by_kind: dict[str, dict[str, Fields]] = {}
     for fields in _unpack(manifests, problems):
         kind = fields.text("kind")
@@ -116,7 +118,7 @@ def parse_objects(manifests: Iterable[object], configuration: Configuration | No
         *read.all((*JOBS, *WITH_QUEUE), lambda fields: parse_job(Printed(fields), context), is_job),
     )
     if problems:
-        raise ObjectError(list(dict.fromkeys(problems)))
+        raise ObjectError(problems)
     return Parsed(objects, workloads)
 
 
@@ -142,14 +144,15 @@ class _Reader:
             try:
                 found.append(parse(fields))
             except SpecError as error:
-                fields.problems += [str(problem) for problem in error.problems]
+                fields.problems += error.problems
         return tuple(found)
 
 
-def _unpack(manifests: Iterable[object], problems: list[str]) -> Iterable[Fields]:
+def _unpack(manifests: Iterable[object], problems: list[Problem]) -> Iterable[Fields]:
     for index, manifest in enumerate(manifests):
         if not isinstance(manifest, dict):
-            problems.append(f"[{index}]: is not an object; write a Kubernetes object with apiVersion and kind")
+            wrong = OBJECT.at(f"[{index}]", "is not an object", "write a Kubernetes object with apiVersion and kind")
+            problems.append(wrong)
             continue
         fields = Fields(manifest, f"[{index}]", problems)
         kind = fields.text("kind")
@@ -180,7 +183,7 @@ def _read_spec(fields: Fields, model: type[_Spec]) -> _Spec:
     spec = fields.child("spec")
     for old in (*model.replaced, *model.removed):
         if old in spec:
-            fields.problems.append(str(unknown_field(f"{spec.path}.{old}", old, model)))
+            fields.problems.append(unknown_field(f"{spec.path}.{old}", old, model))
     return read_stored(model, spec.data, spec.path)
 
 

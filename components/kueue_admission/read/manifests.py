@@ -7,6 +7,7 @@ from typing import Final
 
 from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import ROLES
 
@@ -81,11 +82,11 @@ def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:
     ]
 
 
-def with_place(problem: str, places: Mapping[str, str]) -> str:
-    """The problem, behind the place in a file of the object that its path begins with, by `label_of`."""
-    for end in range(len(problem) - 1, 0, -1):
-        if problem[end] in ".:(":
-            where = places.get(problem[:end].rstrip())
+def with_place(problem: Problem, places: Mapping[str, str]) -> Problem:
+    """The problem, with the place in a file of the object that its path begins with, by `label_of`."""
+    for end in range(len(problem.path), 0, -1):
+        if problem.path[end : end + 1] in ("", ".", "("):
+            where = places.get(problem.path[:end].rstrip())
             if where is not None:
-                return f"{where}: {problem}"
+                return problem.behind(where)
     return problem

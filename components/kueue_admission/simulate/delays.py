@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, fields
 from typing import Final
 
-from kueue_admission.forms.form_rules import FaultError
+from kueue_admission.forms.form_rules import OPTION, FaultError
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.simulate.distributions import Changing, Distribution, constant, read_distribution
 from kueue_admission.simulate.errors import SimulationError
@@ -47,12 +47,12 @@ def parse_delays(texts: list[str], given: Delays) -> Delays:
     for text in texts:
         name, equals, value = text.partition("=")
         if name not in values or not equals:
-            problems.append(f"--delay {text!r}: is not name=seconds; names are {', '.join(values)}")
+            problems.append(OPTION.at(f"--delay {text!r}", "is not name=seconds", f"names are {', '.join(values)}"))
             continue
         try:
             values[name] = _parse(name, value)
         except FaultError as error:
-            problems.append(f"--delay {name}: {value!r} {error}")
+            problems.append(OPTION.at(f"--delay {name}", f"{value!r} {error.fault.wrong}", error.fault.fix))
     if problems:
         raise SimulationError(problems)
     return Delays(**values)

@@ -9,7 +9,8 @@ from typing import Any, Final, NamedTuple
 
 from pydantic_core import from_json
 
-from kueue_admission.forms.problem import SpecError
+from kueue_admission.forms.form_rules import OBJECT
+from kueue_admission.forms.problem import Place, Problem, SpecError
 from kueue_admission.forms.yaml_large import load_large
 from kueue_admission.simulate.errors import SimulationError
 
@@ -22,7 +23,7 @@ _WORDS: Final = re.compile(r"- [\w .,]+")
 
 
 class Document(NamedTuple):
-    """One object and where it stands: `source:line`, and its index if it is in a List."""
+    """One object and where it stands, a `Place` for those of files."""
 
     where: str
     data: Mapping[str, Any]
@@ -34,9 +35,10 @@ def read_documents(text: str, source: str) -> list[Document]:
     Raises SimulationError with every problem: text that is neither YAML nor JSON, or holds something else than objects.
     """
     if len(text) > _LARGE and "kind" not in text:
-        raise SimulationError([f"{source}: holds no Kubernetes object: the word kind is not in it; give another file"])
+        wrong = "holds no Kubernetes object: the word kind is not in it"
+        raise SimulationError([OBJECT.at("", wrong, "give another file", source=source)])
     look_over(text, source, of_objects=True)
-    problems: list[str] = []
+    problems: list[Problem] = []
     documents = list(_unpack(_load(text, source), problems))
     if problems:
         raise SimulationError(problems)
@@ -60,51 +62,53 @@ def look_over(text: str, source: str, *, of_objects: bool = False) -> None:
             fields.clear()
         elif line.startswith("- "):
             if not fields:
-                raise SimulationError([f"{source}:{number}: is a list; write fields, name: value"])
+                raise _refused(source, number, "is a list", "write fields, name: value")
             if of_objects and last == "items" and _WORDS.fullmatch(line):
-                what = f"is the text {line[2:42]!r}, not a Kubernetes object; write apiVersion and kind"
-                raise SimulationError([f"{source}:{number}: {what}"])
+                what = f"is the text {line[2:42]!r}, not a Kubernetes object"
+                raise _refused(source, number, what, "write apiVersion and kind")
         elif number == 1 and line[:1].isalnum() and ":" not in line:
-            raise SimulationError([f"{source}:1: is the text {line[:40]!r}; write fields, name: value"])
+            raise _refused(source, 1, f"is the text {line[:40]!r}", "write fields, name: value")
         elif line and line[0] not in " #\t%{}[]\"'&*!|>?" and ":" in line:
             last = line.partition(":")[0]
             if last in fields:
-                twice = f"{last[:40]} is written twice, first in line {fields[last]}; remove one of the two"
-                raise SimulationError([f"{source}:{number}: {twice}"])
+                twice = f"{last[:40]} is written twice, first in line {fields[last]}"
+                raise _refused(source, number, twice, "remove one of the two")
             fields[last] = number
             if len(fields) > _MOST_FIELDS:
-                many = f"has more than {_MOST_FIELDS} fields from line {min(fields.values())} on; give another file"
-                raise SimulationError([f"{source}:{number}: {many}"])
+                many = f"has more than {_MOST_FIELDS} fields from line {min(fields.values())} on"
+                raise _refused(source, number, many, "give another file")
     _end_document(fields, source, of_objects=of_objects)
+
+
+def _refused(source: str, line: int | None, wrong: str, fix: str) -> SimulationError:
+    return SimulationError([OBJECT.at("", wrong, fix, source=source, line=line)])
 
 
 def _end_document(fields: Mapping[str, int], source: str, *, of_objects: bool) -> None:
     if of_objects and "kind" in fields and "metadata" not in fields and "items" not in fields:
-        raise SimulationError([f"{source}:{fields['kind']}: has no metadata; give it a name there"])
+        raise _refused(source, fields["kind"], "has no metadata", "give it a name there")
 
 
-def _load(text: str, source: str) -> list[tuple[str, Any]]:
+def _load(text: str, source: str) -> list[tuple[Place, Any]]:
     if source.endswith(".json"):
         try:
-            return [(f"{source}:1", _read_json(text))]
+            return [(Place(source, 1), _read_json(text))]
         except json.JSONDecodeError as error:
-            raise SimulationError(
-                [f"{source}:{error.lineno}: is not readable as JSON: {error.msg}; correct it"]
-            ) from None
+            raise _refused(source, error.lineno, f"is not readable as JSON: {error.msg}", "correct it") from None
         except ValueError:
-            raise SimulationError([f"{source}: has a number of thousands of digits; write a shorter one"]) from None
+            raise _refused(source, None, "has a number of thousands of digits", "write a shorter one") from None
         except RecursionError:
-            raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
+            raise _refused(source, None, "is nested too deeply", "write plain objects") from None
     if len(text) > _LARGE and (large := load_large(text)) is not None:
-        return [(f"{source}:{line}", data) for line, data in large]
+        return [(Place(source, line), data) for line, data in large]
     from kueue_admission.forms.yaml_text import load_documents
 
     try:
-        return [(f"{source}:{document.line}", document.data) for document in load_documents(text, source)]
+        return [(Place(source, document.line), document.data) for document in load_documents(text, source)]
     except SpecError as error:
-        raise SimulationError(str(problem) for problem in error.problems) from None
+        raise SimulationError(error.problems) from None
     except RecursionError:
-        raise SimulationError([f"{source}: is nested too deeply; write plain objects"]) from None
+        raise _refused(source, None, "is nested too deeply", "write plain objects") from None
 
 
 def _read_json(text: str) -> Any:
@@ -115,51 +119,56 @@ def _read_json(text: str) -> Any:
         return json.loads(text)
 
 
-def _unpack(loaded: Iterable[tuple[str, Any]], problems: list[str]) -> Iterator[Document]:
+def _unpack(loaded: Iterable[tuple[Place, Any]], problems: list[Problem]) -> Iterator[Document]:
     for where, data in loaded:
         if data is None:
             continue
         if isinstance(data, list):
-            problems.append(f"{where}: is a list of {len(data)}; write objects, or a List with items")
+            found = OBJECT.at("", f"is a list of {len(data)}", "write objects, or a List with items")
+            problems.append(found.behind(where))
         elif not isinstance(data, Mapping):
-            problems.append(f"{where}: is {_shown(data)}, not a Kubernetes object; write apiVersion and kind")
+            found = OBJECT.at("", f"is {_shown(data)}, not a Kubernetes object", "write apiVersion and kind")
+            problems.append(found.behind(where))
         elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
             yield from _items(where, data["items"], problems)
         elif "kind" not in data:
-            problems.append(f"{where}: {_no_object(data)}")
+            problems.append(_no_object(data).behind(where))
         else:
             yield from _document(where, data, problems)
 
 
-def _no_object(data: Mapping[str, Any]) -> str:
+def _no_object(data: Mapping[str, Any]) -> Problem:
     if isinstance(data.get("clusters"), list) and "name" in data:
-        return "is a fleet, not a Kubernetes object; give a file with jobs"
+        return OBJECT.at("", "is a fleet, not a Kubernetes object", "give a file with jobs")
     if isinstance(data.get("jobs"), list):
-        return "is a workload file, not a Kubernetes object; give it to simulate or explain with --workload"
+        fix = "give it to simulate or explain with --workload"
+        return OBJECT.at("", "is a workload file, not a Kubernetes object", fix)
     keys = ", ".join(str(key) for key in list(data)[:3])
-    return f"has no kind, but {keys[:60] or 'nothing'}; write apiVersion and kind"
+    return OBJECT.at("", f"has no kind, but {keys[:60] or 'nothing'}", "write apiVersion and kind")
 
 
-def _items(where: str, items: list[Any], problems: list[str]) -> Iterator[Document]:
+def _items(where: Place, items: list[Any], problems: list[Problem]) -> Iterator[Document]:
     for index, item in enumerate(items):
+        place = Place(where.source, where.line, f"items[{index}]")
         if isinstance(item, Mapping) and "kind" in item:
-            yield from _document(f"{where}: items[{index}]", item, problems)
+            yield from _document(place, item, problems)
         else:
             what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, not a Kubernetes object"
-            problems.append(f"{where}: items[{index}]: {what}; write apiVersion and kind")
+            problems.append(OBJECT.at("", what, "write apiVersion and kind").behind(place))
 
 
-def _document(where: str, data: Mapping[str, Any], problems: list[str]) -> Iterator[Document]:
+def _document(where: Place, data: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
     """The object, unless its labels or annotations are not maps: whatever reads them relies on that."""
     kind, metadata = data["kind"], data.get("metadata")
     if not isinstance(kind, str) or not kind:
-        problems.append(f"{where}: kind: is {_shown(kind)}; write a kind, such as Job")
+        problems.append(OBJECT.at("kind", f"is {_shown(kind)}", "write a kind, such as Job").behind(where))
         return
     fields = metadata if isinstance(metadata, Mapping) else {}
     for field in ("labels", "annotations"):
         value = fields.get(field)
         if value is not None and not isinstance(value, Mapping):
-            problems.append(f"{where}: {kind}.metadata.{field}: is {_shown(value)}; write a map of names to text")
+            found = OBJECT.at(f"{kind}.metadata.{field}", f"is {_shown(value)}", "write a map of names to text")
+            problems.append(found.behind(where))
             return
     yield Document(where, data)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from kueue_admission.forms.problem import Problem
+
 
 class SimulationError(ValueError):
-    """Input with mistakes; `problems` has every one, each as `where: wrong; fix`."""
+    """Input with mistakes; `problems` has every one."""
 
-    def __init__(self, problems: Iterable[str]) -> None:
+    def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(dict.fromkeys(problems))
-        super().__init__("\n".join(self.problems))
+        super().__init__("\n".join(map(str, self.problems)))

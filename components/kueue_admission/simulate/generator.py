@@ -32,6 +32,7 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet, SliceConstraint, TopologyRequest
 from kueue_admission.forms.base import Count, Int32, SpecModel, Text
+from kueue_admission.forms.form_rules import LISTED_TWICE, OUT_OF_RANGE, UNKNOWN_NAME
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import exponential
@@ -217,11 +218,14 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Cr
         for item in queues.workloads_sets
     )
     if (flavor := file.resource_flavor).topology_name not in (None, file.topology.name if file.topology else None):
-        raise SimulationError([f"{source}: resourceFlavor.topologyName: there is no topology {flavor.topology_name}"])
+        wrong = f"there is no topology {flavor.topology_name}"
+        raise SimulationError(
+            [UNKNOWN_NAME.at("resourceFlavor.topologyName", wrong, "write the name in topology", source=source)]
+        )
     most_queues = sum(cohorts.count * queues.count for cohorts in file.cohorts for queues in cohorts.queues_sets)
     if max(total, most_queues) > MOST_WORKLOADS:
-        made = f"{total} workloads in {most_queues} queues"
-        raise SimulationError([f"{source}: cohorts: make {made}, more than {MOST_WORKLOADS}; lower a count"])
+        made = f"make {total} workloads in {most_queues} queues, more than {MOST_WORKLOADS}"
+        raise SimulationError([OUT_OF_RANGE.at("cohorts", made, "lower a count", source=source)])
     queues: list[ClusterQueue] = []
     streams: list[_Stream] = []
     for cohorts in file.cohorts:
@@ -236,7 +240,8 @@ def generate(data: Any, source: str, *, fair_sharing: bool = False, creation: Cr
                     streams += [_Stream(name, index, *item) for index, item in enumerate(sets)]
     names = [queue.name for queue in queues]
     if len(set(names)) < len(names):
-        raise SimulationError([f"{source}: cohorts: two have the same className; give each its own"])
+        wrong = "two have the same className"
+        raise SimulationError([LISTED_TWICE.at("cohorts", wrong, "give each its own", source=source)])
     configuration = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None, wait_for_pods_ready=None)
     objects = Objects(
         cluster_queues=tuple(queues),

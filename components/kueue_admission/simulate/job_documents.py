@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from kueue_admission.forms.form_rules import JOB
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.job_pod_sets import PODS_FIELD, RUNTIME_FIELD
 from kueue_admission.read.manifests import is_job, key_of
 from kueue_admission.simulate.documents import Document
@@ -22,7 +24,7 @@ _USED: Final = frozenset({"Service", "ConfigMap", "Secret", "PersistentVolumeCla
 _FAST: Final = "kueue.x-k8s.io/pod-group-fast-admission"
 
 
-def one_for_each_job(named: Iterable[Document], problems: list[str]) -> list[Document]:
+def one_for_each_job(named: Iterable[Document], problems: list[Problem]) -> list[Document]:
     """Documents that have names, without those that are part of another one now."""
     given = list(named)
     runtimes = {_runtime_key(each.data): each.data for each in given if each.data["kind"] in RUNTIMES}
@@ -48,19 +50,21 @@ def _group(data: Mapping[str, Any]) -> str:
     return str(inside(data, "metadata", "labels").get(POD_GROUP_LABEL) or "")
 
 
-def _with_group(first: Document, groups: Mapping[tuple[str, str], list[Document]], problems: list[str]) -> Document:
+def _with_group(first: Document, groups: Mapping[tuple[str, str], list[Document]], problems: list[Problem]) -> Document:
     namespace, group = key_of(first.data).partition("/")[0], _group(first.data)
     pods = [each.data for each in groups[namespace, group]]
     annotations = inside(first.data, "metadata", "annotations")
     total = str(annotations.get(POD_GROUP_TOTAL_ANNOTATION, ""))
     if not total.isdecimal() or len(total) > 6:
-        at = f"{first.where}: {key_of(first.data)}.metadata.annotations[{POD_GROUP_TOTAL_ANNOTATION}]"
-        problems.append(f"{at}: is {total or 'missing'}; write how many pods the group {group} has, in quotes")
+        at = f"{key_of(first.data)}.metadata.annotations[{POD_GROUP_TOTAL_ANNOTATION}]"
+        fix = f"write how many pods the group {group} has, in quotes"
+        problems.append(JOB.at(at, f"is {total or 'missing'}", fix).behind(first.where))
     elif annotations.get(_FAST) == "true":
         pods = [first.data] * int(total)
     elif int(total) != len(pods):
         there = f"the group {group} has {len(pods)} of its {total} pods, and Kueue waits for all"
-        problems.append(f"{first.where}: {there}; add the others, or correct {POD_GROUP_TOTAL_ANNOTATION}")
+        fix = f"add the others, or correct {POD_GROUP_TOTAL_ANNOTATION}"
+        problems.append(JOB.at("", there, fix).behind(first.where))
     data = {**first.data, "metadata": {**first.data["metadata"], "name": group}, PODS_FIELD: pods}
     return Document(first.where, data)
 

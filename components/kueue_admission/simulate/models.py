@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.messages import errors_in, explain
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.yaml_text import load_yaml
@@ -27,22 +28,22 @@ def read_data(text: str, source: str) -> Any:
     try:
         return load_yaml(text, source)
     except SpecError as error:
-        raise SimulationError(str(problem) for problem in error.problems) from None
+        raise SimulationError(error.problems) from None
     except RecursionError:
-        raise SimulationError([f"{source}: is nested too deeply; write plain fields"]) from None
+        raise SimulationError([OBJECT.at("", "is nested too deeply", "write plain fields", source=source)]) from None
 
 
 def as_model(data: Any, source: str, model: type[M]) -> M:
     """The same for data that is already read. Raises SimulationError with every problem."""
     fields = ", ".join(list(model.model_fields)[:3])
     if not isinstance(data, Mapping):
-        raise SimulationError([f"{source}: is not a map of fields; begin with {fields}"])
+        raise SimulationError([OBJECT.at("", "is not a map of fields", f"begin with {fields}", source=source)])
     if {"apiVersion", "kind"} <= set(data):
         holds = f"holds a Kubernetes object, a {str(data['kind'])[:40]}, and not the fields {fields}"
-        raise SimulationError([f"{source}: {holds}; give it with --jobs or --objects"])
+        raise SimulationError([OBJECT.at("", holds, "give it with --jobs or --objects", source=source)])
     try:
         return model.model_validate(data, by_alias=True, by_name=False)
     except ValidationError as error:
         raise SimulationError(
-            f"{source}: {problem}" for detail in errors_in(error) for problem in explain(detail, model, data)
+            problem.behind(source) for detail in errors_in(error) for problem in explain(detail, model, data)
         ) from None

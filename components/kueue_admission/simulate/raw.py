@@ -18,9 +18,10 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
+from kueue_admission.forms.form_rules import COHORT_CYCLE, JOB, OBJECT, UNKNOWN_NAME
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
-from kueue_admission.forms.problem import errors_of
+from kueue_admission.forms.problem import Problem, errors_of
 from kueue_admission.read.dumped_configuration import dumped_configuration
 from kueue_admission.read.dumps import missing_kinds, take, without_queue
 from kueue_admission.read.fields import Fields
@@ -96,7 +97,7 @@ def read_raw(
 
     `configuration` is Kueue's; None: that in `documents`. `fair_sharing`: it is on, whatever that says.
     """
-    problems: list[str] = []
+    problems: list[Problem] = []
     converted = [Document(where, as_v1beta2(data)) for where, data in documents]
     items = list(_items(converted, problems))
     places = {item.label: item.where for item in items}
@@ -112,19 +113,19 @@ def read_raw(
     notes = (*missing.values(), *taken.left_out, *queued.left_out, *said)
     stated, seen = [], set()
     for problem in errors_of(check_objects([item.data for item in kept])):
-        stated.append(_with_place_of_bracket(str(problem), places))
+        stated.append(_with_place_of_bracket(problem, places))
         seen.add(problem.path.partition("]")[0].replace("[", " ", 1))
     parsed = None
     try:
         parsed = parse_objects([item.data for item in kept], configuration or dumped.configuration)
     except ObjectError as error:
-        stated += [with_place(text, places) for text in error.problems if not _is_seen(text, seen)]
+        stated += [with_place(problem, places) for problem in error.problems if not _is_seen(problem.path, seen)]
     except NotModelledError as error:
-        stated.append(with_place(str(error), places))
+        stated.append(with_place(error.problem, places))
     problems += stated
     stories = _stories(items, problems)
     if parsed is not None:
-        problems += [with_place(text, places) for text in check_references(parsed)]
+        problems += [with_place(problem, places) for problem in check_references(parsed)]
     if problems or parsed is None:
         raise SimulationError(problems)
     times = [time for item in items if (time := _created(item.data)) is not None]
@@ -160,19 +161,19 @@ def prepare_objects(
     )
 
 
-def _items(documents: Iterable[Document], problems: list[str]) -> Iterator[_Item]:
+def _items(documents: Iterable[Document], problems: list[Problem]) -> Iterator[_Item]:
     for where, data in one_for_each_job(_named(documents, problems), problems):
         kind, metadata = str(data["kind"]), data["metadata"]
         namespace = str(metadata.get("namespace") or "default") if kind in NAMESPACED else ""
         yield _Item(where, kind, namespace, metadata["name"], data)
 
 
-def _named(documents: Iterable[Document], problems: list[str]) -> Iterator[Document]:
+def _named(documents: Iterable[Document], problems: list[Problem]) -> Iterator[Document]:
     generated: dict[str, int] = {}
     for where, data in documents:
         metadata = data.get("metadata")
         if not isinstance(metadata, Mapping):
-            problems.append(f"{where}: {data['kind']} has no metadata; give it a name there")
+            problems.append(OBJECT.at("", f"{data['kind']} has no metadata", "give it a name there").behind(where))
             continue
         kind, name = str(data["kind"]), metadata.get("name")
         prefix = metadata.get("generateName")
@@ -181,7 +182,7 @@ def _named(documents: Iterable[Document], problems: list[str]) -> Iterator[Docum
             name = f"{prefix}{number}"
             data = {**data, "metadata": {**metadata, "name": name}}
         if not isinstance(name, str) or not name:
-            problems.append(f"{where}: {kind}.metadata.name: is {name!r}; give it a name")
+            problems.append(OBJECT.at(f"{kind}.metadata.name", f"is {name!r}", "give it a name").behind(where))
             continue
         yield Document(where, data)
 
@@ -211,7 +212,7 @@ class _Story:
     finished_at: float | None
 
 
-def _stories(items: Iterable[_Item], problems: list[str]) -> dict[str, _Story]:
+def _stories(items: Iterable[_Item], problems: list[Problem]) -> dict[str, _Story]:
     by_key = {(item.kind, key_of(item.data)): item for item in items}
     found = {}
     for item in by_key.values():
@@ -226,7 +227,7 @@ def _stories(items: Iterable[_Item], problems: list[str]) -> dict[str, _Story]:
     return found
 
 
-def _run_seconds(item: _Item, problems: list[str]) -> float | None:
+def _run_seconds(item: _Item, problems: list[Problem]) -> float | None:
     """The run time on the object itself, else the longest on the pods of its jobs."""
     job = Fields(item.data, item.label, [])
     try:
@@ -241,8 +242,9 @@ def _run_seconds(item: _Item, problems: list[str]) -> float | None:
             continue
         seconds = as_seconds(text)
         if seconds is None:
-            where = f"{item.where}: {place.path}.metadata.annotations[{RUN_SECONDS_ANNOTATION}]"
-            problems.append(f"{where}: {text!r} is not a number of seconds; write 0 to {MOST_SECONDS:,}, in quotes")
+            at = f"{place.path}.metadata.annotations[{RUN_SECONDS_ANNOTATION}]"
+            wrong = JOB.at(at, f"{text!r} is not a number of seconds", f"write 0 to {MOST_SECONDS:,}, in quotes")
+            problems.append(wrong.behind(item.where))
             continue
         if place is job:
             return seconds
@@ -252,7 +254,7 @@ def _run_seconds(item: _Item, problems: list[str]) -> float | None:
 
 def name_documents(documents: Iterable[Document]) -> list[Document]:
     """One for each job, and each with a name: those with generateName get its numbers. Raises SimulationError."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     named = [Document(item.where, item.data) for item in _items(documents, problems)]
     if problems:
         raise SimulationError(problems)
@@ -261,7 +263,7 @@ def name_documents(documents: Iterable[Document]) -> list[Document]:
 
 def run_seconds_of(document: Document) -> float | None:
     """The run time that a job says; None: without end. Raises SimulationError."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     items = list(_items([document], problems))
     seconds = _run_seconds(items[0], problems) if items else None
     if problems:
@@ -318,7 +320,7 @@ def _precedence(arrival: Arrival) -> tuple[bool, bool]:
     return status.admission is None, not arrival.resumed or status.evaluated is None
 
 
-def check_references(parsed: Parsed) -> Iterator[str]:
+def check_references(parsed: Parsed) -> Iterator[Problem]:
     """References to nothing, and cohorts that are their own ancestors."""
     objects = parsed.objects
     topologies = {topology.name for topology in objects.topologies}
@@ -342,10 +344,11 @@ def check_references(parsed: Parsed) -> Iterator[str]:
             yield _missing(f"workload {workloads[0]}{more}", "LocalQueue", key)
     for cycle in cycles({cohort.name: cohort.parent for cohort in objects.cohorts}):
         way = " -> ".join(cycle)
-        yield f"Cohort {cycle[0]}.spec.parentName: is a cycle, {way}; remove the parent of one of them"
+        path = f"Cohort {cycle[0]}.spec.parentName"
+        yield COHORT_CYCLE.at(path, f"is a cycle, {way}", "remove the parent of one of them")
 
 
-def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[str]:
+def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[Problem]:
     flavors = {flavor.name for flavor in objects.flavors}
     checks = {check.name for check in objects.checks}
     for group in queue.groups:
@@ -359,23 +362,23 @@ def _queue_references(queue: ClusterQueue, objects: Objects) -> Iterator[str]:
             yield _missing(path, "AdmissionCheck", check.name)
 
 
-def _missing(path: str, kind: str, name: str) -> str:
-    return f"{path}: there is no {kind} {name}; add it, or name another"
+def _missing(path: str, kind: str, name: str) -> Problem:
+    return UNKNOWN_NAME.at(path, f"there is no {kind} {name}", "add it, or name another")
 
 
-def _with_place_of_bracket(text: str, places: Mapping[str, str]) -> str:
+def _with_place_of_bracket(problem: Problem, places: Mapping[str, str]) -> Problem:
     """The same for paths that begin with `Kind[name]`."""
-    kind, _, rest = text.partition("[")
+    kind, _, rest = problem.path.partition("[")
     name = rest.partition("]")[0]
     for label in (f"{kind} {name}", *(label for label in places if label.startswith(f"{kind} "))):
         if label in places and label.rpartition("/")[2].rpartition(" ")[2] == name:
-            return f"{places[label]}: {text}"
-    return text
+            return problem.behind(places[label])
+    return problem
 
 
-def _is_seen(text: str, seen: set[str]) -> bool:
+def _is_seen(path: str, seen: set[str]) -> bool:
     """Whether the wire models already had something to say about the object."""
-    kind = text.partition(" ")[0]
+    kind = path.partition(" ")[0]
     return kind in SPECS and any(
-        text.startswith((f"{label}.", f"{label}:")) or f"/{label.partition(' ')[2]}." in text for label in seen
+        f"{path}.".startswith(f"{label}.") or f"/{label.partition(' ')[2]}." in path for label in seen
     )

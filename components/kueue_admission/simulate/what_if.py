@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from kueue_admission.forms.form_rules import OPTION
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.forms.yaml_text import load_yaml
@@ -41,12 +42,12 @@ def parse_change(text: str) -> Change:
         end = match.end()
     if not parts or parts[0][1] or text[end : end + 1] != "=":
         raise SimulationError(
-            [f"--what-if {text!r}: is not path=value; write it as clusterQueues[dws].stopPolicy=Hold"]
+            [OPTION.at(f"--what-if {text!r}", "is not path=value", "write it as clusterQueues[dws].stopPolicy=Hold")]
         )
     try:
         value = load_yaml(text[end + 1 :], f"--what-if {text[:end]}")
     except SpecError as error:
-        raise SimulationError(str(problem) for problem in error.problems) from None
+        raise SimulationError(error.problems) from None
     return Change(text, text[:end], tuple(parts), value)
 
 
@@ -67,11 +68,15 @@ def apply_to_documents(documents: Sequence[Document], changes: Iterable[Change])
         name = change.parts[1][0] if len(change.parts) > 1 and change.parts[1][1] else ""
         found = [i for i, document in enumerate(changed) if _is_called(document.data, change.root, name)]
         if not found or len(change.parts) < 3:
-            raise SimulationError([f"--what-if {change.path}: there is no such object; write Kind[name].spec.field"])
+            raise _refused(change, "there is no such object", "write Kind[name].spec.field")
         for index in found:
             document = changed[index]
             changed[index] = document._replace(data=_replaced(document.data, change, 2))
     return changed
+
+
+def _refused(change: Change, wrong: str, fix: str) -> SimulationError:
+    return SimulationError([OPTION.at(f"--what-if {change.path}", wrong, fix)])
 
 
 def _is_called(data: Mapping[str, Any], kind: str, name: str) -> bool:
@@ -94,7 +99,7 @@ def _replaced(data: Any, change: Change, depth: int) -> Any:
             return [*data[:index], _replaced(data[index], change, depth + 1), *data[index + 1 :]]
     if data is None and not bracketed:
         return {key: _replaced(None, change, depth + 1)}
-    raise SimulationError([f"--what-if {change.path}: there is no {key}; {_choices(data)}"])
+    raise _refused(change, f"there is no {key}", _choices(data))
 
 
 def _index(items: list[Any], key: str) -> int | None:

@@ -14,8 +14,6 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import UnreadableError, read_objects, well_formed
 from kueue_admission.forms import Problem, errors_of
-from kueue_admission.forms.form_rules import JOB
-from kueue_admission.forms.known_messages import code_of
 from kueue_fleet.cli.fleet_files import AsPublished, read_fleet
 from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.objects import render_fleet
@@ -106,24 +104,9 @@ def _with_jobs(results: Mapping[str, Reading], jobs: Path) -> dict[str, Reading]
         problems = reading.problems
         if reading.fleet is not None and not errors_of(problems):
             of_jobs = check_manifests(reading.fleet, manifests)
-            problems = (*problems, *map(_problem_of_jobs, of_jobs.problems))
-            problems += tuple(replace(_problem_of_jobs(text), severity="warning") for text in of_jobs.warnings)
+            problems = (*problems, *of_jobs.problems, *of_jobs.warnings)
         found[source] = Reading(reading.fleet, problems)
     return found
-
-
-def _problem_of_jobs(text: str) -> Problem:
-    """A problem from `file:line: path: what is wrong; what to do`."""
-    rule = replace(JOB, code=code_of(text) or JOB.code)
-    wrong, _, fix = text.partition("; ")
-    place, _, rest = wrong.partition(": ")
-    source, _, line = place.rpartition(":")
-    if not line.isdigit():
-        return rule.at("", rest, fix, source=place) if rest else rule.at("", wrong, fix)
-    path, _, wrong = rest.partition(": ")
-    if not wrong:
-        path, wrong = "", rest
-    return rule.at(path, wrong, fix, source=source, line=int(line))
 
 
 def _as_json(source: str, reading: Reading) -> dict[str, object]:

@@ -54,6 +54,7 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
     Raises:
         CommandError: the file cannot be read, or something in it is wrong; every problem is in it.
     """
+    from kueue_admission.forms.form_rules import JOB
     from kueue_fleet.simulation.fleet import check_manifests
     from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 
@@ -61,12 +62,12 @@ def read_jobs(fleet: FleetSpec, file: Path, max_run_seconds: int | None = None) 
         documents = read_objects(file)
     kinds = ", ".join((*JOB_KINDS, *USED_KINDS))
     problems = check_manifests(fleet, documents, form_only=True).problems or [
-        f"{where}: {data['kind']}: nothing runs it in a rehearsal; use {kinds}"
+        JOB.at(data["kind"], "nothing runs it in a rehearsal", f"use {kinds}").behind(where)
         for where, data in documents
         if data["kind"] not in JOB_KINDS | USED_KINDS
     ]
     if not problems and not any(data["kind"] in JOB_KINDS for _, data in documents):
-        problems = [f"{file}: has no jobs; add some, or give --no-jobs"]
+        problems = [JOB.at("", "has no jobs", "add some, or give --no-jobs", source=str(file))]
     if problems:
         raise console.wrong_input(file, problems)
     return [_shortened(data, max_run_seconds) if max_run_seconds is not None else dict(data) for _, data in documents]
@@ -112,7 +113,7 @@ class _Report:
             except NotModelledError as error:
                 self._problems.append(str(error))
             except ObjectError as error:
-                self._problems += error.problems
+                self._problems += map(str, error.problems)
         if self._problems:
             raise console.CommandError(
                 f"--html {self._file}: not written: the report does not know this", problems=self._problems

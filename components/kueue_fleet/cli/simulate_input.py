@@ -10,6 +10,7 @@ from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, read_text
 from kueue_admission.cli.simulations import Prepare, RunOptions, changed_source
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.yaml_text import load_document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.models import as_model, read_data
@@ -48,9 +49,8 @@ def of_stack(
     source = console.source_name(workload) if workload is not None else ""
     jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
     if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
-        raise SimulationError(
-            [f"{source}: is a fleet, not a workload file; --workload takes the jobs, STACK the fleet"]
-        )
+        fix = "--workload takes the jobs, STACK the fleet"
+        raise SimulationError([OBJECT.at("", "is a fleet, not a workload file", fix, source=source)])
     given = [] if manifests is None else read_objects(manifests)
 
     def prepare(changes: Sequence[Change]) -> Prepared:
@@ -64,7 +64,7 @@ def of_stack(
             try:
                 other = parse_fleet(apply_changes(data, of_fleet), as_published=as_published)
             except SpecError as refused:
-                raise SimulationError(f"{sources.fleet}: {problem}" for problem in refused.problems) from None
+                raise SimulationError(problem.behind(sources.fleet) for problem in refused.problems) from None
             other = fleet_at(other, file.begin or today())
         return prepare_fleet(
             other,

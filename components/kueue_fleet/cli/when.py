@@ -128,18 +128,20 @@ def _submitted(manifest: Path) -> Document:
 
 def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
     """What messages call the dump, and its Workloads. Raises SimulationError for those that are not well-formed."""
+    from kueue_admission.forms.form_rules import OBJECT
     from kueue_admission.simulate.errors import SimulationError
     from kueue_admission.simulate.raw import name_documents
 
-    found = name_documents(each for each in read_objects(objects) if each.data["kind"] == "Workload")
+    workloads = name_documents(each for each in read_objects(objects) if each.data["kind"] == "Workload")
     wrong = []
-    for each in found:
+    for each in workloads:
         owners = inside(each.data, "metadata").get("ownerReferences") or []
         if not isinstance(owners, list) or not all(is_object(owner) and "name" in owner for owner in owners):
-            wrong.append(f"{each.where}: metadata.ownerReferences: is not a list of owners; print the Workload again")
+            found = OBJECT.at("metadata.ownerReferences", "is not a list of owners", "print the Workload again")
+            wrong.append(found.behind(each.where))
     if wrong:
         raise SimulationError(wrong)
-    return console.source_name(objects), [dict(each.data) for each in found]
+    return console.source_name(objects), [dict(each.data) for each in workloads]
 
 
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:

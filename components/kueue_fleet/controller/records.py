@@ -13,6 +13,7 @@ from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import Workload, WorkloadCheck, WorkloadStatus
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.manifests import key_of
@@ -140,7 +141,7 @@ class PodSets:
 
 def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     """The record of a Workload."""
-    problems: list[str] = []
+    problems: list[Problem] = []
     printed = PrintedWorkload(Fields(item, f"Workload {key_of(item)}", problems))
     workload, unreadable = _read_workload(printed, context)
     # Every reservation has the whole budget.
@@ -184,14 +185,15 @@ def _component_of(printed: PrintedWorkload) -> str:
 
 
 def _read_workload(printed: PrintedWorkload, context: Context) -> tuple[Workload, str]:
-    problems = printed.fields.problems
+    problems, refused = printed.fields.problems, ""
     try:
         workload = parse_workload(printed, context)
     except AdmissionError as error:
-        problems = [str(error)]
-    if not problems:
+        refused = str(error)
+    if not problems and not refused:
         return workload, ""
-    return Workload(printed.namespace, printed.name, printed.key, printed.queue, ()), "; ".join(problems)[:500]
+    wrong = refused or "; ".join(map(str, problems))
+    return Workload(printed.namespace, printed.name, printed.key, printed.queue, ()), wrong[:500]
 
 
 def _read_report(printed: PrintedWorkload) -> Report | None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import CheckState, Configuration, Objects, Workload
 from kueue_admission.forms.names import ORIGIN_LABEL
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
@@ -246,12 +247,12 @@ class WorkerState:
         return self._parse(key, _with_quota_only(item))[0] if (item.get("status") or {}).get("admission") else None
 
     def _parse(self, key: str, item: Json) -> tuple[Workload | None, str]:
-        problems: list[str] = []
+        problems: list[Problem] = []
         try:
             workload = parse_workload(PrintedWorkload(Fields(item, f"Workload {key}", problems)), self._context)
         except AdmissionError as error:
-            problems.append(str(error))
-        return (None, problems[0]) if problems else (workload, "")
+            return None, str(error)
+        return (None, str(problems[0])) if problems else (workload, "")
 
     def has_copy(self, key: str) -> bool:
         """Whether there is a Workload of that name, as far as was seen last."""

@@ -12,19 +12,20 @@ from typing import Any, NamedTuple
 
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import Workload
+from kueue_admission.forms.form_rules import JOB_NEVER_STARTS
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import Parsed, parse_objects
-from kueue_admission.read.manifests import QUEUED, label_of
+from kueue_admission.read.manifests import QUEUED
 from kueue_admission.simulate.clock import Watch, drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.raw import check_references, name_documents, named_workloads, run_seconds_of
-from kueue_admission.simulate.records import Record
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
@@ -43,9 +44,10 @@ from kueue_fleet.simulation.job_problems import (
     check_kinds,
 )
 from kueue_fleet.simulation.job_slices import check_slices
-from kueue_fleet.simulation.jobs import pods_that_may_fail
+from kueue_fleet.simulation.jobs import Job, pods_that_may_fail
 from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
-from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, pod_set_templates
+from kueue_fleet.simulation.not_known import start_not_known
+from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
 from kueue_fleet.simulation.team_budgets import simulated_budgets
 from kueue_fleet.simulation.topology_nodes import topology_nodes
 from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
@@ -158,10 +160,10 @@ def _expect(run: FleetRun, document: Document, workload: Workload) -> None:
 
 
 class JobFindings(NamedTuple):
-    """What is wrong with jobs, and what is not known or not sure; behind their files and lines."""
+    """What is wrong with jobs, and what is not known or not sure."""
 
-    problems: list[str]
-    warnings: list[str]
+    problems: list[Problem]
+    warnings: list[Problem]
 
 
 def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_only: bool = False) -> JobFindings:
@@ -188,26 +190,27 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     if found.problems:
         return found
     for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True):
-        about = f"{document.where}: {label_of(document.data)}"
-        for record in _alone(fleet, parsed, document, workload):
-            if record.not_known:
-                found.warnings.append(f"{about}: whether it starts is not known: {record.not_known}")
+        for job in _alone(fleet, parsed, document, workload):
+            if fault := start_not_known(fleet, job):
+                wrong = f"whether it starts is not known: {fault.wrong}"
+                found.warnings.append(of_job(document, fault.rule, wrong, fault.fix))
                 break
-            if why := record.why_not_started:
+            if why := job.record.why_not_started:
                 fix = "change what it asks for, or the quotas and nodes of its queue"
-                found.problems.append(f"{about}: never starts: {why.replace('; ', ', ')}; {fix}")
+                found.problems.append(of_job(document, JOB_NEVER_STARTS, f"never starts: {why}", fix))
                 break
     found.warnings.extend(warn_of_manager(fleet, named))
     return found
 
 
-def _alone(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> list[Record]:
+def _alone(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> list[Job]:
     """What happens to the job where no other is."""
     objects = {name: each.objects for name, each in parsed.items()}
     run = FleetRun(fleet, WorkloadFile(), fleet.home, objects, Delays(), seed=0)
     _expect(run, document, replace(workload, created=0.0))
     drive(run.agenda, list(run.clusters.values()), 0.0, None)
-    return run.settle()
+    run.settle()
+    return list(run.jobs.values())
 
 
 def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]]) -> Mapping[str, Parsed]:
@@ -222,7 +225,7 @@ def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str,
     except ObjectError as error:
         raise SimulationError(error.problems) from None
     except NotModelledError as error:
-        raise SimulationError([str(error)]) from None
+        raise SimulationError([error.problem]) from None
     problems = list(check_references(parsed[home]))
     if problems:
         raise SimulationError(problems)

@@ -115,7 +115,7 @@ class FleetRun:
                 record.message = "; ".join(f"{name}: {job.why.get(name, 'offered')}" for name in job.offered)
             else:
                 record.settle(self.clusters[self.home].engine)
-            record.not_known = start_not_known(self._fleet, job)
+            record.not_known = str(start_not_known(self._fleet, job) or "")
         return [job.record for job in self.jobs.values()]
 
     # What is planned

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kueue_admission.decide.model import Objects, Workload
+from kueue_admission.forms.form_rules import JOB
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.read.manifests import key_of, owners_of, since
@@ -139,14 +140,17 @@ def forecast(
     if unknown:
         raise SimulationError(
             [
-                f"run times: nothing is known of {len(unknown)} jobs that run or wait, such as {unknown[0]}; "
-                "give --run-time SECONDS, or a --workload file that has them"
+                JOB.at(
+                    "run times",
+                    f"nothing is known of {len(unknown)} jobs that run or wait, such as {unknown[0]}",
+                    "give --run-time SECONDS, or a --workload file that has them",
+                )
             ]
         )
     own = next((step.workload for step in plan.steps if step.workload.key == target), None)
     if own is None:
         raise SimulationError(
-            [f"{target}: its LocalQueue is not in the fleet; give the file of the fleet that it is in"]
+            [JOB.at(target, "its LocalQueue is not in the fleet", "give the file of the fleet that it is in")]
         )
     begin = file.model_copy(update={"begin": datetime.fromtimestamp(now, UTC)})
     ends = [_start(fleet, begin, objects, plan, seed, now) for seed in seeds]

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.simulation.provisioning_request import pod_set_templates, queued_jobs
+from kueue_fleet.fleet_file.fleet_rules import UNIT
+from kueue_fleet.simulation.provisioning_request import of_pod_set, pod_set_templates, queued_jobs
 
 _BYTES: Final = ("memory", "ephemeral-storage")
 _LEAST_BYTES: Final = Quantity("1Mi")
@@ -23,14 +26,14 @@ _MOST_GIBIBYTES: Final = 4096
 """A larger number without a unit is taken to be in Mi."""
 
 
-def warn_of_amounts(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
-    """Amounts that miss their unit or have one too much, each with its file and line and the likely spelling."""
-    for named, job, _ in queued_jobs(fleet, manifests):
-        for pod_set in pod_set_templates(job):
+def warn_of_amounts(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Amounts that miss their unit or have one too much, with the likely spelling."""
+    for job, _ in queued_jobs(fleet, manifests):
+        for pod_set in pod_set_templates(job.data):
             for container in (pod_set.template.get("spec") or {}).get("containers") or ():
                 for name, text in _requests(container).items():
-                    if wrong := _wrong(name, text, Quantity(text)):
-                        yield f"{named}: pod set {pod_set.name} requests {wrong}"
+                    if fault := _fault(name, text, Quantity(text)):
+                        yield of_pod_set(job, pod_set, fault)
 
 
 def _requests(container: Mapping[str, Any]) -> dict[str, str]:
@@ -40,14 +43,24 @@ def _requests(container: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(amount) for name, amount in given.items()}
 
 
-def _wrong(name: str, text: str, amount: Quantity) -> str:
+def _fault(name: str, text: str, amount: Quantity) -> Fault | None:
     number = text.removesuffix("m")
     if name in _BYTES and ZERO < amount < _LEAST_BYTES:
         unit = "Gi" if text == number and amount <= Quantity(str(_MOST_GIBIBYTES)) else "Mi"
         wrote = f"{number}{unit}" if number.isdigit() else "a larger unit, such as Gi"
-        return f"{text} of {name}, which is {amount.decimal.normalize():f} bytes; write {wrote}"
+        return Fault(
+            f"requests {text} of {name}, which is {amount.decimal.normalize():f} bytes", f"write {wrote}", UNIT
+        )
     if name == "cpu" and ZERO < amount < _LEAST_CPU and text != number:
-        return f"{text} of cpu, which is {amount.decimal.normalize():f} CPUs; write {number} if whole CPUs are meant"
+        return Fault(
+            f"requests {text} of cpu, which is {amount.decimal.normalize():f} CPUs",
+            f"write {number} if whole CPUs are meant",
+            UNIT,
+        )
     if name == "cpu" and amount >= _MOST_CPU:
-        return f"{text} of cpu, which is more CPUs than any machine has; write {text}m if thousandths are meant"
-    return ""
+        return Fault(
+            f"requests {text} of cpu, which is more CPUs than any machine has",
+            f"write {text}m if thousandths are meant",
+            UNIT,
+        )
+    return None

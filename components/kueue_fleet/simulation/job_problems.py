@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms import syntax
+from kueue_admission.forms.form_rules import JOB, LISTED_TWICE, NEEDED, NOT_MODELLED, UNKNOWN_NAME
 from kueue_admission.forms.manifest import inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, is_job, label_of
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
@@ -55,7 +58,7 @@ def check_jobs(
     submitted: Sequence[Submission],
     manifests: Sequence[Document],
     sources: Sources,
-) -> Iterator[str]:
+) -> Iterator[Problem]:
     """Every problem that can be seen before the jobs are read as Kueue reads them."""
     yield from _behind(sources.fleet, _check_dispatcher(fleet))
     yield from _behind(sources.jobs, _check_file(fleet, file))
@@ -64,25 +67,24 @@ def check_jobs(
     yield from check_forms(manifests)
     yield from _behind(sources.jobs, _check_steps(file, manifests))
     if not submitted and not manifests:
-        yield from _behind(sources.jobs, ["jobs: there are none; add some, or give --jobs"])
+        yield from _behind(sources.jobs, [JOB.at("jobs", "there are none", "add some, or give --jobs")])
 
 
-def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
+def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """Objects that no simulation submits, and jobs that the fleet's Kueue does not manage or dispatch."""
     enabled = kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
     for where, data in manifests:
         kind = data["kind"]
         framework = next((name for name, known in KINDS.items() if known.kind == kind), "")
         if not is_job(data):
-            yield f"{where}: is {_article(kind)} {kind}; {_not_a_job(kind)}"
+            yield JOB.at("", f"is {_article(kind)} {kind}", _not_a_job(kind)).behind(where)
         elif framework not in enabled:
-            yield (
-                f"{where}: is {_article(kind)} {kind}, which the fleet's Kueue does not manage; "
-                f"add {framework} to kueue.configuration.integrations.frameworks"
-            )
+            wrong = f"is {_article(kind)} {kind}, which the fleet's Kueue does not manage"
+            fix = f"add {framework} to kueue.configuration.integrations.frameworks"
+            yield JOB.at("", wrong, fix).behind(where)
 
 
-def check_forms(manifests: Iterable[Document]) -> Iterator[str]:
+def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
     """Names that Kubernetes refuses, jobs without pods, which would only be refused when they are submitted, and times
     that are none."""
     for document in manifests:
@@ -91,19 +93,21 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[str]:
         if not is_job(data):
             continue
         name = metadata.get("name")
-        if reason := syntax.job_name(str(name or f"{metadata.get('generateName')}xxxxx")):
-            yield f'{where}: {kind}.metadata.name: "{name or metadata.get("generateName")}" {reason}'
+        if fault := syntax.job_name(str(name or f"{metadata.get('generateName')}xxxxx")):
+            wrong = f'"{name or metadata.get("generateName")}" {fault.wrong}'
+            yield fault.rule.at(f"{kind}.metadata.name", wrong, fault.fix).behind(where)
         if QUEUE_LABEL not in inside(metadata, "labels"):
-            yield f"{where}: {label_of(data)}.metadata.labels: has no {QUEUE_LABEL}; name a LocalQueue there"
-        path = _PODS.get(kind, ("spec",))
+            path = f"{label_of(data)}.metadata.labels"
+            yield JOB.at(path, f"has no {QUEUE_LABEL}", "name a LocalQueue there").behind(where)
+        steps = _PODS.get(kind, ("spec",))
         value: object = data
-        for depth, field in enumerate(path, 1):
+        for depth, field in enumerate(steps, 1):
             value = value.get(field) if is_object(value) else None
-            wanted = "list" if field == path[-1] and kind in _PODS else "map"
+            wanted = "list" if field == steps[-1] and kind in _PODS else "map"
             if not value or not isinstance(value, list if wanted == "list" else Mapping):
                 wrong = f"is not a {wanted}" if value else "is missing or empty"
                 fix = "a list of them" if wanted == "list" else "its fields below it"
-                yield f"{where}: {label_of(data)}.{'.'.join(path[:depth])}: {wrong}; write {fix}"
+                yield JOB.at(f"{label_of(data)}.{'.'.join(steps[:depth])}", wrong, f"write {fix}").behind(where)
                 break
         else:
             try:
@@ -124,52 +128,52 @@ def _article(kind: str) -> str:
 
 
 def as_in_files(
-    problems: Iterable[str], submitted: Iterable[Submission], manifests: Iterable[Document], sources: Sources
-) -> Iterator[str]:
+    problems: Iterable[Problem], submitted: Iterable[Submission], manifests: Iterable[Document], sources: Sources
+) -> Iterator[Problem]:
     """The problems that were found in the Jobs, with the paths of the files that they come from."""
     entries = {f"{entry.namespace}/{name}": entry.name for entry, name, _, _ in submitted}
     places = {f"{data['metadata'].get('namespace') or 'default'}/{data['metadata']['name']}": where
               for where, data in manifests}  # fmt: skip
     for problem in problems:
-        kind, _, rest = problem.partition(" ")
-        key = rest[: min((rest.find(end) for end in ".:( " if end in rest), default=len(rest))]
+        kind, _, rest = problem.path.partition(" ")
+        key = rest[: min((rest.find(end) for end in ".( " if end in rest), default=len(rest))]
         if kind not in (*QUEUED, "workload") or key not in {*entries, *places}:
             yield problem
         elif key not in entries:
-            yield f"{places[key]}: {problem}"
+            yield problem.behind(places[key])
         else:
-            text = rest.removeprefix(key)
-            if "there is no LocalQueue" in text:
-                text = f".queue{text[text.index(':') :]}"
+            path = rest.removeprefix(key)
+            if kind == "workload" and problem.rule is UNKNOWN_NAME:
+                path = ".queue"
             for longer, shorter in _FIELDS.items():
-                text = text.replace(longer, shorter, 1)
-            yield from _behind(sources.jobs, [f"jobs[{entries[key]}]{text}"])
+                path = path.replace(longer, shorter, 1)
+            yield from _behind(sources.jobs, [replace(problem, path=f"jobs[{entries[key]}]{path}")])
 
 
-def _behind(source: str, problems: Iterable[str]) -> Iterator[str]:
-    return (f"{source}: {problem}" if source else problem for problem in problems)
+def _behind(source: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+    return (problem.behind(source) if source else problem for problem in problems)
 
 
-def _check_steps(file: WorkloadFile, manifests: Iterable[Document]) -> Iterator[str]:
+def _check_steps(file: WorkloadFile, manifests: Iterable[Document]) -> Iterator[Problem]:
     steps = {str(inside(data, "metadata", "labels").get(STEP_LABEL)) for _, data in manifests}
     for name in file.steps:
         if name not in steps:
-            yield f"steps.{name}: no job has the label {STEP_LABEL} with this value; remove it, or label the jobs"
+            wrong = f"no job has the label {STEP_LABEL} with this value"
+            yield UNKNOWN_NAME.at(f"steps.{name}", wrong, "remove it, or label the jobs")
 
 
-def _check_dispatcher(fleet: FleetSpec) -> Iterator[str]:
+def _check_dispatcher(fleet: FleetSpec) -> Iterator[Problem]:
     settings = fleet.multi_kueue
     if settings is not None and settings.dispatcher == "External":
         if settings.dispatcher_name != DISPATCHER_NAME:
-            yield (
-                f"multiKueue.external.name: what {settings.dispatcher_name} decides is not modelled; "
-                f"use {DISPATCHER_NAME}, AllAtOnce or Incremental"
-            )
+            wrong = f"what {settings.dispatcher_name} decides is not modelled"
+            yield NOT_MODELLED.at("multiKueue.external.name", wrong, f"use {DISPATCHER_NAME}, AllAtOnce or Incremental")
         elif fleet.admission_controller is None:
-            yield f"multiKueue.external.name: {DISPATCHER_NAME} needs admissionController; add that section"
+            wrong = f"{DISPATCHER_NAME} needs admissionController"
+            yield NEEDED.at("multiKueue.external.name", wrong, "add that section")
 
 
-def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[str]:
+def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[Problem]:
     known = {
         "cluster": list(fleet.cluster_names),
         "flavor": [flavor.name for flavor in fleet.flavors],
@@ -186,24 +190,23 @@ def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[str]:
     classes = {item.name for item in fleet.workload_priority_classes}
     for job in file.jobs:
         if job.priority_class is not None and job.priority_class not in classes:
-            yield (
-                f"jobs[{job.name}].priorityClass: there is no WorkloadPriorityClass {job.priority_class}; "
-                "add it, or name another"
-            )
+            wrong = f"there is no WorkloadPriorityClass {job.priority_class}"
+            yield UNKNOWN_NAME.at(f"jobs[{job.name}].priorityClass", wrong, "add it, or name another")
     if file.begin is None and any(check.calendar for check in fleet_checks(fleet)):
-        yield "begin: not set, but an admission check has calendar windows; write what time second 0 is"
+        yield NEEDED.at("begin", "not set, but an admission check has calendar windows", "write what time second 0 is")
 
 
-def _unknown(path: str, given: Mapping[str, str | None], known: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _unknown(path: str, given: Mapping[str, str | None], known: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
     for name, value in given.items():
         if value is not None and value not in known[name]:
             found = ", ".join(sorted(known[name])) or "none"
-            yield f"{path}.{name}: the fleet has no {name} {value}; it has {found}"
+            yield UNKNOWN_NAME.at(f"{path}.{name}", f"the fleet has no {name} {value}", f"it has {found}")
 
 
-def _check_names(submitted: Iterable[Submission]) -> Iterator[str]:
+def _check_names(submitted: Iterable[Submission]) -> Iterator[Problem]:
     seen: set[tuple[str, str]] = set()
     for entry, name, _, _ in submitted:
         if (entry.namespace, name) in seen:
-            yield f"jobs[{entry.name}].name: {entry.namespace}/{name} is listed twice; name it differently"
+            wrong = f"{entry.namespace}/{name} is listed twice"
+            yield LISTED_TWICE.at(f"jobs[{entry.name}].name", wrong, "name it differently")
         seen.add((entry.namespace, name))

@@ -9,44 +9,52 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
+from kueue_fleet.simulation.provisioning_request import (
+    PodSetTemplate,
+    job_fault,
+    of_pod_set,
+    pod_set_templates,
+    queued_jobs,
+)
 
 _PREFIX: Final = "kueue.x-k8s.io/podset-"
 _SIZE: Final = f"{_PREFIX}slice-size"
 _LEVEL: Final = f"{_PREFIX}slice-required-topology"
 
 
-def check_slices(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
-    """Slices that Kueue refuses, or that leave pods over, each with its file and line."""
-    for named, job, _ in queued_jobs(fleet, manifests):
-        for pod_set in pod_set_templates(job):
-            problem = _slices(pod_set)
-            if problem:
-                yield f"{named}: pod set {pod_set.name} {problem}"
+def check_slices(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Slices that Kueue refuses, or that leave pods over."""
+    for job, _ in queued_jobs(fleet, manifests):
+        for pod_set in pod_set_templates(job.data):
+            if fault := _slices(pod_set):
+                yield of_pod_set(job, pod_set, fault)
 
 
 def _annotations(pod_set: PodSetTemplate) -> Mapping[str, Any]:
     return (pod_set.template.get("metadata") or {}).get("annotations") or {}
 
 
-def _slices(pod_set: PodSetTemplate) -> str:
+def _slices(pod_set: PodSetTemplate) -> Fault | None:
     given = _annotations(pod_set)
     if (_SIZE in given) != (_LEVEL in given):
         there, missing = (_SIZE, _LEVEL) if _SIZE in given else (_LEVEL, _SIZE)
-        return f"has the annotation {there} without {missing}, and Kueue refuses the job; give both"
+        return job_fault(f"has the annotation {there} without {missing}, and Kueue refuses the job", "give both")
     size = whole_number(str(given.get(_SIZE, "1"))) or 1
     if size > pod_set.count:
-        return (
-            f"has {pod_set.count} pods, but slices of {size} ({_SIZE}), and Kueue refuses the job; write at most "
-            f"{pod_set.count}"
+        return job_fault(
+            f"has {pod_set.count} pods, but slices of {size} ({_SIZE}), and Kueue refuses the job",
+            f"write at most {pod_set.count}",
         )
     if pod_set.count % size:
         whole = pod_set.count // size * size
-        return (
+        return job_fault(
             f"has {pod_set.count} pods, which slices of {size} ({_SIZE}) do not divide: Kueue places {whole}, and "
-            f"the others get no node; make it {whole} or {whole + size} pods, or choose another size"
+            "the others get no node",
+            f"make it {whole} or {whole + size} pods, or choose another size",
         )
-    return ""
+    return None

@@ -10,10 +10,12 @@ Autopilot's admission says is from reports of its refusals: https://github.com/G
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
+from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms.problem import Problem
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.simulate.documents import Document
@@ -33,7 +35,13 @@ from kueue_fleet.gke.labels import (
     accelerator_of,
 )
 from kueue_fleet.simulation.not_known import is_label_known
-from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
+from kueue_fleet.simulation.provisioning_request import (
+    PodSetTemplate,
+    job_fault,
+    of_pod_set,
+    pod_set_templates,
+    queued_jobs,
+)
 
 _CREATED_AS_WRITTEN: Final = ("Job", "Pod")
 """Kinds that Autopilot judges when they are submitted, before Kueue adds the labels of a flavor."""
@@ -55,32 +63,31 @@ class _Pods:
         return tuple(dict.fromkeys((*self.labels, *terms)))
 
 
-def check_job_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
-    """What keeps the pods of jobs from all nodes, and what Autopilot refuses, each with its file and line."""
-    for named, job, name in queued_jobs(fleet, manifests):
+def check_job_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """What keeps the pods of jobs from all nodes, and what Autopilot refuses."""
+    for job, name in queued_jobs(fleet, manifests):
         queue = fleet.queue(name)
-        for template in pod_set_templates(job):
+        for template in pod_set_templates(job.data):
             if queue is None or not template.count:
                 continue
             here = [name for name in fleet.clusters_of(queue) if name in fleet.job_clusters]
-            problem = _refused(fleet, queue, job["kind"], template, here) or _nowhere(fleet, queue, template)
-            if problem:
-                yield f"{named}: pod set {template.name} {problem}"
+            fault = _refused(fleet, queue, job.data["kind"], template, here) or _nowhere(fleet, queue, template)
+            if fault:
+                yield of_pod_set(job, template, fault)
 
 
-def warn_of_manager(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
+def warn_of_manager(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """What a manager on Autopilot is likely to refuse, though no pod of a job ever runs there.
 
     The reports are of clusters that run the pods; Google's own sample for such a manager has the selector in its Job.
     """
-    for named, job, name in queued_jobs(fleet, manifests):
+    for job, name in queued_jobs(fleet, manifests):
         queue = fleet.queue(name)
-        if queue is None or not fleet.is_dispatched(name) or job["kind"] not in _CREATED_AS_WRITTEN:
+        if queue is None or not fleet.is_dispatched(name) or job.data["kind"] not in _CREATED_AS_WRITTEN:
             continue
-        for template in pod_set_templates(job):
-            problem = _refused(fleet, queue, job["kind"], template, [fleet.home])
-            if problem:
-                yield f"{named}: pod set {template.name} {problem}"
+        for template in pod_set_templates(job.data):
+            if fault := _refused(fleet, queue, job.data["kind"], template, [fleet.home]):
+                yield replace(of_pod_set(job, template, fault), severity="warning")
 
 
 def _pod_set(template: PodSetTemplate) -> PodSet:
@@ -120,7 +127,7 @@ def _flavors(
 
 def _refused(
     fleet: FleetSpec, queue: ClusterQueueEntry, kind: str, template: PodSetTemplate, clusters: Iterable[str]
-) -> str:
+) -> Fault | None:
     """What the admission of Autopilot refuses on one of the clusters, where the job or a copy of it is made."""
     pod_set = _pod_set(template)
     for name in clusters:
@@ -132,63 +139,63 @@ def _refused(
         found = [_autopilot(pods, name) for pods in choices]
         if all(found):
             return found[0]
-    return ""
+    return None
 
 
-def _autopilot(pods: _Pods, cluster: str) -> str:
+def _autopilot(pods: _Pods, cluster: str) -> Fault | None:
     refuses = f"and Autopilot refuses that when it is made on {cluster}"
     if NODE_POOL in pods.keys:
-        return f"selects {NODE_POOL}, {refuses}; select {ACCELERATOR} or another label of GKE instead"
+        return job_fault(f"selects {NODE_POOL}, {refuses}", f"select {ACCELERATOR} or another label of GKE instead")
     if GPU_RESOURCE in pods.resources and not {ACCELERATOR, COMPUTE_CLASS} & set(pods.keys):
-        return (
-            f"requests {GPU_RESOURCE} and does not select {ACCELERATOR} or {COMPUTE_CLASS} itself, {refuses}; "
-            f"add nodeSelector {{{ACCELERATOR}: ...}} with the kind of GPU to its pods"
+        return job_fault(
+            f"requests {GPU_RESOURCE} and does not select {ACCELERATOR} or {COMPUTE_CLASS} itself, {refuses}",
+            f"add nodeSelector {{{ACCELERATOR}: ...}} with the kind of GPU to its pods",
         )
     for toleration in pods.tolerations:
         if toleration.key in ACCELERATOR_RESOURCES and toleration.key not in pods.resources:
-            return f"tolerates {toleration.key} without requesting it, {refuses}; remove the toleration"
+            return job_fault(f"tolerates {toleration.key} without requesting it, {refuses}", "remove the toleration")
     return _not_separated(pods, "and Autopilot makes no node for that")
 
 
-def _not_separated(pods: _Pods, makes: str) -> str:
+def _not_separated(pods: _Pods, makes: str) -> Fault | None:
     """A custom label without the toleration of the same key and value."""
     for key, value in pods.labels.items():
         taint = Taint(key, value)
         if not SYSTEM_LABEL.search(key) and not any(each.tolerates(taint) for each in pods.tolerations):
-            return (
-                f"selects the custom label {key}={value} and does not tolerate the taint of the same name, {makes}; "
-                "add the toleration, or remove the label"
+            return job_fault(
+                f"selects the custom label {key}={value} and does not tolerate the taint of the same name, {makes}",
+                "add the toleration, or remove the label",
             )
-    return ""
+    return None
 
 
-def _nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> str:
-    """Why no cluster has, or makes, a node for the pods; empty where one may."""
+def _nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
+    """Why no cluster has, or makes, a node for the pods; None where one may."""
     pod_set = _pod_set(template)
-    reasons: list[str] = []
+    reasons: list[Fault] = []
     for name in fleet.clusters_of(queue):
         for flavor, pods in _flavors(fleet, queue, pod_set, name):
             reason = _without_nodes(fleet, fleet.cluster(name), flavor, pods)
             if not reason:
-                return ""
+                return None
             reasons.append(reason)
-    return reasons[0] if reasons else ""
+    return reasons[0] if reasons else None
 
 
-def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: _Pods) -> str:
+def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: _Pods) -> Fault | None:
     pools = fleet.flavor_nodes(flavor, cluster.name)
     if cluster.mode == "Autopilot" or (not pools and cluster.node_auto_provisioning is None):
         # Nodes that this file does not describe; `check` says where there are none.
-        return ""
+        return None
     reasons = [_unfit(pod_labels, pool, pods) for pool in pools for pod_labels in _labels_of(pool)]
     if pools and not all(reasons):
-        return ""
+        return None
     provisioning = cluster.node_auto_provisioning
     if provisioning is None:
         return reasons[0]
     kind = accelerator_of(pods.labels)
     if NODE_POOL in pods.labels or (kind is not None and not provisioning.limit(kind)):
-        return reasons[0] if reasons else ""
+        return reasons[0] if reasons else None
     return _not_separated(pods, f"and {cluster.name} makes no node for that by itself")
 
 
@@ -197,16 +204,20 @@ def _labels_of(pool: ResolvedNodePool) -> list[Mapping[str, str]]:
     return [{**pool.labels, ZONE: zone} for zone in pool.node_locations] or [pool.labels]
 
 
-def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: _Pods) -> str:
-    """Why the pods do not go on a node with the labels; empty where they do, as far as known."""
+def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: _Pods) -> Fault | None:
+    """Why the pods do not go on a node with the labels; None where they do, as far as known."""
     here = f"node pool {pool.name} of {pool.cluster}"
     for key, value in pods.labels.items():
         if (key in labels or is_label_known(key, pool)) and labels.get(key) != value:
             has = f"has {labels[key]}" if key in labels else "does not have it"
-            return f"selects {key}={value}, and {here} {has}; select what its nodes have, or label the pool"
+            return job_fault(
+                f"selects {key}={value}, and {here} {has}", "select what its nodes have, or label the pool"
+            )
     if pods.terms is not None and not any(_may_match(term, labels, pool) for term in pods.terms):
         listed = ", ".join(dict.fromkeys(each.key for term in pods.terms for each in term.requirements))
-        return f"has a node affinity ({listed}) that no node of {here} matches; change it, or label the pool"
+        return job_fault(
+            f"has a node affinity ({listed}) that no node of {here} matches", "change it, or label the pool"
+        )
     for each in pool.taints:
         taint = Taint(each.key, each.value or "", each.effect)
         by_gke = taint.key in TOLERATED_BY_GKE and (
@@ -214,11 +225,11 @@ def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: _Pods) -> st
         )
         kept_away = taint.effect != "PreferNoSchedule" and not by_gke
         if kept_away and not any(toleration.tolerates(taint) for toleration in pods.tolerations):
-            return (
-                f"does not tolerate {taint.key}={taint.value}:{taint.effect}, a taint of {here}; "
-                "add the toleration to its pods or to the flavor"
+            return job_fault(
+                f"does not tolerate {taint.key}={taint.value}:{taint.effect}, a taint of {here}",
+                "add the toleration to its pods or to the flavor",
             )
-    return ""
+    return None
 
 
 def _may_match(term: NodeSelectorTerm, labels: Mapping[str, str], pool: ResolvedNodePool) -> bool:

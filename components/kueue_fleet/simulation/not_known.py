@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.forms.form_rules import JOB_UNKNOWN, Fault
 from kueue_admission.forms.names import HOSTNAME_LABEL
 from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec
@@ -26,56 +27,63 @@ def is_label_known(key: str, pool: ResolvedNodePool) -> bool:
     return not SYSTEM_LABEL.search(key) or (key in NODE_LABELS and pool.machine is not None)
 
 
-def start_not_known(fleet: FleetSpec, job: Job) -> str:
-    """Why it is not known whether the job starts, though it did not in a simulation, with what to do; else empty."""
+def start_not_known(fleet: FleetSpec, job: Job) -> Fault | None:
+    """Why it is not known whether the job starts, though it did not in a simulation, with what to do; else None."""
     record = job.record
     if record.finished_at is not None or any(run.started_at is not None for run in record.runs):
-        return ""
+        return None
     if QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED in {record.reason, *job.why.values()}:
         return _place_not_known(fleet, record.cluster_queue, job.workload.pod_sets)
     if record.runs or record.state is State.QUOTA_RESERVED:
         return _nodes_not_known(fleet, record.cluster_queue)
-    return ""
+    return None
 
 
-def _place_not_known(fleet: FleetSpec, queue: str, pod_sets: Iterable[PodSet]) -> str:
+def _place_not_known(fleet: FleetSpec, queue: str, pod_sets: Iterable[PodSet]) -> Fault | None:
     """In a queue with no other flavors, all jobs get a place in a topology, even if they do not ask."""
     flavors = list(_flavors(fleet, queue))
     asks = any(pod_set.topology is not None and pod_set.topology.is_explicit for pod_set in pod_sets)
     if not asks and any(flavor.topology_name is None for flavor in flavors):
-        return ""
-    return next((why for flavor in flavors for why in _levels_not_known(fleet, flavor)), "")
+        return None
+    return next((why for flavor in flavors for why in _levels_not_known(fleet, flavor)), None)
 
 
-def _nodes_not_known(fleet: FleetSpec, queue: str) -> str:
+def _nodes_not_known(fleet: FleetSpec, queue: str) -> Fault | None:
     pools = (pool for flavor in _flavors(fleet, queue) for pool in _pools(fleet, flavor))
     return next(
         (
-            f"node pool {pool.name} has machines of type {pool.machine_type}, whose size is not in the catalogue; "
-            "compare with `kubectl describe nodes`"
+            Fault(
+                f"node pool {pool.name} has machines of type {pool.machine_type}, whose size is not in the catalogue",
+                "compare with `kubectl describe nodes`",
+                JOB_UNKNOWN,
+            )
             for pool in pools
             if pool.machine is None
         ),
-        "",
+        None,
     )
 
 
-def _levels_not_known(fleet: FleetSpec, flavor: FlavorEntry) -> Iterator[str]:
+def _levels_not_known(fleet: FleetSpec, flavor: FlavorEntry) -> Iterator[Fault]:
     topology = next((each for each in fleet.topologies if each.name == flavor.topology_name), None)
     if topology is None:
         return
     pools = list(_pools(fleet, flavor))
     if not pools:
-        yield (
+        yield Fault(
             f"flavor {flavor.name} has topology {topology.name}, and no node pool of the file leads to it, so that "
-            "GKE makes its nodes; compare with `kubectl get nodes`"
+            "GKE makes its nodes",
+            "compare with `kubectl get nodes`",
+            JOB_UNKNOWN,
         )
     for pool in pools:
         for level in topology.levels:
             if not is_label_known(level.node_label, pool):
-                yield (
+                yield Fault(
                     f"topology {topology.name} has the level {level.node_label}, which GKE may give to nodes of pool "
-                    f"{pool.name}; compare with `kubectl get nodes -L {level.node_label}`"
+                    f"{pool.name}",
+                    f"compare with `kubectl get nodes -L {level.node_label}`",
+                    JOB_UNKNOWN,
                 )
 
 

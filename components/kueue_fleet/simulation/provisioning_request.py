@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.api import ProvisioningRequestConfigSpec
+from kueue_admission.forms.form_rules import JOB, Fault
+from kueue_admission.forms.known_messages import known_message
 from kueue_admission.forms.names import QUEUE_LABEL, SINGLE_POD_SET_REFUSAL
+from kueue_admission.forms.problem import Problem, Rule
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import roles_of
+from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
@@ -49,24 +53,39 @@ def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[Pod
     return f"GKE refuses a ProvisioningRequest of {len(merged)} PodSets ({names}): {SINGLE_POD_SET_REFUSAL}"
 
 
-def queued_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[tuple[str, Mapping[str, Any], str]]:
-    """Each job with its file, line and name before it, and behind it its ClusterQueue: empty, where it has none."""
+def queued_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[tuple[Document, str]]:
+    """Each job with its ClusterQueue: empty, where it has none."""
     queues = {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
-    for where, job in manifests:
-        metadata = job["metadata"]
+    for job in manifests:
+        metadata = job.data["metadata"]
         namespace = metadata.get("namespace") or "default"
         queue = queues.get(f"{namespace}/{(metadata.get('labels') or {}).get(QUEUE_LABEL)}", "")
-        yield f"{where}: {job['kind']} {namespace}/{metadata['name']}", job, queue
+        yield job, queue
 
 
-def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
-    """What GKE would say of the jobs, each with its file and line and with what to do."""
-    for named, job, queue in queued_jobs(fleet, manifests):
-        pod_sets = pod_set_templates(job)
+def job_fault(wrong: str, fix: str) -> Fault:
+    """What is wrong with a pod set, by which the job is refused or waits."""
+    return Fault(wrong, fix, JOB)
+
+
+def of_pod_set(job: Document, pod_set: PodSetTemplate, fault: Fault) -> Problem:
+    """The problem that a pod set of the job has this fault."""
+    return of_job(job, fault.rule, f"pod set {pod_set.name} {fault.wrong}", fault.fix)
+
+
+def of_job(job: Document, rule: Rule, wrong: str, fix: str) -> Problem:
+    """The problem that the job breaks a rule."""
+    return rule.at(label_of(job.data), wrong, fix).behind(job.where)
+
+
+def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """What GKE would say of the jobs."""
+    for job, queue in queued_jobs(fleet, manifests):
+        pod_sets = pod_set_templates(job.data)
         for config in _configs(fleet, queue):
             refused = refused_by_gke(config, pod_sets)
             if refused:
-                yield f"{named}: {refused}; {_fix(config, pod_sets)}"
+                yield of_job(job, known_message("KF111"), refused, _fix(config, pod_sets))
                 break
 
 

@@ -9,27 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY
-from kueue_fleet.simulation.provisioning_request import PodSetTemplate, pod_set_templates, queued_jobs
+from kueue_fleet.simulation.provisioning_request import (
+    PodSetTemplate,
+    job_fault,
+    of_pod_set,
+    pod_set_templates,
+    queued_jobs,
+)
 
 _SELECTORS: Final = (TPU_ACCELERATOR, TPU_TOPOLOGY)
 
 
-def check_tpu_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[str]:
-    """What keeps the Jobs and JobSets from the TPU pools of their queues, each with its file and line.
+def check_tpu_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """What keeps the Jobs and JobSets from the TPU pools of their queues.
 
     Nothing is said of queues whose TPU nodes are GKE's to make.
     """
-    for named, job, queue in queued_jobs(fleet, manifests):
+    for job, queue in queued_jobs(fleet, manifests):
         pools = list(_pools(fleet, queue))
-        for pod_set in pod_set_templates(job) if pools else ():
-            problem = _problem(pod_set, pools)
-            if problem:
-                yield f"{named}: pod set {pod_set.name} {problem}"
+        for pod_set in pod_set_templates(job.data) if pools else ():
+            if fault := _fault(pod_set, pools):
+                yield of_pod_set(job, pod_set, fault)
 
 
 def _pools(fleet: FleetSpec, queue: str) -> Iterator[ResolvedNodePool]:
@@ -43,31 +50,34 @@ def _pools(fleet: FleetSpec, queue: str) -> Iterator[ResolvedNodePool]:
                 yield from (pool for pool in fleet.flavor_nodes(flavor, cluster) if pool.tpu_topology)
 
 
-def _problem(pod_set: PodSetTemplate, pools: Iterable[ResolvedNodePool]) -> str:
+def _fault(pod_set: PodSetTemplate, pools: Iterable[ResolvedNodePool]) -> Fault | None:
     spec = pod_set.template.get("spec") or {}
     asked = _chips(spec)
     if not asked or pod_set.count < 1:
-        return ""
+        return None
     selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key in _SELECTORS}
     found = [pool for pool in pools if all(pool.labels.get(key) == value for key, value in selector.items())]
     if not found:
         wanted = ", ".join(f"{key}={value}" for key, value in selector.items())
         offered = " or ".join(dict.fromkeys(f"{pool.accelerator} {pool.tpu_topology}" for pool in pools))
-        return f"selects {wanted}, but its queue leads to {offered}; select one of these, or leave it to the queue"
+        return job_fault(
+            f"selects {wanted}, but its queue leads to {offered}", "select one of these, or leave it to the queue"
+        )
     whole = [pool for pool in found if pool.accelerators_per_node == asked]
     if not whole:
         chips = " or ".join(str(one) for one in sorted({pool.accelerators_per_node for pool in found}))
-        return (
-            f"requests {asked} {TPU_RESOURCE} a pod, but GKE runs a pod only if it takes all chips of its node; "
-            f"request {chips}"
+        return job_fault(
+            f"requests {asked} {TPU_RESOURCE} a pod, but GKE runs a pod only if it takes all chips of its node",
+            f"request {chips}",
         )
     if all(pod_set.count % pool.slice_nodes for pool in whole):
         pool = min(whole, key=lambda one: one.slice_nodes)
-        return (
-            f"has {pod_set.count} pods, but a slice of {pool.tpu_topology} is {pool.slice_nodes} nodes, and a job runs "
-            f"on whole slices; make it {-(-pod_set.count // pool.slice_nodes) * pool.slice_nodes} pods"
+        return job_fault(
+            f"has {pod_set.count} pods, but a slice of {pool.tpu_topology} is {pool.slice_nodes} nodes, and a job "
+            "runs on whole slices",
+            f"make it {-(-pod_set.count // pool.slice_nodes) * pool.slice_nodes} pods",
         )
-    return ""
+    return None
 
 
 def _chips(spec: Mapping[str, Any]) -> int:

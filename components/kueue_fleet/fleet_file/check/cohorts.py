@@ -10,11 +10,12 @@ from collections.abc import Iterator
 
 from kueue_admission.api.cohort_tree import cycles, with_ancestors
 from kueue_admission.forms import suggest
+from kueue_admission.forms.form_rules import COHORT_CYCLE
 from kueue_admission.forms.problem import Problem, rule
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import COHORT_ALONE, COHORT_CYCLE, COHORT_UNDECLARED, COUNTED_TWICE, UNUSED
+from kueue_fleet.fleet_file.fleet_rules import COHORT_ALONE, COHORT_UNDECLARED, COUNTED_TWICE, UNUSED
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
 from kueue_fleet.fleet_file.model.per_cluster import groups_on
 
