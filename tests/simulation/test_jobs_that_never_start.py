@@ -44,12 +44,12 @@ CHANGE = "; change what it asks for, or the quotas and nodes of its queue"
     ("job", "why"),
     [
         ({"requests": {GPU: 5}}, "ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for "),
-        ({"pods": 3}, f"{EUROPE}: ExceedsMaxQuota, {US}: ExceedsMaxQuota"),
+        ({"pods": 3}, f"{EUROPE}: ExceedsMaxQuota; {US}: ExceedsMaxQuota"),
         ({"requests": {"cpu": 40}}, "its pods do not all fit on node pool l4-spot (0 of 2 nodes in use)"),
         ({"requests": {GPU: 2}}, "its pods do not all fit on node pool l4-spot (0 of 2 nodes in use)"),
         (
             {"nodeSelector": {"cloud.google.com/gke-nodepool": "l5"}},
-            f"{EUROPE}: NoMatchingFlavor, {US}: NoMatchingFlavor",
+            f"{EUROPE}: NoMatchingFlavor; {US}: NoMatchingFlavor",
         ),
     ],
 )
