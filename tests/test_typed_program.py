@@ -39,6 +39,6 @@ def test_a_node_pool_is_declared_from_its_entry() -> None:
     assert pool.inputs["cluster"] == "batch"
 
 
-def test_the_readmes_program_declares_the_fleet_of_the_config() -> None:
+def test_the_program_of_the_page_declares_the_fleet_of_the_config() -> None:
     recording = pulumi_mocks.run(typed_program.fleet, config={"kueue-fleet:fleet": fleet_data(WORKER)})
     assert recording.one("kueue-fleet:index:Fleet").name == "lab"

@@ -1,4 +1,4 @@
-"""A whole fleet on real control planes: brought up by the README's first command, used, changed and destroyed."""
+"""A whole fleet on real control planes: brought up by `make rehearse`, used, changed and destroyed."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def lab(kept: Kept) -> FleetInRehearsal:
     return kept.lab
 
 
-def test_make_rehearse_prints_what_the_readme_shows(kept: Kept) -> None:
-    [shown] = blocks(ROOT / "README.md", "text")
+def test_make_rehearse_prints_what_its_page_shows(kept: Kept) -> None:
+    [shown] = blocks(ROOT / "docs" / "rehearse.md", "text")
     assert lacks(shown, kept.printed) == [], kept.printed
 
 
@@ -288,7 +288,7 @@ def test_a_changed_quota_is_an_update_in_place_on_each_worker_and_of_the_manager
     lab.change(more_gpus)
     changed = lab.up().summary
     assert lab.touched() == {("update", f"{cluster}/dws") for cluster in [MANAGER, *WORKERS]}
-    assert f"(`{changed}`)" in (ROOT / "README.md").read_text()
+    assert f"(`{changed}`)" in (ROOT / "docs" / "rehearse.md").read_text()
     [group] = lab.objects(MANAGER, "clusterqueues")["dws"]["spec"]["resourceGroups"]  # settled: `up` has ended
     quotas = {each["name"]: each["nominalQuota"] for each in group["flavors"][0]["resources"]}
     assert quotas["nvidia.com/gpu"] == "18"

@@ -111,7 +111,9 @@ def test_kueue_fleet_is_installed_from_the_clone() -> None:
     done = subprocess.run(pip, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = {each["metadata"]["name"]: each["download_info"]["url"] for each in json.loads(done.stdout)["install"]}
-    assert found == {"company-platform": REPOSITORY.as_uri(), "kueue-fleet": REPOSITORY.parents[1].as_uri()}
+    clone = REPOSITORY.parents[1]
+    ours = ["components/kueue_admission", "components/kueue_rehearsal", "policies"]
+    assert set(found.values()) == {each.as_uri() for each in (REPOSITORY, clone, *(clone / path for path in ours))}
 
 
 def test_the_program_takes_the_charts_of_the_stacks_config(monkeypatch: pytest.MonkeyPatch) -> None:

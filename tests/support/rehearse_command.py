@@ -87,12 +87,14 @@ def pods(name, image):
 
 
 """
-"""What a user writes after the README's program: `k8s`, `config`, `inside` and `pods`."""
+"""What a user writes after the program of docs/programs.md: `k8s`, `config`, `inside` and `pods`."""
 
 
-def readme_program() -> str:
-    """The README's program, to the letter."""
-    [program] = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
+def page_program() -> str:
+    """The program of docs/programs.md, as it stands there."""
+    [program] = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "docs" / "programs.md").read_text(), re.DOTALL | re.MULTILINE
+    )
     assert "Fleet(" in program
     return str(program)
 
@@ -171,10 +173,10 @@ class Project:
         (self.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": config}))
 
     def add_to_program(self, more: str) -> None:
-        """Have the README's program declare MORE: Python, with `k8s`, and `inside` for what is in its cluster."""
+        """Have the program of the page declare MORE: Python, with `k8s`, and `inside` for what is in its cluster."""
         program = self.folder / "program"
         program.mkdir()
-        (program / "__main__.py").write_text(readme_program() + MORE + more)
+        (program / "__main__.py").write_text(page_program() + MORE + more)
         settings = yaml.safe_load((self.folder / "Pulumi.yaml").read_text()) | {"main": "program"}
         (self.folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
 

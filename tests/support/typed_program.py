@@ -82,7 +82,7 @@ def nodes() -> None:
 
 
 def fleet() -> None:
-    """The program of the README."""
+    """The program of docs/programs.md."""
     spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))
     made = Fleet(spec.name, spec)
     pulumi.export("kubeconfig", made.kubeconfig)
