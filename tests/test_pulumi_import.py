@@ -6,7 +6,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
-from functools import cache
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ import pulumi_mocks
 from data_places import places, with_value
 from drawn import some_of
 from kueue_admission.forms import SpecError
-from kueue_fleet import Fleet, pulumi_import
+from kueue_fleet import Fleet
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, description_problems, mode_of
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import read_fleet
@@ -204,13 +203,9 @@ CHANGES = [
 ]
 
 
-def test_a_description_of_another_form_is_refused_or_read_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    declare = pulumi_import._declared
+def test_a_description_of_another_form_is_refused_or_read_without_it() -> None:
     spec = standalone()
     [found] = (described_cluster(spec, name) for name in spec.cluster_names)
-    # What is declared is not of interest here, and takes longest.
-    declared = cache(lambda: declare(spec))
-    monkeypatch.setattr(pulumi_import, "_declared", lambda _: declared())
     planned = 0
     for place, value in some_of(some_of(CHANGES, "descriptions"), "of a quarter"):
         description = with_value(found.description, place, value)

@@ -1,36 +1,28 @@
 """What Pulumi needs to take over clusters and node pools that exist, and what the first `pulumi up` changes of them.
 
 The content of a file for `pulumi import --file`, with the names that the components give, and the difference between
-what Google Cloud has and what the fleet declares, as the provider's schema sees it. The program is run without an
-engine, by Pulumi's own mocks, as a preview would see it.
+what Google Cloud has and what the fleet declares, as the provider's schema sees it.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any, Final
-
-import pulumi
-from google.protobuf import struct_pb2  # type: ignore[import-untyped]
-from pulumi.runtime import mocks, rpc
-from pulumi.runtime.proto import resource_pb2
-from pulumi.runtime.stack import run_pulumi_func
 
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.adopt.google_cloud import cluster_state, pool_state
-from kueue_fleet.fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
-from kueue_fleet.google.plan import ZERO, planned_changes, previewed
+from kueue_fleet.google.plan import ZERO, planned_changes
 from kueue_fleet.google.property_paths import Path, render_path
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
+from kueue_fleet.google.resource import CloudResource, Joined, Ref
+from kueue_fleet.google.resources import resources_on
 
-_STACK: Final = "pulumi:pulumi:Stack"
 _ABSENT: Final = (False, 0, "", None)
 """Values that Google's API leaves out."""
 _SCALAR: Final = (str, bool, int, float)
@@ -51,7 +43,8 @@ class Adoption:
     """CLUSTER, or CLUSTER/POOL."""
     id: str
     """Google's."""
-    urn: str
+    resource: CloudResource
+    """What the fleet declares."""
     differences: tuple[str, ...]
     """What the first `pulumi up` changes in place, as text: property, what is there -> what will be."""
     replacing: tuple[str, ...]
@@ -65,16 +58,6 @@ class ImportPlan:
     adoptions: tuple[Adoption, ...]
     file: Mapping[str, Any]
     """Content of the file for `pulumi import --file`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    type: str
-    name: str
-    parent: str
-    inputs: Mapping[str, Any]
-    ignored: tuple[str, ...]
-    version: str
 
 
 def take_over(clusters: Sequence[AdoptedCluster], identity: Identity) -> tuple[Adopted, ImportPlan | None]:
@@ -111,50 +94,62 @@ def _planned(adopted: Adopted, clusters: Sequence[AdoptedCluster]) -> tuple[Impo
 
 
 def import_plan(fleet: FleetSpec, clusters: Sequence[AdoptedCluster]) -> ImportPlan:
-    """What of `clusters` the fleet declares: every described cluster and pool that is not marked as existing.
-
-    Raises:
-        SpecError: the fleet breaks rules.
-    """
-    declared = _declared(fleet)
+    """What of `clusters` the fleet declares: every described cluster and pool that is not marked as existing."""
+    resources = resources_on(fleet)
+    by_key = {each.key: each for each in resources}
     adoptions = []
-    for urn, resource in declared.items():
-        found = _description(resource, clusters)
-        if found is not None:
-            path, state = found
-            adoptions.append(_adoption(urn, path, resource, state, fleet.project))
-    return ImportPlan(tuple(adoptions), {"resources": list(_entries(adoptions, declared))})
+    for each in resources:
+        if each.read is None and each.type in _SAID_ONCE:
+            inputs = _known(each.properties, by_key)
+            for path, state in _description(each.type, inputs, clusters):
+                adoptions.append(_adoption(path, each, inputs, state, fleet.project))
+    return ImportPlan(tuple(adoptions), {"resources": list(_entries(adoptions, fleet))})
 
 
-def _description(resource: _Declared, clusters: Sequence[AdoptedCluster]) -> tuple[str, dict[str, Any]] | None:
+def _known(value: Any, resources: Mapping[str, CloudResource]) -> Any:
+    """Properties as a preview has them: of another resource what was asked for, and not what Google adds."""
+    if isinstance(value, Ref):
+        return _known(resources[value.resource].properties.get(value.output, UNKNOWN), resources)
+    if isinstance(value, Joined):
+        parts = [_known(part, resources) for part in value.parts]
+        return UNKNOWN if any(part is UNKNOWN for part in parts) else "".join(parts)
+    if isinstance(value, Mapping):
+        return {key: _known(each, resources) for key, each in value.items()}
+    return [_known(each, resources) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _description(
+    token: str, inputs: Mapping[str, Any], clusters: Sequence[AdoptedCluster]
+) -> Iterator[tuple[str, dict[str, Any]]]:
     """The path of what the resource is to be, and the properties that it has."""
     for cluster in clusters:
         if cluster.description is None:
             continue
-        if resource.type == CLUSTER and resource.inputs.get("name") == cluster.name:
-            return cluster.name, cluster_state(cluster.description)
-        for pool in cluster.node_pools if resource.type == NODE_POOL else ():
-            if (resource.inputs["cluster"], resource.inputs["name"]) == (cluster.name, pool["name"]):
-                return f"{cluster.name}/{pool['name']}", pool_state(pool)
-    return None
+        if token == CLUSTER and inputs["name"] == cluster.name:
+            yield cluster.name, cluster_state(cluster.description)
+        for pool in cluster.node_pools if token == NODE_POOL else ():
+            if (inputs["cluster"], inputs["name"]) == (cluster.name, pool["name"]):
+                yield f"{cluster.name}/{pool['name']}", pool_state(pool)
 
 
-def _adoption(urn: str, path: str, resource: _Declared, state: Mapping[str, Any], project: str) -> Adoption:
+def _adoption(
+    path: str, resource: CloudResource, asked: Mapping[str, Any], state: Mapping[str, Any], project: str
+) -> Adoption:
     cluster, _, pool = path.partition("/")
     facts = load_facts().resources[resource.type]
     state = _with_zeros(state, facts)
     if resource.type == CLUSTER:
         # The provider leaves labels that the program does not name alone.
         labels = state.get("resourceLabels") or {}
-        state["resourceLabels"] = {key: labels[key] for key in resource.inputs["resourceLabels"] if key in labels}
-    inputs = _without_zeros(resource.inputs, state, facts)
-    changes = planned_changes(resource.type, state, inputs, (*resource.ignored, *_SAID_ONCE[resource.type]))
+        state["resourceLabels"] = {key: labels[key] for key in asked["resourceLabels"] if key in labels}
+    inputs = _without_zeros(asked, state, facts)
+    changes = planned_changes(resource.type, state, inputs, (*resource.ignore_changes, *_SAID_ONCE[resource.type]))
     texts: dict[bool, list[str]] = {False: [], True: []}
     for at, change in sorted(changes.items(), key=lambda item: render_path(item[0])):
         texts[change.replaces].append(f"{render_path(at)} {_short(_at(state, at))} -> {_short(_at(inputs, at))}")
-    id_ = f"projects/{project}/locations/{resource.inputs['location']}/clusters/{cluster}"
+    id_ = f"projects/{project}/locations/{asked['location']}/clusters/{cluster}"
     id_ += f"/nodePools/{pool}" if pool else ""
-    return Adoption(path, id_, urn, tuple(texts[False]), tuple(texts[True]))
+    return Adoption(path, id_, resource, tuple(texts[False]), tuple(texts[True]))
 
 
 def _with_zeros(state: Mapping[str, Any], facts: Mapping[str, Fact]) -> dict[str, Any]:
@@ -214,129 +209,29 @@ def _short(value: Any) -> str:
     return "nothing" if value in ("", None) else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _entries(adoptions: Sequence[Adoption], declared: Mapping[str, _Declared]) -> Iterator[dict[str, Any]]:
+def _entries(adoptions: Sequence[Adoption], fleet: FleetSpec) -> Iterator[dict[str, Any]]:
     """Every component above what is imported, then that; named so that no two resources have the same name."""
     done: set[str] = set()
     for adoption in adoptions:
-        above: list[str] = []
-        urn = declared[adoption.urn].parent
-        while urn in declared:
-            above.append(urn)
-            urn = declared[urn].parent
-        for each in reversed(above):
-            if each not in done:
-                done.add(each)
-                yield {**_entry(each, declared), "component": True}
-        yield {**_entry(adoption.urn, declared), "id": adoption.id, "version": declared[adoption.urn].version}
+        above: dict[str, str] = {}
+        for type_, name in _components(adoption, fleet):
+            entry = _entry(type_, name, above)
+            above = {"parent": entry["name"]}
+            if entry["name"] not in done:
+                done.add(entry["name"])
+                yield {**entry, "component": True}
+        resource = adoption.resource
+        yield {**_entry(resource.type, resource.name, above), "id": adoption.id, "version": version("pulumi-gcp")}
 
 
-def _entry(urn: str, declared: Mapping[str, _Declared]) -> dict[str, Any]:
-    resource = declared[urn]
-    above = {"parent": _name(declared[resource.parent])} if resource.parent in declared else {}
-    return {"type": resource.type, "name": _name(resource), "logicalName": resource.name, **above}
+def _components(adoption: Adoption, fleet: FleetSpec) -> Iterator[tuple[str, str]]:
+    """The types and names of the components around a cluster or a node pool, the outermost first."""
+    cluster, _, pool = adoption.path.partition("/")
+    yield "kueue-fleet:index:Fleet", fleet.name
+    yield f"kueue-fleet:index:{fleet.cluster(cluster).role.capitalize()}Cluster", f"{fleet.name}/{cluster}"
+    if pool:
+        yield "kueue-fleet:index:NodePool", adoption.resource.name
 
 
-def _name(resource: _Declared) -> str:
-    return f"{resource.name} ({resource.type})"
-
-
-class _GoogleCloudOnly(Fleet):
-    """A fleet without what is inside its clusters, which is nearly all of it."""
-
-    def _fill(self) -> None:
-        self.contents = {}
-
-
-class _Monitor(mocks.MockMonitor):
-    """Keeps what is declared, by URN, and answers as a preview does: what Google adds is not known."""
-
-    def __init__(self) -> None:
-        super().__init__(_NoCalls())
-        self.declared: dict[str, _Declared] = {}
-
-    def make_urn(self, parent: str, type_: str, name: str) -> str:
-        """The URN as the engine makes it: with the types of all parents."""
-        types = parent.split("::")[2] if parent else _STACK
-        whole = type_ if types == _STACK else f"{types}${type_}"
-        return f"urn:pulumi:{pulumi.get_stack()}::{pulumi.get_project()}::{whole}::{name}"
-
-    def RegisterResource(self, request: Any) -> Any:  # noqa: N802  (the protocol's name)
-        """Keep a resource."""
-        urn, inputs = self.make_urn(request.parent, request.type, request.name), _read(request.object)
-        if request.type != _STACK:
-            self.declared[urn] = _Declared(
-                request.type,
-                request.name,
-                request.parent,
-                inputs,
-                tuple(request.ignoreChanges),
-                request.version,
-            )
-        state = _written(_previewed(request.type, inputs))
-        return resource_pb2.RegisterResourceResponse(urn=urn, id=f"{request.name}-id", object=state)
-
-    def ReadResource(self, request: Any) -> Any:  # noqa: N802  (the protocol's name)
-        """What is there, and stays its owner's."""
-        urn, inputs = self.make_urn(request.parent, request.type, request.name), _read(request.properties)
-        return resource_pb2.ReadResourceResponse(urn=urn, properties=_written(_previewed(request.type, inputs)))
-
-
-def _read(struct: struct_pb2.Struct) -> dict[str, Any]:
-    """Properties from the wire as plain data, secrets opened."""
-    made: dict[str, Any] = _plain(rpc.deserialize_properties(struct, keep_unknowns=True))
-    return made
-
-
-def _plain(value: Any) -> Any:
-    value = rpc.unwrap_rpc_secret(value)
-    if isinstance(value, pulumi.output.Unknown):
-        return UNKNOWN
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items() if each is not None}
-    if isinstance(value, list):
-        return [_plain(each) for each in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _written(properties: Mapping[str, Any]) -> struct_pb2.Struct:
-    """The same the other way round."""
-    struct = struct_pb2.Struct()
-    struct.update(_wired(properties))
-    return struct
-
-
-def _wired(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _wired(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_wired(each) for each in value]
-    return rpc.UNKNOWN if value is UNKNOWN else value
-
-
-class _NoCalls(mocks.Mocks):
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str | None, dict[Any, Any]]:
-        raise AssertionError("the monitor answers by itself")
-
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
-        raise AssertionError(f"the components call no function, but {args.token}")
-
-
-def _previewed(token: str, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    return previewed(token, inputs) if token in load_facts().resources else inputs
-
-
-def _declared(fleet: FleetSpec) -> dict[str, _Declared]:
-    """What the program of `stacks/` declares in Google Cloud, by URN."""
-    monitor = _Monitor()
-
-    async def main() -> None:
-        quiet = logging.Logger("import", logging.CRITICAL)  # `check` says the same of the file.
-        mocks.set_mocks(_NoCalls(), "kueue-fleet", "import", preview=True, logger=quiet, monitor=monitor)
-
-        async def body() -> None:
-            _GoogleCloudOnly(fleet.name, fleet)
-
-        await run_pulumi_func(body)
-
-    asyncio.run(main())
-    return monitor.declared
+def _entry(type_: str, name: str, above: Mapping[str, str]) -> dict[str, Any]:
+    return {"type": type_, "name": f"{name} ({type_})", "logicalName": name, **above}
