@@ -355,7 +355,11 @@ class Session:
         for pool in fleet.node_pools_on(cluster.name):
             if pool.name in existing:
                 nodes = node_pool_properties(
-                    pool, service_account="", disk_encryption_key=None, image_streaming=False, labels={}
+                    pool,
+                    service_account="",
+                    disk_encryption_key=None,
+                    image_streaming=cluster.image_streaming,
+                    labels={},
                 )
                 whole = {**nodes, "project": fleet.project, "cluster": cluster.name}
                 self.client.put_node_pool(cluster.name, pool.name, whole)
