@@ -60,6 +60,9 @@ def pools(draw: st.DrawFn) -> NodePoolEntry:
         "diskSizeGb": st.integers(10, 500),
         "diskType": st.sampled_from(["pd-ssd", "hyperdisk-balanced"]),
         "localSsdCount": COUNTS,
+        "secondaryBootDisks": st.lists(
+            st.fixed_dictionaries({"diskImage": NAMES}, optional={"mode": st.just("CONTAINER_IMAGE_CACHE")}), max_size=2
+        ),
         "maxPodsPerNode": st.integers(8, 256),
         "labels": st.dictionaries(NAMES, NAMES, max_size=2),
         "taints": TAINTS,

@@ -60,6 +60,8 @@ def _pool(
     )
     if machine == "n1-standard-8":
         pool |= fields(draw, localSsdCount=st.integers(1, 2))
+    if all(cluster.get("imageStreaming", True) for cluster in clusters if cluster["name"] in here):
+        pool |= fields(draw, secondaryBootDisks=some_of(_DISKS, 1))
     if draw(flags):
         pool["labels"] = {OWN_LABEL: name, **fields(draw, **{"example.com/cost": one_of("low", "high")})}
     if len(here) == 1:
@@ -72,6 +74,10 @@ def _pool(
     return pool
 
 
+_DISKS: Final[tuple[Data, ...]] = (
+    {"diskImage": "global/images/training", "mode": "CONTAINER_IMAGE_CACHE"},
+    {"diskImage": "projects/images-1234/global/images/weights"},
+)
 _TAINTS: Final[tuple[Data, ...]] = (
     {"key": "example.com/batch", "value": "true", "effect": "NoSchedule"},
     {"key": "example.com/rare", "effect": "NoExecute"},

@@ -56,6 +56,7 @@ REPLACES: dict[str, Any] = {
     "accelerator": {"type": "nvidia-tesla-t4", "count": 1},
     "maxPodsPerNode": 32,
     "localSsdCount": 2,
+    "secondaryBootDisks": [{"diskImage": "global/images/weights"}],
     "compactPlacement": True,
     "capacity": {"type": "spot"},
 }

@@ -165,6 +165,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
             ("diskSizeGb", 200),
             ("diskType", "pd-ssd"),
             ("localSsdCount", 2),
+            ("secondaryBootDisks", [{"diskImage": "global/images/cache", "mode": "CONTAINER_IMAGE_CACHE"}]),
             ("maxPodsPerNode", 32),
             ("labels", {"company.test/a": "b"}),
             ("taints", [{"key": "a", "value": "b", "effect": "NoSchedule"}]),

@@ -16,6 +16,7 @@ A, B = "europe-west4-a", "europe-west4-b"
 
 def read(inputs: dict[str, Any], **cluster: Any) -> Pool:
     of_cluster: dict[str, Any] = {"region": "europe-west4", "zones": [], "zone_count": 3, "release_channel": True}
+    of_cluster["image_streaming"] = False
     return read_pool(inputs, **of_cluster | cluster)
 
 

@@ -35,6 +35,8 @@ H200: dict[str, Any] = {"machine_type": "a3-ultragpu-8g"}
 TEAM = NodeTaint("team", "a", "NoSchedule")
 T4 = Gpus("nvidia-tesla-t4", 1)
 SLICE: dict[str, Any] = {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4", "compact": True}
+IMAGE = "projects/images-1234/global/images/cache"
+CACHED: dict[str, Any] = {"secondary_disks": (IMAGE,), "image_streaming": True}
 PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("pool-one-size", {"node_count": 0}, FIXED),
     ("pool-initial-size", {**FIXED, "initial_node_count": 1}, FIXED),
@@ -158,6 +160,13 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"machine_type": "a4x-highgpu-4g", "disk_type": "hyperdisk-balanced"},
     ),
     ("pool-boot-disk", {"machine_type": "g4-standard-48", "disk_type": "pd-balanced"}, {"disk_type": "pd-balanced"}),
+    ("pool-secondary-disks", {"secondary_disks": (IMAGE,), "image_streaming": False}, CACHED),
+    ("pool-secondary-disks", {**CACHED, "secondary_disks": ("cache",)}, CACHED),
+    (
+        "pool-secondary-disks",
+        {**CACHED, "secondary_disks": (f"{IMAGE}{'s' * 35}",)},
+        {**CACHED, "secondary_disks": (f"{IMAGE}{'s' * 34}",)},
+    ),
     ("pool-local-ssds", {"ephemeral_local_ssds": 1, "block_local_ssds": 1}, {"ephemeral_local_ssds": 1}),
     ("pool-local-ssds", {"machine_type": "e2-standard-4", "block_local_ssds": 1}, {"block_local_ssds": 1}),
     (

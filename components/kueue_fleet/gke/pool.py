@@ -151,6 +151,10 @@ def _seconds(given: _Inputs, path: str) -> int | None:
     return int(text[:-1]) if re.fullmatch(r"[0-9]+s", text) else None
 
 
+def _images(given: _Inputs, path: str) -> tuple[str, ...]:
+    return tuple(str(one.get("diskImage")) for one in given.items(path) if isinstance(one, dict))
+
+
 def _block_ssds(given: _Inputs, path: str) -> int:
     return sum(_whole(given, each) or 0 for each in (path, "nodeConfig.localSsdCount"))
 
@@ -232,6 +236,10 @@ class Pool:
     disk_gb: int = _fact("nodeConfig.diskSizeGb", _either(_whole, "nodeConfig.bootDisk.sizeGb"), BOOT_DISK_GB)
     ephemeral_local_ssds: int = _fact("nodeConfig.ephemeralStorageLocalSsdConfig.localSsdCount", _whole, 0)
     """Local SSDs for ephemeral storage."""
+    secondary_disks: tuple[str, ...] = _fact("nodeConfig.secondaryBootDisks", _images, ())
+    """Images of the disks that nodes have beside the boot disk, with container images or data."""
+    image_streaming: bool = _fact("nodeConfig.gcfsConfig.enabled", _flag, False)
+    """Whether GKE streams container images; where a pool does not say it, that is the cluster's."""
     block_local_ssds: int = _fact("nodeConfig.localNvmeSsdBlockConfig.localSsdCount", _block_ssds, 0)
     """Local SSDs as raw block devices."""
     pods_per_node: int = _fact("maxPodsPerNode", _whole, PODS_PER_NODE)
@@ -331,13 +339,14 @@ def read_pool(
     zones: Sequence[str] | Any = UNKNOWN,
     zone_count: Any = UNKNOWN,
     release_channel: Any = UNKNOWN,
+    image_streaming: Any = UNKNOWN,
 ) -> Pool:
     """The view of a pool with these properties, in which `UNKNOWN` stands for what is not known.
 
-    The rest is the cluster's: `zones` and `zone_count` are those of a pool that names none.
+    The rest is the cluster's: `zones`, `zone_count` and `image_streaming` are those of a pool that says none.
     """
     given = _Inputs(properties)
-    values: dict[str, Any] = {"region": region, "release_channel": release_channel}
+    values: dict[str, Any] = {"region": region, "release_channel": release_channel, "image_streaming": image_streaming}
     for one in fields(Pool):
         if "read" in one.metadata:
             try:

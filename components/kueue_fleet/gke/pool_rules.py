@@ -11,6 +11,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/dws, and the pages name
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,6 +35,9 @@ FLEX_START_MAX_SECONDS: Final = 604_800
 
 Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws
 """
+
+_IMAGE: Final = re.compile(r"(projects/[^/]+/)?global/images/(?P<name>[a-z]([a-z0-9-]*[a-z0-9])?)")
+_LONGEST_IMAGE: Final = 63 - len("gke-secondary-boot-disk-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +257,21 @@ def _zones(pool: Pool) -> Iterator[Breach]:
             yield Breach("zones", f"is {zone}, which does not exist", fix, index)
 
 
+def _secondary_disks(pool: Pool) -> Iterator[Breach]:
+    """Source of the length: GKE makes a node label of the name, `gke-secondary-boot-disk-NAME`, of 63 at most."""
+    for index, image in enumerate(pool.secondary_disks):
+        found = _IMAGE.fullmatch(image)
+        if found is None:
+            fix = "write global/images/NAME, or projects/PROJECT/global/images/NAME"
+            yield Breach("secondary_disks", f"is of {image}, which is not the path of a disk image", fix, index)
+        elif len(found["name"]) > _LONGEST_IMAGE:
+            wrong = f"is of {found['name']}, which is longer than the {_LONGEST_IMAGE} characters that GKE takes"
+            yield Breach("secondary_disks", wrong, "make an image of a shorter name", index)
+    if pool.secondary_disks and not pool.image_streaming:
+        wrong = "are set, but GKE takes them only with image streaming, which is off"
+        yield Breach("secondary_disks", wrong, "turn image streaming on")
+
+
 def _labels(pool: Pool) -> Iterator[Breach]:
     for index, key in enumerate(pool.labels):
         domain = key.rpartition("/")[0]
@@ -397,6 +416,13 @@ POOL_RULES: Final = (
         check_local_ssds,
     ),
     PoolRule(
+        "pool-secondary-disks",
+        "KF663",
+        "Secondary boot disks must be of disk images, on pools with image streaming.",
+        f"{_GKE}/how-to/data-container-image-preloading",
+        _secondary_disks,
+    ),
+    PoolRule(
         "pool-zones",
         "KF660",
         "Node pools must be in zones of the cluster's region.",
@@ -427,6 +453,8 @@ ASKED_BY_PODS: Final = {
     "compactPlacement": "select cloud.google.com/gke-placement-group in the pods of jobs",
     "labels": _SEPARATION,
     "machineType": "select cloud.google.com/machine-family in the pods of jobs",
+    "secondaryBootDisks": "list the image in a GCPResourceAllowlist on the cluster, and select cloud.google.com."
+    "node-restriction.kubernetes.io/gke-secondary-boot-disk-NAME: CONTAINER_IMAGE_CACHE.PROJECT in the pods of jobs",
     "taints": _SEPARATION,
 }
 """What to do in place of a pool's field for nodes that GKE makes by itself, by the field of the file.

@@ -263,6 +263,11 @@ def test_nothing_to_say() -> None:
 
 BY_PODS: dict[str, tuple[Any, str]] = {
     "capacity": ({"type": "spot"}, "for Spot VMs, select and tolerate cloud.google.com/gke-spot in the pods of jobs"),
+    "secondaryBootDisks": (
+        [{"diskImage": "global/images/cache"}],
+        "list the image in a GCPResourceAllowlist on the cluster, and select cloud.google.com.node-restriction."
+        "kubernetes.io/gke-secondary-boot-disk-NAME: CONTAINER_IMAGE_CACHE.PROJECT in the pods of jobs",
+    ),
     "machineType": ("g2-standard-4", "select cloud.google.com/machine-family in the pods of jobs"),
 }
 

@@ -35,6 +35,24 @@ class Accelerator(SpecModel):
     """Driver that GKE installs; INSTALLATION_DISABLED: this fleet installs it, by a DaemonSet."""
 
 
+class SecondaryBootDisk(SpecModel):
+    """A disk that each new node has from an image, with what jobs would otherwise load first.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/data-container-image-preloading.
+    """
+
+    disk_image: Text
+    """global/images/NAME, or projects/PROJECT/global/images/NAME: of another project, the nodes' account and GKE's need
+    roles/compute.imageUser there."""
+    mode: Literal["CONTAINER_IMAGE_CACHE"] | None = None
+    """CONTAINER_IMAGE_CACHE: container images that are pulled from the disk; default: data, below
+    /mnt/disks/gke-secondary-disks on the node."""
+
+
+SecondaryBootDisks = Annotated[tuple[SecondaryBootDisk, ...], Field(max_length=127)]
+"""As many as a node takes."""
+
+
 class PoolAutoscaling(SpecModel):
     """How many nodes there are as they are needed, in all zones together."""
 
@@ -83,6 +101,8 @@ class PoolOverride(SpecModel):
     """Kind of boot disk there."""
     local_ssd_count: Count | None = None
     """Local SSDs of 375 GB there."""
+    secondary_boot_disks: SecondaryBootDisks | None = None
+    """Disks from images there, in the place of the pool's."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Pods that a node takes there."""
     labels: Mapping[LabelKey, LabelValue] | None = None
@@ -127,6 +147,9 @@ class NodePoolEntry(RuledModel):
     """Kind of boot disk; default pd-balanced, or hyperdisk-balanced for the machines that take nothing else."""
     local_ssd_count: Count = 0
     """Local SSDs of 375 GB for ephemeral storage, on machine types to which they are added."""
+    secondary_boot_disks: SecondaryBootDisks = ()
+    """Disks with container images or data that nodes have from the start. They need image streaming, are of the boot
+    disk's type and as large as their image, and `cost` does not count them. A change replaces the pool."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Default: GKE's, 110."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)

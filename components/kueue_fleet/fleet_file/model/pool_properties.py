@@ -105,6 +105,15 @@ def _taints_back(taints: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None
     return found or None
 
 
+def _disks(pool: NodePoolEntry) -> list[dict[str, Any]] | None:
+    return [disk.wire() for disk in pool.secondary_boot_disks] or None
+
+
+def _disks_back(disks: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """GKE may report a disk of data as one whose mode is not specified."""
+    return [{key: value for key, value in disk.items() if value != "MODE_UNSPECIFIED"} for disk in disks] or None
+
+
 def _labels(pool: NodePoolEntry) -> dict[str, str]:
     """An empty map removes the last label; none at all would keep it. GKE does not set the label of queued nodes."""
     return {**({QUEUED: "true"} if _queued(pool) else {}), **pool.labels}
@@ -199,6 +208,7 @@ ROWS: Final = (
         lambda pool: pool.local_ssd_count or ((machine := _machine(pool)) and machine.local_ssds) or None,
         int,
     ),
+    Row("nodeConfig.secondaryBootDisks", "secondaryBootDisks", _disks, _disks_back),
     Row("nodeConfig.labels", "labels", _labels, _labels_back),
     Row("nodeConfig.taints", "taints", _taints, _taints_back),
     Row("placementPolicy.type", "compactPlacement", _compact, lambda type_: type_ == "COMPACT" or None),
@@ -242,6 +252,8 @@ def pool_view(pool: NodePoolEntry, cluster: ClusterEntry | None = None) -> Pool:
             of_cluster["region"] = cluster.region
         with suppress(NotKnownError):
             of_cluster |= {"zones": cluster.zones, "zone_count": len(cluster.zones) or DEFAULT_ZONES}
+        with suppress(NotKnownError):
+            of_cluster["image_streaming"] = cluster.image_streaming
     view = read_pool(pool_properties(pool), release_channel=True, **of_cluster)
     with suppress(NotKnownError):
         if isinstance(pool.capacity, FlexStart):
