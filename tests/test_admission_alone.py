@@ -16,7 +16,7 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "components" / "kueue_admission"
-DUMP = ROOT / "tests/read/plain-cluster.yaml"
+DUMP = ROOT / "examples/plain-cluster/dump.yaml"
 
 
 def needed(name: str, found: set[str] | None = None) -> set[str]:

@@ -10,7 +10,12 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
-PAGES = {"index.md": "README.md", "policies.md": "policies/README.md", "changelog.md": "CHANGELOG.md"}
+PAGES = {
+    "index.md": "README.md",
+    "kueue-admission.md": "components/kueue_admission/README.md",
+    "policies.md": "policies/README.md",
+    "changelog.md": "CHANGELOG.md",
+}
 """Pages of the site by the file that they are made from."""
 FIRST = ("tutorial.md", "concepts.md", "knobs.md", "troubleshooting.md", "batch-platform.md")
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
@@ -24,7 +29,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         {"Start": "index.md"},
         *FIRST,
         {"How to": [f"tasks/{page.name}" for page in sorted((docs / "tasks").glob("*.md"))]},
-        {"Reference": [*others, {"Policies": "policies.md"}]},
+        {"Reference": [*others, "kueue-admission.md", {"Policies": "policies.md"}]},
         {"Decisions": ["adr/README.md", *(f"adr/{page.name}" for page in sorted((docs / "adr").glob("[0-9]*.md")))]},
         {"Changelog": "changelog.md"},
     ]

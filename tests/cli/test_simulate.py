@@ -116,6 +116,15 @@ def test_what_if_shows_the_difference(dump: Path) -> None:
     assert "2 workloads of 3 fare differently." in shown.stdout
 
 
+def test_what_if_tries_again_what_a_cycle_left_without_quota() -> None:
+    """As Kueue does when a ClusterQueue changes."""
+    dump = str(ROOT / "examples/plain-cluster/dump.yaml")
+    quota = "ClusterQueue[cq].spec.resourceGroups[0].flavors[default].resources[cpu].nominalQuota=5"
+    done = CliRunner().invoke(app, ["simulate", "objects", dump, "--what-if", quota, "-o", "json"])
+    [big] = json.loads(done.stdout)["differences"]
+    assert (big["before"]["admittedAt"], big["after"]["admittedAt"]) == (602, 3)
+
+
 def test_what_if_on_a_stack_and_its_jobs() -> None:
     stack, workload = ROOT / "stacks/Pulumi.dws-multikueue.yaml", ROOT / "examples/dws-multikueue/workload.yaml"
     quota = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota"

@@ -14,7 +14,14 @@ from pathlib import Path
 from forked_command import program_folder
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "policies").glob("*.md")])
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "policies").glob("*.md"),
+        *(ROOT / "components").glob("*/README.md"),
+    ]
+)
 TODAY = """import datetime
 
 

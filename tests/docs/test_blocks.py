@@ -172,3 +172,14 @@ def test_the_program_of_the_page_is_a_pulumi_program() -> None:
     made = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}), config=config)
     assert made.one("kueue-fleet:index:Fleet").name == "lab"
     assert {cluster.place for cluster in made.of_type("gcp:container/cluster:Cluster")} == {MANAGER, WORKER}
+
+
+def test_the_program_of_kueue_admission_explains_and_decides(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    [program] = blocks(ROOT / "components" / "kueue_admission" / "README.md", "python")
+    monkeypatch.chdir(ROOT)
+    exec(compile(program, "README.md", "exec"), {"__name__": "__main__"})
+    headline, *decided = capsys.readouterr().out.splitlines()
+    assert headline == "It asks for 2 cpu; 1 is free in flavor default, 1 is missing."
+    assert [line.partition("(")[0] for line in decided] == ["QuotaReserved", "Admitted"]

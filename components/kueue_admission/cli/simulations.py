@@ -96,7 +96,7 @@ def of_objects(path: Path, run: RunOptions, *, fair_sharing: bool) -> Prepare:
     documents = read_objects(path)
 
     def prepare(changes: Sequence[Change]) -> Prepared:
-        raw = read_raw(apply_to_documents(documents, changes), fair_sharing=fair_sharing)
+        raw = read_raw(apply_to_documents(documents, changes), fair_sharing=fair_sharing, changed=bool(changes))
         if not changes:
             tell_notes(raw.notes)
         return prepare_objects(raw, run.delays, until=run.until, seed=run.seed)

@@ -91,11 +91,16 @@ class _Item:
 
 
 def read_raw(
-    documents: Iterable[Document], configuration: Configuration | None = None, *, fair_sharing: bool = False
+    documents: Iterable[Document],
+    configuration: Configuration | None = None,
+    *,
+    fair_sharing: bool = False,
+    changed: bool = False,
 ) -> RawInput:
     """The objects and workloads in `documents`. Raises SimulationError with every problem.
 
-    `configuration` is Kueue's; None: that in `documents`. `fair_sharing`: it is on, whatever that says.
+    `configuration` is Kueue's; None: that in `documents`. `fair_sharing`: it is on, whatever that says. `changed`: the
+    objects are not those with which Kueue left workloads without quota, so all of these are tried again.
     """
     problems: list[Problem] = []
     converted = [Document(where, as_v1beta2(data)) for where, data in documents]
@@ -132,6 +137,8 @@ def read_raw(
     origin = min(times, default=0.0)
     moment = max([origin, *(time for item in kept if item.kind == "Workload" for time in _transitions(item))])
     arrivals = tuple(_arrivals(parsed, kept, stories, moment))
+    if changed:
+        arrivals = tuple(replace(arrival, resumed=False) for arrival in arrivals)
     not_known = {reason: missing[kind] for reason, kind in _DECIDED_BY.items() if kind in missing}
     return RawInput(parsed.with_namespaces(), arrivals, origin, moment, notes, {**not_known, **_UNANSWERED})
 
