@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ UNKNOWN: Final = Unknown()
 """The value that is not known yet."""
 
 
-def is_known(value: Any) -> bool:
+def is_known(value: T | Unknown) -> TypeGuard[T]:
     """Whether a value, or the absence of one, is certain."""
     return value is not UNKNOWN
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
+from kueue_fleet.fleet_file.model.pool_properties import property_at
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
 """What to do about a description that is none."""
@@ -82,31 +83,33 @@ def description_problems(cluster: str, description: object) -> list[Problem]:
 
 def mode_of(description: Object) -> str:
     """Who manages the nodes."""
-    return "Autopilot" if _at(description, "autopilot.enabled") else "Standard"
+    return "Autopilot" if property_at(description, "autopilot.enabled") else "Standard"
 
 
 def cluster_fields(description: Object) -> Data:
     """The fields of a cluster's entry, mode and name aside, as far as the description has them."""
     fields: Data = {
-        "releaseChannel": _at(description, "releaseChannel.channel") or "REGULAR",
+        "releaseChannel": property_at(description, "releaseChannel.channel") or "REGULAR",
         "maintenance": _maintenance(description),
-        "databaseEncryptionKey": _at(description, "databaseEncryption.keyName"),
+        "databaseEncryptionKey": property_at(description, "databaseEncryption.keyName"),
         "diskEncryptionKey": _of_nodes(description, "bootDiskKmsKey"),
         "nodeServiceAccount": _of_nodes(description, "serviceAccount"),
-        "rbacSecurityGroup": _at(description, "authenticatorGroupsConfig.securityGroup"),
-        "binaryAuthorization": _at(description, "binaryAuthorization.evaluationMode")
+        "rbacSecurityGroup": property_at(description, "authenticatorGroupsConfig.securityGroup"),
+        "binaryAuthorization": property_at(description, "binaryAuthorization.evaluationMode")
         == "PROJECT_SINGLETON_POLICY_ENFORCE",
         "fleetMembership": bool(description.get("fleet")),
-        "costAllocation": bool(_at(description, "costManagementConfig.enabled")),
+        "costAllocation": bool(property_at(description, "costManagementConfig.enabled")),
     }
     if not str(fields["nodeServiceAccount"]).endswith(".iam.gserviceaccount.com"):
         # The project's default account, which is an Editor.
         del fields["nodeServiceAccount"]
     if mode_of(description) == "Standard":
-        drivers = [name for name, addon in _DRIVERS.items() if _at(description, f"addonsConfig.{addon}.enabled")]
+        drivers = [
+            name for name, addon in _DRIVERS.items() if property_at(description, f"addonsConfig.{addon}.enabled")
+        ]
         fields |= {
             "zones": description.get("locations"),
-            "imageStreaming": bool(_at(description, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig.enabled")),
+            "imageStreaming": bool(property_at(description, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig.enabled")),
             "storageDrivers": drivers,
             "nodeAutoProvisioning": _auto_provisioning(_block(description, "autoscaling")),
         }
@@ -116,8 +119,8 @@ def cluster_fields(description: Object) -> Data:
 def _of_nodes(description: Object, name: str) -> Any:
     """What all node pools have, or what nodes of an Autopilot cluster get; None if they differ."""
     if mode_of(description) == "Autopilot":
-        return _at(description, f"autoscaling.autoprovisioningNodePoolDefaults.{name}")
-    found = {str(_at(pool, f"config.{name}") or "") for pool in description.get("nodePools") or ()}
+        return property_at(description, f"autoscaling.autoprovisioningNodePoolDefaults.{name}")
+    found = {str(property_at(pool, f"config.{name}") or "") for pool in description.get("nodePools") or ()}
     return found.pop() or None if len(found) == 1 else None
 
 
@@ -129,13 +132,13 @@ def _maintenance(description: Object) -> Data | None:
     return {
         "start": times.get("startTime"),
         "end": times.get("endTime"),
-        "recurrence": _at(window, "recurringWindow.recurrence"),
+        "recurrence": property_at(window, "recurringWindow.recurrence"),
         "exclusions": [
             {
                 "name": name,
-                "start": _at(exclusion, "startTime"),
-                **({"end": end} if (end := _at(exclusion, "endTime")) is not None else {}),
-                "scope": _at(exclusion, "maintenanceExclusionOptions.scope") or "NO_UPGRADES",
+                "start": property_at(exclusion, "startTime"),
+                **({"end": end} if (end := property_at(exclusion, "endTime")) is not None else {}),
+                "scope": property_at(exclusion, "maintenanceExclusionOptions.scope") or "NO_UPGRADES",
                 **_end_behavior(exclusion),
             }
             for name, exclusion in _block(window, "maintenanceExclusions").items()
@@ -144,7 +147,7 @@ def _maintenance(description: Object) -> Data | None:
 
 
 def _end_behavior(exclusion: Object) -> Data:
-    behavior = _at(exclusion, "maintenanceExclusionOptions.endTimeBehavior")
+    behavior = property_at(exclusion, "maintenanceExclusionOptions.endTimeBehavior")
     return {"endTimeBehavior": behavior} if behavior else {}
 
 
@@ -163,7 +166,7 @@ def _auto_provisioning(scaling: Object) -> Data | None:
 
 def collects_metrics(description: Object) -> bool:
     """Whether Google's collectors run, which Autopilot always has."""
-    return bool(_at(description, "monitoringConfig.managedPrometheusConfig.enabled"))
+    return bool(property_at(description, "monitoringConfig.managedPrometheusConfig.enabled"))
 
 
 def network_fields(descriptions: Mapping[str, Object], project: str) -> tuple[Data, dict[str, str]]:
@@ -175,7 +178,7 @@ def network_fields(descriptions: Mapping[str, Object], project: str) -> tuple[Da
     subnets: Data = {}
     network = ""
     for cluster, description in descriptions.items():
-        own, subnet = (str(_at(description, f"networkConfig.{name}")) for name in ("network", "subnetwork"))
+        own, subnet = (str(property_at(description, f"networkConfig.{name}")) for name in ("network", "subnetwork"))
         network = network or own
         ranges = _block(description, "ipAllocationPolicy")
         entry = {
@@ -200,7 +203,7 @@ def _access(descriptions: Iterable[Object]) -> Data:
     """By DNS name where one cluster has it open, else by address."""
     authorized: dict[str, str] = {}
     for description in descriptions:
-        if _at(description, "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic"):
+        if property_at(description, "controlPlaneEndpointsConfig.dnsEndpointConfig.allowExternalTraffic"):
             return {}
         for block in _blocks(description, "masterAuthorizedNetworksConfig.cidrBlocks"):
             cidr = str(block.get("cidrBlock"))
@@ -217,12 +220,12 @@ def cluster_state(description: Object) -> Data:
         window["maintenanceExclusions"] = [
             {
                 "exclusionName": name,
-                **{key: end for key in ("startTime", "endTime") if (end := _at(each, key)) is not None},
+                **{key: end for key in ("startTime", "endTime") if (end := property_at(each, key)) is not None},
                 "exclusionOptions": _block(each, "maintenanceExclusionOptions"),
             }
             for name, each in _block(window, "maintenanceExclusions").items()
         ]
-    if not _at(description, "masterAuthorizedNetworksConfig.enabled"):
+    if not property_at(description, "masterAuthorizedNetworksConfig.enabled"):
         state.pop("masterAuthorizedNetworksConfig", None)
     return state
 
@@ -238,7 +241,7 @@ def pool_state(pool: Object) -> Data:
             for each in _blocks(config, "accelerators")
         ]
         del config["accelerators"]
-    if not _at(pool, "autoscaling.enabled"):
+    if not property_at(pool, "autoscaling.enabled"):
         state.pop("autoscaling", None)
     return state
 
@@ -246,7 +249,7 @@ def pool_state(pool: Object) -> Data:
 def _renamed(given: Object, moved: Mapping[str, str]) -> Data:
     state: Data = _copied(given)
     for target, source in moved.items():
-        value = _at(given, source)
+        value = property_at(given, source)
         if value is None:
             continue
         *parents, last = target.split(".")
@@ -276,17 +279,11 @@ def _number(text: object) -> object:
 
 def _block(value: Any, path: str) -> Data:
     """The map at a path; empty where there is none."""
-    found = _at(value, path)
+    found = property_at(value, path)
     return found if isinstance(found, dict) else {}
 
 
 def _blocks(value: Any, path: str) -> list[Data]:
     """The maps in a list."""
-    found = _at(value, path)
+    found = property_at(value, path)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
-
-
-def _at(value: Any, path: str) -> Any:
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Final
 
-from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
+from kueue_admission.forms.unknown import UNKNOWN, NotKnownError, Unknown, is_known
 from kueue_fleet.gke.labels import NodeTaint
 from kueue_fleet.gke.machines import (
     BOOT_DISK_GB,
@@ -128,7 +128,7 @@ def _taints(given: _Inputs, path: str) -> tuple[NodeTaint, ...]:
     return tuple(NodeTaint(key, value, EFFECTS.get(effect, effect)) for key, value, effect in parts)
 
 
-def _labels(given: _Inputs, path: str) -> Mapping[str, Any]:
+def _labels(given: _Inputs, path: str) -> Mapping[str, str | Unknown]:
     """By key; a value of a key that is known may still be `UNKNOWN`."""
     labels = given.get(path)
     return {str(key): value for key, value in labels.items()} if isinstance(labels, Mapping) else {}
@@ -243,7 +243,7 @@ class Pool:
     block_local_ssds: int = _fact("nodeConfig.localNvmeSsdBlockConfig.localSsdCount", _block_ssds, 0)
     """Local SSDs as raw block devices."""
     pods_per_node: int = _fact("maxPodsPerNode", _whole, PODS_PER_NODE)
-    labels: Mapping[str, Any] = _fact("nodeConfig.labels", _labels, {})
+    labels: Mapping[str, str | Unknown] = _fact("nodeConfig.labels", _labels, {})
     """The pool's own node labels; a value of a key that is known may still be `UNKNOWN`."""
     taints: tuple[NodeTaint, ...] = _fact("nodeConfig.taints", _taints, ())
     """The pool's own taints."""
@@ -335,11 +335,11 @@ def reservation_name(value: str) -> str:
 def read_pool(
     properties: Mapping[str, Any],
     *,
-    region: Any = UNKNOWN,
-    zones: Sequence[str] | Any = UNKNOWN,
-    zone_count: Any = UNKNOWN,
-    release_channel: Any = UNKNOWN,
-    image_streaming: Any = UNKNOWN,
+    region: str | Unknown = UNKNOWN,
+    zones: Sequence[str] | Unknown = UNKNOWN,
+    zone_count: int | Unknown = UNKNOWN,
+    release_channel: bool | Unknown = UNKNOWN,
+    image_streaming: bool | Unknown = UNKNOWN,
 ) -> Pool:
     """The view of a pool with these properties, in which `UNKNOWN` stands for what is not known.
 
@@ -360,7 +360,7 @@ def read_pool(
     elif values["zones"]:
         values["zone_count"] = len(values["zones"])
     else:
-        values |= {"zones": zones if zones is UNKNOWN else tuple(zones), "zone_count": zone_count}
+        values |= {"zones": tuple(zones) if is_known(zones) else UNKNOWN, "zone_count": zone_count}
     try:
         values |= _limits(given, values["zone_count"])
     except NotKnownError:

@@ -6,9 +6,9 @@ Sources: see `labels`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
-from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
+from kueue_admission.forms.unknown import UNKNOWN, NotKnownError, Unknown, is_known
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,
@@ -75,21 +75,26 @@ _LABELS: Final[Mapping[str, Callable[[Pool], str | None]]] = {
 """The labels that GKE sets on all nodes of a pool; None: there is no such label."""
 
 
-def node_labels(pool: Pool) -> dict[str, Any]:
+def node_labels(pool: Pool) -> dict[str, str | Unknown]:
     """Every label that all nodes of a pool carry, the zone only where there is one.
 
     `UNKNOWN` is the value of a label of which it is not known whether it is there, or with which value. Raises
     NotKnownError where not even the keys of the pool's own labels are known.
     """
-    found: dict[str, Any] = dict(pool.labels)
+    found = dict(pool.labels)
     for key, read in _LABELS.items():
         try:
-            value: Any = read(pool)
+            value: str | Unknown | None = read(pool)
         except NotKnownError:
             value = UNKNOWN
         if value is not None:
             found[key] = value
     return found
+
+
+def known_labels(pool: Pool) -> dict[str, str]:
+    """The labels of which key and value are known. Raises NotKnownError as `node_labels` does."""
+    return {key: value for key, value in node_labels(pool).items() if is_known(value)}
 
 
 def node_taints(pool: Pool) -> tuple[NodeTaint, ...]:

@@ -16,7 +16,7 @@ from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import NODE_POOL, ZONE
 from kueue_fleet.gke.machines import MachineType
 from kueue_fleet.gke.pool import Pool, read_pool
-from kueue_fleet.gke.pool_nodes import node_labels, node_taints
+from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU, topology_of_nodes
 from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.cloud.node_templates import (
@@ -59,7 +59,7 @@ class NodePool:
     def fingerprint(self) -> str:
         """The same for two pools whose nodes are the same."""
         view = self.view
-        parts = (node_labels(view.but(zones=())), node_taints(view), view.reservation, view.disk_gb)
+        parts = (known_labels(view.but(zones=())), node_taints(view), view.reservation, view.disk_gb)
         text = json.dumps([*map(str, parts), str(view.pods_per_node)])
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -74,7 +74,7 @@ class NodePool:
     ) -> NodeTemplate:
         """The pool's node for `key`, the same for the same key, in `zone`; `labels` go beyond the pool's."""
         digest = hashlib.sha256(f"{place.cluster}/{self.name}/{self.fingerprint}/{key}".encode()).hexdigest()
-        all_labels = node_labels(self.view.but(region=place.region, zones=(zone,))) | SIMULATED_LABELS
+        all_labels = known_labels(self.view.but(region=place.region, zones=(zone,))) | SIMULATED_LABELS
         if self.view.autoscaling:
             all_labels[AUTOSCALED] = "true"
         if self.view.reservation is not None:

@@ -36,7 +36,7 @@ from kueue_fleet.gke.labels import (
 )
 from kueue_fleet.gke.machines import MachineType, gpus, machine_catalogue, tpus
 from kueue_fleet.gke.pool import Gpus, Pool
-from kueue_fleet.gke.pool_nodes import node_labels, node_taints
+from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import topology_of_nodes
 from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.cloud.node_planning import misfit, scarce, untolerated
@@ -214,7 +214,7 @@ class AutoProvisioning:
             spot=provisioning == "spot",
             disk_type="pd-balanced",
         )
-        labels = {**node_labels(pool), **SIMULATED_LABELS, PROVISIONING: provisioning, AUTOSCALED: "true"}
+        labels = {**known_labels(pool), **SIMULATED_LABELS, PROVISIONING: provisioning, AUTOSCALED: "true"}
         # GKE has pods that may run on Arm machines tolerate their taint: neither is modelled of these nodes.
         taints += [taint._asdict() for taint in node_taints(pool) if taint != ARM_TAINT]
         if pool.spot:

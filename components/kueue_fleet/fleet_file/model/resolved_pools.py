@@ -23,7 +23,7 @@ from kueue_fleet.fleet_file.model.node_pools import (
 )
 from kueue_fleet.fleet_file.model.pool_properties import pool_view
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType
-from kueue_fleet.gke.pool_nodes import node_labels, node_taints
+from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import slice_nodes
 from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
 
@@ -165,8 +165,8 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         disk_type=view.boot_disk,
         local_ssd_count=pool.local_ssd_count,
         max_pods_per_node=pool.max_pods_per_node,
-        own_labels=view.labels,
-        labels={key: value for key, value in node_labels(view).items() if is_known(value)},
+        own_labels={key: value for key, value in view.labels.items() if is_known(value)},
+        labels=known_labels(view),
         taints=tuple(Taint(**taint._asdict()) for taint in node_taints(view)),
         compact_placement=view.compact,
         capacity=pool.capacity,
