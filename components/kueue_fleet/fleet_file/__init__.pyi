@@ -41,9 +41,7 @@ from .model.network import AuthorizedNetwork as AuthorizedNetwork
 from .model.network import ExistingNetwork as ExistingNetwork
 from .model.network import ExistingSubnet as ExistingSubnet
 from .model.network import Network as Network
-from .model.node_pools import Accelerator as Accelerator
 from .model.node_pools import NodePoolEntry as NodePoolEntry
-from .model.node_pools import PoolAutoscaling as PoolAutoscaling
 from .model.observability import Alerts as Alerts
 from .model.observability import Grafana as Grafana
 from .model.observability import Observability as Observability
@@ -51,6 +49,8 @@ from .model.per_cluster import DispatchGroup as DispatchGroup
 from .model.per_cluster import cohorts_on as cohorts_on
 from .model.per_cluster import dispatch_groups as dispatch_groups
 from .model.per_cluster import local_queues as local_queues
+from .model.pool_fields import Accelerator as Accelerator
+from .model.pool_fields import PoolAutoscaling as PoolAutoscaling
 from .model.resolved_pools import ResolvedNodePool as ResolvedNodePool
 from .model.teams import TeamEntry as TeamEntry
 from .model.teams import TeamGoogleServiceAccount as TeamGoogleServiceAccount

@@ -10,19 +10,17 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.pool_fields import NodePoolFields
 from kueue_fleet.gke.labels import QUEUED
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type
 from kueue_fleet.gke.pool import EFFECTS, RESERVATION_KEY, Pool, default_disk, read_pool
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.gke.zones import DEFAULT_ZONES
-
-if TYPE_CHECKING:
-    from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-    from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 
 NO_GPUS: Final = {"type": "nvidia-tesla-t4", "count": 0}
 """GPUs that a node had would stay where none are said; of which kind there are none does not matter."""
@@ -41,7 +39,7 @@ class Row:
     """Its path."""
     field: str
     """The path of the field in the file."""
-    value: Callable[[NodePoolEntry], Any]
+    value: Callable[[NodePoolFields], Any]
     """What the property is, the default filled in; None: it is not said."""
     back: Callable[[Any], Any] = lambda value: value
     """What the field is, from what the property is; None: it is not said."""
@@ -49,7 +47,7 @@ class Row:
     """Whether the property is a list, and the field its one item."""
 
 
-def _of(field: str) -> Callable[[NodePoolEntry], Any]:
+def _of(field: str) -> Callable[[NodePoolFields], Any]:
     """The value of a field that the provider has as the file does."""
     names = [re.sub("[A-Z]", lambda upper: f"_{upper[0].lower()}", name) for name in field.split(".")]
 
@@ -66,11 +64,11 @@ def _same(property_: str, field: str | None = None) -> Row:
     return Row(property_, field or property_, _of(field or property_))
 
 
-def _machine(pool: NodePoolEntry) -> MachineType | None:
+def _machine(pool: NodePoolFields) -> MachineType | None:
     return machine_type(pool.machine_type)
 
 
-def _gpus(pool: NodePoolEntry) -> list[dict[str, Any]]:
+def _gpus(pool: NodePoolFields) -> list[dict[str, Any]]:
     """Those that are asked for; what of them is left out is the machine's."""
     machine, asked = _machine(pool), pool.accelerator
     own = machine if machine is not None and machine.gpus else None
@@ -92,7 +90,7 @@ def _accelerator(gpus: Any) -> dict[str, Any] | None:
     return {"type": first["type"], "count": int(first["count"]), **({"driverVersion": driver} if driver else {})}
 
 
-def _taints(pool: NodePoolEntry) -> list[dict[str, Any]] | None:
+def _taints(pool: NodePoolFields) -> list[dict[str, Any]] | None:
     taints = [{"key": one.key, "value": one.value, "effect": _EFFECTS[one.effect]} for one in pool.taints]
     return taints or None
 
@@ -105,7 +103,7 @@ def _taints_back(taints: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None
     return found or None
 
 
-def _disks(pool: NodePoolEntry) -> list[dict[str, Any]] | None:
+def _disks(pool: NodePoolFields) -> list[dict[str, Any]] | None:
     return [disk.wire() for disk in pool.secondary_boot_disks] or None
 
 
@@ -114,7 +112,7 @@ def _disks_back(disks: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
     return [{key: value for key, value in disk.items() if value != "MODE_UNSPECIFIED"} for disk in disks] or None
 
 
-def _labels(pool: NodePoolEntry) -> dict[str, str]:
+def _labels(pool: NodePoolFields) -> dict[str, str]:
     """An empty map removes the last label; none at all would keep it. GKE does not set the label of queued nodes."""
     return {**({QUEUED: "true"} if _queued(pool) else {}), **pool.labels}
 
@@ -123,24 +121,24 @@ def _labels_back(labels: Mapping[str, str]) -> dict[str, str] | None:
     return {key: value for key, value in labels.items() if key != QUEUED} or None
 
 
-def _topology(pool: NodePoolEntry) -> str | None:
+def _topology(pool: NodePoolFields) -> str | None:
     return asked_topology(pool.machine_type, pool.tpu_topology)
 
 
-def _compact(pool: NodePoolEntry) -> str | None:
+def _compact(pool: NodePoolFields) -> str | None:
     """Nodes of a multi-host TPU slice stand together too."""
     return "COMPACT" if pool.compact_placement or _topology(pool) is not None else None
 
 
-def _queued(pool: NodePoolEntry) -> bool | None:
+def _queued(pool: NodePoolFields) -> bool | None:
     return (isinstance(pool.capacity, FlexStart) and pool.capacity.queued_provisioning) or None
 
 
-def _is(kind: type) -> Callable[[NodePoolEntry], bool | None]:
+def _is(kind: type) -> Callable[[NodePoolFields], bool | None]:
     return lambda pool: isinstance(pool.capacity, kind) or None
 
 
-def _run_duration(pool: NodePoolEntry) -> str | None:
+def _run_duration(pool: NodePoolFields) -> str | None:
     """In seconds; what is not whole seconds stays as it is written, and is refused."""
     if not isinstance(pool.capacity, FlexStart):
         return None
@@ -148,13 +146,13 @@ def _run_duration(pool: NodePoolEntry) -> str | None:
     return str(pool.capacity.max_run_duration) if rest else f"{seconds}s"
 
 
-def _reservation_type(pool: NodePoolEntry) -> str | None:
+def _reservation_type(pool: NodePoolFields) -> str | None:
     if isinstance(pool.capacity, Reserved | Calendar):
         return "SPECIFIC_RESERVATION"
     return "NO_RESERVATION" if isinstance(pool.capacity, FlexStart | Spot) else None
 
 
-def _reservation(pool: NodePoolEntry) -> list[str] | None:
+def _reservation(pool: NodePoolFields) -> list[str] | None:
     return [reservation_path(pool.capacity)] if isinstance(pool.capacity, Reserved | Calendar) else None
 
 
@@ -224,7 +222,7 @@ ROWS: Final = (
 """Every property that the file says, in the provider's own order."""
 
 
-def pool_properties(pool: NodePoolEntry) -> dict[str, Any]:
+def pool_properties(pool: NodePoolFields) -> dict[str, Any]:
     """What the file says of a pool, as properties; `UNKNOWN` where a field of the file could not be read."""
     made: dict[str, Any] = {}
     for row in ROWS:
@@ -241,7 +239,7 @@ def pool_properties(pool: NodePoolEntry) -> dict[str, Any]:
     return made
 
 
-def pool_view(pool: NodePoolEntry, cluster: ClusterEntry | None = None) -> Pool:
+def pool_view(pool: NodePoolFields, cluster: ClusterEntry | None = None) -> Pool:
     """What GKE would be asked for, on `cluster`; without one, what depends on it is not known.
 
     Nor is what could not be read of the file.

@@ -9,22 +9,19 @@ Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-pools
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from kueue_admission.forms.form_rules import NEEDED
 from kueue_admission.forms.problem import Problem, rule
 from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT, POOL
 from kueue_fleet.fleet_file.model.capacity import FlexStart
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.pool_fields import NodePoolFields
 from kueue_fleet.fleet_file.model.pool_properties import file_path, pool_view
 from kueue_fleet.gke.pool import Breach, Pool, property_path
 from kueue_fleet.gke.pool_rules import PoolRule, breaches
 
-if TYPE_CHECKING:
-    from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-    from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 
-
-def pool_problems(pool: NodePoolEntry) -> Iterator[Problem]:
+def pool_problems(pool: NodePoolFields) -> Iterator[Problem]:
     """Every broken rule of one pool, whatever cluster it is on."""
     yield from _sized(pool)
     facts = pool_view(pool)
@@ -33,14 +30,14 @@ def pool_problems(pool: NodePoolEntry) -> Iterator[Problem]:
 
 
 @rule
-def _sized(pool: NodePoolEntry) -> Iterator[Problem]:
+def _sized(pool: NodePoolFields) -> Iterator[Problem]:
     if pool.node_count is None and pool.autoscaling is None and not isinstance(pool.capacity, FlexStart):
         yield NEEDED.at("nodeCount", "is missing, and so is autoscaling", "set one of the two")
     if pool.upgrade is not None and isinstance(pool.capacity, FlexStart):
         yield NO_EFFECT.at("upgrade", "is not used, as GKE upgrades flex-start nodes in its own way", "remove it")
 
 
-def pool_problems_on(pool: NodePoolEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+def pool_problems_on(pool: NodePoolFields, cluster: ClusterEntry) -> Iterator[Problem]:
     """Every rule that the pool breaks only because of the cluster: its region, and its zones."""
     facts = pool_view(pool, cluster)
     found = [*breaches(facts)]

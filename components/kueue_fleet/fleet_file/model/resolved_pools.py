@@ -15,9 +15,9 @@ from kueue_admission.api.resource_flavor import Taint
 from kueue_admission.forms.unknown import if_known, is_known
 from kueue_fleet.fleet_file.model.capacity import Calendar, Capacity, FlexStart, OnDemand, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.node_pools import (
+from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.pool_fields import (
     DriverVersion,
-    NodePoolEntry,
     PoolAutoscaling,
     PoolManagement,
 )

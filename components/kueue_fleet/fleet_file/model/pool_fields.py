@@ -1,0 +1,213 @@
+"""Node pools of Standard clusters, as the file has them: every field, and what of it is different on one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from kueue_admission.api.resource_flavor import Taint
+from kueue_admission.forms.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
+from kueue_fleet.fleet_file.model.capacity import AtLeastOne, Calendar, Capacity, FlexStart, OnDemand, Reserved
+from kueue_fleet.fleet_file.model.entries import ClusterNames
+from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, Zone
+from kueue_fleet.gke.machines import BOOT_DISK_GB
+
+DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
+"""Which GPU driver GKE installs, if any."""
+
+
+class Accelerator(SpecModel):
+    """The GPUs of a node."""
+
+    type: Text | None = None
+    """Such as nvidia-tesla-t4; default: the machine type's own. N1 machines need it."""
+    count: AtLeastOne | None = None
+    """GPUs on each node; default: the machine type's own. N1 machines need it."""
+    driver_version: DriverVersion = "DEFAULT"
+    """Driver that GKE installs; INSTALLATION_DISABLED: this fleet installs it, by a DaemonSet."""
+
+
+class SecondaryBootDisk(SpecModel):
+    """A disk that each new node has from an image, with what jobs would otherwise load first.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/data-container-image-preloading.
+    """
+
+    disk_image: Text
+    """global/images/NAME, or projects/PROJECT/global/images/NAME: of another project, the nodes' account and GKE's need
+    roles/compute.imageUser there."""
+    mode: Literal["CONTAINER_IMAGE_CACHE"] | None = None
+    """CONTAINER_IMAGE_CACHE: container images that are pulled from the disk; default: data, below
+    /mnt/disks/gke-secondary-disks on the node."""
+
+
+SecondaryBootDisks = Annotated[tuple[SecondaryBootDisk, ...], Field(max_length=127)]
+"""As many as a node takes."""
+
+
+class PoolAutoscaling(SpecModel):
+    """How many nodes there are as they are needed, in all zones together."""
+
+    total_min_node_count: Count = 0
+    """Fewest nodes; default 0."""
+    total_max_node_count: AtLeastOne
+    """Most nodes."""
+    location_policy: Literal["ANY", "BALANCED"] = "ANY"
+    """ANY (default): where there is capacity; BALANCED: the same in each zone."""
+
+
+class PoolManagement(SpecModel):
+    """What GKE does to the nodes by itself."""
+
+    auto_repair: Flag | None = None
+    """Replace broken nodes; default true, but false with flex-start."""
+    auto_upgrade: Flag = True
+    """Upgrade nodes along with the cluster; default true."""
+
+
+class PoolUpgrade(SpecModel):
+    """How nodes are upgraded: a few at a time."""
+
+    max_surge: Count = 1
+    """Nodes that may be there beyond the pool's size."""
+    max_unavailable: Count = 0
+    """Nodes that may be missing."""
+
+
+class PoolOverride(SpecModel):
+    """What of a pool is different on one cluster; what is left out stays as it is for all."""
+
+    zones: tuple[Zone, ...] | None = None
+    """Zones of the nodes there."""
+    accelerator: Accelerator | None = None
+    """GPUs of each node there."""
+    node_count: Count | None = None
+    """Nodes in each zone there, fixed."""
+    autoscaling: PoolAutoscaling | None = None
+    """Limits of the number of nodes there."""
+    initial_node_count: Count | None = None
+    """Nodes in each zone at the start there."""
+    disk_size_gb: Annotated[Count, Field(ge=10)] | None = None
+    """Boot disk there, in GB."""
+    disk_type: Text | None = None
+    """Kind of boot disk there."""
+    local_ssd_count: Count | None = None
+    """Local SSDs of 375 GB there."""
+    secondary_boot_disks: SecondaryBootDisks | None = None
+    """Disks from images there, in the place of the pool's."""
+    max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
+    """Pods that a node takes there."""
+    labels: Mapping[LabelKey, LabelValue] | None = None
+    """Node labels there, in the place of the pool's."""
+    taints: tuple[Taint, ...] | None = None
+    """Node taints there, in the place of the pool's."""
+    compact_placement: Flag | None = None
+    """Whether the nodes stand close together there."""
+    management: PoolManagement | None = None
+    """Repair and upgrades there."""
+    upgrade: PoolUpgrade | None = None
+    """How nodes are upgraded there."""
+    capacity: Capacity | None = None
+    """Where the nodes come from there."""
+
+
+class NodePoolFields(RuledModel):
+    """What the file says of a node pool; `NodePoolEntry` has the rules too."""
+
+    name: GkeClusterName
+    """Name of the GKE node pool; flavors and node labels have it too."""
+    existing: Flag = False
+    """Whether the pool is there, on clusters that exist or were imported, and stays its owner's: flavors, quotas and
+    rules know it, and the fleet does not make it; default false."""
+    clusters: ClusterNames | None = None
+    """Default: every Standard cluster that runs jobs."""
+    zones: tuple[Zone, ...] = ()
+    """Zones of the nodes; default: the cluster's."""
+    machine_type: Text
+    """Type of the machines, such as g2-standard-24."""
+    accelerator: Accelerator | None = None
+    """GPUs; default: the machine type's own, with GKE's default driver."""
+    node_count: Count | None = None
+    """Nodes in each zone, fixed; not together with autoscaling."""
+    autoscaling: PoolAutoscaling | None = None
+    """Limits of the number of nodes; not together with nodeCount."""
+    initial_node_count: Count | None = None
+    """Nodes in each zone at the start, with autoscaling; default: as few as its limits allow."""
+    disk_size_gb: Annotated[Count, Field(ge=10)] = BOOT_DISK_GB
+    """Boot disk; default 100."""
+    disk_type: Text | None = None
+    """Kind of boot disk; default pd-balanced, or hyperdisk-balanced for the machines that take nothing else."""
+    local_ssd_count: Count = 0
+    """Local SSDs of 375 GB for ephemeral storage, on machine types to which they are added."""
+    secondary_boot_disks: SecondaryBootDisks = ()
+    """Disks with container images or data that nodes have from the start. They need image streaming, are of the boot
+    disk's type and as large as their image, and `cost` does not count them. A change replaces the pool."""
+    max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
+    """Default: GKE's, 110."""
+    labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Node labels beyond GKE's own."""
+    taints: tuple[Taint, ...] = ()
+    """Node taints beyond those that GKE sets."""
+    compact_placement: Flag = False
+    """Whether the nodes stand close together; one zone only."""
+    tpu_topology: Text | None = None
+    """Shape of the TPU slice, such as 2x2 or 2x2x4; default: that of one node. With more nodes than one the pool is one
+    slice: nodeCount, or totalMaxNodeCount, is the number of its nodes. A change replaces the pool."""
+    accelerator_network_profile: Literal["auto"] | None = None
+    """auto: GKE makes the networks over which GPUs of A3 Mega and newer machines, and v6e and v7 TPUs, speak with those
+    of other nodes; one zone only, and GKE 1.34.1-gke.1829001 or newer. Default: none, and they have the node's network
+    alone. A change replaces the pool."""
+    management: PoolManagement = Field(default_factory=PoolManagement)
+    """Repair and upgrades."""
+    upgrade: PoolUpgrade | None = None
+    """How nodes are upgraded; default: with one node more at a time, or of a reservation, which has none to spare, with
+    one less. GKE upgrades flex-start nodes in its own way."""
+    capacity: Capacity = Field(default_factory=lambda: OnDemand(type="onDemand"))
+    """Where the nodes come from; default: on demand."""
+    deletion_protection: Flag | None = None
+    """Whether Pulumi refuses to delete the pool or to make it again, with its nodes and the jobs on them; default: as
+    its cluster. To change what GKE cannot change in place, set it to false, run `pulumi up`, then change it."""
+    per_cluster: Mapping[Text, PoolOverride] = Field(default_factory=dict)
+    """What is different on single clusters, by the cluster's name."""
+
+    @property
+    def upgrades(self) -> PoolUpgrade | None:
+        """How nodes are upgraded, the default filled in; None with flex-start.
+
+        A pool that fills its reservation has no machine for a node more: such an upgrade would never end.
+        """
+        if isinstance(self.capacity, FlexStart):
+            return None
+        if self.upgrade is not None:
+            return self.upgrade
+        if isinstance(self.capacity, Reserved | Calendar):
+            return PoolUpgrade(max_surge=0, max_unavailable=1)
+        return PoolUpgrade()
+
+    @property
+    def repairs(self) -> bool:
+        """Whether GKE replaces broken nodes, the default filled in."""
+        asked = self.management.auto_repair
+        return not isinstance(self.capacity, FlexStart) if asked is None else asked
+
+    @property
+    def closed(self) -> bool:
+        """Whether it waits for its calendar reservation, and has no nodes until then."""
+        return isinstance(self.capacity, Calendar) and not self.capacity.active
+
+    def on(self, cluster: str) -> Self:
+        """The pool as it is on `cluster`; a fixed size there replaces autoscaling here, and the other way round."""
+        other = self.per_cluster.get(cluster)
+        if other is None:
+            return self
+        changes: dict[str, Any] = {name: value for name, value in other.__dict__.items() if value is not None}
+        if "node_count" in changes and "autoscaling" not in changes:
+            changes |= {"autoscaling": None, "initial_node_count": changes.get("initial_node_count")}
+        elif "autoscaling" in changes and "node_count" not in changes:
+            changes["node_count"] = None
+        made = self.model_copy(update={**changes, "per_cluster": {}})
+        for unread in type(other).model_fields.keys() - other.__dict__.keys():
+            made.__dict__.pop(unread, None)
+        return made
