@@ -75,10 +75,13 @@ class Engine:
         force (an older Kueue, or waitForPodsReady is off), or the objects are older than `now`.
         """
         engine = cls(snapshot.objects)
+        engine._set_now(snapshot.now)
         for workload in snapshot.workloads:
-            engine.handle(Submitted(snapshot.now, workload))
+            engine._submit(Submitted(snapshot.now, workload))
             for limit in (Timer.PODS_READY, Timer.MAX_EXECUTION):
                 engine.queues.timers.cancel_missed(limit, workload.key, snapshot.now)
+        engine._run_timers(snapshot.now)
+        engine.queues.status.note(engine.queues.names, snapshot.now)
         return engine
 
     @property
@@ -128,9 +131,7 @@ class Engine:
         if event.now < self.now:
             raise InvariantError(f"{event!r} is before the time of the engine, {self.now}")
         self.queues.decisions = []
-        while (due := self.queues.timers.pop_due(event.now)) is not None:
-            self._set_now(max(self.now, due[0]))
-            self.controller.on_timer(due[1], due[2])
+        self._run_timers(event.now)
         self._set_now(event.now)
         before = self._queue_of(event)
         self._dispatch(event)
@@ -142,6 +143,11 @@ class Engine:
         else:
             self.queues.status.note(queues, self.now)
         return self.queues.decisions
+
+    def _run_timers(self, until: float) -> None:
+        while (due := self.queues.timers.pop_due(until)) is not None:
+            self._set_now(max(self.now, due[0]))
+            self.controller.on_timer(due[1], due[2])
 
     def _queue_of(self, event: Event) -> str:
         """The ClusterQueue to which Kueue counts the workload that the event is about; empty where there is none."""

@@ -7,8 +7,9 @@ what this one would preempt, or the head of its own queue keeps its place.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CycleStarted
@@ -22,7 +23,11 @@ from kueue_admission.explain.answer import Blocker
 
 MOST_EQUALS = 16
 """So many equal workloads of a LocalQueue are looked at, and more only if all of these get quota."""
-_NEVER_HELD = WorkloadStatus()
+_STATUS: Final = attrgetter(*(each.name for each in fields(WorkloadStatus) if each.name != "evaluated"))
+_NEVER_HELD: Final = _STATUS(WorkloadStatus())
+_OWN: Final = frozenset(("name", "uid", "created", "job_uid", "pod_sets", "status"))
+_EQUAL: Final = attrgetter(*(each.name for each in fields(Workload) if each.name not in _OWN))
+"""What equal workloads of one namespace share beside their pod sets."""
 
 
 class Outlook(NamedTuple):
@@ -79,10 +84,9 @@ def _first_of_equals(snapshot: Snapshot, key: str) -> tuple[Snapshot, list[froze
     """
     equals: dict[object, list[Workload]] = {}
     for workload in snapshot.workloads:
-        status = replace(workload.status, evaluated=None)
-        if status == _NEVER_HELD and workload.key != key:
-            one = replace(workload, name="", uid="", created=0.0, job_uid="", pod_sets=(), status=status)
-            equals.setdefault((id(workload.pod_sets), one), []).append(workload)
+        status = workload.status
+        if status.admission is None and _STATUS(status) == _NEVER_HELD and workload.key != key:
+            equals.setdefault((id(workload.pod_sets), _EQUAL(workload)), []).append(workload)
     large = [group for group in equals.values() if len(group) > MOST_EQUALS]
     later: set[str] = set()
     for group in large:

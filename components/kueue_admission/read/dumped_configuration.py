@@ -13,7 +13,6 @@ from kueue_admission.api.resources import CONFIG_MAP, KUEUE_NAMESPACE
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
 from kueue_admission.forms.manifest import Manifest, inside, is_object
-from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.manifests import label_of
 
 CONFIGURATION_KEY: Final = "controller_manager_config.yaml"
@@ -54,6 +53,8 @@ def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -
         queues = (m for m in given if m.get("kind") == "ClusterQueue" and not fair_sharing)
         shared = next((queue for queue in queues if inside(queue, "spec").get("cohortName")), None)
         return DumpedConfiguration(default, () if shared is None else (_not_there(shared),))
+    from kueue_admission.read.configuration import parse_configuration  # Its models take a while.
+
     config, data = found
     try:
         read = parse_configuration(data)
