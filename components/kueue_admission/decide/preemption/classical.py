@@ -45,7 +45,7 @@ Candidate = tuple[WorkloadInfo, Variant, TreeNode | None]
 def classical_targets(context: PreemptionContext) -> list[Target]:
     """A small set of workloads whose removal makes room, by Kueue's heuristic; empty if there is none."""
     own = own_candidates(context)
-    by_hierarchy, by_priority = cohort_candidates(context)
+    by_hierarchy, by_priority = cohort_candidates(context, only_usable=True)
     if not (own or by_hierarchy or by_priority):
         return []
     ordered: list[Candidate] = []
@@ -71,14 +71,17 @@ def _attempts(
     context: PreemptionContext, by_hierarchy: list[Candidate], by_priority: list[Candidate]
 ) -> tuple[bool, ...]:
     """With which answers to `may the queue borrow?` to try, in order."""
+    if not (by_hierarchy or by_priority) or _may_only_borrow(context):
+        return (True,)
+    forbidden = context.queue.spec.preemption.borrow_within_cohort.policy == "Never"
+    return (False, True) if forbidden and not by_hierarchy else (True, False)
+
+
+def _may_only_borrow(context: PreemptionContext) -> bool:
+    """Whether the queue would borrow for what it asks for, while it may not preempt for that by priority."""
     queue = context.queue
     forbidden = queue.spec.preemption.borrow_within_cohort.policy == "Never"
-    under_nominal = all(queue.nominal.get(fr, 0) > queue.usage.get(fr, 0) for fr in context.frs)
-    if not (by_hierarchy or by_priority) or (forbidden and not under_nominal):
-        return (True,)
-    if forbidden and not by_hierarchy:
-        return (False, True)
-    return (True, False)
+    return forbidden and not all(queue.nominal.get(fr, 0) > queue.usage.get(fr, 0) for fr in context.frs)
 
 
 def own_candidates(context: PreemptionContext) -> list[Candidate]:
@@ -98,8 +101,13 @@ def _count_evicted(candidates: list[Candidate]) -> int:
     return len(candidates)
 
 
-def cohort_candidates(context: PreemptionContext) -> tuple[list[Candidate], list[Candidate]]:
-    """Candidates of other queues: those by hierarchical advantage, and those by priority."""
+def cohort_candidates(
+    context: PreemptionContext, *, only_usable: bool = False
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Candidates of other queues: those by hierarchical advantage, and those by priority.
+
+    `only_usable`: without those by priority where `_is_valid` refuses all of them, as the queue would borrow.
+    """
     queue = context.queue
     by_hierarchy: list[Candidate] = []
     by_priority: list[Candidate] = []
@@ -107,8 +115,10 @@ def cohort_candidates(context: PreemptionContext) -> tuple[list[Candidate], list
         return by_hierarchy, by_priority
     advantage, rest = fits_in_quota(queue, context.requests)
     done: TreeNode | None = None
+    left_out = only_usable and _may_only_borrow(context)
     for cohort in queue.path():
-        _collect(context, cohort, cohort, done, advantage, by_hierarchy if advantage else by_priority)
+        if advantage or not left_out:
+            _collect(context, cohort, cohort, done, advantage, by_hierarchy if advantage else by_priority)
         fitting, rest = fits_in_quota(cohort, rest)
         advantage = advantage or fitting
         done = cohort
