@@ -75,6 +75,11 @@ def _pool(data: Mapping[str, Any], **cluster: Any) -> Entry:
     return Entry("nodePools", data, {"clusters": [{**STANDARD, **cluster}]})
 
 
+def _each(entry: Entry, *changes: tuple[str, Any]) -> list[tuple[Entry, dict[str, Any]]]:
+    """The entry with each of these fields set to its value."""
+    return [(entry, {field: value}) for field, value in changes]
+
+
 def _capacity(**fields: Any) -> Entry:
     return _pool({**L4, "capacity": fields})
 
@@ -87,35 +92,33 @@ _ADDRESSES = Entry("network", {"controlPlaneAccess": "AuthorizedNetworks", "auth
 CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     (Entry("clusters", UNZONED), {"region": "us-east4"}),
     (Entry("clusters", UNZONED), {"mode": "Autopilot"}),
-    *(
-        (Entry("clusters", STANDARD), {field: value})
-        for field, value in [
-            ("zones", [A, F]),
-            ("zones", [F]),
-            ("releaseChannel", "RAPID"),
-            ("minMasterVersion", "1.34"),
-            ("deletionProtection", False),
-            ("systemPool", {"machineType": "n2-standard-4"}),
-            ("systemPool", {"machineType": "n1-standard-4"}),
-            ("systemPool", {"spot": True}),
-            ("systemPool", {"totalMinNodeCount": 2}),
-            ("systemPool", {"totalMaxNodeCount": 9}),
-            ("systemPool", {"diskSizeGb": 200}),
-            ("nodeAutoProvisioning", {"resourceLimits": LIMITS}),
-            ("maintenance", WINDOW),
-            ("maintenance", {**WINDOW, "exclusions": [FREEZE]}),
-            ("databaseEncryptionKey", f"{KEY}a"),
-            ("diskEncryptionKey", f"{KEY}a"),
-            ("nodeServiceAccount", ACCOUNT),
-            ("rbacSecurityGroup", GROUP),
-            ("binaryAuthorization", True),
-            ("fleetMembership", False),
-            ("costAllocation", False),
-            ("imageStreaming", False),
-            ("storageDrivers", ["GcsFuse"]),
-            ("storageDrivers", []),
-            ("storageDrivers", ["PersistentDisk", "Filestore"]),
-        ]
+    *_each(
+        Entry("clusters", STANDARD),
+        ("zones", [A, F]),
+        ("zones", [F]),
+        ("releaseChannel", "RAPID"),
+        ("minMasterVersion", "1.34"),
+        ("deletionProtection", False),
+        ("systemPool", {"machineType": "n2-standard-4"}),
+        ("systemPool", {"machineType": "n1-standard-4"}),
+        ("systemPool", {"spot": True}),
+        ("systemPool", {"totalMinNodeCount": 2}),
+        ("systemPool", {"totalMaxNodeCount": 9}),
+        ("systemPool", {"diskSizeGb": 200}),
+        ("nodeAutoProvisioning", {"resourceLimits": LIMITS}),
+        ("maintenance", WINDOW),
+        ("maintenance", {**WINDOW, "exclusions": [FREEZE]}),
+        ("databaseEncryptionKey", f"{KEY}a"),
+        ("diskEncryptionKey", f"{KEY}a"),
+        ("nodeServiceAccount", ACCOUNT),
+        ("rbacSecurityGroup", GROUP),
+        ("binaryAuthorization", True),
+        ("fleetMembership", False),
+        ("costAllocation", False),
+        ("imageStreaming", False),
+        ("storageDrivers", ["GcsFuse"]),
+        ("storageDrivers", []),
+        ("storageDrivers", ["PersistentDisk", "Filestore"]),
     ),
     (Entry("clusters", {**STANDARD, "databaseEncryptionKey": f"{KEY}a"}), {"databaseEncryptionKey": f"{KEY}b"}),
     (Entry("clusters", {**STANDARD, "diskEncryptionKey": f"{KEY}a"}), {"diskEncryptionKey": f"{KEY}b"}),
@@ -126,61 +129,55 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     (Entry("clusters", {**STANDARD, "rbacSecurityGroup": GROUP}), {"rbacSecurityGroup": "gke-security-groups@b.com"}),
     (Entry("clusters", {**STANDARD, "maintenance": WINDOW}), {"maintenance": {**WINDOW, "recurrence": "FREQ=DAILY"}}),
     (Entry("clusters", {**STANDARD, "minMasterVersion": "1.34"}), {"minMasterVersion": "1.35"}),
-    *(
-        (Entry("clusters", NAP), {field: value})
-        for field, value in [
-            ("nodeAutoProvisioning", {"resourceLimits": [LIMITS[0], {**LIMITS[1], "maximum": 8000}]}),
-            ("nodeAutoProvisioning", {"resourceLimits": LIMITS, "zones": [F]}),
-            ("nodeAutoProvisioning", {"resourceLimits": LIMITS, "autoscalingProfile": "BALANCED"}),
-            ("diskEncryptionKey", f"{KEY}a"),
-            ("nodeServiceAccount", ACCOUNT),
-            ("imageStreaming", False),
-        ]
+    *_each(
+        Entry("clusters", NAP),
+        ("nodeAutoProvisioning", {"resourceLimits": [LIMITS[0], {**LIMITS[1], "maximum": 8000}]}),
+        ("nodeAutoProvisioning", {"resourceLimits": LIMITS, "zones": [F]}),
+        ("nodeAutoProvisioning", {"resourceLimits": LIMITS, "autoscalingProfile": "BALANCED"}),
+        ("diskEncryptionKey", f"{KEY}a"),
+        ("nodeServiceAccount", ACCOUNT),
+        ("imageStreaming", False),
     ),
-    *(
-        (Entry("clusters", AUTOPILOT), {field: value})
-        for field, value in [
-            ("region", "us-east4"),
-            ("releaseChannel", "RAPID"),
-            ("maintenance", WINDOW),
-            ("databaseEncryptionKey", f"{KEY}a"),
-            ("diskEncryptionKey", f"{KEY}a"),
-            ("nodeServiceAccount", ACCOUNT),
-            ("rbacSecurityGroup", GROUP),
-            ("binaryAuthorization", True),
-            ("fleetMembership", False),
-            ("costAllocation", False),
-        ]
+    *_each(
+        Entry("clusters", AUTOPILOT),
+        ("region", "us-east4"),
+        ("releaseChannel", "RAPID"),
+        ("maintenance", WINDOW),
+        ("databaseEncryptionKey", f"{KEY}a"),
+        ("diskEncryptionKey", f"{KEY}a"),
+        ("nodeServiceAccount", ACCOUNT),
+        ("rbacSecurityGroup", GROUP),
+        ("binaryAuthorization", True),
+        ("fleetMembership", False),
+        ("costAllocation", False),
     ),
-    *(
-        (_pool(N1), {field: value})
-        for field, value in [
-            ("zones", [A, F]),
-            ("zones", [F]),
-            ("machineType", "n1-standard-16"),
-            ("machineType", "n2-standard-8"),
-            ("machineType", "g2-standard-24"),
-            ("accelerator", {"type": "nvidia-tesla-t4", "count": 1}),
-            ("initialNodeCount", 2),
-            ("diskSizeGb", 200),
-            ("diskType", "pd-ssd"),
-            ("localSsdCount", 2),
-            ("secondaryBootDisks", [{"diskImage": "global/images/cache", "mode": "CONTAINER_IMAGE_CACHE"}]),
-            ("maxPodsPerNode", 32),
-            ("labels", {"company.test/a": "b"}),
-            ("taints", [{"key": "a", "value": "b", "effect": "NoSchedule"}]),
-            ("compactPlacement", True),
-            ("upgrade", {"maxSurge": 2, "maxUnavailable": 1}),
-            ("capacity", {"type": "spot"}),
-            ("capacity", {"type": "reserved", "reservation": "r"}),
-            ("capacity", {"type": "flexStart"}),
-            ("deletionProtection", False),
-            ("autoscaling", {"totalMaxNodeCount": 9}),
-            ("autoscaling", {"totalMinNodeCount": 1, "totalMaxNodeCount": 3}),
-            ("autoscaling", {"totalMaxNodeCount": 3, "locationPolicy": "BALANCED"}),
-            ("perCluster", {"batch": {"diskSizeGb": 300}}),
-            ("perCluster", {"batch": {"capacity": {"type": "spot"}}}),
-        ]
+    *_each(
+        _pool(N1),
+        ("zones", [A, F]),
+        ("zones", [F]),
+        ("machineType", "n1-standard-16"),
+        ("machineType", "n2-standard-8"),
+        ("machineType", "g2-standard-24"),
+        ("accelerator", {"type": "nvidia-tesla-t4", "count": 1}),
+        ("initialNodeCount", 2),
+        ("diskSizeGb", 200),
+        ("diskType", "pd-ssd"),
+        ("localSsdCount", 2),
+        ("secondaryBootDisks", [{"diskImage": "global/images/cache", "mode": "CONTAINER_IMAGE_CACHE"}]),
+        ("maxPodsPerNode", 32),
+        ("labels", {"company.test/a": "b"}),
+        ("taints", [{"key": "a", "value": "b", "effect": "NoSchedule"}]),
+        ("compactPlacement", True),
+        ("upgrade", {"maxSurge": 2, "maxUnavailable": 1}),
+        ("capacity", {"type": "spot"}),
+        ("capacity", {"type": "reserved", "reservation": "r"}),
+        ("capacity", {"type": "flexStart"}),
+        ("deletionProtection", False),
+        ("autoscaling", {"totalMaxNodeCount": 9}),
+        ("autoscaling", {"totalMinNodeCount": 1, "totalMaxNodeCount": 3}),
+        ("autoscaling", {"totalMaxNodeCount": 3, "locationPolicy": "BALANCED"}),
+        ("perCluster", {"batch": {"diskSizeGb": 300}}),
+        ("perCluster", {"batch": {"capacity": {"type": "spot"}}}),
     ),
     (_pool({**N1, "labels": {"a": "b"}}), {"labels": {"a": "c"}}),
     (_pool({**N1, "labels": {"a": "b"}}), {"labels": {"c": "b"}}),
@@ -196,20 +193,18 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     ),
     (_pool({**N1, "autoscaling": None, "nodeCount": 2}), {"nodeCount": 1}),
     (_pool({**N1, "autoscaling": None, "nodeCount": 2}), {"nodeCount": None, "autoscaling": {"totalMaxNodeCount": 3}}),
-    *(
-        (_pool(L4), {field: value})
-        for field, value in [
-            ("machineType", "g2-standard-48"),
-            ("machineType", "g2-standard-12"),
-            ("machineType", "n2-standard-8"),
-            ("machineType", "e2-standard-8"),
-            ("machineType", "a2-highgpu-1g"),
-            ("accelerator", {"driverVersion": "LATEST"}),
-            ("accelerator", {"driverVersion": "DEFAULT"}),
-            ("capacity", {"type": "flexStart"}),
-            ("capacity", {"type": "flexStart", "queuedProvisioning": False}),
-            ("capacity", {"type": "spot"}),
-        ]
+    *_each(
+        _pool(L4),
+        ("machineType", "g2-standard-48"),
+        ("machineType", "g2-standard-12"),
+        ("machineType", "n2-standard-8"),
+        ("machineType", "e2-standard-8"),
+        ("machineType", "a2-highgpu-1g"),
+        ("accelerator", {"driverVersion": "LATEST"}),
+        ("accelerator", {"driverVersion": "DEFAULT"}),
+        ("capacity", {"type": "flexStart"}),
+        ("capacity", {"type": "flexStart", "queuedProvisioning": False}),
+        ("capacity", {"type": "spot"}),
     ),
     (_FLEX, {"capacity": {"type": "flexStart", "maxRunDuration": "24h"}}),
     (_FLEX, {"capacity": {"type": "flexStart", "queuedProvisioning": False}}),
@@ -241,19 +236,17 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     (_SHARED_NET, {"existing": {**VPC, "subnets": {"us-central1": {**SUBNET, "name": "b"}}}}),
     (_SHARED_NET, {"existing": {**VPC, "subnets": {"us-central1": {**SUBNET, "podRangeName": "q"}}}}),
     (_SHARED_NET, {"existing": {**VPC, "subnets": {"us-central1": {"name": "a", "podRangeName": "p"}}}}),
-    *(
-        (Entry("reservations", RESERVED), {field: value})
-        for field, value in [
-            ("zone", F),
-            ("machineType", "n1-standard-8"),
-            ("machineType", "n2-standard-8"),
-            ("count", 3),
-            ("accelerator", {"type": "nvidia-tesla-t4", "count": 1}),
-            ("localSsdCount", 2),
-            ("sharedWith", ["123456789012"]),
-            ("sharedWith", ["team-a"]),
-            ("purpose", "backup"),
-        ]
+    *_each(
+        Entry("reservations", RESERVED),
+        ("zone", F),
+        ("machineType", "n1-standard-8"),
+        ("machineType", "n2-standard-8"),
+        ("count", 3),
+        ("accelerator", {"type": "nvidia-tesla-t4", "count": 1}),
+        ("localSsdCount", 2),
+        ("sharedWith", ["123456789012"]),
+        ("sharedWith", ["team-a"]),
+        ("purpose", "backup"),
     ),
     (
         Entry("reservations", {**RESERVED, "accelerator": {"type": "nvidia-tesla-t4", "count": 1}}),
@@ -265,27 +258,23 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     ),
     (Entry("reservations", {**RESERVED, "sharedWith": ["123456789012"]}), {"sharedWith": ["team-a"]}),
     (Entry("reservations", {**RESERVED, "localSsdCount": 1}), {"localSsdCount": 2}),
-    *(
-        (Entry("futureReservations", FUTURE), {field: value})
-        for field, value in [
-            ("zone", B),
-            ("machineType", "a3-megagpu-8g"),
-            ("count", 3),
-            ("start", "2027-01-11T00:00:00Z"),
-            ("duration", "168h"),
-            ("planningStatus", "SUBMITTED"),
-            ("sharedWith", ["123456789012"]),
-            ("sharedWith", ["team-a"]),
-        ]
+    *_each(
+        Entry("futureReservations", FUTURE),
+        ("zone", B),
+        ("machineType", "a3-megagpu-8g"),
+        ("count", 3),
+        ("start", "2027-01-11T00:00:00Z"),
+        ("duration", "168h"),
+        ("planningStatus", "SUBMITTED"),
+        ("sharedWith", ["123456789012"]),
+        ("sharedWith", ["team-a"]),
     ),
-    *(
-        (Entry("commitments", COMMITTED), {field: value})
-        for field, value in [
-            ("region", "us-east4"),
-            ("plan", "THIRTY_SIX_MONTH"),
-            ("type", "COMPUTE_OPTIMIZED"),
-            ("resources", [{"type": "VCPU", "amount": 16}, {"type": "MEMORY", "amount": 32}]),
-        ]
+    *_each(
+        Entry("commitments", COMMITTED),
+        ("region", "us-east4"),
+        ("plan", "THIRTY_SIX_MONTH"),
+        ("type", "COMPUTE_OPTIMIZED"),
+        ("resources", [{"type": "VCPU", "amount": 16}, {"type": "MEMORY", "amount": 32}]),
     ),
     (Entry("labels", {}), {"cost-center": "a"}),
     (Entry("labels", {"cost-center": "a"}), {"cost-center": "b"}),

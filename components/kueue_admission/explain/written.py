@@ -9,9 +9,8 @@ from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Outcome
 from kueue_admission.explain.answer import Written
 from kueue_admission.explain.diagnosis import Diagnosis
-from kueue_admission.forms.manifest import Manifest, inside
-from kueue_admission.read.fields import Fields
-from kueue_admission.read.manifests import conditions_of
+from kueue_admission.forms.manifest import Manifest
+from kueue_admission.read.printed import PrintedWorkload
 
 SETTLES: Final = 10.0
 """Seconds after which Kueue has looked again at what waits for quota that came free; it collects changes for one."""
@@ -32,34 +31,24 @@ def written_on(manifest: Manifest, others: Iterable[Manifest], now: float) -> Co
     What only repeats why the workload was evicted is not a refusal. Not current is one that was made for another
     generation of the Workload, or before quota of `others`, the workloads of the cluster, came free a moment ago.
     """
-    conditions = {str(one.get("type")): one for one in conditions_of(manifest)}
-    found = conditions.get("QuotaReserved")
-    if found is None or found.get("status") != "False":
+    printed = PrintedWorkload.of(manifest)
+    refusal = printed.refusal
+    if refusal is None or refusal.text("reason") in _NO_REFUSAL or not refusal.text("message"):
         return None
-    reason, message = str(found.get("reason", "")), str(found.get("message", ""))
-    if reason in _NO_REFUSAL or not message or message == conditions.get("Evicted", {}).get("message"):
-        return None
-    generations = found.get("observedGeneration"), inside(manifest, "metadata").get("generation")
+    generations = refusal.data.get("observedGeneration"), printed.metadata.data.get("generation")
     changed = all(isinstance(each, int) for each in generations) and generations[0] != generations[1]
-    since = _time(found) or 0.0
-    freed = [at for other in others if (at := _freed(other)) is not None and since <= at and now - at < SETTLES]
-    return Condition(reason, message, not changed and not freed)
+    since = refusal.seconds("lastTransitionTime") or 0.0
+    freed = (_freed(PrintedWorkload.of(other)) for other in others)
+    is_free = any(at is not None and since <= at and now - at < SETTLES for at in freed)
+    return Condition(refusal.text("reason"), refusal.text("message"), not changed and not is_free)
 
 
-def _freed(manifest: Manifest) -> float | None:
+def _freed(workload: PrintedWorkload) -> float | None:
     """When a Workload gave its quota back, if it did."""
-    conditions = {str(one.get("type")): one for one in conditions_of(manifest)}
-    if conditions.get("Finished", {}).get("status") == "True":
-        return _time(conditions["Finished"])
-    reserved = conditions.get("QuotaReserved", {})
-    if "Evicted" in conditions and reserved.get("status") == "False":
-        return _time(reserved)
-    return None
-
-
-def _time(condition: Manifest) -> float | None:
-    """When the condition changed last; None if it does not say so."""
-    return Fields(condition, "", []).seconds("lastTransitionTime")
+    if workload.is_true("Finished"):
+        return workload.changed_at("Finished")
+    gone = "Evicted" in workload.conditions and not workload.is_true("QuotaReserved")
+    return workload.changed_at("QuotaReserved") if gone else None
 
 
 def compare(condition: Condition | None, found: Diagnosis) -> Written | None:

@@ -22,7 +22,7 @@ from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.team_policy import team_policy_name
-from kueue_fleet.objects.teams import GUARD, JOB_LIMIT, MEMBERS_ROLE, SERVICE_LIMITS
+from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, default_limits
 
 
 def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> Data:
@@ -174,7 +174,7 @@ def _guard(platform: Platform, namespace: str) -> Data:
     hard = (guard.get("spec") or {}).get("hard")
     if not isinstance(hard, Mapping):
         return {}
-    defaults = {**SERVICE_LIMITS, **JOB_LIMIT}
+    defaults = default_limits(submits=True)
     own = {name: amount for name, amount in hard.items() if defaults.get(name) != str(amount)}
     return {"resourceQuota": own} if own else {}
 

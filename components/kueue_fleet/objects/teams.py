@@ -24,12 +24,12 @@ MEMBERS_ROLE: Final = "kueue-fleet-members"
 """Name of the Role and RoleBinding of a team's members."""
 GUARD: Final = "kueue-fleet"
 """Name of the ResourceQuota, the LimitRange and the NetworkPolicy."""
-SERVICE_LIMITS: Final = {"services.loadbalancers": "0", "services.nodeports": "0"}
+_SERVICE_LIMITS: Final = {"services.loadbalancers": "0", "services.nodeports": "0"}
 """Limits of every team unless its resourceQuota says otherwise: no Services that can be reached from outside.
 
 Source: https://kubernetes.io/docs/concepts/policy/resource-quotas/#quota-on-object-count.
 """
-JOB_LIMIT: Final = {"count/jobs.batch": "1000"}
+_JOB_LIMIT: Final = {"count/jobs.batch": "1000"}
 """Limit of every team where jobs are submitted, unless its resourceQuota says otherwise: Jobs that exist at once, ended
 ones included. Kueue takes the Jobs of all teams in turn, so that thousands of one team's keep those of others waiting
 for their Workloads."""
@@ -99,10 +99,15 @@ def _rule(group: str, resources: list[str], verbs: Sequence[str] = READ_VERBS) -
     return {"apiGroups": [group], "resources": resources, "verbs": list(verbs)}
 
 
+def default_limits(*, submits: bool) -> dict[str, str]:
+    """What the ResourceQuota of a team says that its resourceQuota does not; `submits`: where jobs are submitted."""
+    return {**_SERVICE_LIMITS, **(_JOB_LIMIT if submits else {})}
+
+
 def _limits(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> Manifest:
     own = {name: str(amount) for name, amount in team.resource_quota.items()}
-    jobs = JOB_LIMIT if fleet.cluster(cluster).role != "worker" else {}
-    return manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": {**SERVICE_LIMITS, **jobs, **own}})
+    defaults = default_limits(submits=fleet.cluster(cluster).role != "worker")
+    return manifest("v1", "ResourceQuota", GUARD, namespace, spec={"hard": {**defaults, **own}})
 
 
 def limit_range_item(given: TeamLimitRange) -> dict[str, Any]:
