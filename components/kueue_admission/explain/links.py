@@ -14,7 +14,7 @@ from kueue_admission.decide.model import ClusterQueue
 from kueue_admission.explain.answer import Link
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
-from kueue_admission.read.manifests import conditions_of
+from kueue_admission.read.printed import Printed
 
 _WITH_PARAMETERS: Final = (MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER)
 _NOT_FOUND: Final = "NotFound"
@@ -107,10 +107,10 @@ def _name(manifest: Manifest) -> str:
 
 def _inactive(manifest: Manifest) -> tuple[str, str] | None:
     """Reason and message of the condition Active where it is not True; None also where there is none yet."""
-    for each in conditions_of(manifest):
-        if each.get("type") == "Active" and each.get("status") != "True":
-            return str(each.get("reason", "")), str(each.get("message", ""))
-    return None
+    printed = Printed.of(manifest)
+    if "Active" not in printed.conditions or printed.is_true("Active"):
+        return None
+    return printed.reason("Active"), printed.message("Active")
 
 
 def _credentials(cluster: Manifest, reason: str, message: str) -> Iterator[Link]:

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from kueue_admission.api.cohort_tree import roots_of
 from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
-from kueue_admission.read.manifests import conditions_of, is_job, key_of, owners_of
+from kueue_admission.read.manifests import is_job, key_of, owners_of
+from kueue_admission.read.printed import Printed, PrintedWorkload
 
 
 class WorkloadIndex:
@@ -69,14 +70,15 @@ class WorkloadIndex:
         }
         queue = targets.get(local_queue)
         if key in self.workloads:
-            queue = _admitted_to(self.workloads[key]) or queue
+            queue = PrintedWorkload.of(self.workloads[key]).cluster_queue or queue
         if queue not in roots or any(m.get("kind") == "Topology" for m in self.others):
             return everything
         tree = {name for name, root in roots.items() if root == roots[queue]}
 
         def matters(key: str, manifest: Manifest) -> bool:
-            held = _admitted_to(manifest) or targets.get(_queue_of(key, manifest))
-            return held in tree and not _is_finished(manifest)
+            printed = PrintedWorkload.of(manifest)
+            held = printed.cluster_queue or targets.get(_queue_of(key, manifest))
+            return held in tree and not printed.is_true("Finished")
 
         kept = [m for name, m in self.workloads.items() if name == key or matters(name, m)]
         return [*self.others, *kept, *self._doubles]
@@ -103,28 +105,13 @@ def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[s
     return [owner for _, owner in owners_of(manifest)]
 
 
-def _text(data: Manifest, name: str) -> str | None:
-    found = data.get(name)
-    return found if isinstance(found, str) else None
-
-
-def _admitted_to(manifest: Manifest) -> str | None:
-    """The ClusterQueue whose quota it holds."""
-    return _text(inside(manifest, "status", "admission"), "clusterQueue")
-
-
-def _is_finished(manifest: Manifest) -> bool:
-    return "True" in [each.get("status") for each in conditions_of(manifest) if each.get("type") == "Finished"]
-
-
 def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:
     """The topmost cohort above each ClusterQueue, or the queue itself."""
     parents: dict[str, str | None] = {}
     queues: dict[str, str | None] = {}
-    for manifest in manifests:
-        name, spec = str(inside(manifest, "metadata").get("name")), inside(manifest, "spec")
-        if manifest.get("kind") == "Cohort":
-            parents[name] = _text(spec, "parentName")
-        elif manifest.get("kind") == "ClusterQueue":
-            queues[name] = _text(spec, "cohortName")
+    for printed in map(Printed.of, manifests):
+        if printed.kind == "Cohort":
+            parents[printed.name] = printed.spec.text("parentName") or None
+        elif printed.kind == "ClusterQueue":
+            queues[printed.name] = printed.spec.text("cohortName") or None
     return roots_of(queues, parents)

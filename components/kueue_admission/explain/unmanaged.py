@@ -14,6 +14,7 @@ from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTAT
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.dumps import disabled_kinds, is_unmanaged, queue_of_job
 from kueue_admission.read.manifests import key_of
+from kueue_admission.read.printed import Printed, PrintedJob
 
 
 def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:
@@ -83,12 +84,10 @@ def _part_of_another(
 ) -> Explanation | None:
     """For a job that a job of another kind made, which Kueue queues as a whole."""
     kinds = {kind.kind for kind in KINDS.values()}
-    given = inside(manifest, "metadata").get("ownerReferences")
-    owners = (each for each in (given if isinstance(given, list) else ()) if isinstance(each, Mapping))
-    owner = next((each for each in owners if each.get("controller") is True and each.get("kind") in kinds), None)
+    owner = next((each for each in Printed.of(manifest).owners if each.controls and each.kind in kinds), None)
     if owner is None:
         return None
-    kind, key = owner["kind"], f"{key_of(manifest).partition('/')[0]}/{owner.get('name')}"
+    kind, key = owner.kind, f"{key_of(manifest).partition('/')[0]}/{owner.name}"
     whole = next((each for each in objects if each.get("kind") == kind and key_of(each) == key), None)
     if whole is not None and kind in disabled:
         return _passed_over(whole, disabled[kind], cluster)
@@ -99,7 +98,6 @@ def _part_of_another(
 def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
     kind, key = manifest.get("kind"), key_of(manifest)
     namespace, _, name = key.partition("/")
-    spec = manifest.get("spec")
     annotated = _texts(manifest, "annotations").get(QUEUE_LABEL, "")
     if annotated:
         headline = (
@@ -107,7 +105,7 @@ def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
             f"the label {QUEUE_LABEL} only."
         )
         step = f"Create the {kind} again with the label {QUEUE_LABEL}: {annotated} and suspend: true."
-    elif isinstance(spec, Mapping) and spec.get("suspend") is True:
+    elif PrintedJob.of(manifest).is_suspended:
         headline = (
             f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, and where Kueue manages jobs "
             "without a queue name (manageJobsWithoutQueueName), it stays so."

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kueue_admission.forms.manifest import Manifest
-from kueue_admission.read.manifests import conditions_of
+from kueue_admission.read.printed import Printed
 
 DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"
 """Type of the condition on a Workload of the manager. True: clusters are nominated; its time is the first nomination's.
@@ -63,11 +63,8 @@ def score_text(verdict: ParsedVerdict) -> str:
 
 def dispatch_report(manifest: Manifest) -> ParsedReport | None:
     """What the condition `kueue-fleet.dev/Dispatch` of a Workload says; None where there is none that can be read."""
-    for each in conditions_of(manifest):
-        if each.get("type") == DISPATCH_CONDITION:
-            message = each.get("message")
-            return parse_report(message) if isinstance(message, str) and message else None
-    return None
+    message = Printed.of(manifest).message(DISPATCH_CONDITION)
+    return parse_report(message) if message else None
 
 
 def parse_report(message: str) -> ParsedReport:

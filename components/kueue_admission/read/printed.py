@@ -52,6 +52,11 @@ class Printed:
         return cls(Fields(manifest, "", []))
 
     @property
+    def kind(self) -> str:
+        """Its kind; lists of one kind leave it out."""
+        return self.fields.text("kind")
+
+    @property
     def name(self) -> str:
         """Its name."""
         return self.metadata.text("name")
@@ -180,6 +185,11 @@ class PrintedWorkload(Printed):
     def admission(self) -> Fields:
         """The quota that it has; without fields where it has none."""
         return self.status.child("admission")
+
+    @property
+    def cluster_queue(self) -> str:
+        """The ClusterQueue whose quota it has; empty: none."""
+        return self.admission.text("clusterQueue")
 
     @property
     def assignments(self) -> Sequence[Fields]:

@@ -158,7 +158,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         unreadable=unreadable,
         regions=printed.labels.text(REGIONS_LABEL) if REGIONS_LABEL in printed.labels else None,
         run_seconds=_run_seconds(printed),
-        cluster_queue=printed.admission.text("clusterQueue"),
+        cluster_queue=printed.cluster_queue,
         deleted_at=printed.deleted_at,
         lost_at=printed.since("Finished") if lost else None,
         cluster_name=printed.cluster_name,
