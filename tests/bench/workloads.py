@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.records import PodSets, read_record
 from kueue_fleet.status import ClusterObjects, fleet_status
@@ -27,18 +28,22 @@ def readers(manifests: Sequence[dict[str, Any]], workloads: Sequence[dict[str, A
     """Each reader of the Workloads of one cluster, four in five of which hold quota."""
     listed = {"clusterqueues": [m for m in manifests if m["kind"] == "ClusterQueue"], "workloads": workloads}
     owners = [{**w["metadata"]["ownerReferences"][0], "namespace": w["metadata"]["namespace"]} for w in workloads]
-    jobs = [{"kind": "Job", "metadata": {"creationTimestamp": "2026-11-20T08:00:00Z", **one}} for one in owners]
-    there = {"home": workloads}
+    created = "2026-11-20T08:00:00Z"
+    submitted = [Printed.of({"kind": "Job", "metadata": {"creationTimestamp": created, **one}}) for one in owners]
 
     def controller() -> object:
         context, pod_sets = Context(), PodSets()
         return [read_record(each, context, pod_sets) for each in workloads]
 
+    def rehearsal() -> object:
+        there = {"home": [PrintedWorkload.of(each) for each in workloads]}
+        return view_jobs(submitted, "home", there, admitted_placements(there, "home"), NOW)
+
     return {
         "admission": lambda: parse_objects(manifests),
         "controller": controller,
         "status": lambda: fleet_status("bench", {"home": ClusterObjects("standalone", listed)}, None, NOW),
-        "rehearsal": lambda: view_jobs(jobs, "home", there, admitted_placements(there, "home"), NOW),
+        "rehearsal": rehearsal,
     }
 
 

@@ -32,15 +32,16 @@ def written_on(manifest: Manifest, others: Iterable[Manifest], now: float) -> Co
     generation of the Workload, or before quota of `others`, the workloads of the cluster, came free a moment ago.
     """
     printed = PrintedWorkload.of(manifest)
-    refusal = printed.refusal
-    if refusal is None or refusal.text("reason") in _NO_REFUSAL or not refusal.text("message"):
+    reason, message = printed.refusal or ("", "")
+    if reason in _NO_REFUSAL or not message:
         return None
-    generations = refusal.data.get("observedGeneration"), printed.metadata.data.get("generation")
+    refused = printed.conditions["QuotaReserved"]
+    generations = refused.get("observedGeneration"), printed.metadata.data.get("generation")
     changed = all(isinstance(each, int) for each in generations) and generations[0] != generations[1]
-    since = refusal.seconds("lastTransitionTime") or 0.0
+    since = printed.changed_at("QuotaReserved") or 0.0
     freed = (_freed(PrintedWorkload.of(other)) for other in others)
     is_free = any(at is not None and since <= at and now - at < SETTLES for at in freed)
-    return Condition(refusal.text("reason"), refusal.text("message"), not changed and not is_free)
+    return Condition(reason, message, not changed and not is_free)
 
 
 def _freed(workload: PrintedWorkload) -> float | None:

@@ -5,29 +5,72 @@ A view takes what it is asked for out of the plain data, each time; see the pack
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, Self
+from typing import Any, Final, Generic, Self, TypeVar, overload
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.quantity import Quantity
-from kueue_admission.read.fields import Fields
+from kueue_admission.read.fields import Fields, seconds_of
 
-_OWNER: Final = ("kind", "name", "uid", "apiVersion")
+T = TypeVar("T")
 _ENDED: Final = ("Succeeded", "Failed")
 _JOB_ENDS: Final = ("Complete", "Completed", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
+class _Once(Generic[T]):
+    """An attribute that is read when it is first asked for, and kept.
+
+    As functools.cached_property, which takes a lock before Python 3.12 that costs more than what is read here.
+    """
+
+    def __init__(self, read: Callable[[Any], T]) -> None:
+        self._read = read
+        self.__doc__ = read.__doc__
+
+    @overload
+    def __get__(self, thing: None, kind: type) -> Self: ...
+    @overload
+    def __get__(self, thing: object, kind: type) -> T: ...
+    def __get__(self, thing: object | None, kind: type) -> Self | T:
+        if thing is None:
+            return self
+        found = thing.__dict__[self._read.__name__] = self._read(thing)
+        return found
+
+
 class Owner:
     """An object that owns another one; texts are empty where they are not known."""
 
-    controls: bool = False
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    api_version: str = ""
+    __slots__ = ("fields",)
+
+    def __init__(self, fields: Fields) -> None:
+        self.fields = fields
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return self.fields.text("kind")
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.fields.text("name")
+
+    @property
+    def uid(self) -> str:
+        """Its uid."""
+        return self.fields.text("uid")
+
+    @property
+    def api_version(self) -> str:
+        """Its API, such as `batch/v1`."""
+        return self.fields.text("apiVersion")
+
+    @property
+    def controls(self) -> bool:
+        """Whether it made the other one."""
+        return self.fields.flag("controller")
 
 
 class Printed:
@@ -37,19 +80,28 @@ class Printed:
     for files that people write.
     """
 
-    __slots__ = ("_conditions", "fields", "metadata", "spec", "status")
-
     def __init__(self, fields: Fields) -> None:
         self.fields = fields
-        self.metadata = fields.child("metadata")
-        self.spec = fields.child("spec")
-        self.status = fields.child("status")
-        self._conditions: Mapping[str, Fields] | None = None
 
     @classmethod
     def of(cls, manifest: Manifest) -> Self:
         """Of what a cluster wrote."""
         return cls(Fields(manifest, "", []))
+
+    @_Once
+    def metadata(self) -> Fields:
+        """Its metadata."""
+        return self.fields.child("metadata")
+
+    @_Once
+    def spec(self) -> Fields:
+        """What it is to be."""
+        return self.fields.child("spec")
+
+    @_Once
+    def status(self) -> Fields:
+        """What the cluster says of it."""
+        return self.fields.child("status")
 
     @property
     def kind(self) -> str:
@@ -99,20 +151,24 @@ class Printed:
     @property
     def owners(self) -> Sequence[Owner]:
         """The objects that own it."""
-        found = self.metadata.children("ownerReferences")
-        return [Owner(each.flag("controller"), *(each.text(name) for name in _OWNER)) for each in found]
+        return [Owner(each) for each in self.metadata.children("ownerReferences")]
 
     @property
-    def conditions(self) -> Mapping[str, Fields]:
-        """Its conditions by type; of several of one type the last."""
-        if self._conditions is None:
-            self._conditions = {each.text("type"): each for each in self.status.children("conditions")}
-        return self._conditions
+    def job_name(self) -> str:
+        """The name of its first owner, for what belongs to a job; its own where it has none."""
+        return next((each.name for each in self.owners), self.name)
+
+    @_Once
+    def conditions(self) -> Mapping[str, Manifest]:
+        """Its conditions by type, as they are printed; of several of one type the last."""
+        try:
+            return {each["type"]: each for each in self.fields.data["status"]["conditions"]}
+        except (KeyError, TypeError):
+            return {each.text("type"): each.data for each in self.status.children("conditions")}
 
     def is_true(self, condition: str) -> bool:
         """Whether a condition is True."""
-        found = self.conditions.get(condition)
-        return found is not None and found.text("status") == "True"
+        return self._text(condition, "status") == "True"
 
     def since(self, condition: str) -> float | None:
         """When a condition became True, 0.0 if it does not say so; None: it is not True."""
@@ -121,17 +177,32 @@ class Printed:
     def changed_at(self, condition: str) -> float | None:
         """When the status of a condition changed last; None if it does not say so, or is not there."""
         found = self.conditions.get(condition)
-        return None if found is None else found.seconds("lastTransitionTime")
+        if found is None:
+            return None
+        value = found.get("lastTransitionTime")
+        try:
+            return seconds_of(value) if value else None
+        except ValueError:
+            return self._fields(found).seconds("lastTransitionTime")
 
     def reason(self, condition: str) -> str:
         """The reason of a condition; empty if it is not there."""
-        found = self.conditions.get(condition)
-        return "" if found is None else found.text("reason")
+        return self._text(condition, "reason")
 
     def message(self, condition: str) -> str:
         """The message of a condition; empty if it is not there."""
+        return self._text(condition, "message")
+
+    def _text(self, condition: str, name: str) -> str:
         found = self.conditions.get(condition)
-        return "" if found is None else found.text("message")
+        if found is None:
+            return ""
+        value = found.get(name)
+        return value if type(value) is str else self._fields(found).text(name)
+
+    def _fields(self, condition: Manifest) -> Fields:
+        """One of its conditions, with its path."""
+        return next(each for each in self.status.children("conditions") if each.data is condition)
 
 
 class WorkloadState(StrEnum):
@@ -145,8 +216,6 @@ class WorkloadState(StrEnum):
 
 class PrintedWorkload(Printed):
     """A Workload. Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go."""
-
-    __slots__ = ()
 
     @property
     def queue(self) -> str:
@@ -164,16 +233,16 @@ class PrintedWorkload(Printed):
         return list(self.spec.children("podSets"))
 
     @property
-    def owner(self) -> Owner:
+    def owner(self) -> Owner | None:
         """Its job: the owner that controls it, else the first."""
         owners = self.owners
-        return next((each for each in owners if each.controls), owners[0] if owners else Owner())
+        return next((each for each in owners if each.controls), owners[0] if owners else None)
 
-    @property
+    @_Once
     def state(self) -> WorkloadState:
         """How far it is, whether it was evicted or not."""
         states = (WorkloadState.FINISHED, WorkloadState.ADMITTED, WorkloadState.QUOTA_RESERVED)
-        return next((each for each in states if self.is_true(each)), WorkloadState.PENDING)
+        return next(filter(self.is_true, states), WorkloadState.PENDING)
 
     @property
     def left_at(self) -> float | None:
@@ -221,18 +290,17 @@ class PrintedWorkload(Printed):
         return self.status.texts("nominatedClusterNames")
 
     @property
-    def refusal(self) -> Fields | None:
-        """The condition QuotaReserved of one without quota; None where it only repeats why it was evicted."""
-        found = self.conditions.get("QuotaReserved")
-        if found is None or self.is_true("QuotaReserved"):
+    def refusal(self) -> tuple[str, str] | None:
+        """Reason and message of QuotaReserved of one without quota; None where that only repeats why it was evicted."""
+        if "QuotaReserved" not in self.conditions or self.is_true("QuotaReserved"):
             return None
-        return None if "Evicted" in self.conditions and found.text("message") == self.message("Evicted") else found
+        message = self.message("QuotaReserved")
+        repeats = "Evicted" in self.conditions and message == self.message("Evicted")
+        return None if repeats else (self.reason("QuotaReserved"), message)
 
 
 class PrintedJob(Printed):
     """A Job, or a job of another kind with the same fields, such as a JobSet."""
-
-    __slots__ = ()
 
     @property
     def is_suspended(self) -> bool:
@@ -247,8 +315,6 @@ class PrintedJob(Printed):
 
 class PrintedPod(Printed):
     """A Pod."""
-
-    __slots__ = ()
 
     @property
     def phase(self) -> str:
@@ -268,8 +334,6 @@ class PrintedPod(Printed):
 
 class PrintedNode(Printed):
     """A Node."""
-
-    __slots__ = ()
 
     @property
     def is_ready(self) -> bool:

@@ -149,14 +149,14 @@ def _refuse(printed: Printed, annotations: Fields) -> None:
         owner.text("kind") == "Workload" for owner in owners
     ):
         raise NotModelledError("concurrent admission", fields.path)
-    if any(status.children("unhealthyNodes")):
+    if "unhealthyNodes" in status and any(status.children("unhealthyNodes")):
         raise NotModelledError("replacement of failed nodes (status.unhealthyNodes)", fields.path)
-    pending = any(
-        item.text("delayedTopologyRequest") == "Pending"
-        for item in status.child("admission").children("podSetAssignments")
-    )
-    updates = [update for check in status.children("admissionChecks") for update in check.children("podSetUpdates")]
-    if pending and any("nodeSelector" in update or "tolerations" in update for update in updates):
+    assignments = status.child("admission").children("podSetAssignments")
+    if any(each.text("delayedTopologyRequest") == "Pending" for each in assignments) and any(
+        "nodeSelector" in update or "tolerations" in update
+        for check in status.children("admissionChecks")
+        for update in check.children("podSetUpdates")
+    ):
         raise NotModelledError("placement by an admission check's podSetUpdates", fields.path)
 
 
@@ -183,7 +183,7 @@ def parse_status(printed: PrintedWorkload, pod_sets: tuple[PodSet, ...], context
     status, since = printed.status, printed.since
     evicted_at, requeued = since("Evicted"), "Requeued" in printed.conditions
     requeue = status.child("requeueState")
-    gates = [g.text("name") for g in status.children("preemptionGates") if g.text("position") == "Open"]
+    gates = (g.text("name") for g in status.children("preemptionGates") if g.text("position") == "Open")
     return WorkloadStatus(
         admission=_parse_admission(printed.admission, pod_sets, context) if "admission" in status else None,
         reserved_at=since("QuotaReserved"),
@@ -203,16 +203,14 @@ def parse_status(printed: PrintedWorkload, pod_sets: tuple[PodSet, ...], context
         finished=printed.is_true("Finished"),
         past_execution=float(status.integer("accumulatedPastExecutionTimeSeconds", least=0)),
         open_gates=tuple(sorted(gates)),
-        evaluated=_evaluated(printed.refusal),
+        evaluated=_evaluated(printed),
     )
 
 
-def _evaluated(refusal: Fields | None) -> str | None:
+def _evaluated(printed: PrintedWorkload) -> str | None:
     """What a cycle wrote about a workload without quota, which is not what keeps it out of its queue."""
-    if refusal is None or refusal.text("reason") in _NOT_BY_A_CYCLE:
-        return None
-    message = refusal.text("message")
-    return None if message in _QUEUED_AGAIN else message
+    reason, message = printed.refusal or (None, None)
+    return None if reason in _NOT_BY_A_CYCLE or message in _QUEUED_AGAIN else message
 
 
 def parse_check_state(fields: Fields) -> WorkloadCheck:

@@ -20,8 +20,8 @@ from kueue_fleet.cli.contexts import Kubeconfig
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from kueue_admission.read.printed import PrintedPod
     from kueue_fleet.cli.live_jobs import LiveJob
-    from kueue_fleet.kube.answers import Json
     from kueue_fleet.status.job import JobStatus
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="NAME, NAMESPACE/NAME or kind/NAME of the job.")]
@@ -175,7 +175,7 @@ def logs(
         *([f"--tail={tail}"] if tail is not None else []),
         *([f"--container={container}"] if container else []),
     ]
-    calls = [[*_target(kubectl, found), "logs", *options, each["metadata"]["name"]] for each in pods]
+    calls = [[*_target(kubectl, found), "logs", *options, each.name] for each in pods]
     if len(calls) == 1:
         _become(calls[0])
     # Those that are followed go on side by side; each gets Ctrl-C as this command does.
@@ -212,7 +212,7 @@ def exec_(
     """
     kubectl = _kubectl("exec")
     found, pods = _pods("exec", job, context, namespace, kubeconfig, pod)
-    name = pods[0]["metadata"]["name"]
+    name = pods[0].name
     if len(pods) > 1:
         console.warning(f"{name} is one of {len(pods)} pods; --pod chooses another")
     terminal = console.on_a_terminal()
@@ -290,7 +290,7 @@ def _target(kubectl: str, found: LiveJob) -> list[str]:
 
 def _pods(
     command: str, job: str, context: str | None, namespace: str | None, kubeconfig: Path | None, wanted: str | None
-) -> tuple[LiveJob, list[Json]]:
+) -> tuple[LiveJob, list[PrintedPod]]:
     """The job and its pods, or the one that is wanted. Raises CommandError if there are none."""
     from kueue_fleet.cli.live_jobs import find_job
     from kueue_fleet.kube.answers import ApiError
@@ -319,8 +319,8 @@ def _pods(
     return found, pods if wanted is None else [_chosen(pods, wanted)]
 
 
-def _chosen(pods: Sequence[Json], wanted: str) -> Json:
-    names = [str(pod["metadata"]["name"]) for pod in pods]
+def _chosen(pods: Sequence[PrintedPod], wanted: str) -> PrintedPod:
+    names = [pod.name for pod in pods]
     if wanted in names:
         return pods[names.index(wanted)]
     if wanted.isascii() and wanted.isdigit() and len(wanted) < 6 and int(wanted) < len(pods):

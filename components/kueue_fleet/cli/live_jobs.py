@@ -14,6 +14,7 @@ from kueue_admission.cli import console
 from kueue_admission.forms import syntax
 from kueue_admission.forms.names import KUEUE_API, ORIGIN_LABEL
 from kueue_admission.forms.suggest import instead
+from kueue_admission.read.printed import PrintedPod, PrintedWorkload
 from kueue_fleet.cli.contexts import check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json, list_of
 from kueue_fleet.kube.requests import request
@@ -89,14 +90,14 @@ class LiveJob:
 
     clusters: Clusters
     home: str
-    workload: Json
+    workload: PrintedWorkload
     problems: list[str] = field(default_factory=list)
     """What could not be read of it."""
 
     @property
     def namespace(self) -> str:
         """Its namespace, which is the same on each cluster."""
-        return str(self.workload["metadata"]["namespace"])
+        return self.workload.namespace
 
     @property
     def where(self) -> str:
@@ -106,35 +107,34 @@ class LiveJob:
     @property
     def is_copy(self) -> bool:
         """Whether MultiKueue made it here, so that it was submitted elsewhere."""
-        return ORIGIN_LABEL in (self.workload["metadata"].get("labels") or {})
+        return ORIGIN_LABEL in self.workload.labels
 
-    def pods(self) -> list[Json]:
+    def pods(self) -> list[PrintedPod]:
         """Its pods where it runs. Raises ApiError, or CommandError if there is no such context."""
         if not self.where:
             return []
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         found = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR})
-        return [dict(pod) for pod in pods_of(self.workload, found)]
+        return pods_of(self.workload, map(PrintedPod.of, found))
 
     def delete(self) -> None:
         """Delete the job, or each pod of a group of pods; a Workload without any is deleted itself. Raises ApiError."""
         from kueue_admission.api.job_kinds import plural_of
 
-        owners = self.workload["metadata"].get("ownerReferences") or ()
+        owners = self.workload.owners
         for owner in owners:
-            prefix = "/api" if "/" not in owner["apiVersion"] else "/apis"
-            path = f"{prefix}/{owner['apiVersion']}/namespaces/{self.namespace}/{plural_of(owner['kind'])}"
-            self.clusters.delete(self.home, f"{path}/{owner['name']}", owner["uid"])
+            prefix = "/api" if "/" not in owner.api_version else "/apis"
+            path = f"{prefix}/{owner.api_version}/namespaces/{self.namespace}/{plural_of(owner.kind)}"
+            self.clusters.delete(self.home, f"{path}/{owner.name}", owner.uid)
         if not owners:
-            self.clusters.delete(self.home, self._path(), self.workload["metadata"]["uid"])
+            self.clusters.delete(self.home, self._path(), self.workload.uid)
 
     def status(self) -> JobStatus:
         """How it is; what cannot be read is among `problems`."""
-        nominated = (self.workload.get("status") or {}).get("nominatedClusterNames") or ()
         copies, pods = {}, []
-        for worker in nominated:
+        for worker in self.workload.nominated:
             try:
-                copies[str(worker)] = self.clusters.ask(str(worker), self._path())
+                copies[worker] = PrintedWorkload.of(self.clusters.ask(worker, self._path()))
             except (ApiError, console.CommandError) as failed:
                 if not (isinstance(failed, ApiError) and failed.is_not_found):
                     self.problems.append(f"{worker}: {failed}")
@@ -145,7 +145,7 @@ class LiveJob:
         return job_status(self.home, self.workload, copies, pods)
 
     def _path(self) -> str:
-        return f"/apis/{KUEUE_API}/namespaces/{self.namespace}/workloads/{self.workload['metadata']['name']}"
+        return f"/apis/{KUEUE_API}/namespaces/{self.namespace}/workloads/{self.workload.name}"
 
     def explanations(self, *, fair_sharing: bool) -> list[Explanation]:
         """Why it waits, by Kueue's rules on the objects of every cluster that may take it.
@@ -158,14 +158,14 @@ class LiveJob:
 
         now = time.time()
         made = [Listed(self.home, self._listed(self.home), now, fair_sharing=fair_sharing)]
-        for worker in (self.workload.get("status") or {}).get("nominatedClusterNames") or ():
+        for worker in self.workload.nominated:
             try:
                 made.append(Listed(worker, self._listed(worker), now, fair_sharing=fair_sharing))
             except (ApiError, console.CommandError) as failed:
                 if (problem := f"{worker}: {failed}") not in self.problems:
                     self.problems.append(problem)
         try:
-            return explain_clusters(made, f"{self.namespace}/{self.workload['metadata']['name']}")
+            return explain_clusters(made, self.workload.key)
         except AdmissionError as refused:
             raise console.CommandError(str(refused)) from None
 
@@ -186,7 +186,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     space = wanted.namespace or usual
     path = f"/apis/{KUEUE_API}/namespaces/{space}/workloads"
     try:
-        workloads = clusters.listed(home, path)
+        workloads = [PrintedWorkload.of(each) for each in clusters.listed(home, path)]
     except ApiError as failed:
         fix = FIXES.get(failed.status, "try again")
         raise console.CommandError(f"{home}: the Workloads of {space} cannot be read: {failed}; {fix}") from None
@@ -197,7 +197,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     if len(kinds) > 1:
         names = ", ".join(sorted(f"{kind.lower()}/{name}" for kind, name in kinds))
         raise console.mistyped(f"{text}: may be {names}; name one with its kind")
-    return LiveJob(clusters, home, dict(found[0]))
+    return LiveJob(clusters, home, found[0])
 
 
 def parse_job(text: str, namespace: str | None) -> JobName:
@@ -216,7 +216,7 @@ def parse_job(text: str, namespace: str | None) -> JobName:
 
 
 def _missing(
-    clusters: Clusters, home: str, space: str, wanted: JobName, workloads: Iterable[Json]
+    clusters: Clusters, home: str, space: str, wanted: JobName, workloads: Iterable[PrintedWorkload]
 ) -> console.CommandError:
     """What to say of a job that has no Workload: Kueue may not manage it."""
     from kueue_admission.explain.unmanaged import explain_unmanaged

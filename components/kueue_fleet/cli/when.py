@@ -13,14 +13,14 @@ from kueue_admission.cli import console
 from kueue_admission.cli.input_files import Output, OutputOption, read_objects, read_text, well_formed
 from kueue_admission.forms.known_messages import with_code
 from kueue_admission.forms.manifest import inside, is_object
-from kueue_admission.read.manifests import key_of
+from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.cli.contexts import Kubeconfig
 from kueue_fleet.cli.live_jobs import FIXES, Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.status.job import JobName, jobs_called, owner_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from kueue_admission.simulate.distributions import Distribution
     from kueue_admission.simulate.documents import Document
@@ -99,7 +99,7 @@ def when(
         wanted = _submitted(manifest) if manifest is not None else None
         source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
         target = wanted or (_waiting(name, source, workloads) if name is not None else "")
-        names = {key_of(each): f"{_namespace(each)}/{owner_of(each)[1]}" for each in workloads}
+        names = {each.key: f"{each.namespace}/{owner_of(each)[1]}" for each in map(PrintedWorkload.of, workloads)}
         found = forecast(fleet, times, workloads, target, usual, range(seeds), now)
     if output is Output.json:
         console.json_document(_as_json(names.get(found.workload, found.workload), found, _never(fleet, found)))
@@ -159,28 +159,23 @@ def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str
 def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:
     """`namespace/name` of the Workload of a job that waits. Raises CommandError if there is none."""
     from kueue_admission.forms.suggest import instead
-    from kueue_admission.read.manifests import since
 
-    there = [each for each in workloads if wanted.namespace in ("", _namespace(each))]
+    there = [each for each in map(PrintedWorkload.of, workloads) if wanted.namespace in ("", each.namespace)]
     found = jobs_called(wanted, there)
     if not found:
         known = [owner_of(each)[1] for each in there]
         fix = instead(wanted.name, known, "jobs") if known else "give -f FILE if it is not submitted yet"
         raise console.CommandError(f"{source}: there is no job {wanted.name}; {fix}")
-    names = {(_namespace(each), *owner_of(each)) for each in found}
+    names = {(each.namespace, *owner_of(each)) for each in found}
     if len(names) > 1:
         listed = ", ".join(sorted(f"{space}/{name} ({kind})" for space, kind, name in names))
         raise console.mistyped(f"--job {wanted.name}: may be {listed}; name one")
     for state in ("Finished", "Admitted"):
-        if since(found[0], state) is not None:
+        if found[0].is_true(state):
             raise console.CommandError(f"--job {wanted.name}: is {state}; kueue-fleet describe says where")
-    if inside(found[0], "spec").get("active") is False:
+    if not found[0].is_active:
         raise console.CommandError(f"--job {wanted.name}: is deactivated and never starts; set active in its Workload")
-    return key_of(found[0])
-
-
-def _namespace(workload: Mapping[str, Any]) -> str:
-    return str(workload["metadata"].get("namespace") or "default")
+    return found[0].key
 
 
 def _never(fleet: FleetSpec, found: Forecast) -> str:

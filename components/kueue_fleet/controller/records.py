@@ -17,7 +17,7 @@ from kueue_admission.forms.problem import Problem
 from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.manifests import key_of
-from kueue_admission.read.printed import Owner, PrintedWorkload
+from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_status, parse_workload
 from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
@@ -27,6 +27,15 @@ from kueue_fleet.kube.answers import Json, version_number
 
 _JOB_OWNER: Final = "kueue.x-k8s.io/job-owner-gvk"
 """Annotation on the Workloads of a job that has several."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The job of a Workload."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +60,6 @@ class Record:
     workload: Workload
     """As far as it can be read; without a status if it is unreadable."""
     status: WorkloadStatus
-    owner: Owner
     unreadable: str = ""
     regions: str | None = None
     run_seconds: str | float | None = None
@@ -61,6 +69,7 @@ class Record:
     """When it was finished because its job is gone on its worker, though it is there on the manager."""
     cluster_name: str = ""
     nominated: tuple[str, ...] = ()
+    owner: Owner = Owner()
     report: Report | None = None
     given_up: Mapping[str, GivenUp] = field(default_factory=dict)
     retries_used: bool = False
@@ -146,7 +155,9 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     workload, unreadable = _read_workload(printed, context)
     # Every reservation has the whole budget.
     gave_up = (printed.since(GIVEN_UP_CONDITION) or 0.0) >= (printed.since("QuotaReserved") or 0.0)
-    lost = printed.reason("Finished") == OWNER_NOT_FOUND and printed.cluster_name and printed.owner.uid
+    job = printed.owner
+    owner = Owner() if job is None else Owner(job.kind, job.name, job.uid)
+    lost = printed.reason("Finished") == OWNER_NOT_FOUND and printed.cluster_name and owner.uid
     return Record(
         key=printed.key,
         namespace=printed.namespace,
@@ -163,7 +174,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         lost_at=printed.since("Finished") if lost else None,
         cluster_name=printed.cluster_name,
         nominated=printed.nominated,
-        owner=printed.owner,
+        owner=owner,
         report=_read_report(printed),
         given_up=parse_given_up(printed.message(GIVEN_UP_CONDITION)) if gave_up else {},
         retries_used=gave_up and printed.reason(GIVEN_UP_CONDITION) == RETRIES_USED,

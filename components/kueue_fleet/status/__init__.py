@@ -3,7 +3,7 @@
 No I/O: the command line does the listing.
 """
 
-from kueue_fleet.status.conditions import condition, dominant_reasons, is_true
+from kueue_fleet.status.conditions import dominant_reasons
 from kueue_fleet.status.fleet_status import calendar_status, fleet_status
 from kueue_fleet.status.history import budgets, finished_since, held_by_teams, team_weeks
 from kueue_fleet.status.model import (

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-Manifest = Mapping[str, Any]
-"""An object of Kubernetes as plain data."""
-
-
-def condition(thing: Manifest | None, kind: str) -> Manifest | None:
-    """The condition of that type, if there is one."""
-    conditions: Iterable[Manifest] = ((thing or {}).get("status") or {}).get("conditions") or ()
-    return next((each for each in conditions if each["type"] == kind), None)
-
-
-def is_true(thing: Manifest | None, kind: str) -> bool:
-    """Whether the condition of that type is True."""
-    found = condition(thing, kind)
-    return found is not None and found["status"] == "True"
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.printed import PrintedWorkload
 
 
 def dominant_reasons(
-    home: str, workload: Manifest | None, copies: Mapping[str, Manifest]
+    home: str, workload: PrintedWorkload | None, copies: Mapping[str, PrintedWorkload]
 ) -> dict[str, tuple[str, str]]:
     """Why a Workload waits, by cluster: Kueue's reason and its message.
 
@@ -31,35 +18,32 @@ def dominant_reasons(
     """
     if workload is None:
         return {home: ("PendingEvaluation", "Kueue has not made its Workload yet")}
-    if is_true(workload, "QuotaReserved") and copies:
+    if workload.is_true("QuotaReserved") and copies:
         return {cluster: _reason(copy) for cluster, copy in sorted(copies.items())}
     return {home: _reason(workload)}
 
 
-def _reason(workload: Manifest) -> tuple[str, str]:
+def _reason(workload: PrintedWorkload) -> tuple[str, str]:
     """Of one cluster's Workload alone.
 
     One that is evicted keeps its quota until its pods are gone, which matters more than that it has quota. One that is
     not active waits until a user activates it.
     """
-    evicted = condition(workload, "Evicted")
-    message = str((evicted or {}).get("message", ""))
-    if (workload.get("spec") or {}).get("active") is False:
+    message = workload.message("Evicted")
+    if not workload.is_active:
         return "Deactivated", message or "its field active is false"
-    reserved = condition(workload, "QuotaReserved")
-    if reserved is None:
+    if "QuotaReserved" not in workload.conditions:
         return "PendingEvaluation", "Kueue has not looked at it yet"
-    if reserved["status"] != "True":
-        return str(reserved.get("reason", "")), str(reserved.get("message", ""))
-    if is_true(workload, "Evicted"):
+    if not workload.is_true("QuotaReserved"):
+        return workload.reason("QuotaReserved"), workload.message("QuotaReserved")
+    if workload.is_true("Evicted"):
         return "Evicted", message
-    if is_true(workload, "Admitted"):
+    if workload.is_true("Admitted"):
         return "Admitted", "it may run there"
-    checks = (workload.get("status") or {}).get("admissionChecks") or ()
-    waiting = [_of_check(check) for check in checks if check["state"] != "Ready"]
+    waiting = [_of_check(check) for check in workload.checks if check.text("state") != "Ready"]
     return "UnsatisfiedAdmissionChecks", "; ".join(waiting) or "admission checks"
 
 
-def _of_check(check: Manifest) -> str:
-    words = f"{check['name']} {check['state']}"
-    return f"{words}: {check['message']}" if check.get("message") else words
+def _of_check(check: Fields) -> str:
+    words, message = f"{check.text('name')} {check.text('state')}", check.text("message")
+    return f"{words}: {message}" if message else words

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from typing import Any, Final
+from typing import Final
 
+from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.spending import BudgetUse
-from kueue_fleet.status.accelerators import quota_held
-from kueue_fleet.status.conditions import Manifest, condition, dominant_reasons, is_true
+from kueue_fleet.status.accelerators import quotas_in
+from kueue_fleet.status.conditions import dominant_reasons
 from kueue_fleet.status.model import (
     CalendarStatus,
     ClusterObjects,
@@ -78,18 +79,20 @@ def calendar_status(fleet: FleetSpec, now: datetime) -> Iterator[CalendarStatus]
 
 def _connections(manager: ClusterObjects | None) -> dict[str, tuple[bool, str]]:
     """Worker → whether the manager reaches it, and what it says if not."""
-    found = {}
-    for item in manager.of("multikueueclusters") if manager else ():
-        active = is_true(item, "Active")
-        message = "" if active else str((condition(item, "Active") or {}).get("message", "not looked at yet"))
-        found[item["metadata"]["name"]] = active, message
-    return found
+    return {item.name: _active(item) for item in manager.of("multikueueclusters")} if manager else {}
+
+
+def _active(item: Printed) -> tuple[bool, str]:
+    """Whether Kueue can use it, and what it says if not."""
+    told = item.message("Active") if "Active" in item.conditions else "not looked at yet"
+    return (True, "") if item.is_true("Active") else (False, told)
 
 
 def _cluster(name: str, found: ClusterObjects, connection: tuple[bool, str] | None) -> ClusterStatus:
-    workloads = [each for each in found.of("workloads") if not is_true(each, "Finished")]
-    admitted = sum(is_true(each, "Admitted") and not _leaves(each) for each in workloads)
-    reserved = sum(is_true(each, "QuotaReserved") for each in workloads) - admitted
+    workloads = [each for each in found.workloads if not each.is_true("Finished")]
+    # What was evicted or deleted is not admitted any more, whatever it still holds.
+    admitted = sum(each.is_true("Admitted") and each.left_at is None for each in workloads)
+    reserved = sum(each.is_true("QuotaReserved") for each in workloads) - admitted
     known = found.knows("workloads")
     return ClusterStatus(
         name=name,
@@ -103,94 +106,79 @@ def _cluster(name: str, found: ClusterObjects, connection: tuple[bool, str] | No
     )
 
 
-def _leaves(workload: Manifest) -> bool:
-    """Whether it was evicted or deleted, whatever it still holds."""
-    return is_true(workload, "Evicted") or "deletionTimestamp" in workload["metadata"]
-
-
 def _queues(cluster: str, found: ClusterObjects) -> Iterator[QueueStatus]:
     for queue in found.of("clusterqueues"):
-        status = queue.get("status") or {}
-        active = is_true(queue, "Active")
+        active, reason = _active(queue)
         yield QueueStatus(
-            name=queue["metadata"]["name"],
+            name=queue.name,
             cluster=cluster,
             active=active,
-            reason="" if active else str((condition(queue, "Active") or {}).get("message", "not looked at yet")),
-            pending=int(status.get("pendingWorkloads", 0)),
-            admitted=int(status.get("admittedWorkloads", 0)),
+            reason=reason,
+            pending=queue.status.integer("pendingWorkloads"),
+            admitted=queue.status.integer("admittedWorkloads"),
             use=tuple(_use(queue)),
         )
 
 
-def _use(queue: Manifest) -> Iterator[Use]:
-    reserved: dict[tuple[str, str], Mapping[str, Any]] = {
-        (flavor["name"], resource["name"]): resource
-        for flavor in (queue.get("status") or {}).get("flavorsReservation") or ()
-        for resource in flavor.get("resources") or ()
+def _use(queue: Printed) -> Iterator[Use]:
+    reserved = {
+        (flavor.text("name"), resource.text("name")): resource.data
+        for flavor in queue.status.children("flavorsReservation")
+        for resource in flavor.children("resources")
     }
-    for group in queue["spec"].get("resourceGroups") or ():
-        for flavor in group["flavors"]:
-            for quota in flavor["resources"]:
-                held = reserved.get((flavor["name"], quota["name"]), {})
-                yield Use(
-                    flavor=flavor["name"],
-                    resource=quota["name"],
-                    used=str(held.get("total", "0")),
-                    nominal=str(quota["nominalQuota"]),
-                    borrowed=str(held.get("borrowed") or "0"),
-                )
+    for flavor, quota in quotas_in(queue):
+        held = reserved.get((flavor, quota.text("name")), {})
+        yield Use(
+            flavor=flavor,
+            resource=quota.text("name"),
+            used=str(held.get("total", "0")),
+            nominal=str(quota.data["nominalQuota"]),
+            borrowed=str(held.get("borrowed") or "0"),
+        )
 
 
 def _pending(home: str, clusters: Mapping[str, ClusterObjects], now: datetime) -> Iterator[PendingWorkload]:
     """What users submitted and is not admitted: Workloads of the manager, or of the standalone cluster."""
     if home not in clusters:
         return
-    copies: dict[tuple[str, str], dict[str, Manifest]] = {}
+    copies: dict[str, dict[str, PrintedWorkload]] = {}
     for name, found in clusters.items():
-        for workload in found.of("workloads") if name != home else ():
-            copies.setdefault(_key(workload), {})[name] = workload
-    for workload in clusters[home].of("workloads"):
-        if is_true(workload, "Admitted") or is_true(workload, "Finished"):
+        for workload in found.workloads if name != home else ():
+            copies.setdefault(workload.key, {})[name] = workload
+    for workload in clusters[home].workloads:
+        if workload.is_true("Admitted") or workload.is_true("Finished"):
             continue
-        reasons = dominant_reasons(home, workload, copies.get(_key(workload), {}))
+        reasons = dominant_reasons(home, workload, copies.get(workload.key, {}))
         # A worker that only waits for others' quota is nearer than one that can never take it.
         cluster, (reason, message) = min(reasons.items(), key=lambda each: (each[1][0] == "ExceedsMaxQuota", each[0]))
         fits_nowhere = home not in reasons and all(why == "ExceedsMaxQuota" for why, _ in reasons.values())
-        held = quota_held(workload) if fits_nowhere else {}
-        metadata = workload["metadata"]
-        owner = next((owner["name"] for owner in metadata.get("ownerReferences") or ()), metadata["name"])
+        held = workload.held if fits_nowhere else {}
         yield PendingWorkload(
-            namespace=metadata["namespace"],
-            name=owner,
-            queue=str(workload["spec"].get("queueName", "")),
+            namespace=workload.namespace,
+            name=workload.job_name,
+            queue=workload.queue,
             cluster=cluster,
             reason=reason,
             message=message,
-            waiting_seconds=_age(metadata["creationTimestamp"], now),
+            waiting_seconds=_age(workload, now),
             keeps=listed([f"{amount} {resource}" for resource, amount in held.items()]),
         )
 
 
 def _requests(cluster: str, found: ClusterObjects, now: datetime) -> Iterator[RequestStatus]:
     for request in found.of("provisioningrequests"):
-        state = next((each for each in _REQUEST_STATES if is_true(request, each)), "Pending")
+        state = next(filter(request.is_true, _REQUEST_STATES), "Pending")
         if state == "Provisioned":
             continue
-        waits = condition(request, "Provisioned") if state == "Accepted" else condition(request, state)
         yield RequestStatus(
             cluster=cluster,
-            namespace=request["metadata"]["namespace"],
-            name=request["metadata"]["name"],
+            namespace=request.namespace,
+            name=request.name,
             state=state,
-            message=str((waits or {}).get("message", "")),
-            age_seconds=_age(request["metadata"]["creationTimestamp"], now),
+            message=request.message("Provisioned" if state == "Accepted" else state),
+            age_seconds=_age(request, now),
         )
 
 
-def _key(workload: Manifest) -> tuple[str, str]:
-    return workload["metadata"]["namespace"], workload["metadata"]["name"]
-
-
-def _age(since: str, now: datetime) -> float:
-    return max(0.0, (now - datetime.fromisoformat(since)).total_seconds())
+def _age(thing: Printed, now: datetime) -> float:
+    return max(0.0, now.timestamp() - (thing.created or 0.0))

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
+from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues, quotas_on
 from kueue_fleet.fleet_file.spending import BudgetUse, Held, Period, Spending, budget_use, period_start, spending
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import Prices
-from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held, assignments
-from kueue_fleet.status.conditions import Manifest, condition, is_true
+from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held
 from kueue_fleet.status.model import ClusterObjects, TeamWeek
 
 Clusters = Mapping[str, ClusterObjects]
@@ -35,11 +35,11 @@ def team_weeks(
     waits: dict[str, list[float]] = {team.name: [] for team in fleet.teams}
     waiting = {team.name: 0.0 for team in fleet.teams}
     for team, workload in _of_teams(fleet, clusters):
-        created = _time(workload["metadata"]["creationTimestamp"])
-        admitted = _since(workload, "Admitted")
+        created = workload.created or 0.0
+        admitted = workload.since("Admitted")
         if admitted is not None and admitted >= begin:
             waits[team].append(admitted - created)
-        if admitted is None and not is_true(workload, "Finished"):
+        if admitted is None and not workload.is_true("Finished"):
             waiting[team] = max(waiting[team], now.timestamp() - created)
     for team, found in used.items():
         times = waits[team]
@@ -80,9 +80,9 @@ def finished_since(fleet: FleetSpec, clusters: Clusters) -> tuple[int | None, st
     if not _home(fleet, clusters).knows("workloads"):
         return None, None
     times = [
-        str((condition(workload, "Finished") or {})["lastTransitionTime"])
+        str(workload.conditions["Finished"]["lastTransitionTime"])
         for _, workload in _of_teams(fleet, clusters)
-        if is_true(workload, "Finished")
+        if workload.is_true("Finished")
     ]
     return len(times), min(times, default=None)
 
@@ -92,9 +92,9 @@ def _home(fleet: FleetSpec, clusters: Clusters) -> ClusterObjects:
     return clusters.get(fleet.home, ClusterObjects(""))
 
 
-def _of_teams(fleet: FleetSpec, clusters: Clusters) -> Iterator[tuple[str, Manifest]]:
-    for workload in _home(fleet, clusters).of("workloads"):
-        team = fleet.team_of.get(workload["metadata"]["namespace"])
+def _of_teams(fleet: FleetSpec, clusters: Clusters) -> Iterator[tuple[str, PrintedWorkload]]:
+    for workload in _home(fleet, clusters).workloads:
+        team = fleet.team_of.get(workload.namespace)
         if team is not None:
             yield team, workload
 
@@ -108,23 +108,17 @@ def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[H
         return None
     held = []
     queues = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
-    copies = {
-        (cluster, workload["metadata"]["namespace"], workload["metadata"]["name"]): workload
-        for cluster, found in clusters.items()
-        for workload in found.of("workloads")
-    }
+    copies = {(cluster, each.key): each for cluster, found in clusters.items() for each in found.workloads}
     for team, workload in _of_teams(fleet, clusters):
-        metadata, status = workload["metadata"], workload.get("status") or {}
-        admitted = condition(workload, "Admitted")
-        if admitted is None:
+        since = workload.changed_at("Admitted")
+        if since is None:
             continue
-        since = _time(admitted["lastTransitionTime"])
-        begin = since - int(status.get("accumulatedPastExecutionTimeSeconds") or 0)
-        finished = _since(workload, "Finished")
-        end = since if admitted["status"] != "True" else now.timestamp() if finished is None else finished
-        cluster = str(status.get("clusterName") or ("" if fleet.manager is not None else fleet.home))
-        copy = copies.get((cluster, metadata["namespace"], metadata["name"]), {})
-        queue = queues.get((metadata["namespace"], workload["spec"].get("queueName")), "")
+        begin = since - workload.status.integer("accumulatedPastExecutionTimeSeconds")
+        finished = workload.since("Finished")
+        end = since if not workload.is_true("Admitted") else now.timestamp() if finished is None else finished
+        cluster = workload.cluster_name or ("" if fleet.manager is not None else fleet.home)
+        copy = copies.get((cluster, workload.key))
+        queue = queues.get((workload.namespace, workload.queue), "")
         for resource in ACCELERATOR_RESOURCES:
             if count := accelerators_held(workload, resource) or accelerators_asked(workload, resource):
                 places = _assigned(cluster, copy, resource) or _possible(fleet, cluster, queue, resource)
@@ -132,13 +126,10 @@ def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[H
     return held
 
 
-def _assigned(cluster: str, workload: Manifest, resource: str) -> frozenset[tuple[str, str]]:
+def _assigned(cluster: str, workload: PrintedWorkload | None, resource: str) -> frozenset[tuple[str, str]]:
     """The cluster and flavor that the Workload on that cluster says."""
-    return frozenset(
-        (cluster, str(each["flavors"][resource]))
-        for each in assignments(workload)
-        if resource in (each.get("flavors") or {})
-    )
+    flavors = [] if workload is None else [each.child("flavors").text(resource) for each in workload.assignments]
+    return frozenset((cluster, flavor) for flavor in flavors if flavor)
 
 
 def _possible(fleet: FleetSpec, cluster: str, queue: str, resource: str) -> frozenset[tuple[str, str]]:
@@ -152,12 +143,3 @@ def _possible(fleet: FleetSpec, cluster: str, queue: str, resource: str) -> froz
         for flavor in group.flavors
         if any(quota.name == resource for quota in flavor.resources)
     )
-
-
-def _since(workload: Manifest, kind: str) -> float | None:
-    found = condition(workload, kind)
-    return _time(found["lastTransitionTime"]) if found is not None and found["status"] == "True" else None
-
-
-def _time(text: str) -> float:
-    return datetime.fromisoformat(text).timestamp()

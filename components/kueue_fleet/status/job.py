@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms import syntax
-from kueue_fleet.status.conditions import Manifest, condition, dominant_reasons, is_true
+from kueue_admission.read.printed import PrintedPod, PrintedWorkload, WorkloadState
+from kueue_fleet.status.conditions import dominant_reasons
 
 WORKLOAD_ANNOTATION: Final = "kueue.x-k8s.io/workload"
 """Annotation of a pod with the name of its Workload (kueue@v0.19.2 pkg/controller/jobframework/reconciler.go)."""
@@ -16,8 +17,6 @@ PODS_SELECTOR: Final = "kueue.x-k8s.io/podset"
 """Label of every pod that Kueue has started."""
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
-
-_OVER: Final = ("Succeeded", "Failed")
 
 
 class JobName(NamedTuple):
@@ -53,36 +52,33 @@ def _kinds() -> dict[str, str]:
     return found
 
 
-def jobs_called(wanted: JobName, workloads: Iterable[Manifest]) -> list[Manifest]:
+def jobs_called(wanted: JobName, workloads: Iterable[PrintedWorkload]) -> list[PrintedWorkload]:
     """The Workloads of the job, or those that have this name themselves; the latest of a job's is the first."""
     found = []
     for workload in workloads:
         kind, name = owner_of(workload)
-        own = workload["metadata"]["name"] == wanted.name and not wanted.kind
+        own = workload.name == wanted.name and not wanted.kind
         if own or (name == wanted.name and wanted.kind in ("", kind)):
             found.append(workload)
-    return sorted(found, key=lambda each: str(each["metadata"].get("creationTimestamp", "")), reverse=True)
+    return sorted(found, key=lambda each: each.created or 0.0, reverse=True)
 
 
-def owner_of(workload: Manifest) -> tuple[str, str]:
+def owner_of(workload: PrintedWorkload) -> tuple[str, str]:
     """Kind and name of the job that a Workload is for; of a group of pods the name of the Workload is the group's."""
-    owners = workload["metadata"].get("ownerReferences") or ()
-    if not owners or len(owners) > 1:
-        return ("Pod" if owners else ""), str(workload["metadata"]["name"])
-    return str(owners[0].get("kind", "")), str(owners[0]["name"])
+    owners = workload.owners
+    return (owners[0].kind, owners[0].name) if len(owners) == 1 else ("Pod" if owners else "", workload.name)
 
 
-def pods_of(workload: Manifest, pods: Iterable[Manifest]) -> list[Manifest]:
+def pods_of(workload: PrintedWorkload, pods: Iterable[PrintedPod]) -> list[PrintedPod]:
     """Those of its pods, by name: Kueue says which, where topology-aware scheduling is on; else their owner does."""
-    name, owner = workload["metadata"]["name"], owner_of(workload)
+    owner = owner_of(workload)
     found = []
     for pod in pods:
-        metadata = pod["metadata"]
-        said = (metadata.get("annotations") or {}).get(WORKLOAD_ANNOTATION)
-        owners = [(each.get("kind"), each["name"]) for each in metadata.get("ownerReferences") or ()]
-        if said == name or (said is None and owner in [*owners, ("Pod", metadata["name"])]):
+        said = pod.annotations.text(WORKLOAD_ANNOTATION)
+        owners = [(each.kind, each.name) for each in pod.owners]
+        if said == workload.name or (not said and owner in [*owners, ("Pod", pod.name)]):
             found.append(pod)
-    return sorted(found, key=lambda each: str(each["metadata"]["name"]))
+    return sorted(found, key=lambda each: each.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,52 +148,49 @@ class JobStatus:
 
 
 def job_status(
-    home: str, workload: Manifest, copies: Mapping[str, Manifest], pods: Sequence[Manifest] = ()
+    home: str, workload: PrintedWorkload, copies: Mapping[str, PrintedWorkload], pods: Sequence[PrintedPod] = ()
 ) -> JobStatus:
     """How the job of `workload`, which is on the cluster `home`, is. `copies` are its Workloads on workers."""
-    state = next((each for each in ("Finished", "Admitted", "QuotaReserved") if is_true(workload, each)), "Pending")
-    status = workload.get("status") or {}
+    state = workload.state
     kind, name = owner_of(workload)
-    now = condition(workload, state if state != "Pending" else "QuotaReserved") or {}
     reasons = dominant_reasons(home, workload, copies)
-    if state in ("Finished", "Admitted"):
-        reasons = {home: (str(now.get("reason", "")), str(now.get("message", "")))}
-    created = workload["metadata"].get("creationTimestamp", "")
+    if state in (WorkloadState.FINISHED, WorkloadState.ADMITTED):
+        reasons = {home: (workload.reason(state), workload.message(state))}
+    pending = state is WorkloadState.PENDING
     return JobStatus(
-        namespace=workload["metadata"]["namespace"],
+        namespace=workload.namespace,
         name=name,
         kind=kind,
-        workload=workload["metadata"]["name"],
-        queue=str(workload["spec"].get("queueName", "")),
+        workload=workload.name,
+        queue=workload.queue,
         home=home,
         state=state,
-        since=str(created if state == "Pending" else now.get("lastTransitionTime", "")),
+        since=workload.metadata.text("creationTimestamp")
+        if pending
+        else str(workload.conditions[state].get("lastTransitionTime", "")),
         cluster=runs_on(home, workload),
-        nominated=tuple(status.get("nominatedClusterNames") or ()),
+        nominated=workload.nominated,
         reasons=reasons,
         pods=tuple(_pod(pod) for pod in pods),
     )
 
 
-def runs_on(home: str, workload: Manifest) -> str:
+def runs_on(home: str, workload: PrintedWorkload) -> str:
     """The cluster with its pods: the worker that won it, or the one it was submitted to; empty: none yet."""
-    there = str((workload.get("status") or {}).get("clusterName") or "")
-    admitted = is_true(workload, "Admitted") or is_true(workload, "Finished")
-    return there or (home if admitted else "")
+    admitted = workload.state in (WorkloadState.FINISHED, WorkloadState.ADMITTED)
+    return workload.cluster_name or (home if admitted else "")
 
 
-def _pod(pod: Manifest) -> PodStatus:
-    status = pod.get("status") or {}
-    containers = status.get("containerStatuses") or ()
-    states = [each.get("state") or {} for each in containers]
-    waiting = [str(state["waiting"].get("reason", "")) for state in states if state.get("waiting")]
-    phase = str(status.get("phase", "Pending"))
-    if phase not in _OVER and any(waiting):
+def _pod(pod: PrintedPod) -> PodStatus:
+    containers = list(pod.status.children("containerStatuses"))
+    waiting = [each.child("state").child("waiting").text("reason") for each in containers]
+    phase = pod.phase
+    if not pod.is_over and any(waiting):
         phase = next(filter(None, waiting))
     return PodStatus(
-        name=pod["metadata"]["name"],
+        name=pod.name,
         phase=phase,
-        ready=bool(containers) and all(each.get("ready") for each in containers),
-        restarts=sum(int(each.get("restartCount", 0)) for each in containers),
-        node=str((pod.get("spec") or {}).get("nodeName", "")),
+        ready=bool(containers) and all(each.flag("ready") for each in containers),
+        restarts=sum(each.integer("restartCount") for each in containers),
+        node=pod.node,
     )

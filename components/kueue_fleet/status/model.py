@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
+from functools import cached_property
 from typing import Any, Final
 
+from kueue_admission.forms.manifest import Manifest
+from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
 from kueue_fleet.fleet_file.spending import BudgetUse
-from kueue_fleet.status.conditions import Manifest
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClusterObjects:
     """What a cluster's API server listed; or why it did not."""
 
@@ -29,9 +31,19 @@ class ClusterObjects:
         """Whether it listed the objects of a kind."""
         return plural in self.objects
 
-    def of(self, plural: str) -> Sequence[Manifest]:
+    def of(self, plural: str) -> Sequence[Printed]:
         """The objects of a kind."""
-        return self.objects.get(plural, ())
+        return [Printed.of(each) for each in self.objects.get(plural, ())]
+
+    @cached_property
+    def workloads(self) -> Sequence[PrintedWorkload]:
+        """Its Workloads."""
+        return [PrintedWorkload.of(each) for each in self.objects.get("workloads", ())]
+
+    @property
+    def nodes(self) -> Sequence[PrintedNode]:
+        """Its Nodes."""
+        return [PrintedNode.of(each) for each in self.objects.get("nodes", ())]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kueue_admission.read.printed import Printed
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet.status.accelerators import accelerators_asked, accelerators_held, reserved
-from kueue_fleet.status.conditions import Manifest, is_true
 from kueue_fleet.status.model import ClusterObjects, TeamUse
 
 
@@ -24,12 +24,10 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
         users.setdefault(entry.cluster_queue, set()).add("")
     for team in fleet.teams:
         own = [
-            each
-            for each in home.of("workloads")
-            if each["metadata"]["namespace"] in team.namespace_names and not is_true(each, "Finished")
+            each for each in home.workloads if each.namespace in team.namespace_names and not each.is_true("Finished")
         ]
-        held = [each for each in own if is_true(each, "QuotaReserved")]
-        waiting = [each for each in own if not is_true(each, "Admitted")]
+        held = [each for each in own if each.is_true("QuotaReserved")]
+        waiting = [each for each in own if not each.is_true("Admitted")]
         queues = [name for name, teams in users.items() if teams == {team.name}]
         yield TeamUse(
             team=team.name,
@@ -43,7 +41,7 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
         )
 
 
-def _queues(names: list[str], clusters: Mapping[str, ClusterObjects]) -> list[Manifest]:
+def _queues(names: list[str], clusters: Mapping[str, ClusterObjects]) -> list[Printed]:
     """These ClusterQueues on the clusters that run jobs."""
     listed = [queue for found in clusters.values() if found.role != "manager" for queue in found.of("clusterqueues")]
-    return [queue for queue in listed if queue["metadata"]["name"] in names]
+    return [queue for queue in listed if queue.name in names]

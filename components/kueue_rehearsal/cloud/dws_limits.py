@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
+from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, accelerator_of
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings, stock_range
 
 
-def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload: Mapping[str, Any]) -> str | None:
+def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload: PrintedWorkload) -> str | None:
     """Why DWS never has the GPUs for which the Workload has quota on the cluster; None if it may have them.
 
     DWS gives out whole nodes, which have at least the GPUs that are asked for. A flavor of the queue's `fallback` does
     not count: the job moves on to another flavor.
     """
     checks = {check.name for check in fleet.admission_checks if check.provisioning_request is not None}
-    states = workload["status"].get("admissionChecks") or ()
-    if not any(check["name"] in checks and check["state"] != "Ready" for check in states):
+    if not any(each.text("name") in checks and each.text("state") != "Ready" for each in workload.checks):
         return None
     region = fleet.cluster(cluster).region
-    queue = fleet.queue((workload["status"].get("admission") or {}).get("clusterQueue", ""))
+    queue = fleet.queue(workload.cluster_queue)
     patient = {entry.flavor for entry in queue.fallback} if queue is not None else ()
     kinds = {
         flavor.name: accelerator_of(fleet.flavor_on(flavor, cluster).node_labels) or ""
@@ -35,13 +34,13 @@ def beyond_stock(fleet: FleetSpec, settings: DwsSettings, cluster: str, workload
     return None
 
 
-def _accelerators(workload: Mapping[str, Any], kinds: Mapping[str, str]) -> dict[str, int]:
+def _accelerators(workload: PrintedWorkload, kinds: Mapping[str, str]) -> dict[str, int]:
     """GPUs and TPU chips of each kind for which it has quota."""
     found: dict[str, int] = {}
-    for assigned in (workload["status"].get("admission") or {}).get("podSetAssignments") or ():
+    for assigned in workload.assignments:
         for resource in ACCELERATOR_RESOURCES:
-            kind = kinds.get((assigned.get("flavors") or {}).get(resource, ""))
-            amount = str((assigned.get("resourceUsage") or {}).get(resource, ""))
+            kind = kinds.get(assigned.child("flavors").text(resource))
+            amount = str(assigned.child("resourceUsage").data.get(resource, ""))
             if kind and amount.isdigit():
                 found[kind] = found.get(kind, 0) + int(amount)
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from kueue_admission.api.job_kinds import JobKind
 from kueue_admission.forms.names import QUEUE_LABEL
-from kueue_fleet.status import is_true
+from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload
 from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS
 from kueue_rehearsal.jobs.views import (
     Beyond,
@@ -34,7 +34,6 @@ _PODS_KIND = ("", "v1", "pods")
 _POLL_SECONDS = 0.5
 QUIET_SECONDS = 10.0
 """How long nothing changes before jobs count as waiting for each other: Kueue looks at all of them again within it."""
-_ENDED = {"Complete", "Completed", "Failed"}
 
 Watch = Callable[[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[str, Sequence[Mapping[str, Any]]]], None]
 """Takes the Workloads and the pods of each cluster, by its name."""
@@ -72,18 +71,18 @@ def submit_jobs(clients: ClusterClients, home: str, documents: Sequence[Mapping[
 def unfinished_jobs(clients: ClusterClients, home: str, kinds: Iterable[JobKind]) -> list[dict[str, Any]]:
     """The queued jobs of KINDS that were submitted to `home` and have not ended."""
     over = {
-        owner["uid"]
-        for workload in clients.list(home, *_WORKLOADS)
-        if is_true(workload, "Finished")
-        for owner in workload["metadata"].get("ownerReferences", ())
+        owner.uid
+        for workload in map(PrintedWorkload.of, clients.list(home, *_WORKLOADS))
+        if workload.is_true("Finished")
+        for owner in workload.owners
     }
     found = []
     for kind in kinds:
-        for job in clients.list(home, kind.group, kind.version, kind.plural):
-            metadata = job["metadata"]
-            ended = metadata["uid"] in over or any(is_true(job, end) for end in _ENDED)
-            if QUEUE_LABEL in (metadata.get("labels") or {}) and not metadata.get("ownerReferences") and not ended:
-                found.append({**job, "kind": kind.kind})
+        for item in clients.list(home, kind.group, kind.version, kind.plural):
+            job = PrintedJob.of(item)
+            ended = job.uid in over or job.ended_at is not None
+            if QUEUE_LABEL in job.labels and not job.owners and not ended:
+                found.append({**item, "kind": kind.kind})
     return sorted(found, key=lambda job: (job["metadata"]["creationTimestamp"], job["metadata"]["name"]))
 
 
@@ -101,20 +100,22 @@ def follow_jobs(
     what there is of Workloads and pods.
     """
     deadline = time.monotonic() + timeout_seconds
-    placements: dict[tuple[str, str], Placement] = {}
+    placements: dict[str, Placement] = {}
+    submitted = [Printed.of(job) for job in jobs]
     seen: list[object] = []
     changed = time.monotonic()
     while True:
-        workloads = {name: clients.list(name, *_WORKLOADS) for name in clients.names}
+        listed = {name: clients.list(name, *_WORKLOADS) for name in clients.names}
+        workloads = {name: [PrintedWorkload.of(each) for each in found] for name, found in listed.items()}
         placements |= admitted_placements(workloads, home)
         now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
         if watch is not None:
-            watch(workloads, {name: clients.list(name, *_PODS_KIND) for name in clients.names})
-        views = view_jobs(jobs, home, workloads, placements, now, beyond)
+            watch(listed, {name: clients.list(name, *_PODS_KIND) for name in clients.names})
+        views = view_jobs(submitted, home, workloads, placements, now, beyond)
         if seen != (seen := [replace(view, waited_seconds=0.0) for view in views]):
             changed = time.monotonic()
         # Kueue may not have come to a job that has no Workload yet.
-        quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(jobs, workloads[home])
+        quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(submitted, workloads[home])
         if quiet and only_wait_for_each_other(workloads, home, beyond):
             views = [in_vain(view) for view in views]
         yield views

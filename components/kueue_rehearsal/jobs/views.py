@@ -11,11 +11,9 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from kueue_fleet.status import condition, dominant_reasons, is_true
+from kueue_admission.read.printed import Printed, PrintedWorkload, WorkloadState
+from kueue_fleet.status import dominant_reasons
 from kueue_rehearsal.jobs.kinds import SERVICES
-
-Manifest = Mapping[str, Any]
-"""An object of Kubernetes as plain data."""
 
 # A Workload with one of these reasons waits until a user changes a quota or the job; more time does not help it
 # (apis/kueue/v1beta2/workload_types.go).
@@ -24,7 +22,7 @@ HOPELESS_REASONS = frozenset({"ExceedsMaxQuota", "NoMatchingFlavor", "Misconfigu
 _WAITING_FOR_OTHERS = frozenset({"WaitingForQuota", "Suspended"})
 """Reasons that change when other jobs release quota, or a user resumes a queue."""
 
-Beyond = Callable[[str, Manifest], str | None]
+Beyond = Callable[[str, PrintedWorkload], str | None]
 """Of a cluster and a Workload that holds quota there: why the simulated cloud never has what it asks for."""
 
 
@@ -75,54 +73,58 @@ class JobView:
 
 
 def view_jobs(
-    jobs: Sequence[Manifest],
+    jobs: Iterable[Printed],
     home: str,
-    workloads: Mapping[str, Sequence[Manifest]],
-    placements: Mapping[tuple[str, str], Placement],
+    workloads: Mapping[str, Sequence[PrintedWorkload]],
+    placements: Mapping[str, Placement],
     now: datetime,
     beyond: Beyond = lambda cluster, workload: None,
 ) -> list[JobView]:
     """A view of each of JOBS, in their order.
 
     `home` is the cluster they were submitted to, `workloads` every cluster's Workloads now, and `placements` what
-    `admitted_placements` said so far, by the Workload's namespace and name.
+    `admitted_placements` said so far, by the key of the Workload.
     """
-    by_owner = _by_owner(workloads[home])
+    by_owner, by_key = _by_owner(workloads[home]), _by_key(workloads)
     views = []
     for job in jobs:
         # A LeaderWorkerSet has a Workload for each of its groups: what it waits for is shown.
-        workload = min(
-            by_owner.get(job["metadata"]["uid"], ()), key=lambda one: _ORDER.index(_state(one)), default=None
-        )
-        placement = placements.get(_key(workload)) if workload else None
-        views.append(_view(job, workload, _reasons(workload, home, workloads, beyond), placement, now))
+        workload = min(by_owner.get(job.uid, ()), key=lambda one: _ORDER.index(_state(one)), default=None)
+        placement = placements.get(workload.key) if workload else None
+        views.append(_view(job, workload, _reasons(workload, home, by_key, beyond), placement, now))
     return views
 
 
 def only_wait_for_each_other(
-    workloads: Mapping[str, Sequence[Manifest]], home: str, beyond: Beyond = lambda cluster, workload: None
+    workloads: Mapping[str, Sequence[PrintedWorkload]], home: str, beyond: Beyond = lambda cluster, workload: None
 ) -> bool:
     """Whether no Workload of `home` can change on its own: none runs, and those with quota will never run."""
+    by_key = _by_key(workloads)
     for workload in workloads[home]:
-        if is_true(workload, "Finished"):
+        if workload.is_true("Finished"):
             continue
-        reasons = _reasons(workload, home, workloads, beyond).values()
+        reasons = _reasons(workload, home, by_key, beyond).values()
         if not reasons or not all(each.hopeless or each.reason in _WAITING_FOR_OTHERS for each in reasons):
             return False
     return True
 
 
-def all_have_workloads(jobs: Iterable[Manifest], workloads: Iterable[Manifest]) -> bool:
+def all_have_workloads(jobs: Iterable[Printed], workloads: Iterable[PrintedWorkload]) -> bool:
     """Whether each of JOBS owns one of WORKLOADS."""
-    return _by_owner(workloads).keys() >= {job["metadata"]["uid"] for job in jobs}
+    return _by_owner(workloads).keys() >= {job.uid for job in jobs}
 
 
-def _by_owner(workloads: Iterable[Manifest]) -> dict[str, list[Manifest]]:
+def _by_key(workloads: Mapping[str, Sequence[PrintedWorkload]]) -> dict[str, dict[str, PrintedWorkload]]:
+    """The Workloads of each cluster, by their key."""
+    return {cluster: {each.key: each for each in listed} for cluster, listed in workloads.items()}
+
+
+def _by_owner(workloads: Iterable[PrintedWorkload]) -> dict[str, list[PrintedWorkload]]:
     """The Workloads of each job, by its uid."""
-    found: dict[str, list[Manifest]] = {}
+    found: dict[str, list[PrintedWorkload]] = {}
     for each in workloads:
-        for owner in each["metadata"].get("ownerReferences", ()):
-            found.setdefault(owner["uid"], []).append(each)
+        for owner in each.owners:
+            found.setdefault(owner.uid, []).append(each)
     return found
 
 
@@ -143,26 +145,23 @@ class _Reason(NamedTuple):
     hopeless: bool
 
 
-def _key(workload: Manifest) -> tuple[str, str]:
-    return workload["metadata"]["namespace"], workload["metadata"]["name"]
-
-
 def _reasons(
-    workload: Manifest | None, home: str, workloads: Mapping[str, Sequence[Manifest]], beyond: Beyond
+    workload: PrintedWorkload | None,
+    home: str,
+    workloads: Mapping[str, Mapping[str, PrintedWorkload]],
+    beyond: Beyond,
 ) -> dict[str, _Reason]:
     """By cluster, why a job waits; nothing if it does not."""
-    if _state(workload) not in (JobState.PENDING, JobState.QUOTA_RESERVED):
-        return {}
     if workload is None:
         return {home: _Reason(*dominant_reasons(home, None, {})[home], hopeless=False)}
+    if workload.state in (WorkloadState.ADMITTED, WorkloadState.FINISHED):
+        return {}
     copies = {
-        cluster: _or_equal(copy, of_cluster)
+        cluster: _or_equal(of_cluster[workload.key], of_cluster.values())
         for cluster, of_cluster in workloads.items()
-        if cluster != home
-        for copy in of_cluster
-        if _key(copy) == _key(workload)
+        if cluster != home and workload.key in of_cluster
     }
-    own = _or_equal(workload, workloads[home])
+    own = _or_equal(workload, workloads[home].values())
     found = {}
     for cluster, (reason, message) in dominant_reasons(home, own, copies).items():
         never = beyond(cluster, copies.get(cluster, own)) if reason == "UnsatisfiedAdmissionChecks" else None
@@ -170,79 +169,65 @@ def _reasons(
     return found
 
 
-def _or_equal(workload: Manifest, others: Iterable[Manifest]) -> Manifest:
+def _or_equal(workload: PrintedWorkload, others: Iterable[PrintedWorkload]) -> PrintedWorkload:
     """The Workload, or an equal one in its place, where Kueue has parked it unlooked at because of that one.
 
     Source: kueue@v0.19.2 pkg/cache/queue/cluster_queue.go (hashToBulkMoveReason).
     """
-    if condition(workload, "QuotaReserved") is not None:
+    if "QuotaReserved" in workload.conditions:
         return workload
     wanted = _asks(workload)
-    for other in others:
-        found = condition(other, "QuotaReserved")
-        if found is not None and found.get("reason") in HOPELESS_REASONS and _asks(other) == wanted:
-            return other
-    return workload
+    hopeless = (other for other in others if other.reason("QuotaReserved") in HOPELESS_REASONS)
+    return next((other for other in hopeless if _asks(other) == wanted), workload)
 
 
-def _asks(workload: Manifest) -> tuple[Any, ...]:
+def _asks(workload: PrintedWorkload) -> tuple[Any, ...]:
     """What decides whether a Workload fits."""
-    spec = workload.get("spec") or {}
     sets = [
-        (pods.get("count"), pods.get("topologyRequest"), (pods.get("template") or {}).get("spec"))
-        for pods in spec.get("podSets") or ()
+        (*map(pods.data.get, ("count", "topologyRequest")), pods.child("template").child("spec").data)
+        for pods in workload.pod_sets
     ]
-    return workload["metadata"]["namespace"], spec.get("queueName"), spec.get("priority"), sets
+    return workload.namespace, workload.queue, workload.spec.data.get("priority"), sets
 
 
 def _view(
-    job: Manifest, workload: Manifest | None, reasons: Mapping[str, _Reason], placement: Placement | None, now: datetime
+    job: Printed,
+    workload: PrintedWorkload | None,
+    reasons: Mapping[str, _Reason],
+    placement: Placement | None,
+    now: datetime,
 ) -> JobView:
-    metadata = job["metadata"]
-    admitted = condition(workload, "Admitted")
-    until = _time(admitted["lastTransitionTime"]) if admitted and admitted["status"] == "True" else now
-    finished = condition(workload, "Finished")
-    if finished and admitted is None:
-        until = _time(finished["lastTransitionTime"])
+    until = None if workload is None else workload.since("Admitted")
+    if workload is not None and "Admitted" not in workload.conditions:
+        until = workload.changed_at("Finished")
     return JobView(
-        kind=str(job["kind"]),
-        namespace=metadata["namespace"],
-        name=metadata["name"],
+        kind=job.kind,
+        namespace=job.namespace,
+        name=job.name,
         state=_state(workload),
         cluster=placement.cluster if placement else "",
         flavors=placement.flavors if placement else (),
-        waited_seconds=max(0.0, (until - _time(metadata["creationTimestamp"])).total_seconds()),
+        waited_seconds=max(0.0, (now.timestamp() if until is None else until) - (job.created or 0.0)),
         reasons=tuple(f"{cluster}: {why.reason}: {why.message}" for cluster, why in reasons.items()),
         hopeless=bool(reasons) and all(why.hopeless for why in reasons.values()),
     )
 
 
-def _state(workload: Manifest | None) -> JobState:
-    finished = condition(workload, "Finished")
-    if finished and finished["status"] == "True":
-        return JobState.FAILED if finished.get("reason") == "Failed" else JobState.FINISHED
-    if is_true(workload, "Admitted"):
-        return JobState.ADMITTED
-    return JobState.QUOTA_RESERVED if is_true(workload, "QuotaReserved") else JobState.PENDING
+def _state(workload: PrintedWorkload | None) -> JobState:
+    state = WorkloadState.PENDING if workload is None else workload.state
+    failed = workload is not None and state is WorkloadState.FINISHED and workload.reason(state) == "Failed"
+    return JobState.FAILED if failed else JobState(state)
 
 
-def admitted_placements(workloads: Mapping[str, Iterable[Manifest]], home: str) -> dict[tuple[str, str], Placement]:
-    """Where each Workload is admitted now, by its namespace and name: on a worker, or on `home` where it is alone."""
-    found: dict[tuple[str, str], Placement] = {}
-    for cluster in [name for name in workloads if name != home] or [home]:
-        for workload in workloads[cluster]:
-            if is_true(workload, "Admitted"):
-                metadata = workload["metadata"]
-                found[metadata["namespace"], metadata["name"]] = Placement(cluster, _flavors(workload))
-    return found
+def admitted_placements(workloads: Mapping[str, Iterable[PrintedWorkload]], home: str) -> dict[str, Placement]:
+    """Where each Workload is admitted now, by its key: on a worker, or on `home` where it is alone."""
+    return {
+        workload.key: Placement(cluster, _flavors(workload))
+        for cluster in [name for name in workloads if name != home] or [home]
+        for workload in workloads[cluster]
+        if workload.is_true("Admitted")
+    }
 
 
-def _flavors(workload: Manifest) -> tuple[str, ...]:
-    assignments = ((workload.get("status") or {}).get("admission") or {}).get("podSetAssignments") or ()
-    return tuple(
-        dict.fromkeys(flavor for each in assignments for _, flavor in sorted((each.get("flavors") or {}).items()))
-    )
-
-
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _flavors(workload: PrintedWorkload) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(flavor for each in workload.assignments for _, flavor in each.pairs("flavors")))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_rehearsal.cloud.dws_limits import beyond_stock
@@ -50,7 +51,7 @@ SETTINGS = DwsSettings(low=0, high=4, stock={"us-east4/nvidia-tesla-t4": (0, 8)}
     ],
 )
 def test_what_is_more_than_it_ever_has(cluster: str, asked: dict[str, Any], why: str | None) -> None:
-    found = beyond_stock(FLEET, SETTINGS, cluster, asked)
+    found = beyond_stock(FLEET, SETTINGS, cluster, PrintedWorkload.of(asked))
     assert (found is None) == (why is None)
     assert (found or "").startswith(why or "")
 
@@ -58,7 +59,8 @@ def test_what_is_more_than_it_ever_has(cluster: str, asked: dict[str, Any], why:
 def test_pod_sets_count_together() -> None:
     asked = workload("3")
     asked["status"]["admission"]["podSetAssignments"] *= 2
-    assert "asks for 6 nvidia-tesla-t4" in str(beyond_stock(FLEET, SETTINGS, "worker-europe-west4", asked))
+    found = beyond_stock(FLEET, SETTINGS, "worker-europe-west4", PrintedWorkload.of(asked))
+    assert "asks for 6 nvidia-tesla-t4" in str(found)
 
 
 def test_a_flavor_has_the_gpus_of_its_node_pool() -> None:
@@ -66,7 +68,7 @@ def test_a_flavor_has_the_gpus_of_its_node_pool() -> None:
     fleet = parse_fleet_text(stack.read_text(), "fleet")
     check = next(check.name for check in fleet.admission_checks if check.provisioning_request is not None)
     asked = workload("16", check=check, flavor="h100-flex")
-    found = beyond_stock(fleet, DwsSettings(high=8), fleet.worker_names[0], asked)
+    found = beyond_stock(fleet, DwsSettings(high=8), fleet.worker_names[0], PrintedWorkload.of(asked))
     assert str(found).startswith("asks for 16 nvidia-h100-80gb, and the simulated DWS never has more than 8")
 
 
@@ -74,6 +76,6 @@ def test_a_job_that_goes_on_to_another_flavor_is_waited_for() -> None:
     example = Path(__file__).parents[3] / "examples/fallback/fleet.yaml"
     fleet = parse_fleet_text(example.read_text(), "fleet")
     asked = workload("4", check="dws", flavor="l4-flex")
-    assert beyond_stock(fleet, DwsSettings(high=0), "batch", asked)
+    assert beyond_stock(fleet, DwsSettings(high=0), "batch", PrintedWorkload.of(asked))
     asked["status"]["admission"]["clusterQueue"] = "training"
-    assert beyond_stock(fleet, DwsSettings(high=0), "batch", asked) is None
+    assert beyond_stock(fleet, DwsSettings(high=0), "batch", PrintedWorkload.of(asked)) is None

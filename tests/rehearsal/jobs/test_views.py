@@ -1,7 +1,9 @@
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_rehearsal.jobs.views import (
     JobState,
     JobView,
@@ -31,10 +33,14 @@ def workload(*conditions: dict[str, str], **status: object) -> dict[str, object]
     }
 
 
+def printed(listed: Mapping[str, Sequence[Mapping[str, object]]]) -> dict[str, list[PrintedWorkload]]:
+    return {cluster: [PrintedWorkload.of(each) for each in found] for cluster, found in listed.items()}
+
+
 def view(*manager: dict[str, object], copies: dict[str, dict[str, object]] | None = None, now: int = 9) -> JobView:
-    workloads = {"manager": list(manager), **{name: [copy] for name, copy in (copies or {}).items()}}
+    workloads = printed({"manager": list(manager), **{name: [copy] for name, copy in (copies or {}).items()}})
     placements = admitted_placements(workloads, "manager")
-    [only] = view_jobs([JOB], "manager", workloads, placements, START + timedelta(seconds=now))
+    [only] = view_jobs([Printed.of(JOB)], "manager", workloads, placements, START + timedelta(seconds=now))
     return only
 
 
@@ -83,8 +89,8 @@ def test_a_copy_that_kueue_parked_beside_an_equal_one_has_its_reason(count: int,
     fits_never = {**workload(condition("QuotaReserved", "False", "ExceedsMaxQuota", "needs 8, has 6")), "spec": pods(8)}
     former = {**fits_never, "metadata": {"namespace": "team-a", "name": "job-former"}}
     unlooked = {**workload(), "spec": pods(count)}
-    workloads = {"manager": [workload(condition("QuotaReserved", "True"))], "worker": [former, unlooked]}
-    [seen] = view_jobs([JOB], "manager", workloads, {}, START)
+    workloads = printed({"manager": [workload(condition("QuotaReserved", "True"))], "worker": [former, unlooked]})
+    [seen] = view_jobs([Printed.of(JOB)], "manager", workloads, {}, START)
     assert seen.hopeless is hopeless
     said = "ExceedsMaxQuota: needs 8, has 6" if hopeless else "PendingEvaluation: Kueue has not looked at it yet"
     assert seen.reasons == (f"worker: {said}",)
@@ -112,21 +118,20 @@ def test_a_finished_job_keeps_its_placement_after_the_workers_copy_is_gone(reaso
     manager = workload(
         condition("Admitted", "True", after_seconds=4), condition("Finished", "True", reason, after_seconds=20)
     )
-    placements = {("team-a", "job-train"): Placement("worker-a", ("dws-t4",))}
-    [seen] = view_jobs(
-        [JOB], "manager", {"manager": [manager], "worker-a": []}, placements, START + timedelta(seconds=60)
-    )
+    placements = {"team-a/job-train": Placement("worker-a", ("dws-t4",))}
+    workloads = printed({"manager": [manager], "worker-a": []})
+    [seen] = view_jobs([Printed.of(JOB)], "manager", workloads, placements, START + timedelta(seconds=60))
     assert (seen.state, seen.cluster, seen.waited_seconds, seen.settled) == (state, "worker-a", 4, True)
 
 
 def test_without_workers_the_only_cluster_is_where_a_job_runs() -> None:
     admitted = workload(condition("Admitted", "True"), admission={"podSetAssignments": []})
-    assert admitted_placements({"solo": [admitted]}, "solo") == {("team-a", "job-train"): Placement("solo", ())}
+    assert admitted_placements(printed({"solo": [admitted]}), "solo") == {"team-a/job-train": Placement("solo", ())}
 
 
 def test_the_managers_own_admission_is_no_placement() -> None:
     admitted = workload(condition("Admitted", "True"))
-    assert admitted_placements({"manager": [admitted], "worker-a": []}, "manager") == {}
+    assert admitted_placements(printed({"manager": [admitted], "worker-a": []}), "manager") == {}
 
 
 def test_a_deactivated_copy_is_hopeless() -> None:
@@ -142,13 +147,14 @@ CHECKS = {"admissionChecks": [{"name": "dws", "state": "Pending", "message": "Wa
 
 def test_what_the_simulated_cloud_never_has_is_hopeless() -> None:
     copy = workload(condition("QuotaReserved", "True"), **CHECKS)
-    workloads = {"manager": [workload(condition("QuotaReserved", "True"))], "worker-a": [copy], "worker-b": [copy]}
+    manager = workload(condition("QuotaReserved", "True"))
+    workloads = printed({"manager": [manager], "worker-a": [copy], "worker-b": [copy]})
 
     def seen(*without: str) -> JobView:
-        def beyond(cluster: str, asked: object) -> str | None:
-            return f"never in {cluster}" if cluster in without and asked == copy else None
+        def beyond(cluster: str, asked: PrintedWorkload) -> str | None:
+            return f"never in {cluster}" if cluster in without and asked.fields.data == copy else None
 
-        [only] = view_jobs([JOB], "manager", workloads, {}, START, beyond)
+        [only] = view_jobs([Printed.of(JOB)], "manager", workloads, {}, START, beyond)
         return only
 
     assert seen().reasons[0] == "worker-a: UnsatisfiedAdmissionChecks: dws Pending: Waiting for capacity"
@@ -190,7 +196,7 @@ TOO_BIG = condition("QuotaReserved", "False", "ExceedsMaxQuota")
 def test_jobs_that_wait_for_each_other_alone(
     manager: list[dict[str, object]], worker: list[dict[str, object]], alone: bool
 ) -> None:
-    assert only_wait_for_each_other({"manager": manager, "worker": worker}, "manager") is alone
+    assert only_wait_for_each_other(printed({"manager": manager, "worker": worker}), "manager") is alone
 
 
 def test_a_job_that_waits_in_vain_says_so_and_is_settled() -> None:
