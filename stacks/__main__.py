@@ -9,9 +9,7 @@ from typing import Final
 
 import pulumi
 
-from kueue_admission.forms import SpecError
-from kueue_fleet import Fleet
-from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+import kueue_fleet as kf
 from kueue_fleet.objects.dashboards import grafana_dashboard
 
 _NEW_OBJECTS: Final = 50_000
@@ -19,26 +17,11 @@ _NEW_OBJECTS: Final = 50_000
 number, 700, a fifth of the CPU of a large fleet goes into looking."""
 
 
-def read_fleet(config: pulumi.Config) -> FleetSpec:
-    """The checked fleet of the stack's config. Raises pulumi.RunError with every problem."""
-    try:
-        return parse_fleet(config.require_object("fleet"), as_published=bool(config.get_bool("asPublished")))
-    except SpecError as error:
-        problems = "\n".join(f"  {problem}" for problem in error.problems)
-        raise pulumi.RunError(f"the fleet in {config.full_key('fleet')} cannot be used:\n{problems}") from None
-
-
 def main() -> None:
     """Declare the fleet and export its outputs."""
     gc.set_threshold(_NEW_OBJECTS)
-    config = pulumi.Config("kueue-fleet")
-    spec = read_fleet(config)
-    fleet = Fleet(
-        spec.name,
-        spec,
-        team_secrets=config.get_secret_object("teamSecrets"),
-        as_published=bool(config.get_bool("asPublished")),  # `kueue-fleet rehearse --as-published` sets it
-    )
+    fleet = kf.Fleet.from_config()
+    spec = fleet.spec
     pulumi.export("fleet", spec.name)
     pulumi.export("manager", spec.manager.name if spec.manager else None)
     pulumi.export(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -322,7 +323,20 @@ def test_every_name_of_the_package_can_be_imported() -> None:
     for name in kueue_fleet.__all__:
         assert getattr(kueue_fleet, name).__name__ == name
     with pytest.raises(AttributeError, match="has no attribute 'Cluster'"):
-        kueue_fleet.Cluster  # noqa: B018
+        kueue_fleet.Cluster  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_every_model_of_the_fleet_file_can_be_imported() -> None:
+    reference = (Path(__file__).parents[1] / "docs/reference.md").read_text()
+    headings = re.findall(r"^## (\w+)$", reference, re.MULTILINE)
+    assert len(headings) > 100
+    assert not set(headings) - set(kueue_fleet.__all__)
+
+
+def test_nothing_that_programs_need_has_two_meanings() -> None:
+    """A component and what it takes never share a name."""
+    names = re.findall(r" as (\w+)$", Path(kueue_fleet.__file__).with_suffix(".pyi").read_text(), re.MULTILINE)
+    assert sorted(names) == sorted(set(names)) == kueue_fleet.__all__
 
 
 def python(program: str) -> str:

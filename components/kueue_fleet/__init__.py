@@ -1,110 +1,45 @@
 """GPU batch fleets on GKE with Kueue: one typed description, and Pulumi components for all of it or any part.
 
-Names are loaded when they are first used: `import kueue_fleet` alone imports no Pulumi, so the spec works without it.
+    import kueue_fleet as kf
+
+    fleet = kf.Fleet.from_config()
+
+Names are loaded when they are first used, so that the spec works without Pulumi; `__init__.pyi` lists them.
 """
 
 TYPE_CHECKING = False
 """As typing has it, whose import takes longer than all else before `cli.main`."""
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from typing import Any
 
-    from kueue_fleet.fleet import Fleet
-    from kueue_fleet.gcp import (
-        Dashboards,
-        ManagerCluster,
-        MemberAccess,
-        Network,
-        NodeIdentity,
-        NodePool,
-        ProjectServices,
-        ReservedCapacity,
-        StandaloneCluster,
-        TeamIdentity,
-        WorkerCluster,
-    )
-    from kueue_fleet.kueue import (
-        AdmissionCheck,
-        AdmissionController,
-        ClusterQueue,
-        Cohort,
-        GpuDrivers,
-        GrafanaInstall,
-        JobSetInstall,
-        KueueInstall,
-        LocalQueue,
-        ManagedMonitoring,
-        MultiKueue,
-        Namespaces,
-        PriorityClass,
-        ProvisioningRequestCheck,
-        ResourceFlavor,
-        RunDurationPolicy,
-        Team,
-        Topology,
-        WorkerAccess,
-        WorkloadPriorityClass,
-    )
 
-__all__ = [
-    "AdmissionCheck",
-    "AdmissionController",
-    "ClusterQueue",
-    "Cohort",
-    "Dashboards",
-    "Fleet",
-    "GpuDrivers",
-    "GrafanaInstall",
-    "JobSetInstall",
-    "KueueInstall",
-    "LocalQueue",
-    "ManagedMonitoring",
-    "ManagerCluster",
-    "MemberAccess",
-    "MultiKueue",
-    "Namespaces",
-    "Network",
-    "NodeIdentity",
-    "NodePool",
-    "PriorityClass",
-    "ProjectServices",
-    "ProvisioningRequestCheck",
-    "ReservedCapacity",
-    "ResourceFlavor",
-    "RunDurationPolicy",
-    "StandaloneCluster",
-    "Team",
-    "TeamIdentity",
-    "Topology",
-    "WorkerAccess",
-    "WorkerCluster",
-    "WorkloadPriorityClass",
-]
+_HOMES: "dict[str, str]" = {}
+"""The module of each public name, once one of them was asked for."""
 
-_GCP = frozenset(
-    {
-        "Dashboards",
-        "ManagerCluster",
-        "MemberAccess",
-        "Network",
-        "NodeIdentity",
-        "NodePool",
-        "ProjectServices",
-        "ReservedCapacity",
-        "StandaloneCluster",
-        "TeamIdentity",
-        "WorkerCluster",
-    }
-)
+
+def _homes() -> "Mapping[str, str]":
+    """The same, read from the list."""
+    if not _HOMES:
+        import ast
+        from pkgutil import get_data
+
+        stub = ast.parse(get_data(__name__, "__init__.pyi") or b"")
+        imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+        _HOMES.update({alias.name: node.module or "" for node in imports for alias in node.names})
+    return _HOMES
 
 
 def __getattr__(name: str) -> "Any":
-    if name not in __all__:
+    if name == "__all__":
+        return sorted(_homes())
+    if name.startswith("_") or name not in _homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = "fleet" if name == "Fleet" else "gcp" if name in _GCP else "kueue"
-    return getattr(import_module(f"{__name__}.{module}"), name)
+    found = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return found
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted(_homes())

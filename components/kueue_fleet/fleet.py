@@ -8,7 +8,7 @@ thing is made after what it needs and destroyed before it. What is inside a clus
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, Self, Unpack
 
 import pulumi
 from pulumi.resource import DependencyResource
@@ -20,11 +20,13 @@ from kueue_fleet.fleet_file import (
     NodePoolEntry,
     check_dates,
     check_fleet,
+    parse_fleet,
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.fleet_inputs import (
+    FleetInputs,
     account_addresses,
     check_accounts,
     check_existing,
@@ -65,11 +67,30 @@ from kueue_fleet.google.resources import (
 )
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
 
+CONFIG: Final = "kueue-fleet"
+"""Namespace of the stack's config."""
 _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
     "manager": ManagerCluster,
     "worker": WorkerCluster,
     "standalone": StandaloneCluster,
 }
+
+
+def spec_from_config(*, as_published: bool = False) -> FleetSpec:
+    """The checked fleet in the stack's config `kueue-fleet:fleet`.
+
+    Raises:
+        pulumi.RunError: with every problem, each with the code that `kueue-fleet explain` knows.
+    """
+    try:
+        return parse_fleet(pulumi.Config(CONFIG).require_object("fleet"), as_published=as_published)
+    except SpecError as refused:
+        raise _unusable(refused) from None
+
+
+def _unusable(refused: SpecError) -> pulumi.RunError:
+    problems = "\n".join(f"  {problem.coded}" for problem in errors_of(refused.problems))
+    return pulumi.RunError(f"the fleet in {CONFIG}:fleet cannot be used:\n{problems}")
 
 
 class Fleet(pulumi.ComponentResource):
@@ -107,14 +128,8 @@ class Fleet(pulumi.ComponentResource):
         name: str,
         spec: FleetSpec,
         *,
-        project: "pulumi.Input[str] | None" = None,
-        network: NetworkIds | None = None,
-        team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
-        controller_image: "pulumi.Input[str] | None" = None,
-        node_service_accounts: "Mapping[str, pulumi.Input[str]] | None" = None,
-        existing_clusters: "Mapping[str, pulumi.Input[str]] | None" = None,
-        as_published: bool = False,
         opts: pulumi.ResourceOptions | None = None,
+        **inputs: Unpack[FleetInputs],
     ) -> None:
         """Declare the fleet, and log the warnings about it, those about dates too.
 
@@ -123,24 +138,14 @@ class Fleet(pulumi.ComponentResource):
         resources that an earlier release made under shorter names: run `pulumi up` once before you add a second fleet
         with clusters of the same names to the program, or Pulumi refuses both.
 
-        These arguments take outputs too:
-        - `project` replaces the file's, for example by an output of the stack that makes it; `check` and other commands
-          use the file's.
-        - `network` is made by the program or another stack; default: the file's, or one that the fleet makes.
-        - `team_secrets` has the contents of the Secrets that teams name, by name and key. They are secret in the state,
-          whether they come from `config.get_secret_object` or are plain.
-        - `controller_image` replaces `admissionController.image`, for example by an image that the program builds;
-          without either, the fleet builds and pushes one.
-        - `node_service_accounts` replaces `clusters[].nodeServiceAccount`, by cluster.
-        - `existing_clusters` has the ids, `projects/P/locations/L/clusters/N`, of clusters with `existing: true`, by
-          name. The fleet waits for them, and refuses the id of another cluster; without an id, it finds it by name.
-
-        `as_published` only warns of what `parse_fleet` calls so; a rehearsal sets it, to show the effects.
+        `inputs`: see `FleetInputs`.
 
         Raises:
             SpecError: `spec` breaks rules that `parse_fleet` checks; it lists all of them.
         """
-        accounts = node_service_accounts or {}
+        project, network = inputs.get("project"), inputs.get("network")
+        accounts, existing = inputs.get("node_service_accounts") or {}, inputs.get("existing_clusters") or {}
+        team_secrets, controller_image = inputs.get("team_secrets"), inputs.get("controller_image")
         if isinstance(project, str):
             spec = spec.model_copy(update={"project": project})
         problems = [
@@ -148,10 +153,10 @@ class Fleet(pulumi.ComponentResource):
             *check_fleet(spec),
             *check_network(spec, network),
             *check_accounts(spec, accounts),
-            *check_existing(spec, existing_clusters or {}),
+            *check_existing(spec, existing),
             *check_secrets(spec, team_secrets),
         ]
-        if as_published:
+        if inputs.get("as_published"):
             problems = [problem.as_published() for problem in problems]
         if errors_of(problems):
             raise SpecError(problems)
@@ -166,7 +171,7 @@ class Fleet(pulumi.ComponentResource):
         self._prefix = _prefix(name)
         self._short_names = short_names
         self._team_secrets = team_secrets
-        self._node_service_accounts, self._existing_clusters = accounts, existing_clusters or {}
+        self._node_service_accounts, self._existing_clusters = accounts, existing
         self._project = spec.project if project is None or isinstance(project, str) else known_project(project)
         self._labels = labels_of(spec)
         self.services = self._services(name)
@@ -194,6 +199,29 @@ class Fleet(pulumi.ComponentResource):
             )
         )
         self.register_outputs({"endpoints": self.endpoints, "kubeconfig": self.kubeconfig})
+
+    @classmethod
+    def from_config(
+        cls, name: str | None = None, *, opts: pulumi.ResourceOptions | None = None, **inputs: Unpack[FleetInputs]
+    ) -> Self:
+        """Declare the fleet of the stack's config: `kueue-fleet:fleet`, and what else the config has for it.
+
+        Those are `kueue-fleet:teamSecrets` and `kueue-fleet:asPublished`, unless `inputs` have them. `name` is by
+        default the fleet's.
+
+        Raises:
+            pulumi.RunError: with every problem, each with the code that `kueue-fleet explain` knows.
+        """
+        config = pulumi.Config(CONFIG)
+        given = FleetInputs(as_published=bool(config.get_bool("asPublished")))
+        if (secrets := config.get_secret_object("teamSecrets")) is not None:
+            given["team_secrets"] = secrets
+        given |= inputs
+        spec = spec_from_config(as_published=given["as_published"])
+        try:
+            return cls(name or spec.name, spec, opts=opts, **given)
+        except SpecError as refused:
+            raise _unusable(refused) from None
 
     @property
     def endpoints(self) -> dict[str, pulumi.Output[str]]:

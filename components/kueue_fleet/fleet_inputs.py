@@ -1,7 +1,8 @@
-"""What a Pulumi program gives to `Fleet` beside the fleet file: where it is wrong, or contradicts the file."""
+"""What a Pulumi program gives to `Fleet` beside the fleet file, and where it is wrong, or contradicts the file."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from typing import TypedDict
 
 import pulumi
 
@@ -11,6 +12,30 @@ from kueue_fleet.fleet_file.fleet_rules import PROGRAM
 from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import NetworkIds
+
+
+class FleetInputs(TypedDict, total=False):
+    """What a program gives to `Fleet` beside the spec; all of it may be left out, and most of it may be an output."""
+
+    project: pulumi.Input[str] | None
+    """Google Cloud project id, instead of the file's, for example an output of the stack that makes it; `check` and
+    other commands use the file's."""
+    network: NetworkIds | None
+    """A network that the program or another stack made; default: the file's, or a new one."""
+    team_secrets: pulumi.Input[Mapping[str, Mapping[str, str]]] | None
+    """What is in the Secrets that teams name, by name and key. It is secret in the state, whether it comes from
+    `config.get_secret_object` or is plain. Without it, none are made."""
+    controller_image: pulumi.Input[str] | None
+    """Image of the fleet's own controller, instead of the file's, for example one that the program builds; without
+    either, the fleet builds and pushes one."""
+    node_service_accounts: Mapping[str, pulumi.Input[str]] | None
+    """Addresses of nodes' accounts by cluster, instead of the file's `clusters[].nodeServiceAccount`."""
+    existing_clusters: Mapping[str, pulumi.Input[str]] | None
+    """Ids, `projects/P/locations/L/clusters/N`, of clusters with `existing: true`, by name, such as outputs of the
+    stack that makes them. The fleet waits for them, and refuses the id of another cluster; without an id, it finds the
+    cluster by its name."""
+    as_published: bool
+    """Only warn of the two defects of the batch platform as it is published; rehearsals set it, to show the effects."""
 
 
 def check_project(project: object) -> Iterator[Problem]:

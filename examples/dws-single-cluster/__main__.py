@@ -2,14 +2,7 @@
 
 import pulumi
 
-from kueue_admission.forms import SpecError
-from kueue_fleet import Fleet
-from kueue_fleet.fleet_file import parse_fleet
+import kueue_fleet as kf
 
-config = pulumi.Config("kueue-fleet")
-try:
-    spec = parse_fleet(config.require_object("fleet"))
-except SpecError as error:
-    raise pulumi.RunError(str(error)) from None
-fleet = Fleet(spec.name, spec)
+fleet = kf.Fleet.from_config()
 pulumi.export("kubeconfig", fleet.kubeconfig)

@@ -3,16 +3,10 @@
 import pulumi
 from company.team_space import TeamSpace, TeamSpaceSpec
 
-from kueue_admission.forms import SpecError
-from kueue_fleet import Fleet
-from kueue_fleet.fleet_file import parse_fleet
+import kueue_fleet as kf
 
 config = pulumi.Config()
-try:
-    spec = parse_fleet(pulumi.Config("kueue-fleet").require_object("fleet"))
-except SpecError as error:
-    raise pulumi.RunError(str(error)) from None
-fleet = Fleet(spec.name, spec)
+fleet = kf.Fleet.from_config()
 
 (cluster,) = fleet.clusters.values()
 queues = fleet.contents[cluster.cluster_name].cluster_queues

@@ -16,7 +16,7 @@ from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import dispatch_settings
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionController
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionControllerArgs
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
 
@@ -110,7 +110,7 @@ class Fixture:
                 "namespace": "system",
                 "origin": ORIGIN,
                 "dispatches": dispatches,
-                "controller": AdmissionController.model_validate({**defaults, **section}).wire(),
+                "controller": AdmissionControllerArgs.model_validate({**defaults, **section}).wire(),
                 "workers": [
                     {"name": "eu", "region": "europe-west4", "kueue": {}},
                     {"name": "us", "region": "us-east4", "kueue": {}},

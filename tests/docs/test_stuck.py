@@ -13,7 +13,7 @@ from kueue_fleet.controller.stuck import REASONS
 from kueue_fleet.dispatch import Reason
 from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_JOB, STUCK_COPY, STUCK_EVICTION
 from kueue_fleet.dispatch.watchdog import PROVISIONING_TIMEOUT, RETRIES_USED, STUCK_CHECK
-from kueue_fleet.fleet_file.model.dispatch import AdmissionController
+from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
 from kueue_fleet.google.alerts import alert_policies
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -73,6 +73,6 @@ def test_everything_found_in_kueue_has_a_row() -> None:
 
 @pytest.mark.parametrize(("part", "setting", "default"), re.findall(r"`(watchdog|dispatch)\.(\w+)` \((\w+)\)", PAGE))
 def test_every_setting_has_the_default_that_the_page_says(part: str, setting: str, default: str) -> None:
-    section = getattr(AdmissionController(), part)
+    section = getattr(AdmissionControllerArgs(), part)
     fields = {to_camel(name): getattr(section, name) for name in type(section).model_fields}
     assert str(fields[setting]) == default

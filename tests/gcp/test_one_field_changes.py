@@ -15,7 +15,7 @@ from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.network import Network
+from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_rehearsal.standins.gcp_resources import RESERVATIONS
@@ -282,7 +282,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
 ELSEWHERE: Final[Mapping[type[BaseModel], set[str]]] = {
     ClusterEntry: {"name", "role", "kueue", "existing", "upsertExistingObjects"},
     NodePoolEntry: {"name", "existing", "clusters", "management"},
-    Network: set(),
+    NetworkArgs: set(),
     ReservationEntry: {"name"},
     FutureReservationEntry: {"name"},
     CommitmentEntry: {"name", "confirm", "reservations"},
@@ -393,7 +393,7 @@ def test_every_field_is_changed() -> None:
     sections: dict[type[BaseModel], str] = {
         ClusterEntry: "clusters",
         NodePoolEntry: "nodePools",
-        Network: "network",
+        NetworkArgs: "network",
         ReservationEntry: "reservations",
         FutureReservationEntry: "futureReservations",
         CommitmentEntry: "commitments",

@@ -15,7 +15,8 @@ from kueue_admission.forms import SpecError
 from kueue_fleet import ClusterQueue, Fleet, MultiKueue, NodePool, TeamIdentity, WorkerAccess, WorkerCluster
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gcp import ControlPlaneAccess
-from kueue_fleet.plugin.arguments import arguments_of, read_arguments
+from kueue_fleet.plugin.arguments import arguments_of, inputs_of, read_arguments
+from kueue_fleet.plugin.package import components
 from small_fleets import WORKER, fleet, fleet_data
 
 RESOURCES = {
@@ -28,11 +29,14 @@ RESOURCES = {
 CLUSTER = {"name": "eu", "role": "worker", "region": "europe-west4"}
 
 
-@pytest.mark.parametrize("name", kueue_fleet.__all__)
+@pytest.mark.parametrize("name", components())
 def test_every_argument_of_a_component_is_one_in_other_languages(name: str) -> None:
     component = getattr(kueue_fleet, name)
     parameters = set(inspect.signature(component.__init__).parameters) - {"self", "name", "opts"}
     added = {"cluster_spec"} if name == "NodePool" else set()
+    unpacked = inputs_of(component)
+    if unpacked is not None:
+        parameters = (parameters - {"inputs"}) | set(unpacked.__annotations__)
     assert set(arguments_of(component).model_fields) == parameters - RESOURCES.get(name, set()) | added
 
 

@@ -15,7 +15,7 @@ from kueue_fleet.objects import render_worker_access
 from kueue_fleet.objects.controller import render_controller
 from kueue_fleet.objects.monitoring import render_managed_monitoring
 from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
-from kueue_fleet.plugin.package import package_schema
+from kueue_fleet.plugin.package import components, package_schema
 from kueue_fleet.plugin.provider import FleetPlugin
 from small_fleets import MANAGER, WORKER, fleet, fleet_data
 
@@ -107,7 +107,7 @@ def construct(token: str, inputs: dict[str, Any]) -> tuple[pulumi_mocks.Recordin
 
 
 def test_each_component_is_tried() -> None:
-    assert set(INPUTS) == set(kueue_fleet.__all__)
+    assert set(INPUTS) == set(components())
 
 
 @pytest.mark.parametrize("name", INPUTS)

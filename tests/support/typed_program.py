@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import pulumi
 
-from kueue_admission.api import (
+from kueue_fleet import (
+    ClusterEntry,
+    ClusterQueue,
     ClusterQueueSpec,
+    Cohort,
     FairSharing,
     FlavorQuotas,
-    LabelSelector,
-    LocalQueueSpec,
-    ResourceGroup,
-    ResourceQuota,
-)
-from kueue_admission.forms import Quantity
-from kueue_fleet import (
-    ClusterQueue,
-    Cohort,
     Fleet,
     KueueInstall,
-    LocalQueue,
-    NodePool,
-    ResourceFlavor,
-    StandaloneCluster,
-)
-from kueue_fleet.fleet_file import (
-    ClusterEntry,
     KueueInstallation,
+    LabelSelector,
+    LocalQueue,
+    LocalQueueSpec,
+    NetworkIds,
+    NodePool,
     NodePoolEntry,
     PoolAutoscaling,
+    Quantity,
+    ResourceFlavor,
+    ResourceGroup,
+    ResourceQuota,
+    StandaloneCluster,
     TeamEntry,
     parse_fleet,
 )
-from kueue_fleet.gcp import NetworkIds
 
 CPU = ResourceQuota(name="cpu", nominal_quota=4)
 MEMORY = ResourceQuota(name="memory", nominal_quota="64Gi", borrowing_limit=None, lending_limit=Quantity("16Gi"))

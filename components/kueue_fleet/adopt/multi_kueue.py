@@ -9,11 +9,11 @@ from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
 from kueue_fleet.adopt.queues import dispatched_queues
-from kueue_fleet.fleet_file.model.clusters import MultiKueue, ServiceAccountToken
+from kueue_fleet.fleet_file.model.clusters import MultiKueueArgs, ServiceAccountToken
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, ROTATE_BY_ANNOTATION
 
-_DEFAULT_FLAVOR: Final = str(MultiKueue.model_fields["manager_flavor_name"].default)
+_DEFAULT_FLAVOR: Final = str(MultiKueueArgs.model_fields["manager_flavor_name"].default)
 
 
 def _managers_flavor(platform: Platform) -> str | None:

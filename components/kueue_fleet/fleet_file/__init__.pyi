@@ -19,7 +19,7 @@ from .model.clusters import ClusterKueue as ClusterKueue
 from .model.clusters import ClusterProfile as ClusterProfile
 from .model.clusters import JobSetInstallation as JobSetInstallation
 from .model.clusters import KueueInstallation as KueueInstallation
-from .model.clusters import MultiKueue as MultiKueue
+from .model.clusters import MultiKueueArgs as MultiKueueArgs
 from .model.clusters import ServiceAccountToken as ServiceAccountToken
 from .model.entries import AdmissionCheckEntry as AdmissionCheckEntry
 from .model.entries import ClusterQueueEntry as ClusterQueueEntry
@@ -29,7 +29,7 @@ from .model.entries import FlavorPatience as FlavorPatience
 from .model.entries import LocalQueueEntry as LocalQueueEntry
 from .model.entries import ManagerQueue as ManagerQueue
 from .model.entries import PriorityClassEntry as PriorityClassEntry
-from .model.entries import ProvisioningRequestCheck as ProvisioningRequestCheck
+from .model.entries import ProvisioningRequestCheckArgs as ProvisioningRequestCheckArgs
 from .model.entries import TopologyEntry as TopologyEntry
 from .model.entries import WorkloadPriorityClassEntry as WorkloadPriorityClassEntry
 from .model.fleet import FleetSpec as FleetSpec
@@ -40,7 +40,7 @@ from .model.maintenance import MaintenanceExclusion as MaintenanceExclusion
 from .model.network import AuthorizedNetwork as AuthorizedNetwork
 from .model.network import ExistingNetwork as ExistingNetwork
 from .model.network import ExistingSubnet as ExistingSubnet
-from .model.network import Network as Network
+from .model.network import NetworkArgs as NetworkArgs
 from .model.node_pools import NodePoolEntry as NodePoolEntry
 from .model.observability import Alerts as Alerts
 from .model.observability import Grafana as Grafana

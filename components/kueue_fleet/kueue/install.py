@@ -66,6 +66,8 @@ class _Installation(Component):
         self.namespace = spec.namespace
         self.namespace_object = declare_object(self, f"{name}-namespace", namespace_manifest(spec.namespace))
         replaced = _charts_of_stack().get(chart_name)
+        if replaced:
+            pulumi.log.info(f"chart {spec.chart} is {replaced} here, by the stack's config", self)
         self.release = HelmRelease(
             name,
             {

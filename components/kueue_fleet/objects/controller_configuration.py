@@ -13,7 +13,7 @@ from pydantic import Field
 from kueue_admission.forms.base import Flag, SpecModel, Text
 from kueue_admission.forms.duration import Duration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionController
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorPatience
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -67,7 +67,7 @@ class ControllerConfiguration(SpecModel):
     """Mark on the copies that the manager makes on the workers."""
     dispatches: Flag
     """Whether Kueue leaves the choice of clusters to this controller."""
-    controller: AdmissionController
+    controller: AdmissionControllerArgs
     """The section `admissionController` of the fleet file."""
     workers: tuple[WorkerConfiguration, ...]
     """The workers, most preferred first; those too that get no jobs any more."""

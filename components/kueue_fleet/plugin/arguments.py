@@ -12,7 +12,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import cache, reduce
 from operator import or_
 from types import NoneType, UnionType
-from typing import Annotated, Any, ForwardRef, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, TypeVar, Union, cast, get_args, get_origin
 
 import pulumi
 from pulumi.runtime import rpc
@@ -77,12 +77,30 @@ def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str,
 def _parameters(component: type[Any]) -> Iterator[inspect.Parameter]:
     """The constructor's parameters, but for those that every component has."""
     for name, parameter in inspect.signature(component.__init__, eval_str=True).parameters.items():
-        if name not in _NOT_ARGUMENTS:
+        if parameter.kind is parameter.VAR_KEYWORD:
+            yield from _unpacked(parameter.annotation)
+        elif name not in _NOT_ARGUMENTS:
             members = _members(parameter.annotation)
             if any(isinstance(member, TypeVar) for member in members):
                 own = [component.model if isinstance(member, TypeVar) else member for member in members]
                 parameter = parameter.replace(annotation=reduce(or_, own))
             yield parameter
+
+
+def inputs_of(component: type[Any]) -> type[Any] | None:
+    """The TypedDict that the constructor unpacks its last arguments into, if it has one."""
+    for parameter in inspect.signature(component.__init__, eval_str=True).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            [unpacked] = get_args(parameter.annotation)
+            return cast("type[Any]", unpacked)
+    return None
+
+
+def _unpacked(annotation: Any) -> Iterator[inspect.Parameter]:
+    """The arguments of a TypedDict, all of which may be left out."""
+    for name, kind in get_args(annotation)[0].__annotations__.items():
+        default = False if kind is bool else None
+        yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def _argument(parameter: inspect.Parameter, read: SpecModel) -> Any:

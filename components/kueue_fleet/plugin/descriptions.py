@@ -1,7 +1,7 @@
 """What each argument of the components means in YAML or TypeScript, in a sentence.
 
-The fields of the fleet file's models are not here: their docstrings are used. An argument means the same in every
-component that has it, unless it stands here with the component's name.
+The fields of the fleet file's models, and what `Fleet` takes beside its spec, are not here: their docstrings are used.
+An argument means the same in every component that has it, unless it stands here with the component's name.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,6 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "clusterName": "Name of the cluster.",
     "clusterSpec": "The cluster that the pool is on, as in the fleet's `clusters`.",
     "commitments": "Committed-use contracts; they cannot be cancelled.",
-    "controllerImage": "Image of the fleet's own controller, instead of the file's.",
     "controllerNamespace": "Where the fleet's own controller runs on the manager; default: there is none.",
     "deletionProtection": "Whether Pulumi refuses to delete it; default true.",
     "endpoint": "Address of the worker's API server, without a scheme, as the manager reaches it.",
@@ -35,10 +34,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "network": "Self link or name of the network.",
     "networkName": "The network's name in Google Cloud; by default the resource's name.",
     "nodeServiceAccount": "Address of the nodes' account, instead of the entry's.",
-    "existingClusters": "Ids of clusters that exist, by name, such as outputs of the stack that makes them.",
-    "asPublished": "Only warn of the two defects of the batch platform as it is published; rehearsals set it.",
     "existingId": "Id of a cluster that exists, such as an output of what makes it; it has to be the entry's.",
-    "nodeServiceAccounts": "Addresses of nodes' accounts by cluster, instead of the file's.",
     "objectName": "Name of the object in the cluster; by default the resource's name.",
     "objects": "Kubernetes objects, as `kueue-fleet render` prints them.",
     "privateNodes": "Whether nodes have internal addresses alone; to be as the cluster has it. Default true.",
@@ -57,7 +53,6 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "subnetwork": "Self link or name of the subnet.",
     "takeOwnership": "Whether Helm takes over existing objects of the chart; default: it fails.",
     "team": "Name of the team.",
-    "teamSecrets": "What is in the Secrets that teams name, by name and key.",
     "values": "Values of the chart; by default what the fleet file's configuration asks for.",
     # Fields of ControlPlaneAccess.
     "dns": "By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone.",
@@ -73,7 +68,6 @@ ARGUMENTS: Final[Mapping[str, str]] = {
 """Meaning by the argument's name in camelCase."""
 
 OF_COMPONENT: Final[Mapping[tuple[str, str], str]] = {
-    ("Fleet", "network"): "A network that the program or another stack made; default: the file's, or a new one.",
     ("Fleet", "spec"): "The fleet, as in a fleet file.",
     ("GpuDrivers", "spec"): "The DaemonSet, as `kueue-fleet render` prints it.",
     ("Namespaces", "spec"): "Names of the namespaces.",

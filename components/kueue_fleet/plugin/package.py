@@ -18,7 +18,7 @@ from pydantic.json_schema import models_json_schema
 
 import kueue_fleet
 from kueue_fleet.fleet_file.schema import describe, field_docs, models_in
-from kueue_fleet.plugin.arguments import INPUT_MARK, arguments_of
+from kueue_fleet.plugin.arguments import INPUT_MARK, arguments_of, inputs_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, describe_argument
 
 PACKAGE: Final = "kueue-fleet"
@@ -37,7 +37,10 @@ Schema = dict[str, Any]
 
 def components() -> dict[str, type[pulumi.ComponentResource]]:
     """The public components by name."""
-    return {name: getattr(kueue_fleet, name) for name in kueue_fleet.__all__}
+    public = ((name, getattr(kueue_fleet, name)) for name in kueue_fleet.__all__)
+    return {
+        name: each for name, each in public if isinstance(each, type) and issubclass(each, pulumi.ComponentResource)
+    }
 
 
 @cache
@@ -136,9 +139,12 @@ def _resource(
     name: str, component: type[pulumi.ComponentResource], definition: Schema, types: dict[str, Schema]
 ) -> Schema:
     inputs: Schema = {}
+    unpacked = inputs_of(component)
+    own = {to_camel(field): text for field, text in field_docs(unpacked).items()} if unpacked else {}
     for key, schema in definition.get("properties", {}).items():
         inputs[key] = _type(f"{name}{key[0].upper()}{key[1:]}", schema, types)
-        inputs[key]["description"] = describe_argument(name, key, types.get(inputs[key].get("$ref", "")[len(_TYPES) :]))
+        model = types.get(inputs[key].get("$ref", "")[len(_TYPES) :])
+        inputs[key]["description"] = own.get(key) or describe_argument(name, key, model)
     outputs = {key: {"description": doc, **schema} for key, (_, doc, schema) in outputs_of(component).items()}
     return {
         "isComponent": True,

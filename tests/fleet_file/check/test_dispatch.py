@@ -9,7 +9,7 @@ import pytest
 from tests.fleet_file.builders import REMOVED, changed, fleet, fleet_data, model_problems, problems
 
 from kueue_fleet.fleet_file.controller_image import built_image, controller_image
-from kueue_fleet.fleet_file.model.dispatch import AdmissionController
+from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
 from kueue_fleet.objects.controller_configuration import controller_configuration
 
 OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
@@ -73,16 +73,16 @@ SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("section", "expected"), SECTION.values(), ids=SECTION.keys())
 def test_a_section_that_makes_no_sense(section: dict[str, Any], expected: list[str]) -> None:
-    assert model_problems(AdmissionController, IMAGE | section) == expected
+    assert model_problems(AdmissionControllerArgs, IMAGE | section) == expected
 
 
 @pytest.mark.parametrize("image", ["r/controller:1.0", "h:5000/c:1", "r/c@sha256:abc", "r/c:latest@sha256:abc"])
 def test_images_that_say_which(image: str) -> None:
-    assert model_problems(AdmissionController, {"image": image}) == []
+    assert model_problems(AdmissionControllerArgs, {"image": image}) == []
 
 
 def test_without_an_image_it_is_built_where_the_controller_runs() -> None:
-    assert model_problems(AdmissionController, {}) == []
+    assert model_problems(AdmissionControllerArgs, {}) == []
     spec = fleet({**OURS, AT: {}, "project": "example.com:lab-project"})
     built = built_image(spec)
     assert built is not None

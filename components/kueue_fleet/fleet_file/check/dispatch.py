@@ -20,7 +20,7 @@ from kueue_fleet.fleet_file.model.dispatch import (
     ASSIGNMENT_CHECK,
     CHECK_CONTROLLER,
     DISPATCHER_NAME,
-    AdmissionController,
+    AdmissionControllerArgs,
 )
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 
@@ -41,7 +41,7 @@ def check_dispatch(scope: Scope) -> Iterator[Problem]:
 
 
 @rule
-def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
+def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterator[Problem]:
     settings = scope.fleet.multi_kueue
     if settings is not None:
         name, wrong = settings.dispatcher_name, "is not the fleet's own controller"
@@ -64,7 +64,7 @@ def _dispatcher(scope: Scope, section: AdmissionController | None) -> Iterator[P
 
 
 @rule
-def _alone(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """On a standalone cluster it has something to do."""
     if not section.checks and not any(queue.fallback for queue in scope.fleet.cluster_queues):
         what = "set, but there is no multiKueue section, and it has no checks, and no queue has fallback"
@@ -72,7 +72,7 @@ def _alone(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 
 
 @rule
-def _unanswered(scope: Scope, section: AdmissionController | None) -> Iterator[Problem]:
+def _unanswered(scope: Scope, section: AdmissionControllerArgs | None) -> Iterator[Problem]:
     """Admission checks of our controller that it knows nothing of: Kueue would wait for them without end."""
     answered = {check.name for check in section.checks} if section is not None else set()
     manager = scope.fleet.manager_name or scope.fleet.controller_cluster
@@ -101,7 +101,7 @@ def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], mana
 
 
 @rule
-def _checks(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+def _checks(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     for check in section.checks:
         path = f"{_AT}.checks[{check.name}].name"
         entry = scope.fleet.check(check.name)
@@ -114,7 +114,7 @@ def _checks(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 
 
 @rule
-def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+def _prices(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     regions = sorted({cluster.region for cluster in scope.fleet.clusters if cluster.runs_jobs})
     for region, prices in section.prices.items():
         path = f"{_AT}.prices[{region}]"
@@ -128,7 +128,7 @@ def _prices(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 
 
 @rule
-def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """Where jobs wait for DWS, which may take days, they are not taken back within hours."""
     fleet = scope.fleet
     asked = [check.name for check in fleet.admission_checks if check.provisioning_request is not None]
@@ -149,7 +149,7 @@ def _patience(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
 
 
 @rule
-def _groups(scope: Scope, section: AdmissionController) -> Iterator[Problem]:
+def _groups(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     known = {*scope.known_regions, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():
         path = f"{_AT}.regionGroups[{name}]"

@@ -16,7 +16,7 @@ from kueue_fleet.fleet_file.fleet_rules import DWS_RUN_TIME, NOT_THERE, UNUSED
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     FlavorEntry,
-    ProvisioningRequestCheck,
+    ProvisioningRequestCheckArgs,
     TopologyEntry,
 )
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -134,7 +134,7 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
 
 @rule
 def _managed_resources(
-    scope: Scope, check: AdmissionCheckEntry, request: ProvisioningRequestCheck
+    scope: Scope, check: AdmissionCheckEntry, request: ProvisioningRequestCheckArgs
 ) -> Iterator[Problem]:
     """Pods that request none of these resources are admitted without a ProvisioningRequest.
 

@@ -336,7 +336,7 @@ class ExternalDispatcher(SpecModel):
     """Name under which the dispatcher is known to Kueue."""
 
 
-class MultiKueue(RuledModel):
+class MultiKueueArgs(RuledModel):
     """How the manager dispatches jobs to the workers."""
 
     admission_check_name: DnsSubdomain = "multikueue"

@@ -161,7 +161,7 @@ class Watchdog(RuledModel):
             yield OUT_OF_RANGE.at("stuckAfter", f"{self.stuck_after} is less than a second", "write 1m or more")
 
 
-class AdmissionController(RuledModel):
+class AdmissionControllerArgs(RuledModel):
     """The fleet's controller on the manager: dispatcher, admission checks, watchdog."""
 
     image: Annotated[Text, Field(min_length=1)] | None = None

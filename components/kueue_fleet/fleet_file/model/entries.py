@@ -168,7 +168,7 @@ class ClusterQueueEntry(ClusterQueueSpec):
             yield problem.at("manager")
 
 
-class ProvisioningRequestCheck(ProvisioningRequestConfigSpec):
+class ProvisioningRequestCheckArgs(ProvisioningRequestConfigSpec):
     """A check that asks for capacity before a job starts, with its ProvisioningRequestConfig."""
 
     config_name: DnsLabel | None = None
@@ -188,7 +188,7 @@ class AdmissionCheckEntry(RuledModel):
     """Name of the AdmissionCheck."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs. Name the manager too where it should check before it dispatches."""
-    provisioning_request: ProvisioningRequestCheck | None = None
+    provisioning_request: ProvisioningRequestCheckArgs | None = None
     """Ask for capacity first, by Kueue's own controller."""
     controller_name: Annotated[Text, Field(min_length=1, max_length=253)] | None = None
     """Another controller that answers the check. Immutable."""

@@ -22,9 +22,9 @@ from kueue_fleet.fleet_file.model.clusters import (
     ClusterEntry,
     JobSetInstallation,
     KueueInstallation,
-    MultiKueue,
+    MultiKueueArgs,
 )
-from kueue_fleet.fleet_file.model.dispatch import AdmissionController
+from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     ClusterQueueEntry,
@@ -38,7 +38,7 @@ from kueue_fleet.fleet_file.model.entries import (
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor, leads_to
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue, ProjectId, ResourceName
 from kueue_fleet.fleet_file.model.manager_flavors import Place, name_flavors, not_adjacent
-from kueue_fleet.fleet_file.model.network import Network
+from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
 from kueue_fleet.fleet_file.model.operators import Operators
@@ -72,7 +72,7 @@ class FleetSpec(SpecModel):
     """Whether the fleet enables the APIs of Google Cloud that it uses, and leaves them enabled; default true."""
     labels: Mapping[GcpLabelKey, GcpLabelValue] = Field(default_factory=dict)
     """Labels on everything in Google Cloud."""
-    network: Network = Field(default_factory=Network)
+    network: NetworkArgs = Field(default_factory=NetworkArgs)
     """The VPC network, and how control planes are reached."""
     kueue: KueueInstallation = Field(default_factory=KueueInstallation)
     """How Kueue is installed and configured."""
@@ -113,9 +113,9 @@ class FleetSpec(SpecModel):
     namespace_labels: Mapping[DnsLabel, Mapping[LabelKey, LabelValue]] = Field(default_factory=dict)
     """Labels of namespaces, by the namespace's name, beside those that a fleet gives them: namespaces of teams, of
     LocalQueues, and `default`. ClusterQueues choose namespaces by them."""
-    multi_kueue: MultiKueue | None = None
+    multi_kueue: MultiKueueArgs | None = None
     """Dispatch from the manager to the workers; needed with workers."""
-    admission_controller: AdmissionController | None = None
+    admission_controller: AdmissionControllerArgs | None = None
     """The fleet's own dispatcher and admission checks, on the manager or standalone cluster; absent: not deployed."""
     observability: Observability = NO_OBSERVABILITY
     """Metrics, dashboards and alerts; without the section there are none."""

@@ -57,7 +57,7 @@ class ExistingNetwork(SpecModel):
     """The subnet of each region that has a cluster."""
 
 
-class Network(RuledModel):
+class NetworkArgs(RuledModel):
     """The VPC network of all clusters, and how their control planes are reached."""
 
     existing: ExistingNetwork | None = None
