@@ -115,12 +115,7 @@ from kueue_fleet.fleet_file.model.network import AuthorizedNetwork as Authorized
 from kueue_fleet.fleet_file.model.network import ExistingNetwork as ExistingNetwork
 from kueue_fleet.fleet_file.model.network import ExistingSubnet as ExistingSubnet
 from kueue_fleet.fleet_file.model.network import NetworkArgs as NetworkArgs
-from kueue_fleet.fleet_file.model.node_pools import Accelerator as Accelerator
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry as NodePoolEntry
-from kueue_fleet.fleet_file.model.node_pools import PoolAutoscaling as PoolAutoscaling
-from kueue_fleet.fleet_file.model.node_pools import PoolManagement as PoolManagement
-from kueue_fleet.fleet_file.model.node_pools import PoolOverride as PoolOverride
-from kueue_fleet.fleet_file.model.node_pools import PoolUpgrade as PoolUpgrade
 from kueue_fleet.fleet_file.model.observability import Alerts as Alerts
 from kueue_fleet.fleet_file.model.observability import Grafana as Grafana
 from kueue_fleet.fleet_file.model.observability import Observability as Observability
@@ -128,6 +123,12 @@ from kueue_fleet.fleet_file.model.operators import KubeRay as KubeRay
 from kueue_fleet.fleet_file.model.operators import LeaderWorkerSet as LeaderWorkerSet
 from kueue_fleet.fleet_file.model.operators import Operators as Operators
 from kueue_fleet.fleet_file.model.operators import Trainer as Trainer
+from kueue_fleet.fleet_file.model.pool_fields import Accelerator as Accelerator
+from kueue_fleet.fleet_file.model.pool_fields import PoolAutoscaling as PoolAutoscaling
+from kueue_fleet.fleet_file.model.pool_fields import PoolManagement as PoolManagement
+from kueue_fleet.fleet_file.model.pool_fields import PoolOverride as PoolOverride
+from kueue_fleet.fleet_file.model.pool_fields import PoolUpgrade as PoolUpgrade
+from kueue_fleet.fleet_file.model.pool_fields import SecondaryBootDisk as SecondaryBootDisk
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection as DwsSection
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection as NodesSection
 from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection as RehearsalSection
