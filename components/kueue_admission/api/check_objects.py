@@ -1,4 +1,4 @@
-"""Raw Kubernetes objects against the wire models.
+"""Raw Kubernetes objects against the models of Kueue's API.
 
 Objects of Kueue's v1beta2 and both kinds of priority class are checked; others are passed over. References between the
 given objects are checked where both ends are given; what is not given may be on the cluster already.

@@ -1,7 +1,7 @@
-"""Kubernetes objects from wire models.
+"""Kubernetes objects from the models of Kueue's API.
 
 The object as plain data, with Kueue's server-side defaults written out, so that what was sent and what the server holds
-are the same. Which objects a cluster gets is decided in `placement` and `render`; components that stand alone use these
+are the same. Which objects a cluster of a fleet gets is decided above; components that stand alone use these
 functions directly, so YAML and Pulumi cannot differ.
 """
 

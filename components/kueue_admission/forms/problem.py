@@ -1,6 +1,6 @@
 """`Rule`, `Problem`, one finding about a fleet, and `SpecError`, which carries every finding of a file at once.
 
-The models (`wire`, `entries`) and `check` find problems, `parse` adds file and line, the command line prints them.
+Models and rules find problems, readers of files add file and line, the command line prints them.
 """
 
 from __future__ import annotations

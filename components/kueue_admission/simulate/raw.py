@@ -1,7 +1,7 @@
 """Kubernetes objects, as kubectl prints them, into what can be simulated or explained, and their simulation.
 
 What is looked at, and what is left out with a note, `read.dumps` says.
-Everything wrong is found at once: what the wire models refuse, what the core cannot read, references to nothing, and
+Everything wrong is found at once: what the models of Kueue's API refuse, what the core cannot read, references to nothing, and
 cycles of cohorts.
 """
 
@@ -384,7 +384,7 @@ def _with_place_of_bracket(problem: Problem, places: Mapping[str, str]) -> Probl
 
 
 def _is_seen(path: str, seen: set[str]) -> bool:
-    """Whether the wire models already had something to say about the object."""
+    """Whether those models already had something to say about the object."""
     kind = path.partition(" ")[0]
     return kind in SPECS and any(
         f"{path}.".startswith(f"{label}.") or f"/{label.partition(' ')[2]}." in path for label in seen

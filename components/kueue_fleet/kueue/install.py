@@ -219,7 +219,7 @@ class GrafanaInstall(_Installation):
     ) -> None:
         """Declare the installation.
 
-        `objects` are what `spec.monitoring.render_grafana` renders; they are made after the chart, which has their
+        `objects` are what `objects.monitoring.render_grafana` renders; they are made after the chart, which has their
         CRDs. The release is not protected: its metrics can be lost.
         """
         super().__init__(name, opts)

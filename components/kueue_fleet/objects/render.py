@@ -1,6 +1,6 @@
 """Every Kubernetes object of a fleet, by cluster, in apply order.
 
-The same fleet always gives the same text. The objects themselves are made by `manifests` from what `placement` decides;
+The same fleet always gives the same text. The objects themselves are made by `api.manifests` from what `fleet_file.model.per_cluster` decides;
 Helm releases and cloud resources are the components'.
 """
 

@@ -202,7 +202,7 @@ def _json_object(text: bytes) -> dict[str, Any]:
 
 
 class RunningSupervisor:
-    """A supervisor this process has started. It ends with this process, unless `client.keep()` was called."""
+    """A supervisor this process has started. It ends with this process, unless `SupervisorClient.keep` was called."""
 
     def __init__(self, paths: RehearsalPaths, process: subprocess.Popen[bytes]) -> None:
         self.paths = paths

@@ -1,7 +1,7 @@
 """The nodes of one topology-aware flavor: a tree of domains, and what is free in its leaves.
 
 A leaf is a node where the lowest level is kubernetes.io/hostname, else all nodes with the same label values. The counts
-in a domain are scratch of one search (`topology_search`); what is used is counted in `usage`.
+in a domain are scratch of one search (`search`); what is used is counted in `usage`.
 Source: kueue@v0.19.2 pkg/cache/scheduler/{tas_topology_tree,tas_flavor_snapshot}.go.
 """
 

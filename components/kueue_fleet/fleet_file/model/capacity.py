@@ -1,6 +1,6 @@
 """Where the nodes of a pool come from: reserved, on demand, spot, Dynamic Workload Scheduler (DWS).
 
-Frozen models with the rules of one entry alone; those between pools and reservations are in `check.pools` and
+Frozen models with the rules of one entry alone; those between pools and reservations are in `check.node_pools` and
 `check.reservations`.
 """
 

@@ -1,6 +1,6 @@
 """What a Standard cluster has of its own beside the pools of the file: its system pool and node auto-provisioning.
 
-What flavors may expect of auto-provisioning is compared in `check.pools`.
+What flavors may expect of auto-provisioning is compared in `check.flavor_pools`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The entries of a fleet file that become objects of Kueue: a wire model plus a name and the clusters it is for.
+"""The entries of a fleet file that become objects of Kueue: a model of `api` plus a name and the clusters it is for.
 
-What of an entry ends up on which cluster is decided in `placement`; rules between entries are in `check`.
+What of an entry ends up on which cluster is decided in `per_cluster`; rules between entries are in `check`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FlavorEntry(ResourceFlavorSpec):
     """The node pool behind it: labels, taints and tolerations come from there, so they cannot differ from it."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """The rules of the wire model; what comes from a pool is not written here too."""
+        """The rules of Kueue's own model; what comes from a pool is not written here too."""
         if self.node_pool is None:
             yield from super().own_problems()
             return
@@ -159,7 +159,7 @@ class ClusterQueueEntry(ClusterQueueSpec):
     """The manager's quotas by hand; absent: the sum of the workers'."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """The rules of the wire model, for this queue and for what it is on the manager."""
+        """The rules of Kueue's own model, for this queue and for what it is on the manager."""
         yield from super().own_problems()
         if self.manager is None:
             return

@@ -1,6 +1,6 @@
 """Teams: their namespaces, queues, accounts and limits.
 
-The objects are made by `objects.teams`; rules between teams are in `check.teams` and `check.accounts`.
+The objects are made by `objects.teams`; rules between teams are in `check.teams`.
 """
 
 from __future__ import annotations
