@@ -1,7 +1,7 @@
 """Every Kubernetes object of a fleet, by cluster, in apply order.
 
-The same fleet always gives the same text. The objects themselves are made by `api.manifests` from what `fleet_file.model.per_cluster` decides;
-Helm releases and cloud resources are the components'.
+The same fleet always gives the same text. `api.manifests` makes the objects from what `fleet_file.model.per_cluster`
+decides; Helm releases and cloud resources are the components'.
 """
 
 from __future__ import annotations
