@@ -1,8 +1,8 @@
 """Kubernetes objects, as kubectl prints them, into what can be simulated or explained, and their simulation.
 
 What is looked at, and what is left out with a note, `read.dumps` says.
-Everything wrong is found at once: what the models of Kueue's API refuse, what the core cannot read, references to nothing, and
-cycles of cohorts.
+Everything wrong is found at once: what the models of Kueue's API refuse, what the core cannot read, references to
+nothing, and cycles of cohorts.
 """
 
 from __future__ import annotations
