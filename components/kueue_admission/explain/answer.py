@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kueue_admission.forms.known_messages import code_of
 from kueue_admission.read.dispatch_report import ParsedReport
 
 
@@ -270,8 +269,5 @@ class Explanation:
     """Whether no worker can ever hold it."""
     dispatch: ParsedReport | None = None
     """What the fleet's own dispatcher decided last about it, and why; None if nothing."""
-
-    @property
-    def code(self) -> str | None:
-        """The code of the message that says why, of `known_messages`."""
-        return code_of("\n".join((self.reason or "", self.headline, self.message)))
+    code: str | None = None
+    """Of `known_messages`: what Kueue says, or the headline, where Kueue says nothing."""

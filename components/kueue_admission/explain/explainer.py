@@ -15,7 +15,7 @@ from kueue_admission.explain.answer import Explanation, FlavorFigures
 from kueue_admission.explain.checks import checks_of, has_failed
 from kueue_admission.explain.crowd_changes import crowd_changes
 from kueue_admission.explain.diagnosis import Diagnosis, diagnose, only_relevant
-from kueue_admission.explain.headlines import fits_nowhere, headline, next_step
+from kueue_admission.explain.headlines import code_of_reason, fits_nowhere, headline, next_step
 from kueue_admission.explain.links import Links
 from kueue_admission.explain.next_cycles import not_ready
 from kueue_admission.explain.other_changes import (
@@ -33,6 +33,7 @@ from kueue_admission.explain.spared import spared_in
 from kueue_admission.explain.trials import Trials
 from kueue_admission.explain.worker_state import figures, holdings_of, position_of, requests_of, victims_of
 from kueue_admission.explain.written import Condition, compare
+from kueue_admission.forms.known_messages import code_of
 from kueue_admission.read.dispatch_report import ParsedReport
 
 
@@ -93,7 +94,7 @@ def explain(
         is_copy=bool(workload.origin),
         dispatch=dispatch,
     )
-    made = replace(made, headline=headline(made, found))
+    made = replace(made, headline=headline(made, found), code=code_of_reason(made, found))
     made = replace(made, next_step=next_step(made, found))
     return fits_nowhere(made) if key in unplaceable and made.state in ("Pending", "QuotaReserved") else made
 
@@ -124,7 +125,8 @@ def explain_elsewhere(
     verdicts = dispatch.verdicts if dispatch is not None else ()
     ruled_out = [f" ({one.reason}: {one.message})" for one in verdicts if one.cluster == cluster and one.reason]
     where = f"It is not on this cluster{''.join(ruled_out)}."
-    return replace(made, headline=f"{where} If it were: {made.headline}", is_there=False)
+    code = code_of("\n".join(ruled_out)) or made.code
+    return replace(made, headline=f"{where} If it were: {made.headline}", is_there=False, code=code)
 
 
 def _explain_without_queue(workload: Workload, cluster: str, places: str) -> Explanation:

@@ -12,7 +12,8 @@ from kueue_admission.explain.answer import CheckStanding, Explanation, ResourceF
 from kueue_admission.explain.checks import FAILED
 from kueue_admission.explain.diagnosis import Diagnosis
 from kueue_admission.explain.placement import without_flavor
-from kueue_admission.explain.turns import about_turn, turn_step
+from kueue_admission.explain.turns import about_turn, is_behind_others, turn_step
+from kueue_admission.forms.known_messages import code_of
 from kueue_admission.forms.names import (
     FALLBACK_CHECK,
     MULTIKUEUE_CONTROLLER,
@@ -45,6 +46,15 @@ def headline(made: Explanation, found: Diagnosis) -> str:
     if found.outlook is not None and (found.fits or found.admits):
         return about_turn(made, found.outlook)
     return _about_entry(made, found.entry)
+
+
+def code_of_reason(made: Explanation, found: Diagnosis) -> str | None:
+    """The code of what Kueue, its checks, or what is below the queue say; else that of jobs in the way."""
+    checks, links = (each.message for each in made.checks), (each.message for each in made.links)
+    said = code_of("\n".join((made.reason or "", made.message, found.message, *checks, *links)))
+    if said is None and found.outlook is not None and is_behind_others(made, found.outlook):
+        return "KF114"
+    return said
 
 
 def _about_reservation(made: Explanation, found: Diagnosis) -> str:
@@ -219,6 +229,7 @@ def fits_nowhere(made: Explanation) -> Explanation:
         headline=f"No worker cluster can ever hold it, so it never runs{keeps}. {made.headline}",
         changes=(),
         is_unplaceable=True,
+        code="KF104",
         next_step="Delete it, and submit it with no more than the queue can have on one worker; or raise that quota.",
     )
 

@@ -8,6 +8,11 @@ from kueue_admission.explain.answer import Blocker, Explanation
 from kueue_admission.explain.next_cycles import Outlook
 
 
+def is_behind_others(made: Explanation, outlook: Outlook) -> bool:
+    """Whether there is room for it, and others take it or hold it back."""
+    return outlook.outcome not in (Outcome.PREEMPTING, Outcome.ADMITTED) and bool(made.blockers)
+
+
 def about_turn(made: Explanation, outlook: Outlook) -> str:
     """For a workload that would get quota if no other were pending."""
     if outlook.outcome is Outcome.PREEMPTING:

@@ -51,7 +51,7 @@ def _group_key(manifest: Manifest, group: str) -> str:
     return f"{key_of(manifest).partition('/')[0]}/{group}"
 
 
-def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -> Explanation:
+def _explanation(key: str, cluster: str, headline: str, queue: str, step: str, code: str | None = None) -> Explanation:
     return Explanation(
         workload=key,
         cluster=cluster,
@@ -61,6 +61,7 @@ def _explanation(key: str, cluster: str, headline: str, queue: str, step: str) -
         headline=headline,
         local_queue=queue,
         next_step=step,
+        code=code,
     )
 
 
@@ -76,6 +77,7 @@ def _passed_over(manifest: Manifest, config: Manifest, cluster: str) -> Explanat
         queue_of_job(manifest),
         f"Add {name} to integrations.frameworks in ConfigMap {config_name}, restart Kueue (kubectl rollout restart "
         f"deployment kueue-controller-manager -n {namespace}), and create the {kind} again with suspend: true.",
+        "KF117",
     )
 
 
@@ -121,7 +123,7 @@ def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
             f"{name} -n {namespace} shows its labels), or let Kueue manage jobs without a queue name "
             "(manageJobsWithoutQueueName)."
         )
-    return _explanation(key, cluster, headline, "", step)
+    return _explanation(key, cluster, headline, "", step, "KF101")
 
 
 def _incomplete(group: list[Manifest], total: int, cluster: str) -> Explanation | None:

@@ -37,7 +37,7 @@ def code_of(text: str) -> str | None:
     return next((each.code for each in known_messages() if each.pattern and re.search(each.pattern, text)), None)
 
 
-def with_code(text: str) -> str:
-    """The text, and behind it the code of its message, if it has one: `... [KF105]`."""
-    code = code_of(text)
+def with_code(text: str, said: str) -> str:
+    """The text, and behind it the code of what others `said` in it, if that has one: `... [KF105]`."""
+    code = code_of(said)
     return text if code is None else f"{text} [{code}]"

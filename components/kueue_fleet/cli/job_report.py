@@ -55,7 +55,7 @@ def print_open_ends(views: Sequence[JobView]) -> None:
     """Why jobs wait, and which have not come to an end, one paragraph each."""
     for view in views:
         for reason in group_reasons(view):
-            console.paragraph(with_code(f"{view.name} waits: {reason}"))
+            console.paragraph(with_code(f"{view.name} waits: {reason}", reason))
         if not view.settled and not view.reasons:
             console.paragraph(f"{view.name}: {view.state} in {view.cluster or 'no cluster yet'}, not finished")
 

@@ -225,11 +225,13 @@ def _print(job: str, found: Forecast, now: float, never: str) -> None:
     low, middle, high = (found.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))
     count = console.count(len(found.starts), "simulation")
     if never:
-        console.paragraph(with_code(f"Never starts as the fleet and the job are now: {never}"))
+        console.paragraph(with_code(f"Never starts as the fleet and the job are now: {never}", _why(found)))
     elif found.not_known:
         console.paragraph(f"Whether it starts is not known: {found.not_known}")
     elif middle is None:
-        console.paragraph(with_code(f"Does not start within 30 days in {found.not_started} of {count}: {_why(found)}"))
+        why = _why(found)
+        text = f"Does not start within 30 days in {found.not_started} of {count}: {why}"
+        console.paragraph(with_code(text, why))
     else:
         clock = datetime.fromtimestamp(now + middle, UTC).strftime("%Y-%m-%d %H:%M UTC")
         latest = span(high) if high is not None else "never"
