@@ -62,6 +62,7 @@ check: $(READY) ## format, lint, types, layers, docstrings, plain English, tests
 	@$(BIN)/lint-imports
 	@$(BIN)/python tests/docs/docstrings.py
 	@$(BIN)/python tests/docs/english.py
+	@$(BIN)/python tests/docs/texts.py
 	@$(BIN)/python tests/engines/read_once.py
 
 .PHONY: golden

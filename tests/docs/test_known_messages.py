@@ -14,7 +14,7 @@ from tests.fleet_file.builders import fleet_data
 from kueue_admission.forms.known_messages import KnownMessage, code_of, known_messages, with_code
 from kueue_admission.forms.problem import Rule
 from kueue_fleet.fleet_file import read_fleet_text
-from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES
+from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES, POOL
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "troubleshooting.md"
@@ -102,6 +102,17 @@ def test_the_page_has_each_code_and_no_other(request: pytest.FixtureRequest) -> 
     assert re.findall(r'<a id="(kf\d+)">', text) == [
         code.lower() for code in (*(message.code for message in known_messages()), *sorted(FLEET_RULES))
     ]
+
+
+def test_every_rule_of_a_table_has_a_name_that_is_used() -> None:
+    modules = {path: path.read_text() for path in (ROOT / "components").rglob("*.py")}
+    tables = [path for path in modules if path.name in ("form_rules.py", "fleet_rules.py")]
+    named = {
+        code: name for path in tables for name, code in re.findall(r'^(\w+) = \w+\["(KF\d+)"\]$', modules[path], re.M)
+    }
+    assert {*named, *(rule.code for rule in POOL.values())} == {*FLEET_RULES}
+    text = "\n".join(text for path, text in modules.items() if path not in tables)
+    assert [name for name in named.values() if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_codes_are_numbered_by_section() -> None:

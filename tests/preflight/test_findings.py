@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.preflight import projects
 
+from kueue_admission.forms.form_rules import Fault
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet
 from kueue_fleet.preflight.findings import Finding, findings
@@ -325,7 +326,7 @@ def test_permissions_that_are_missing() -> None:
     ],
 )
 def test_what_could_not_be_read_is_unknown_and_the_rest_is_not(unread: str, part: str, some: str) -> None:
-    unknown = found(replace(roomy(), unread={unread: "you may not; ask for it"}))
+    unknown = found(replace(roomy(), unread={unread: Fault("you may not", "ask for it")}))
     assert some in {each.what for each in unknown}
     assert {(each.part, each.verdict, each.wrong, each.fix) for each in unknown} == {
         (part, "unknown", "you may not", "ask for it")

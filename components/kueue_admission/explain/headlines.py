@@ -172,6 +172,12 @@ _NEXT = {
 }
 
 
+def step_of_waiting(made: Explanation, listed: str = "listed changes") -> str:
+    """To wait for the end of other jobs, or make a change; `listed` says where these are. Empty: it does not help."""
+    waits = [change for change in made.changes if change.admits and change.kind == "finish"]
+    return f"{_sentence(waits[0].what)}, or make one of the {listed}." if waits else ""
+
+
 def next_step(made: Explanation, found: Diagnosis) -> str:
     """What to do now."""
     undo = next((check.undo for check in made.checks if check.undo), "")
@@ -192,9 +198,8 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
         return "Submit it again with a podSetSliceSize of at most the number of pods in its pod set."
     if outlook is not None and outlook.admits:
         return turn_step(made, outlook)
-    waits = [change for change in admitting if change.kind == "finish"]
-    if waits and made.reason == "WaitingForQuota":
-        return f"{_sentence(waits[0].what)}, or make one of the listed changes."
+    if made.reason == "WaitingForQuota" and (step := step_of_waiting(made)):
+        return step
     if entry is not None and made.message and entry.info.workload.problem == made.message:
         namespace = entry.info.workload.namespace
         return (

@@ -16,6 +16,7 @@ from kueue_admission.explain.answer import (
     Position,
     ResourceFigures,
 )
+from kueue_admission.explain.headlines import step_of_waiting
 from kueue_admission.explain.together import next_step_of_all
 from kueue_admission.explain.turns import blocker_text
 from kueue_admission.explain.worker_state import LISTED
@@ -45,8 +46,15 @@ def render_short(explanations: list[Explanation]) -> str:
         where = f" on {each.cluster}" if each.cluster else ""
         code = f" [{each.code}]" if each.code else ""
         lines.append(f"{each.workload}{where}: {_standing(each)}{code}: {each.headline}")
-    step = _one_step(explanations).replace("of the listed changes", "of the changes that are listed without --short")
+    step = _one_step([_without_list(each) for each in explanations])
     return "\n".join(lines) + f"{' ' if len(lines) == 1 else chr(10)}Next step: {step}\n"
+
+
+def _without_list(made: Explanation) -> Explanation:
+    """The same, with a next step that says where the changes are listed."""
+    if made.next_step != step_of_waiting(made):
+        return made
+    return replace(made, next_step=step_of_waiting(made, "changes that are listed without --short"))
 
 
 def _one_step(explanations: list[Explanation]) -> str:

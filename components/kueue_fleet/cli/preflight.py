@@ -12,7 +12,7 @@ from kueue_admission.forms import Problem
 from kueue_fleet.cli.check import annotation
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.fleet_file.fleet_rules import PROJECT, PROJECT_IN_USE
+from kueue_fleet.fleet_file.fleet_rules import PROJECT, PROJECT_IN_USE, UNREAD
 
 if TYPE_CHECKING:
     from kueue_admission.cli.tables import Table
@@ -110,9 +110,12 @@ def _verdict(project: str, found: list[Finding]) -> str:
     return f"the fleet does not fit into project {project} as it is: {', '.join(filter(None, told))}"
 
 
+_RULES: Final = {"ask": PROJECT, "check": PROJECT_IN_USE, "unknown": UNREAD}
+
+
 def _problems(found: list[Finding], source: str) -> list[Problem]:
     return [
-        (PROJECT if each.fails else PROJECT_IN_USE).at(each.what, each.wrong, each.fix, source=source)
+        _RULES[each.verdict].at(each.what, each.wrong, each.fix, source=source)
         for each in found
         if each.verdict != "fits"
     ]

@@ -258,8 +258,8 @@ def _all_pools(change: CloudPlan, cluster: str) -> Iterator[tuple[str, str]]:
         return
     before, after = (fleet.system_pool_on(cluster) for fleet in (old, new))
     if before is not None and after is not None:
-        for text in _fate_of_pool(step, before, after, protected=old.protects(cluster)):
-            yield "systemPool", text.replace("the jobs on them", "Kueue on them")
+        for text in _fate_of_pool(step, before, after, protected=old.protects(cluster), there="Kueue on them"):
+            yield "systemPool", text
 
 
 def _pools(fleet: FleetSpec, cluster: str) -> Mapping[str, ResolvedNodePool]:
@@ -269,25 +269,30 @@ def _pools(fleet: FleetSpec, cluster: str) -> Mapping[str, ResolvedNodePool]:
 
 
 def _fate_of_pool(
-    step: Step, before: ResolvedNodePool, after: ResolvedNodePool | None, *, protected: bool
+    step: Step,
+    before: ResolvedNodePool,
+    after: ResolvedNodePool | None,
+    *,
+    protected: bool,
+    there: str = "the jobs on them",
 ) -> Iterator[str]:
     refused = _PROTECTED if protected else ""
     if after is None:
-        yield f"it is deleted, with its nodes and the jobs on them{refused}"
+        yield f"it is deleted, with its nodes and {there}{refused}"
         return
     if step.replaces() and not step.replaces(*_OF_ALL_POOLS.values()):
         words = {name: read for name, (prefixes, read) in _POOL_WORDS.items() if step.replaces(*prefixes)}
         sides = ({name: read(pool) for name, read in words.items()} for pool in (before, after))
-        yield f"it is {_AGAIN}, with its nodes and the jobs on them: {_changed(*sides)}{refused}"
+        yield f"it is {_AGAIN}, with its nodes and {there}: {_changed(*sides)}{refused}"
         return
     if exchanged := _changed(_in_turn(before), _in_turn(after)):
-        yield f"its nodes are exchanged one after another, and the jobs on them start again: {exchanged}"
+        yield f"its nodes are exchanged one after another, and {there} start again: {exchanged}"
     zones = [zone for zone in before.node_locations if zone not in after.node_locations]
     if zones and after.node_locations:
-        yield f"its nodes in {listed(zones)} are removed, with the jobs on them"
+        yield f"its nodes in {listed(zones)} are removed, with {there}"
     if before.node_count is not None and after.node_count is not None and after.min_nodes < before.min_nodes:
         less = before.min_nodes - after.min_nodes
-        yield f"{less} of its {before.min_nodes} nodes {'goes' if less == 1 else 'go'}, with the jobs on them"
+        yield f"{less} of its {before.min_nodes} nodes {'goes' if less == 1 else 'go'}, with {there}"
 
 
 def _changed(before: Mapping[str, object], after: Mapping[str, object]) -> str:

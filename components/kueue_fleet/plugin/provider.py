@@ -49,16 +49,19 @@ class FleetPlugin(Provider):
         except SpecError as error:
             raise _refusal(resource_type, errors_of(error.problems)) from None
         except ValueError as error:
-            wrong, _, fix = str(error).partition("; ")
-            raise _refusal(resource_type, [COMPONENT.at("", wrong, fix)]) from None
+            # Of a component's constructor, whose argument is in the text.
+            raise _refused(resource_type, [("", str(error))]) from None
         return ConstructResult(made.urn, dict(state_of(made)))
 
 
 def _refusal(resource_type: str, problems: Iterable[Problem]) -> InputPropertiesError:
-    """The engine shows the problems below the resource, each at its path."""
+    return _refused(resource_type, ((each.path, f"{each.wrong}; {each.fix}") for each in problems))
+
+
+def _refused(resource_type: str, reasons: Iterable[tuple[str, str]]) -> InputPropertiesError:
+    """The engine shows each reason below the resource, at its path."""
     return InputPropertiesError(
-        f"{resource_type} cannot be used",
-        [{"property_path": each.path, "reason": f"{each.wrong}; {each.fix}"} for each in problems],
+        f"{resource_type} cannot be used", [{"property_path": path, "reason": reason} for path, reason in reasons]
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from kueue_admission.forms.form_rules import Fault
 from kueue_fleet.preflight.quotas import Metric, QuotaNeed
 
 Part = Literal["apis", "quotas", "machines", "reservations", "addresses", "permissions"]
@@ -75,5 +76,5 @@ class Facts:
     subnets: tuple[Subnet, ...] | None = None
     """None: the network does not exist."""
     permissions: frozenset[str] = frozenset()
-    unread: Mapping[Part | str, str] = field(default_factory=dict)
+    unread: Mapping[Part | str, Fault] = field(default_factory=dict)
     """What could not be read, and why: a part, or a part and a region or project, as in `quotas us-east4`."""

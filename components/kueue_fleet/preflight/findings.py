@@ -61,8 +61,7 @@ def _unread(facts: Facts, part: Part, what: str, needs: str, *of: str) -> Findin
     """The finding that nothing is known, where the part, or one of OF in it, could not be read."""
     for key in (part, *(f"{part} {each}" for each in of)):
         if key in facts.unread:
-            wrong, _, fix = facts.unread[key].partition("; ")
-            return Finding(part, what, needs, "?", "unknown", wrong, fix)
+            return Finding(part, what, needs, "?", "unknown", facts.unread[key].wrong, facts.unread[key].fix)
     return None
 
 

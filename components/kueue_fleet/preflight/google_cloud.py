@@ -17,6 +17,8 @@ from typing import Any, Final
 
 import httplib2
 
+from kueue_admission.forms.form_rules import Fault
+from kueue_fleet.fleet_file.fleet_rules import UNREAD
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet, without_preemptible
 from kueue_fleet.preflight.needs import Needs
 from kueue_fleet.preflight.quotas import TPU_FAMILY_METRIC, Metric
@@ -59,10 +61,11 @@ class CannotAskError(Exception):
 
 
 class RefusedError(Exception):
-    """One read was refused; the message says why and what to do, as `wrong; fix`."""
+    """One read was refused, for what is in `fault`."""
 
-    def __init__(self, message: str, status: int) -> None:
-        super().__init__(message)
+    def __init__(self, wrong: str, fix: str, status: int) -> None:
+        self.fault = Fault(wrong, fix, UNREAD)
+        super().__init__(str(self.fault))
         self.status = status
 
 
@@ -164,7 +167,7 @@ def read_facts(needs: Needs, google: Google) -> Facts:
 class _Reader:
     def __init__(self, needs: Needs, google: Google) -> None:
         self._needs, self._google = needs, google
-        self._unread: dict[str, str] = {}
+        self._unread: dict[str, Fault] = {}
 
     def facts(self) -> Facts:
         return Facts(
@@ -187,7 +190,7 @@ class _Reader:
         try:
             yield
         except RefusedError as refused:
-            self._unread[part] = str(refused)
+            self._unread[part] = refused.fault
 
     def _compute(self, collection: str) -> Any:
         return getattr(self._google.api("compute", "v1"), collection)()
@@ -216,9 +219,8 @@ class _Reader:
                 found |= _quotas_of(region, region["name"])
                 if "quotaStatusWarning" in region:
                     message = region["quotaStatusWarning"].get("message", "for a reason that it does not say")
-                    self._unread[f"quotas {region['name']}"] = (
-                        f"Google has no quotas for now: {message}; try again later"
-                    )
+                    wrong = f"Google has no quotas for now: {message}"
+                    self._unread[f"quotas {region['name']}"] = Fault(wrong, "try again later", UNREAD)
         if "quotas" not in self._unread:
             found |= self._other_limits({need.metric for need in self._needs.quotas} - found.keys())
             standard = {need.standard for need in self._needs.quotas if without_preemptible(need, found)}
@@ -269,8 +271,8 @@ class _Reader:
         for page in pages:
             for scope in page.get("unreachables", ()):
                 place = scope.rpartition("/")[2]
-                wrong = f"Google does not know at the moment what is in {place}; try again later"
-                self._unread[part.format(place=place)] = wrong
+                wrong = f"Google does not know at the moment what is in {place}"
+                self._unread[part.format(place=place)] = Fault(wrong, "try again later", UNREAD)
             for scope, content in page.get("items", {}).items():
                 yield from ((scope, each) for each in content.get(collection, ()))
 
@@ -297,7 +299,7 @@ class _Reader:
         try:
             answer = self._google.answer(projects.get(name=f"projects/{project}", fields="name"))
         except RefusedError as refused:
-            self._unread |= {f"reservations {other}": str(refused) for other in others}
+            self._unread |= {f"reservations {other}": refused.fault for other in others}
             return ""
         return str(answer["name"]).removeprefix("projects/")
 
@@ -388,19 +390,18 @@ def _refused(refused: HttpError, method: str, tries: int) -> RefusedError:
     status, said = refused.status_code, _first_line(refused.reason or "").rstrip(".")
     api = f"{method.partition('.')[0]}.googleapis.com"
     if status == 403 and {"SERVICE_DISABLED", "accessNotConfigured"} & set(_reasons(refused)):
-        return RefusedError(f"{api} is not enabled, so that {method} cannot be asked; enable it", status)
+        return RefusedError(f"{api} is not enabled, so that {method} cannot be asked", "enable it", status)
     if status == 403:
         fix = "ask for a role that may, such as roles/viewer and roles/serviceusage.serviceUsageConsumer"
-        return RefusedError(f"you may not call {method}: {said}; {fix}", status)
+        return RefusedError(f"you may not call {method}: {said}", fix, status)
     if status in _AGAIN:
         after = refused.resp.get("retry-after")
         later = f"in {after} s" if after else "later"
-        return RefusedError(
-            f"Google answers {method} with {status} ({said}) after {tries} tries; try again {later}", status
-        )
+        wrong = f"Google answers {method} with {status} ({said}) after {tries} tries"
+        return RefusedError(wrong, f"try again {later}", status)
     if status == 404:
-        return RefusedError(f"{method}: {said}; look at the project's id", status)
-    return RefusedError(f"Google answers {method} with {status}: {said}; look at the fleet's project", status)
+        return RefusedError(f"{method}: {said}", "look at the project's id", status)
+    return RefusedError(f"Google answers {method} with {status}: {said}", "look at the fleet's project", status)
 
 
 def _first_line(wrong: object) -> str:

@@ -9,6 +9,7 @@ https://cloud.google.com/compute/docs/instances/signing-up-committed-use-discoun
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, rule
@@ -165,72 +166,109 @@ def _pool(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     for cluster in scope.fleet.clusters_of(pool):
         resolved = scope.fleet.node_pool_on(pool.name, cluster)
         if resolved is not None and isinstance(resolved.capacity, Reserved | Calendar):
-            yield from _use(scope, pool, resolved)
+            yield from _named(scope, pool, resolved)
+
+
+class _Use(NamedTuple):
+    """A pool on a cluster, and the reservation of this file that it takes its nodes from."""
+
+    pool: NodePoolEntry
+    on: ResolvedNodePool
+    at: str
+    """Path of what the pool says there."""
+    entry: _Made
+
+    @property
+    def section(self) -> str:
+        return "reservations" if isinstance(self.entry, ReservationEntry) else "futureReservations"
+
+    @property
+    def label(self) -> str:
+        return f"{'' if isinstance(self.entry, ReservationEntry) else 'future '}reservation {self.entry.name}"
 
 
 @rule
-def _use(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
-    """The reservation is in every zone of the pool, and of the pool's machines."""
+def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
+    """The reservation is of the kind that the pool says; where the file makes it, the pool fits it."""
     fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
-    name = _name_of(scope, resolved)
-    calendar = isinstance(resolved.capacity, Calendar)
-    made: dict[str, _Made] = {
-        item.name: item for item in (fleet.future_reservations if calendar else fleet.reservations)
-    }
-    others = {item.name for item in (fleet.reservations if calendar else fleet.future_reservations)}
-    section = "futureReservations" if calendar else "reservations"
-    entry = made.get(name)
-    if entry is None and name in others:
+    name, calendar = _name_of(scope, resolved), isinstance(resolved.capacity, Calendar)
+    kinds: list[dict[str, _Made]] = [
+        {entry.name: entry for entry in fleet.reservations},
+        {entry.name: entry for entry in fleet.future_reservations},
+    ]
+    made, others = reversed(kinds) if calendar else kinds
+    if name in made:
+        use = _Use(pool, resolved, at, made[name])
+        for check in (_zones, _machines, _accelerator, _local_ssds, _times):
+            yield from check(scope, use)
+    elif name in others:
         wrong = f"{resolved.capacity.type}, but {name} is a {'' if calendar else 'future '}reservation of this file"
         yield RESERVATION_KIND.at(f"{at}.capacity.type", wrong, f"write {'reserved' if calendar else 'calendar'}")
-        return
-    if entry is None:
-        not_made = f"is not in {section} of this file"
+    else:
+        not_made = f"is not in {'futureReservations' if calendar else 'reservations'} of this file"
         yield from suggest.misspelt(f"{at}.capacity.reservation", name, made, not_made)
+
+
+@rule
+def _zones(_: Scope, use: _Use) -> Iterator[Problem]:
+    """A reservation is in one zone, and so are the nodes that come from it."""
+    zone, elsewhere = use.entry.zone, [zone for zone in use.on.zones if zone != use.entry.zone]
+    if (elsewhere or not use.on.zones) and not is_unknown_zone(zone):
+        wrong = f"{use.label} is in {zone}, not in {', '.join(elsewhere)}"
+        wrong = wrong if elsewhere else f"not set, but {use.label} is in {zone} only"
+        yield RESERVATION.at(f"{use.at}.zones", wrong, f"write [{zone}]")
+
+
+@rule
+def _machines(scope: Scope, use: _Use) -> Iterator[Problem]:
+    """It is of the pool's machines."""
+    if use.entry.machine_type != use.on.machine_type:
+        yield RESERVATION.at(
+            f"{scope.path(use.pool)}.machineType",
+            f"{use.on.machine_type}, but {use.label} is of {use.entry.machine_type}",
+            f"write {use.entry.machine_type}, or change {use.section}[{use.entry.name}].machineType",
+        )
+
+
+@rule
+def _accelerator(_: Scope, use: _Use) -> Iterator[Problem]:
+    """It has the GPUs that the pool attaches."""
+    if not isinstance(use.entry, ReservationEntry) or use.on.machine is None or not use.on.machine.attached:
         return
-    label = f"{'future ' if calendar else ''}reservation {name}"
-    elsewhere = [zone for zone in resolved.zones if zone != entry.zone]
-    if (elsewhere or not resolved.zones) and not is_unknown_zone(entry.zone):
+    has, count, kind = use.entry.accelerator, use.on.gpus_per_node, use.on.accelerator
+    if has is None or (has.type, has.count) != (kind, count):
         yield RESERVATION.at(
-            f"{at}.zones",
-            f"{label} is in {entry.zone}, not in {', '.join(elsewhere)}"
-            if elsewhere
-            else f"not set, but {label} is in {entry.zone} only",
-            f"write [{entry.zone}]",
+            f"{use.section}[{use.entry.name}].accelerator",
+            f"{f'{has.count} {has.type}' if has else 'not set'}, but pool {use.pool.name} attaches {count} {kind} to "
+            "its machines, and takes only machines that have the same",
+            f"write {{type: {kind}, count: {count}}}, or change the pool's",
         )
-    if entry.machine_type != resolved.machine_type:
-        yield RESERVATION.at(
-            f"{scope.path(pool)}.machineType",
-            f"{resolved.machine_type}, but {label} is of {entry.machine_type}",
-            f"write {entry.machine_type}, or change {section}[{name}].machineType",
-        )
-    if isinstance(entry, ReservationEntry) and resolved.machine is not None and resolved.machine.attached:
-        wanted = f"{{type: {resolved.accelerator}, count: {resolved.gpus_per_node}}}"
-        has = entry.accelerator
-        if has is None or (has.type, has.count) != (resolved.accelerator, resolved.gpus_per_node):
+
+
+@rule
+def _local_ssds(_: Scope, use: _Use) -> Iterator[Problem]:
+    """It has the pool's local SSDs."""
+    own = use.on.local_ssd_count
+    if isinstance(use.entry, ReservationEntry) and use.entry.local_ssd_count != own:
+        wrong = f"{own}, but {use.label} has {use.entry.local_ssd_count}"
+        yield RESERVATION.at(f"{use.at}.localSsdCount", wrong, "write the same in both")
+
+
+@rule
+def _times(_: Scope, use: _Use) -> Iterator[Problem]:
+    """A calendar reservation begins and lasts as the pool says."""
+    entry, capacity = use.entry, use.on.capacity
+    if not isinstance(entry, FutureReservationEntry) or not isinstance(capacity, Calendar):
+        return
+    own_times = (timestamp_text(capacity.start), capacity.duration)
+    their_times = (timestamp_text(entry.start), entry.duration)
+    for field, own, theirs in zip(("start", "duration"), own_times, their_times, strict=True):
+        if own != theirs:
             yield RESERVATION.at(
-                f"{section}[{name}].accelerator",
-                f"{f'{has.count} {has.type}' if has else 'not set'}, but pool {pool.name} attaches "
-                f"{resolved.gpus_per_node} {resolved.accelerator} to its machines, and takes only machines that have "
-                "the same",
-                f"write {wanted}, or change the pool's",
+                f"{use.at}.capacity.{field}",
+                f"{own} is not that of {use.label}, {theirs}",
+                f"write the same in both, here and in futureReservations[{entry.name}]",
             )
-    if isinstance(entry, ReservationEntry) and entry.local_ssd_count != resolved.local_ssd_count:
-        yield RESERVATION.at(
-            f"{at}.localSsdCount",
-            f"{resolved.local_ssd_count}, but {label} has {entry.local_ssd_count}",
-            "write the same in both",
-        )
-    if isinstance(entry, FutureReservationEntry) and isinstance(resolved.capacity, Calendar):
-        own_times = (timestamp_text(resolved.capacity.start), resolved.capacity.duration)
-        their_times = (timestamp_text(entry.start), entry.duration)
-        for field, own, theirs in zip(("start", "duration"), own_times, their_times, strict=True):
-            if own != theirs:
-                yield RESERVATION.at(
-                    f"{at}.capacity.{field}",
-                    f"{own} is not that of {label}, {theirs}",
-                    f"write the same in both, here and in futureReservations[{name}]",
-                )
 
 
 @rule
