@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kueue_admission.cli.console import CommandError
+from kueue_fleet.cli.bring_up import LongWaits
 from kueue_fleet.cli.job_report import JobLog
-from kueue_fleet.cli.rehearse import LongWaits
 from kueue_fleet.cli.rehearsed_jobs import find_jobs, read_jobs
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_rehearsal.jobs.views import JobState, JobView

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import errno
 import re
-import time
-from collections.abc import Callable, Collection
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,24 +12,18 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.cli.interrupts import Interrupted, interruptible
 from kueue_admission.cli.simulate_report import check_report_file
-from kueue_fleet.cli.first_rehearsal import show_what_is_known
-from kueue_fleet.cli.fleet_files import AsPublished, load_fleet
-from kueue_fleet.cli.progress import Say, line, spinner, step
-from kueue_fleet.cli.rehearsed_jobs import Jobs, find_jobs, read_jobs, run_jobs
-from kueue_fleet.fleet_file import check_fleet
-from kueue_rehearsal.pulumi_events import STACK_TYPE, Operation
+from kueue_fleet.cli.bring_up import rehearse_stack
+from kueue_fleet.cli.fleet_files import AsPublished
+from kueue_fleet.cli.progress import spinner
+from kueue_fleet.cli.rehearsed_jobs import find_jobs
 
 if TYPE_CHECKING:
     # The rehearsal brings a Kubernetes client and a web server along; the other commands start without them.
-    from kueue_fleet.fleet_file import FleetSpec
     from kueue_rehearsal.session import Session
 
 _STACK_FILE = re.compile(r"(?:.*/)?Pulumi\.(.+)\.yaml")
 DEFAULT_STACK = "dws-multikueue"
 """The stack that is rehearsed where none is named."""
-_CLUSTER_TYPE = "gcp:container/cluster:Cluster"
-_LONG_SECONDS = 60.0
-_MOST_WAITS = 3
 
 
 def rehearse(
@@ -147,7 +138,7 @@ def rehearse(
             found = find_jobs(session, jobs, none=no_jobs)
             if report is not None and found.none is not None and not found.followed:
                 raise console.CommandError(f"--html {report}: a report needs jobs, and {found.none}")
-            _rehearse(session, found, keep, report, max_run_seconds)
+            rehearse_stack(session, found, keep, report, max_run_seconds)
     except Interrupted as interrupted:
         untouched = "run it again to remove the rest" if down else "nothing was started"
         aftermath = (session and session.aftermath) or untouched
@@ -254,116 +245,3 @@ def _reclaim(session: Session, wanted: str) -> None:
         console.line(f"There is no Spot node in {place}; nothing was reclaimed.")
     for name in names:
         console.line(f"{cluster}: {name} was reclaimed.")
-
-
-def _rehearse(session: Session, jobs: Jobs, keep: bool, report: Path | None, max_run_seconds: int | None) -> None:
-    from kueue_rehearsal.jobs.refused_pods import check_runs_here, other_versions
-
-    began = time.monotonic()
-    fleet = load_fleet(session.stack_file, as_published=session.as_published)
-    if problems := check_runs_here(fleet):
-        raise console.CommandError(f"{session.stack_file} cannot be rehearsed:", problems=problems)
-    if missing := session.missing_parts():
-        raise console.CommandError("Pulumi cannot run here:", problems=missing)
-    _ = session.settings  # Raises where they are wrong.
-    documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
-    for problem in (*(each.as_published() for each in check_fleet(fleet)), *other_versions(fleet)):
-        console.warning(f"{session.stack_file}: {problem}")
-    if seconds := session.expected_build_seconds(fleet.operators.installed):
-        show_what_is_known(session, fleet, jobs, seconds)
-    with session.exclusive(), ExitStack() as running:
-        with step("Engines") as say:
-            say(session.prepare_engines(say.stage, fleet.operators.installed))
-        if session.kept:
-            line("Kept", f"a rehearsal of {session.stack} is running; this run updates it in place")
-        with step("Supervisor") as say:
-            running.enter_context(session.running(keep=keep, fleet=fleet))
-            say("started")
-        _bring_up(session, fleet)
-        run_jobs(session, fleet, jobs, documents, began, report)
-        for pod in session.refused_pods.ask():
-            line("Not run", str(pod))
-        usage = session.usage()
-        line("Memory", f"{usage.control_planes_mib} MiB in {_planes(len(fleet.clusters))} and their Kueue")
-        stays = keep or session.kept
-        if not stays:
-            with step("Taken down") as say:
-                running.close()
-        line("Whole run", f"{time.monotonic() - began:.0f} s")
-    _say_what_next(session, fleet, stays)
-
-
-def _planes(number: int) -> str:
-    return console.count(number, "control plane")
-
-
-def _bring_up(session: Session, fleet: FleetSpec) -> None:
-    for part in session.stand_ins():
-        line("Stand-in", f"{part.executable} for {part.replaces}")
-    if any(each.existing for each in fleet.clusters) or any(each.existing for each in fleet.node_pools):
-        with step("Existing") as say:
-            say(f"{', '.join(session.make_existing_clusters(fleet))}: created for the rehearsal, as if they existed")
-    with step("pulumi up") as say:
-        _pulumi_up(session, len(fleet.clusters), say)
-    session.write_kubeconfig(fleet)
-
-
-class LongWaits:
-    """Says what Pulumi has been waiting for, after a minute, and again whenever that time has doubled."""
-
-    def __init__(self, note: Callable[[str], None], now: Callable[[], float] = time.time) -> None:
-        self._note, self._now = note, now
-        self._told: dict[tuple[str, str], float] = {}
-
-    def __call__(self, under_way: Collection[Operation]) -> None:
-        """Take what is under way."""
-        now = self._now()
-        due = [each for each in under_way if now - each.since >= self._told.get((each.type, each.name), _LONG_SECONDS)]
-        self._told |= {(each.type, each.name): 2 * (now - each.since) for each in due}
-        for each in due[:_MOST_WAITS]:
-            kind, seconds = each.type.rsplit(":", 1)[-1], now - each.since
-            status = f": {each.status}" if each.status else ""
-            self._note(f"waiting for {kind} {each.name}, {seconds:.0f} s so far ({each.op}){status}")
-        if len(due) > _MOST_WAITS:
-            self._note(f"and for {len(due) - _MOST_WAITS} more")
-
-
-def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
-    say.now("opening its state")
-    ready = finished = 0
-    long_waits = LongWaits(say.note)
-
-    def watch(under_way: Collection[Operation]) -> None:
-        session.refused_pods(under_way)
-        long_waits(under_way)
-
-    with session.pulumi().up(watch) as run:
-        try:
-            for event in run:
-                if event.type == STACK_TYPE or event.failed:
-                    continue
-                finished += event.done
-                kind = event.type.rsplit(":", 1)[-1]
-                if event.done and event.op == "create" and event.type == _CLUSTER_TYPE:
-                    ready += 1
-                    say.note(f"{event.name.rpartition('/')[2]} is ready")
-                if event.op != "same":
-                    counts = f"{ready} of {_planes(clusters)}, " if ready else ""
-                    say.now(f"{counts}{console.count(finished, 'resource')}; {event.op} {kind} {event.name}")
-        except BaseException:
-            say.now("stopping")
-            raise
-    say(run.result.summary)
-    for warning in run.result.warnings:
-        console.warning(warning)
-
-
-def _say_what_next(session: Session, fleet: FleetSpec, stays: bool) -> None:
-    if stays:
-        line("Left running", f"export KUBECONFIG={session.paths.kubeconfig}")
-        line("Look at", f"kubectl --context {fleet.home} get workloads --all-namespaces")
-        line("Change it", f"edit {session.stack_file}, then run the same command again")
-        line("End it", f"kueue-fleet rehearse --stack {session.stack} --down")
-    else:
-        line("Next", f"kueue-fleet rehearse --stack {session.stack} --keep   leaves it running for kubectl")
-        line("", f"kueue-fleet render {session.stack_file}   prints every object it applied")
