@@ -22,6 +22,59 @@ from kueue_fleet.fleet_file.starter import ROTATE_AFTER
 if TYPE_CHECKING:
     from kueue_fleet.pulumi_import import ImportPlan
 
+_Regions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--region",
+        metavar="[CLUSTER=]REGION",
+        help="Region of a cluster without --description; alone: of all of them.",
+        show_default="where its node pools are",
+    ),
+]
+_Descriptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--description",
+        metavar="CLUSTER=FILE",
+        help="Output of `gcloud container clusters describe CLUSTER --format yaml`: region, mode, node pools and "
+        "settings of the cluster.",
+    ),
+]
+_NodePools = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--node-pools",
+        metavar="CLUSTER=FILE",
+        help="Output of `gcloud container node-pools list --cluster CLUSTER --format yaml`, for Standard clusters.",
+    ),
+]
+_Modes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mode",
+        metavar="[CLUSTER=]MODE",
+        help="Autopilot or Standard, for clusters without --node-pools; alone: of all of them.",
+    ),
+]
+_PulumiImport = Annotated[
+    Path | None,
+    typer.Option(
+        "--pulumi-import",
+        metavar="FILE",
+        help="Let Pulumi manage the clusters and node pools themselves too: write FILE for `pulumi import --file`. "
+        "Each cluster needs --description.",
+    ),
+]
+_RotateBy = Annotated[
+    datetime | None,
+    typer.Option(
+        "--rotate-by",
+        formats=["%Y-%m-%d"],
+        help="Day by which worker credentials are to be replaced.",
+        show_default="90 days from now",
+    ),
+]
+
 
 def import_(
     objects: Annotated[
@@ -33,40 +86,10 @@ def import_(
     ],
     name: Annotated[str, typer.Option("--name", help="Name of the fleet.")],
     project: Annotated[str, typer.Option("--project", help="Google Cloud project id.")],
-    region: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--region",
-            metavar="[CLUSTER=]REGION",
-            help="Region of a cluster without --description; alone: of all of them.",
-            show_default="where its node pools are",
-        ),
-    ] = None,
-    description: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--description",
-            metavar="CLUSTER=FILE",
-            help="Output of `gcloud container clusters describe CLUSTER --format yaml`: region, mode, node pools and "
-            "settings of the cluster.",
-        ),
-    ] = None,
-    node_pools: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--node-pools",
-            metavar="CLUSTER=FILE",
-            help="Output of `gcloud container node-pools list --cluster CLUSTER --format yaml`, for Standard clusters.",
-        ),
-    ] = None,
-    mode: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--mode",
-            metavar="[CLUSTER=]MODE",
-            help="Autopilot or Standard, for clusters without --node-pools; alone: of all of them.",
-        ),
-    ] = None,
+    region: _Regions = None,
+    description: _Descriptions = None,
+    node_pools: _NodePools = None,
+    mode: _Modes = None,
     default_kueue: Annotated[
         bool,
         typer.Option(
@@ -78,24 +101,8 @@ def import_(
         bool,
         typer.Option("--new", help="Describe clusters to be made, like these; default: these are taken over in place."),
     ] = False,
-    pulumi_import: Annotated[
-        Path | None,
-        typer.Option(
-            "--pulumi-import",
-            metavar="FILE",
-            help="Let Pulumi manage the clusters and node pools themselves too: write FILE for `pulumi import --file`. "
-            "Each cluster needs --description.",
-        ),
-    ] = None,
-    rotate_by: Annotated[
-        datetime | None,
-        typer.Option(
-            "--rotate-by",
-            formats=["%Y-%m-%d"],
-            help="Day by which worker credentials are to be replaced.",
-            show_default="90 days from now",
-        ),
-    ] = None,
+    pulumi_import: _PulumiImport = None,
+    rotate_by: _RotateBy = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write; default: print it.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file.")] = False,
 ) -> None:
@@ -139,20 +146,41 @@ def import_(
     paths = _named("CLUSTER=PATH", objects)
     described = _descriptions(_named("--description", description or []), paths)
     _refuse_undescribed(paths, described, pulumi_import, output, new=new)
-    pools = _named("--node-pools", node_pools or [])
+    clusters = _clusters(paths, described, region or [], node_pools or [], mode or [])
+    today = date.today()  # noqa: DTZ011  (the day where the user is)
+    replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
+    identity = Identity(name, project, replace_by, today, default_kueue, not new, pulumi_import is not None)
+    try:
+        adopted, plan = _adopt(clusters, identity)
+    except SpecError as refused:
+        raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
+    _write(adopted, output)
+    _report(adopted, output)
+    if pulumi_import is not None and plan is not None:
+        write_text(pulumi_import, json.dumps(plan.file, indent=2) + "\n")
+        _say_what_next(plan, pulumi_import)
+
+
+def _clusters(
+    paths: Mapping[str, str],
+    described: Mapping[str, Mapping[str, Any]],
+    region: list[str],
+    node_pools: list[str],
+    mode: list[str],
+) -> list[AdoptedCluster]:
+    """What is known of each cluster, from its objects, its description and the options."""
+    pools = _named("--node-pools", node_pools)
     _refuse_unknown("--node-pools", pools, paths)
     _refuse_twice("--node-pools", pools, described)
     without = [cluster for cluster in paths if cluster not in described]
-    regions = _of_others("--region", region or [], without, described)
+    regions = _of_others("--region", region, without, described)
     regions |= {cluster: str(each["location"]) for cluster, each in described.items()}
-    modes = _of_others("--mode", mode or [], [cluster for cluster in without if cluster not in pools], described)
+    modes = _of_others("--mode", mode, [cluster for cluster in without if cluster not in pools], described)
     for cluster, wanted in modes.items():
         if wanted not in get_args(Mode):
             raise console.mistyped(
                 f"--mode: {wanted!r} for {cluster} is not a mode; write {' or '.join(get_args(Mode))}"
             )
-    today = date.today()  # noqa: DTZ011  (the day where the user is)
-    replace_by = rotate_by.date() if rotate_by is not None else today + ROTATE_AFTER
     modes |= {cluster: mode_of(each) for cluster, each in described.items()}
     clusters = []
     for cluster, path in paths.items():
@@ -161,21 +189,16 @@ def import_(
         mode_there = cast("Mode | None", modes.get(cluster))
         objects_there = _read_manifests(Path(path))
         clusters.append(AdoptedCluster(cluster, region_there, objects_there, found, mode_there, described.get(cluster)))
-    identity = Identity(name, project, replace_by, today, default_kueue, not new, pulumi_import is not None)
-    try:
-        adopted, plan = _adopt(clusters, identity)
-    except SpecError as refused:
-        raise console.CommandError("these clusters cannot be one fleet file:", problems=refused.problems) from None
+    return clusters
+
+
+def _write(adopted: Adopted, output: Path | None) -> None:
     text = console.yaml_text(adopted.data)
     if output is None:
         console.text(text)
     else:
         write_text(output, text)
         console.line(f"{output}: written")
-    _report(adopted, output)
-    if pulumi_import is not None and plan is not None:
-        write_text(pulumi_import, json.dumps(plan.file, indent=2) + "\n")
-        _say_what_next(plan, pulumi_import)
 
 
 def _adopt(clusters: list[AdoptedCluster], identity: Identity) -> tuple[Adopted, ImportPlan | None]:
