@@ -9,6 +9,7 @@ PYTHON ?= $(shell python3 -c 'import sys, sysconfig; sys.exit("--enable-optimiza
 VENV ?= .venv
 BIN := $(VENV)/bin
 STACK ?= dws-multikueue
+DO ?= run
 OPTIONS ?=
 OWNER ?= OWNER
 ROUNDS ?= 20
@@ -26,9 +27,10 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
 
+# OPTIONS=--keep and OPTIONS=--down were DO=up and DO=down in release 0.1, and the command says so.
 .PHONY: rehearse
-rehearse: $(READY) ## bring the stack up on real control planes here, run its jobs, take it down (STACK=name OPTIONS=--keep)
-	@$(BIN)/kueue-fleet rehearse --stack $(STACK) $(OPTIONS)
+rehearse: $(READY) ## bring the stack up on real control planes here, run its jobs, take it down (STACK=name; DO=up leaves it running, DO=down ends that)
+	@$(BIN)/kueue-fleet rehearse $(if $(filter --keep --down,$(OPTIONS)),,$(DO)) --stack $(STACK) $(OPTIONS)
 
 .PHONY: test
 # Twice the cores: tests on control planes wait for a part of their time.

@@ -1,6 +1,6 @@
 """One rehearsal of one stack, from the command's point of view.
 
-The steps that `kueue-fleet rehearse` shows: engines, supervisor and stand-ins, `pulumi up`, jobs, what it used. A
+The steps that `kueue-fleet rehearse run` shows: engines, supervisor and stand-ins, `pulumi up`, jobs, what it used. A
 rehearsal kept by an earlier run is resumed; `take_down` removes it.
 """
 

@@ -154,7 +154,7 @@ class TestExtras:
         for name in [name for name in sys.modules if name.startswith("kueue_rehearsal.session")]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "psutil", None)
-        done = CliRunner().invoke(app, ["rehearse"])
+        done = CliRunner().invoke(app, ["rehearse", "run"])
         assert isinstance(done.exception, CommandError)
         assert (
             str(done.exception)

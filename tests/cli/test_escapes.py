@@ -105,7 +105,12 @@ CALLS = {
     ],
     "schema": [["schema", HOSTILE]],
     "render": [["render", "fleet.yaml"], ["render", FLEET, "-c", HOSTILE]],
-    "rehearse": [["rehearse", "hostile"], ["rehearse", HOSTILE], ["rehearse", "hostile", "--reclaim-spot", HOSTILE]],
+    "rehearse": [
+        ["rehearse", "run", "hostile"],
+        ["rehearse", "up", HOSTILE],
+        ["rehearse", "reclaim-spot", HOSTILE, "hostile"],
+        ["rehearse", HOSTILE, f"--reclaim-spot={HOSTILE}"],
+    ],
     "simulate": [
         ["simulate", "fleet", FLEET, "-w", "jobs.yaml"],
         ["simulate", "fleet.yaml", "-w", LOAD],

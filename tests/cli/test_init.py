@@ -84,7 +84,7 @@ def test_jobs_are_where_a_rehearsal_looks_for_them(tmp_path: Path, monkeypatch: 
         "examples/dev/jobs.yaml: written: a job for each team.\n"
         "Next:\n"
         "  kueue-fleet simulate fleet stacks/Pulumi.dev.yaml --jobs examples/dev/jobs.yaml\n"
-        "  kueue-fleet rehearse --stack dev\n"
+        "  kueue-fleet rehearse run --stack dev\n"
         "  pulumi stack init dev\n"
         "  pulumi up --stack dev\n"
     )

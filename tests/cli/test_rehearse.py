@@ -59,8 +59,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def rehearse(*arguments: str | Path, stack: str = "tiny", **environ: str) -> subprocess.CompletedProcess[str]:
-    return call("rehearse", "--stack", stack, *arguments, **environ)
+def rehearse(
+    *arguments: str | Path, how: str = "run", stack: str = "tiny", **environ: str
+) -> subprocess.CompletedProcess[str]:
+    return call("rehearse", how, "--stack", stack, *arguments, **environ)
 
 
 def assert_refused(done: subprocess.CompletedProcess[str], message: str) -> None:
@@ -157,38 +159,58 @@ def test_a_wrong_file_of_jobs_starts_nothing(project: Path, text: str | None, me
 
 @pytest.mark.usefixtures("project")
 def test_down_without_a_rehearsal(tmp_path: Path) -> None:
-    done = rehearse("--down")
+    done = rehearse(how="down")
     assert (done.returncode, done.stdout) == (0, "There is no rehearsal of tiny; nothing to do.\n")
     (tmp_path / "s" / "rehearsals" / "prod").mkdir(parents=True)
-    assert rehearse("--down").stdout == "There is no rehearsal of tiny; there is one of prod.\n"
+    assert rehearse(how="down").stdout == "There is no rehearsal of tiny; there is one of prod.\n"
 
 
+@pytest.mark.parametrize(
+    ("former", "was", "now"),
+    [
+        ("", "rehearse", "run"),
+        ("tiny --no-jobs", "rehearse", "run"),
+        ("--keep", "rehearse --keep", "up"),
+        ("--stack tiny --keep --no-jobs", "rehearse --keep", "up"),
+        ("--project . --down", "rehearse --down", "down"),
+        ("--reclaim-spot solo=2 --project .", "rehearse --reclaim-spot", "reclaim-spot"),
+        ("tiny --reclaim-spot=solo/l4", "rehearse --reclaim-spot", "reclaim-spot"),
+    ],
+)
 @pytest.mark.usefixtures("project")
-def test_keep_and_down_exclude_each_other() -> None:
-    done = rehearse("--keep", "--down")
-    assert (done.returncode, done.stderr) == (2, "error: --keep and --down: leave all but one of them out\n")
+def test_release_0_1_had_no_subcommands(
+    former: str, was: str, now: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fail = raising(RehearsalError("would begin"))
+    monkeypatch.setattr(Session, "prepare_engines", lambda session, say, operators: fail())
+    monkeypatch.setattr("kueue_fleet.cli.rehearse.DEFAULT_STACK", "tiny")
+    monkeypatch.setattr(sys, "argv", ["kueue-fleet", "rehearse", *former.split()])
+    with pytest.raises(SystemExit):
+        cli.main()
+    warned, *rest = capsys.readouterr().err.splitlines()
+    assert warned == f"warning: rehearse: takes a subcommand now; write rehearse {now} in the place of `{was}`"
+    ends = {"down": "", "reclaim-spot": "error: solo"}
+    assert "".join(rest).startswith(ends.get(now, "error: would begin")), rest
 
 
 def test_a_report_needs_jobs_and_a_place(project: Path) -> None:
-    for other in ("--no-jobs", "--down", "--reclaim-spot=solo"):
-        done = rehearse("--html", "r.html", other)
-        assert (done.returncode, done.stderr) == (
-            2,
-            f"error: --html and {other.partition('=')[0]}: a report needs jobs; leave one of them out\n",
-        )
+    done = rehearse("--html", "r.html", "--no-jobs")
+    message = "error: --html and --no-jobs: a report needs jobs; leave one of them out\n"
+    assert (done.returncode, done.stderr) == (2, message)
     assert_refused(rehearse("--html", "r.html"), "--html r.html: a report needs jobs, and there is no .*; name a file")
     assert_refused(rehearse("--html", "no/r.html"), "--html no/r.html: there is no folder no; make it")
 
 
 @pytest.mark.parametrize("wanted", ["solo=0", "solo=-1", "=1", "solo=many", "solo=²", f"solo={'9' * 5000}"])
 def test_a_wrong_reclaim_says_how_to_write_one(project: Path, wanted: str) -> None:
-    done = rehearse(f"--reclaim-spot={wanted}")
+    done = rehearse(wanted, how="reclaim-spot")
     assert done.returncode == 2
     assert "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT" in done.stderr
 
 
 def test_nothing_is_reclaimed_where_nothing_runs(project: Path) -> None:
-    assert_refused(rehearse("--reclaim-spot", "solo"), "no rehearsal of tiny is running; start one with --keep")
+    message = "solo: no rehearsal of tiny is running; run kueue-fleet rehearse up --stack tiny"
+    assert_refused(rehearse("solo", how="reclaim-spot"), message)
 
 
 def test_wrong_settings_of_the_simulated_cloud_are_refused_before_anything_starts(project: Path) -> None:
@@ -235,7 +257,7 @@ class Refusal:
 
     def __call__(self, fail: Callable[[], None]) -> tuple[object, str]:
         self._patch.setattr(Session, "prepare_engines", lambda session, say, operators: fail())
-        self._patch.setattr(sys, "argv", ["kueue-fleet", "rehearse", "--stack", "tiny"])
+        self._patch.setattr(sys, "argv", ["kueue-fleet", "rehearse", "run", "--stack", "tiny"])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         return ended.value.code, self._capsys.readouterr().err
@@ -255,7 +277,7 @@ def refusal(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
         ("..", ["project/Pulumi.tiny.yaml"]),
         ("..", ["--stack=project/Pulumi.tiny.yaml"]),
         ("..", ["tiny", "--project", "project"]),
-        ("below", ["../Pulumi.tiny.yaml", "--keep"]),
+        ("below", ["../Pulumi.tiny.yaml", "--no-jobs"]),
     ],
 )
 def test_a_stack_is_named_by_its_file_too(
@@ -271,7 +293,7 @@ def test_a_stack_is_named_by_its_file_too(
     (project / "below").mkdir()
     monkeypatch.chdir(project / folder)
     monkeypatch.setattr(Session, "prepare_engines", tell)
-    monkeypatch.setattr(sys, "argv", ["kueue-fleet", "rehearse", *arguments])
+    monkeypatch.setattr(sys, "argv", ["kueue-fleet", "rehearse", "run", *arguments])
     with pytest.raises(SystemExit):
         cli.main()
     assert capsys.readouterr().err == f"error: would rehearse tiny of {project}\n"
@@ -291,7 +313,7 @@ def test_a_fleets_own_file_takes_the_place_of_a_stack(
         ([], [f"error: {file} does not describe a fleet:", "has no project in it"]),
         (["--as-published"], ["warning: ", "has no project in it", f"error: mine {file} True\n"]),
     ):
-        monkeypatch.setattr(sys, "argv", ["kueue-fleet", "rehearse", str(file), "--no-jobs", *more])
+        monkeypatch.setattr(sys, "argv", ["kueue-fleet", "rehearse", "run", str(file), "--no-jobs", *more])
         with pytest.raises(SystemExit):
             cli.main()
         err = capsys.readouterr().err
@@ -300,7 +322,7 @@ def test_a_fleets_own_file_takes_the_place_of_a_stack(
 
 def test_a_stack_file_without_a_project(tmp_path: Path) -> None:
     (tmp_path / "Pulumi.tiny.yaml").write_text(FLEET)
-    done = call("rehearse", tmp_path / "Pulumi.tiny.yaml")
+    done = call("rehearse", "run", tmp_path / "Pulumi.tiny.yaml")
     message = "Pulumi.tiny.yaml: there is no Pulumi.yaml beside or above it; name its folder with --project\n"
     assert (done.returncode, done.stderr) == (1, f"error: {tmp_path}/{message}")
 
@@ -372,7 +394,7 @@ def test_a_state_folder_of_ones_own_needs_no_home(monkeypatch: pytest.MonkeyPatc
 
 
 def test_help_names_the_files() -> None:
-    assert "Pulumi.<stack>.yaml" in call("rehearse", "--help", COLUMNS="80").stdout
+    assert "Pulumi.<stack>.yaml" in call("rehearse", "run", "--help", COLUMNS="80").stdout
     assert " check [OPTIONS] {FILE}...\n" in call("check", "--help", COLUMNS="80").stdout
     assert "..." not in call("--help", COLUMNS="80").stdout.partition("Commands:")[2].partition("simulate")[0]
 

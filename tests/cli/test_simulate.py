@@ -91,7 +91,8 @@ def test_nothing_to_simulate() -> None:
 )
 def test_release_0_1_had_no_subcommands(former: list[str], now: str, dump: Path) -> None:
     done = CliRunner().invoke(app, ["simulate", *(each.format(dump) for each in former)])
-    assert f"write {now} in the place of `simulate`" in done.stderr
+    option = "" if now == "simulate fleet" else " --objects"
+    assert f"write {now} in the place of `simulate{option}`" in done.stderr
     assert done.exit_code == (0 if now == "simulate objects" else 1)
 
 

@@ -35,7 +35,7 @@ PRINTING = {
     "check": (f"check {WITHOUT_WARNINGS}", 0),
     "schema": ("schema", 0),
     "render": (f"render {FLEET}", 0),
-    "rehearse": ("rehearse --stack nothing --down", 0),
+    "rehearse": ("rehearse down --stack nothing", 0),
     "simulate": (f"simulate fleet {FLEET} -w {LOAD} --seed 7", 0),
     "explain": (f"explain detector-3 --stack {FLEET} -w {LOAD} --second 600", 0),
     "controller": ("controller --help", 0),

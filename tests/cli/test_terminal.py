@@ -80,7 +80,7 @@ def test_what_goes_on_while_a_rehearsal_is_taken_down_is_shown_on_a_terminal_alo
         tmp_path / "rehearsals" / "dev",
         "The rehearsal of dev was removed: its processes, clusters and state.",
     )
-    down = ("rehearse", "--stack", "dev", "--down")
+    down = ("rehearse", "down", "--stack", "dev")
     left.mkdir(parents=True)
     assert piped(*down, KUEUE_FLEET_STATE_DIR=str(tmp_path)).stdout == f"{removed}\n"
     left.mkdir()

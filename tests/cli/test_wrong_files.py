@@ -24,9 +24,9 @@ CALLS: Final = (
     "check {file}",
     "check -",
     "render {file}",
-    "rehearse wrong",
-    "rehearse good --project project",
-    "rehearse good --jobs {file}",
+    "rehearse run wrong",
+    "rehearse up good --project project",
+    "rehearse up good --jobs {file}",
     "simulate fleet {file} -w jobs.yaml",
     "simulate fleet fleet.yaml -w {file}",
     "simulate fleet fleet.yaml --jobs {file}",
@@ -72,7 +72,7 @@ USABLE: Final = {
     ("spec of text", "import a={file}"),
     ("a pod template of text", "import a={file}"),
     ("a job set without jobs", "import a={file}"),
-    ("a Pulumi project", "rehearse good --project"),
+    ("a Pulumi project", "rehearse up good --project"),
 }
 """Files that are right, or not looked at so closely, for one of the calls."""
 

@@ -74,11 +74,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
         jobs.mkdir(parents=True)
         shutil.copy(JOBS, jobs)
         report = fleet.session.project_dir / "report.html"
-        options = f"--keep --html {report} --project {fleet.session.project_dir}"
+        options = f"--html {report} --project {fleet.session.project_dir}"
         environment = {**os.environ, "NO_COLOR": "1"}
         try:
             done = subprocess.run(
-                ["make", "rehearse", f"VENV={Path(sys.executable).parents[1]}", f"OPTIONS={options}"],
+                ["make", "rehearse", "DO=up", f"VENV={Path(sys.executable).parents[1]}", f"OPTIONS={options}"],
                 cwd=ROOT, env=environment, capture_output=True, text=True, timeout=RUN_SECONDS,
             )  # fmt: skip
             assert done.returncode == 0, done.stdout + done.stderr

@@ -90,7 +90,7 @@ def test_a_killed_command_takes_everything_with_it(tiny: Project) -> None:
     cluster_starts(command, tiny)
     command.kill()
     tiny.assert_gone()
-    assert tiny.run("--down").out == "The rehearsal of tiny was removed: its processes, clusters and state.\n"
+    assert tiny.run(how="down").out == "The rehearsal of tiny was removed: its processes, clusters and state.\n"
     assert not tiny.paths().root.exists()
 
 
@@ -125,7 +125,7 @@ def test_after_a_killed_command_the_next_one_works_and_tells_in_the_end_what_it_
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     with project(tmp_path_factory.mktemp("p"), tmp_path_factory.mktemp("s"), quick=True) as made:
-        done = made.run("--keep")
+        done = made.run(how="up")
         assert done.code == 0, done.err
         yield made
 
@@ -137,7 +137,7 @@ def gpus(kept: Project) -> str:
 def change(kept: Project, gpus: int) -> Command:
     """Begin an update in place, and return in the middle of it."""
     kept.write(fleet(gpus=gpus))
-    command = kept.start("--keep")
+    command = kept.start(how="up")
     cluster_starts(command, kept)
     return command
 
@@ -145,7 +145,7 @@ def change(kept: Project, gpus: int) -> Command:
 def test_a_changed_stack_is_an_update_in_place(kept: Project) -> None:
     pids = {row["name"]: row["pid"] for row in kept.client().processes()}
     kept.write(fleet(gpus=5))
-    done = kept.run("--keep", "--jobs", kept.write_jobs(job("one")))
+    done = kept.run("--jobs", kept.write_jobs(job("one")), how="up")
     assert done.code == 0, done.err
     assert "1 update" in done.out
     assert "Finished solo" in done.out
@@ -179,8 +179,8 @@ def test_a_killed_update_is_made_good_by_the_next_command_which_takes_locks_of_t
 def test_another_command_is_told_to_wait_while_one_works(kept: Project) -> None:
     command = change(kept, 8)
     command.process.send_signal(signal.SIGSTOP)
-    for arguments in (["--down"], ["--keep"], []):
-        refused = kept.run(*arguments)
+    for how in ("down", "up", "run"):
+        refused = kept.run(how=how)
         assert refused.code == 1
         assert refused.err == "error: another command is using the rehearsal of tiny; wait for it to end\n"
     command.process.send_signal(signal.SIGCONT)
@@ -209,7 +209,7 @@ def test_a_kept_rehearsal_goes_on_after_the_machine_was_switched_off(kept: Proje
     psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGKILL)
     kept.assert_gone()
     kept.write(fleet(gpus=9))
-    done = kept.run("--keep")
+    done = kept.run(how="up")
     assert done.code == 0, done.err
     assert "1 update" in done.out
     assert gpus(kept) == "9"
@@ -224,11 +224,11 @@ def test_a_kept_cluster_without_its_api_server_is_mended(kept: Project) -> None:
 
 def test_down_ends_a_hung_supervisor_and_says_so_once(kept: Project) -> None:
     psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGSTOP)
-    done = kept.run("--down")
+    done = kept.run(how="down")
     assert (done.code, done.out) == (0, "The rehearsal of tiny was removed: its processes, clusters and state.\n")
     kept.assert_gone()
     assert not kept.paths().root.exists()
-    again = kept.run("--down")
+    again = kept.run(how="down")
     assert (again.code, again.out) == (0, "There is no rehearsal of tiny; nothing to do.\n")
 
 

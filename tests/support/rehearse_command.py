@@ -185,14 +185,14 @@ class Project:
         file.write_text(yaml.safe_dump_all(jobs))
         return file
 
-    def start(self, *arguments: str | Path, stack: str = STACK) -> Command:
-        return self._begin(COMMAND, stack, arguments)
+    def start(self, *arguments: str | Path, how: str = "run", stack: str = STACK) -> Command:
+        return self._begin(COMMAND, how, stack, arguments)
 
-    def run(self, *arguments: str | Path, stack: str = STACK) -> Ended:
-        return self._begin(self._run_to_the_end, stack, arguments).end()
+    def run(self, *arguments: str | Path, how: str = "run", stack: str = STACK) -> Ended:
+        return self._begin(self._run_to_the_end, how, stack, arguments).end()
 
-    def _begin(self, program: str, stack: str, arguments: Sequence[str | Path]) -> Command:
-        return Command(program, ["--stack", stack, *map(str, arguments)], self.folder, self.environ)
+    def _begin(self, program: str, how: str, stack: str, arguments: Sequence[str | Path]) -> Command:
+        return Command(program, [how, "--stack", stack, *map(str, arguments)], self.folder, self.environ)
 
     def paths(self, stack: str = STACK) -> RehearsalPaths:
         return RehearsalPaths(self.state / "rehearsals" / stack)
@@ -248,4 +248,4 @@ def project(folder: Path, state: Path, *, quick: bool = False) -> Iterator[Proje
         yield made
     finally:
         for stack in sorted(place.name for place in (state / "rehearsals").glob("*")):
-            made.run("--down", stack=stack)
+            made.run(how="down", stack=stack)

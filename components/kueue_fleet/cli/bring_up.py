@@ -133,7 +133,7 @@ def _say_what_next(session: Session, fleet: FleetSpec, stays: bool) -> None:
         line("Left running", f"export KUBECONFIG={session.paths.kubeconfig}")
         line("Look at", f"kubectl --context {fleet.home} get workloads --all-namespaces")
         line("Change it", f"edit {session.stack_file}, then run the same command again")
-        line("End it", f"kueue-fleet rehearse --stack {session.stack} --down")
+        line("End it", f"kueue-fleet rehearse down --stack {session.stack}")
     else:
-        line("Next", f"kueue-fleet rehearse --stack {session.stack} --keep   leaves it running for kubectl")
+        line("Next", f"kueue-fleet rehearse up --stack {session.stack}   leaves it running for kubectl")
         line("", f"kueue-fleet render {session.stack_file}   prints every object it applied")

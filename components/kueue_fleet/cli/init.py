@@ -233,5 +233,5 @@ def _write(starter: Starter, directory: Path, *, force: bool) -> None:
         console.line(f"{jobs}: written: a job for each team.")
     console.line("Next:")
     console.line(f"  kueue-fleet simulate fleet {file} --jobs {jobs}")
-    for command in ("kueue-fleet rehearse --stack", "pulumi stack init", "pulumi up --stack"):
+    for command in ("kueue-fleet rehearse run --stack", "pulumi stack init", "pulumi up --stack"):
         console.line(f"  {command} {starter.name}")

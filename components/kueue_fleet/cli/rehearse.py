@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import typer
 
@@ -14,6 +16,7 @@ from kueue_admission.cli.interrupts import Interrupted, interruptible
 from kueue_admission.cli.simulate_report import check_report_file
 from kueue_fleet.cli.bring_up import rehearse_stack
 from kueue_fleet.cli.fleet_files import AsPublished
+from kueue_fleet.cli.former import Former
 from kueue_fleet.cli.progress import spinner
 from kueue_fleet.cli.rehearsed_jobs import find_jobs
 
@@ -26,146 +29,236 @@ DEFAULT_STACK = "dws-multikueue"
 """The stack that is rehearsed where none is named."""
 
 
-def rehearse(
-    file: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="FILE",
-            help="The stack's file, Pulumi.<stack>.yaml, or its name: the same as --stack. Or a file of a fleet alone, "
-            "which the project's program takes in the place of a stack.",
-        ),
-    ] = None,
-    stack: Annotated[
-        str | None,
-        typer.Option(
-            "--stack", "-s", help="The stack: Pulumi.<stack>.yaml of the project.", show_default=DEFAULT_STACK
-        ),
-    ] = None,
-    project: Annotated[
-        Path | None,
-        typer.Option("--project", help="The folder with Pulumi.yaml.", show_default="that of FILE, or this folder"),
-    ] = None,
-    jobs: Annotated[
-        Path | None,
-        typer.Option(
-            "--jobs",
-            help="Jobs of any kind that the fleet has an operator for, with the ConfigMaps, Secrets, Services and "
-            "TrainingRuntimes that they use.",
-            show_default="examples/<stack>/jobs.yaml, which is submitted once to a kept rehearsal",
-        ),
-    ] = None,
-    max_run_seconds: Annotated[
-        int | None,
-        typer.Option(
-            "--max-run-seconds",
-            min=1,
-            help="End the pods of these jobs after so many seconds, if they would run longer.",
-            show_default="what kueue-fleet.dev/run-seconds says",
-        ),
-    ] = None,
-    no_jobs: Annotated[bool, typer.Option("--no-jobs", help="Submit no jobs, and wait for none.")] = False,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Leave the clusters running, with a kubeconfig for kubectl.")
-    ] = False,
-    down: Annotated[bool, typer.Option("--down", help="End the stack's rehearsal and remove all of it.")] = False,
-    reclaim_spot: Annotated[
-        str | None,
-        typer.Option(
-            "--reclaim-spot",
-            metavar="CLUSTER[/POOL][=COUNT]",
-            help="Reclaim Spot nodes of the kept rehearsal, as Google may; COUNT defaults to 1.",
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a report of the jobs, which opens without a network."),
-    ] = None,
+class _Ways(Former):
+    former: ClassVar = {"--keep": "up", "--down": "down", "--reclaim-spot": "reclaim-spot"}
+    usual: ClassVar = "run"
+
+
+app = typer.Typer(
+    cls=_Ways,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="""Bring a stack up on real control planes on this machine, with a real `pulumi up`, and run jobs on it.
+
+    etcd, kube-apiserver, Kueue and the Pulumi CLI are real (found, or built once into the cache); Google Cloud, the
+    nodes and their GPUs are simulated. The stack file says, under kueue-fleet:rehearsal, how much capacity DWS has, how
+    long nodes take and how often Spot nodes are taken back; see docs/rehearse.md.
+    """,
+)
+"""The subcommands."""
+
+_File = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="STACK|FILE",
+        help="The stack, or its file Pulumi.<stack>.yaml: the same as --stack. Or a file of a fleet alone, which the "
+        "project's program takes in the place of a stack.",
+    ),
+]
+_Stack = Annotated[
+    str | None,
+    typer.Option("--stack", "-s", help="The stack: Pulumi.<stack>.yaml of the project.", show_default=DEFAULT_STACK),
+]
+_Project = Annotated[
+    Path | None,
+    typer.Option("--project", help="The folder with Pulumi.yaml.", show_default="that of FILE, or this folder"),
+]
+_FormerProject = Annotated[Path | None, typer.Option("--project", hidden=True)]
+"""Release 0.1 took it with --down and --reclaim-spot too, which need none."""
+_Jobs = Annotated[
+    Path | None,
+    typer.Option(
+        "--jobs",
+        help="Jobs of any kind that the fleet has an operator for, with the ConfigMaps, Secrets, Services and "
+        "TrainingRuntimes that they use.",
+        show_default="examples/<stack>/jobs.yaml, which is submitted once to a kept rehearsal",
+    ),
+]
+_MaxRunSeconds = Annotated[
+    int | None,
+    typer.Option(
+        "--max-run-seconds",
+        min=1,
+        help="End the pods of these jobs after so many seconds, if they would run longer.",
+        show_default="what kueue-fleet.dev/run-seconds says",
+    ),
+]
+_NoJobs = Annotated[bool, typer.Option("--no-jobs", help="Submit no jobs, and wait for none.")]
+_Html = Annotated[
+    Path | None,
+    typer.Option("--html", metavar="FILE", help="Write a report of the jobs, which opens without a network."),
+]
+
+
+@app.command()
+def run(
+    file: _File = None,
+    stack: _Stack = None,
+    project: _Project = None,
+    jobs: _Jobs = None,
+    max_run_seconds: _MaxRunSeconds = None,
+    no_jobs: _NoJobs = False,
+    report: _Html = None,
     as_published: AsPublished = False,
 ) -> None:
-    """Bring a stack up on real control planes on this machine, submit jobs, and show what happens to them.
+    """Bring the stack up, run its jobs, and take it down.
 
-    The spec is checked first. etcd, kube-apiserver, Kueue and the Pulumi CLI are real (found, or built once into the
-    cache); Google Cloud, the nodes and their GPUs are simulated. With --keep, run it again after changing the stack
-    file: it updates the running clusters in place.
-
-    Jobs are submitted all or none, and followed until they have ended or provably cannot run, for 300 s at most. A kept
-    rehearsal gets those of the default file once; later runs follow what has not ended, and --jobs submits more.
-
-    The stack file says, under kueue-fleet:rehearsal, how much capacity DWS has, how long nodes take and how often Spot
-    nodes are taken back; see docs/rehearse.md.
+    The spec is checked first. Jobs are submitted all or none, and followed until they have ended or provably cannot
+    run, for 300 s at most. What `up` left running is updated, and stays.
 
     Exits 1 if the stack or the machine prevents it. It then removes what it started, and its logs stay.
     Ctrl-C removes it too. A rehearsal that was kept earlier continues in both cases.
 
     \b
     Examples:
-      kueue-fleet rehearse
-      kueue-fleet rehearse stacks/Pulumi.dws-multikueue.yaml --keep
-      kueue-fleet rehearse --stack batch-platform --html report.html
-      kueue-fleet rehearse examples/kinds-of-jobs/fleet.yaml \\
+      kueue-fleet rehearse run
+      kueue-fleet rehearse run stacks/Pulumi.batch-platform.yaml \\
+          --html report.html
+      kueue-fleet rehearse run examples/kinds-of-jobs/fleet.yaml \\
           --jobs examples/kinds-of-jobs/rayjob.yaml
-      kueue-fleet rehearse --as-published \\
+      kueue-fleet rehearse run --as-published \\
           examples/batch-platform/with-defects.yaml \\
           --jobs examples/batch-platform/jobs.yaml
-      kueue-fleet rehearse --stack batch-platform \\
-          --reclaim-spot batch-dev/l4-spot=2
-      kueue-fleet rehearse --stack dws-multikueue --down
     """
-    from kueue_rehearsal.paths import RehearsalError
-    from kueue_rehearsal.session import Session
-
-    chosen = [flag for flag, given in (("--keep", keep), ("--down", down), ("--reclaim-spot", reclaim_spot)) if given]
-    _check_options(file, stack, jobs, chosen, no_jobs=no_jobs, report=report)
-    named = next(given for given in (file, stack, DEFAULT_STACK) if given is not None)
-    stack, stack_file = _parse_stack(named)
-    session: Session | None = None
-    try:
-        with interruptible():
-            if down:
-                _take_down(stack)
-                return
-            if reclaim_spot is not None:
-                _reclaim(Session.for_stack(stack, Path()), reclaim_spot)
-                return
-            session = Session.for_stack(stack, _project_folder(project, stack_file))
-            session.as_published = as_published
-            if stack_file is not None and _STACK_FILE.fullmatch(named) is None:
-                session.fleet_file = stack_file
-            if stack_file is not None and not _is_same(session.stack_file, stack_file):
-                raise console.CommandError(
-                    f"{stack_file}: is not the file of stack {stack}, which is {session.stack_file}; give that one"
-                )
-            found = find_jobs(session, jobs, none=no_jobs)
-            if report is not None and found.none is not None and not found.followed:
-                raise console.CommandError(f"--html {report}: a report needs jobs, and {found.none}")
-            rehearse_stack(session, found, keep, report, max_run_seconds)
-    except Interrupted as interrupted:
-        untouched = "run it again to remove the rest" if down else "nothing was started"
-        aftermath = (session and session.aftermath) or untouched
-        raise console.CommandError(f"interrupted; {aftermath}", interrupted.exit_code) from None
-    except RehearsalError as failure:
-        raise _failure(str(failure), session) from failure
-    except OSError as failure:
-        raise _failure(_explain(failure), session) from failure
+    _rehearse(_named(file, stack), project, _JobOptions(jobs, max_run_seconds, no_jobs, report), as_published)
 
 
-def _check_options(
-    file: str | None, stack: str | None, jobs: Path | None, chosen: list[str], *, no_jobs: bool, report: Path | None
+@app.command()
+def up(
+    file: _File = None,
+    stack: _Stack = None,
+    project: _Project = None,
+    jobs: _Jobs = None,
+    max_run_seconds: _MaxRunSeconds = None,
+    no_jobs: _NoJobs = False,
+    report: _Html = None,
+    as_published: AsPublished = False,
 ) -> None:
-    """Raise CommandError for options that contradict each other; `chosen` are those of which one is given at most."""
-    if jobs is not None and no_jobs:
-        raise console.mistyped(f"--jobs {jobs} and --no-jobs: contradict each other; leave one of them out")
-    if report is not None:
-        other = "--no-jobs" if no_jobs else next((flag for flag in chosen if flag != "--keep"), None)
-        if other is not None:
-            raise console.mistyped(f"--html and {other}: a report needs jobs; leave one of them out")
-        check_report_file(report)
-    if len(chosen) > 1:
-        raise console.mistyped(f"{' and '.join(chosen)}: leave all but one of them out")
+    """Bring the stack up, run its jobs, and leave it running.
+
+    It says where the kubeconfig for kubectl is. Run it again after changing the stack file: it updates the running
+    clusters in place. They get the jobs of the default file once; later runs follow what has not ended, and --jobs
+    submits more. For the rest it is as `run`.
+
+    \b
+    Examples:
+      kueue-fleet rehearse up --stack dws-multikueue
+      kueue-fleet rehearse up --stack dws-multikueue \\
+          --jobs examples/dws-multikueue/jobs.yaml
+    """
+    options = _JobOptions(jobs, max_run_seconds, no_jobs, report)
+    _rehearse(_named(file, stack), project, options, as_published, keep=True)
+
+
+@app.command()
+def down(file: _File = None, stack: _Stack = None, project: _FormerProject = None) -> None:
+    """Take down what `up` left running, and remove all of it.
+
+    \b
+    Examples:
+      kueue-fleet rehearse down --stack dws-multikueue
+    """
+    named, _ = _parse_stack(_named(file, stack))
+    with _plain_failures("run it again to remove the rest"):
+        _take_down(named)
+
+
+@app.command()
+def reclaim_spot(
+    nodes: Annotated[
+        str, typer.Argument(metavar="CLUSTER[/POOL][=COUNT]", help="Whose Spot nodes, and how many; by default 1.")
+    ],
+    file: _File = None,
+    stack: _Stack = None,
+    project: _FormerProject = None,
+) -> None:
+    """Reclaim Spot nodes of what `up` left running.
+
+    \b
+    Examples:
+      kueue-fleet rehearse reclaim-spot batch-dev/l4-spot=2 \\
+          --stack batch-platform
+    """
+    named, _ = _parse_stack(_named(file, stack))
+    with _plain_failures():
+        _reclaim(named, nodes)
+
+
+class _JobOptions(NamedTuple):
+    """What was typed about jobs."""
+
+    file: Path | None
+    max_run_seconds: int | None
+    none: bool
+    report: Path | None
+
+    def check(self) -> None:
+        """Raise CommandError where they contradict each other, or no report can be written."""
+        if self.file is not None and self.none:
+            raise console.mistyped(f"--jobs {self.file} and --no-jobs: contradict each other; leave one of them out")
+        if self.report is not None:
+            if self.none:
+                raise console.mistyped("--html and --no-jobs: a report needs jobs; leave one of them out")
+            check_report_file(self.report)
+
+
+def _named(file: str | None, stack: str | None) -> str:
+    """What names the stack."""
     if file is not None and stack is not None:
         raise console.mistyped(f"{file} and --stack {stack}: both name the stack; leave one of them out")
-    if file in ("down", "keep"):
-        raise console.mistyped(f"{file}: is an option; write --{file}")
+    return next(given for given in (file, stack, DEFAULT_STACK) if given is not None)
+
+
+def _rehearse(named: str, project: Path | None, jobs: _JobOptions, as_published: bool, *, keep: bool = False) -> None:
+    jobs.check()
+    with _plain_failures() as opened:
+        session = _open(named, project)
+        opened.append(session)
+        session.as_published = as_published
+        found = find_jobs(session, jobs.file, none=jobs.none)
+        if jobs.report is not None and found.none is not None and not found.followed:
+            raise console.CommandError(f"--html {jobs.report}: a report needs jobs, and {found.none}")
+        rehearse_stack(session, found, keep, jobs.report, jobs.max_run_seconds)
+
+
+def _open(named: str, project: Path | None) -> Session:
+    """The session of the stack that is named."""
+    from kueue_rehearsal.session import Session
+
+    stack, file = _parse_stack(named)
+    session = Session.for_stack(stack, _project_folder(project, file))
+    if file is not None and _STACK_FILE.fullmatch(named) is None:
+        session.fleet_file = file
+    if file is not None and not _is_same(session.stack_file, file):
+        raise console.CommandError(
+            f"{file}: is not the file of stack {stack}, which is {session.stack_file}; give that one"
+        )
+    return session
+
+
+@contextmanager
+def _plain_failures(untouched: str = "nothing was started") -> Iterator[list[Session]]:
+    """What ends the block early becomes one plain message: with what is left of the session that is put into the list,
+    else `untouched` after a signal."""
+    from kueue_rehearsal.paths import RehearsalError
+
+    opened: list[Session] = []
+    try:
+        with interruptible():
+            yield opened
+    except Interrupted as interrupted:
+        raise console.CommandError(
+            f"interrupted; {' '.join(_aftermath(opened)) or untouched}", interrupted.exit_code
+        ) from None
+    except RehearsalError as failure:
+        message, *more = str(failure).split("\n")  # Programs that failed have more to say.
+        raise console.CommandError(message, problems=[*more, *_aftermath(opened)]) from failure
+    except OSError as failure:
+        raise console.CommandError(_explain(failure), problems=_aftermath(opened)) from failure
+
+
+def _aftermath(opened: list[Session]) -> list[str]:
+    return [session.aftermath for session in opened if session.aftermath]
 
 
 def _parse_stack(given: str) -> tuple[str, Path | None]:
@@ -199,13 +292,6 @@ def _is_same(one: Path, other: Path) -> bool:
     return one.is_file() and one.samefile(other)
 
 
-def _failure(words: str, session: Session | None) -> console.CommandError:
-    """Its first line is the message; programs that failed have more to say."""
-    message, *more = words.split("\n")
-    aftermath = [session.aftermath] if session and session.aftermath else []
-    return console.CommandError(message, problems=[*more, *aftermath])
-
-
 def _explain(failure: OSError) -> str:
     place = failure.filename or "the state folder or the cache"
     advice = "see the logs"
@@ -230,15 +316,17 @@ def _take_down(stack: str) -> None:
     console.line(f"There is no rehearsal of {stack}; {hint}.")
 
 
-def _reclaim(session: Session, wanted: str) -> None:
+def _reclaim(stack: str, wanted: str) -> None:
+    from kueue_rehearsal.session import Session
+
     place, _, number = wanted.partition("=")
     cluster, _, pool = place.partition("/")
     if not cluster or (number and not re.fullmatch("0*[1-9][0-9]{0,4}", number)):
-        example = "write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT"
-        raise console.mistyped(f"--reclaim-spot {wanted}: names no Spot nodes; {example}")
+        raise console.mistyped(f"{wanted}: names no Spot nodes; write CLUSTER, CLUSTER/POOL or CLUSTER/POOL=COUNT")
+    session = Session.for_stack(stack, Path())
     if not session.kept:
         raise console.CommandError(
-            f"--reclaim-spot {wanted}: no rehearsal of {session.stack} is running; start one with --keep"
+            f"{wanted}: no rehearsal of {stack} is running; run kueue-fleet rehearse up --stack {stack}"
         )
     names = session.client.reclaim_spot(cluster, int(number or 1), pool or None)
     if not names:

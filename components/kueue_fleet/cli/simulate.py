@@ -4,39 +4,20 @@ from __future__ import annotations
 
 import inspect
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, ClassVar
 
 import typer
-from typer.core import TyperGroup
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli import simulate as of_one_cluster
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.fleet_files import AsPublished, PricesFile, load_prices
-
-_FORMER: Final = {"--objects": "objects", "--kueue-generator": "generator"}
-"""Options of release 0.1, and the subcommand that each is now."""
+from kueue_fleet.cli.former import Former
 
 
-class _Inputs(TyperGroup):
-    """The subcommands; what release 0.1 took without one is taken too, with a warning."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """What the arguments say."""
-        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
-            args = _as_subcommand(args)
-            console.warning(f"simulate: takes a subcommand now; write simulate {args[0]} in the place of `simulate`")
-        return super().parse_args(ctx, args)
-
-
-def _as_subcommand(args: list[str]) -> list[str]:
-    for number, each in enumerate(args):
-        option, given, value = each.partition("=")
-        if option in _FORMER:
-            rest = args[number + 1 :]
-            values, rest = ([value], rest) if given else (rest[:1], rest[1:])
-            return [_FORMER[option], *args[:number], *values, *rest]
-    return ["fleet", *args]
+class _Inputs(Former):
+    former: ClassVar = {"--objects": "objects", "--kueue-generator": "generator"}
+    usual: ClassVar = "fleet"
 
 
 app = typer.Typer(

@@ -60,16 +60,14 @@ class RehearsalAuthority:
         except (OSError, ValueError) as error:
             raise RehearsalError(
                 f"{folder}: the rehearsal's certificate authority cannot be read ({error}); "
-                "take the rehearsal down with --down and start it again"
+                "run `rehearse down` and start it again"
             ) from error
         if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-            raise RehearsalError(
-                f"{folder}: ca.key does not belong to ca.crt; take the rehearsal down with --down and start it again"
-            )
+            raise RehearsalError(f"{folder}: ca.key does not belong to ca.crt; run `rehearse down` and start it again")
         if certificate.not_valid_after_utc <= now:
             raise RehearsalError(
                 f"{folder}: the rehearsal's certificate authority ended on {certificate.not_valid_after_utc:%Y-%m-%d}; "
-                "take the rehearsal down with --down and start it again"
+                "run `rehearse down` and start it again"
             )
         return cls(folder, certificate, key)
 

@@ -93,8 +93,7 @@ class ClustersRecord:
             return None
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RehearsalError(
-                f"{path}: the record of the rehearsal cannot be read ({error}); "
-                "take the rehearsal down with --down and start it again"
+                f"{path}: the record of the rehearsal cannot be read ({error}); run `rehearse down` and start it again"
             ) from error
 
 
@@ -229,7 +228,7 @@ class ControlPlanes:
             # Its keys would turn up in the next cluster of that name: the record stays, until the rehearsal goes.
             raise RehearsalError(
                 f"cluster {cluster.name}: it is stopped, but its objects cannot be deleted from etcd ({error}); "
-                "take the rehearsal down with --down"
+                "run `rehearse down`"
             ) from error
         self._remember(cluster.name, None)
 

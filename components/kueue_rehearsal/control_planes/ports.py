@@ -60,7 +60,7 @@ class Ports:
         if not is_free(port):
             raise RehearsalError(
                 f"port {port} of {owner} is taken by another program; end that program "
-                f"(`ss -ltnp sport = :{port}` names it), or take the rehearsal down with --down and start it again"
+                f"(`ss -ltnp sport = :{port}` names it), or run `rehearse down` and start it again"
             )
         self._given.add(port)
 

@@ -86,7 +86,7 @@ class SupervisorLock:
             os.close(descriptor)
             raise RehearsalError(
                 f"{self._path.parent}: a rehearsal runs here already (process {holder}); "
-                "take it down with --down, or rehearse another stack"
+                "run `rehearse down`, or rehearse another stack"
             ) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()}\n".encode())

@@ -79,7 +79,7 @@ class SupervisorClient:
         path = environ.get(SOCKET_VARIABLE)
         if not path:
             raise RehearsalError(
-                f"{SOCKET_VARIABLE} is not set: this program works inside a rehearsal only; run `kueue-fleet rehearse`"
+                f"{SOCKET_VARIABLE} is not set: this program works in a rehearsal only; run `kueue-fleet rehearse up`"
             )
         return cls(Path(path))
 
@@ -175,7 +175,7 @@ class SupervisorClient:
             ) from error
         except (OSError, http.client.HTTPException) as error:
             raise SupervisorGoneError(
-                f"{self.socket}: the rehearsal's supervisor is not running ({error}); run `kueue-fleet rehearse`"
+                f"{self.socket}: the rehearsal's supervisor is not running ({error}); run `kueue-fleet rehearse up`"
             ) from error
         finally:
             connection.close()

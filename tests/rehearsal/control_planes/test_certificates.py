@@ -127,7 +127,7 @@ def test_a_damaged_leaf_is_made_again(authority: RehearsalAuthority) -> None:
 @pytest.mark.parametrize("victim", ["ca.crt", "ca.key"])
 def test_a_damaged_authority_is_one_sentence(authority: RehearsalAuthority, victim: str) -> None:
     (authority.folder / victim).write_text("")
-    with pytest.raises(RehearsalError, match=r"cannot be read .*take the rehearsal down with --down"):
+    with pytest.raises(RehearsalError, match=r"cannot be read .*run `rehearse down`"):
         RehearsalAuthority.open(authority.folder, current_time())
 
 

@@ -439,7 +439,9 @@ def test_a_kept_rehearsal_that_cannot_be_opened_is_not_removed(supervisor_starte
 def test_a_damaged_record_is_one_sentence(supervisor_starter: SupervisorStarter) -> None:
     supervisor_starter.paths.root.mkdir(mode=0o700)
     supervisor_starter.paths.clusters_file.write_text('{"format": 1, "clusters": 3}')
-    with pytest.raises(RehearsalError, match=r"clusters\.json: the record of the rehearsal cannot be read .*--down"):
+    with pytest.raises(
+        RehearsalError, match=r"clusters\.json: the record of the rehearsal cannot be read .*rehearse down"
+    ):
         supervisor_starter()
 
 

@@ -46,7 +46,7 @@ def response(status: int, body: bytes) -> bytes:
 
 def test_nobody_there(tmp_path: Path) -> None:
     with pytest.raises(
-        SupervisorGoneError, match=r"the rehearsal's supervisor is not running .*run `kueue-fleet rehearse`"
+        SupervisorGoneError, match=r"the rehearsal's supervisor is not running .*run `kueue-fleet rehearse up`"
     ):
         SupervisorClient(tmp_path / "none.sock").health()
 
@@ -92,5 +92,5 @@ def test_an_answer_that_is_no_http(tmp_path: Path) -> None:
 
 def test_the_socket_is_named_by_the_environment() -> None:
     assert SupervisorClient.from_environment({"KUEUE_FLEET_SUPERVISOR": "/s"}).socket == Path("/s")
-    with pytest.raises(RehearsalError, match=r"KUEUE_FLEET_SUPERVISOR is not set: .* inside a rehearsal only"):
+    with pytest.raises(RehearsalError, match=r"KUEUE_FLEET_SUPERVISOR is not set: .* in a rehearsal only"):
         SupervisorClient.from_environment({})
