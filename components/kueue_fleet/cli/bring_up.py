@@ -26,7 +26,10 @@ _MOST_WAITS = 3
 
 
 def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None, max_run_seconds: int | None) -> None:
-    """Bring the session's stack up, run the jobs, and take it down unless it is kept."""
+    """Bring the session's stack up, run the jobs, and take it down unless it is kept.
+
+    Raises CommandError: the stack cannot be rehearsed, Pulumi cannot run here, or the jobs are wrong.
+    """
     from kueue_rehearsal.jobs.refused_pods import check_runs_here, other_versions
 
     began = time.monotonic()
