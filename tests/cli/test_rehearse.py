@@ -20,7 +20,7 @@ import yaml
 from command_line import call
 from kueue_fleet import cli
 from kueue_fleet.cli.job_report import group_reasons
-from kueue_rehearsal.jobs.views import JobState, JobView
+from kueue_rehearsal.jobs.views import Answer, JobState, JobView
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.session import Session
 
@@ -404,7 +404,7 @@ VIEWS = [
     JobView("Job", "team-language", "translator-abcde", JobState.FINISHED, "worker-asia-southeast1", ("t4-dws",), 12.0),
     JobView(
         "Job", "team-language", "too-big-abcde", JobState.PENDING, "", (), 3.0,
-        (f"worker-asia-southeast1: {REASON}", f"worker-us-east4: {REASON}", "worker-x: Other: why"),
+        (Answer("worker-asia-southeast1", REASON), Answer("worker-us-east4", REASON), Answer("worker-x", "Other: why")),
     ),
     JobView("Job", "team-vision", "detector-abcde", JobState.ADMITTED, "worker-us-east4", ("t4-dws",), 1.0),
 ]  # fmt: skip

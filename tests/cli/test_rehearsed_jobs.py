@@ -12,13 +12,13 @@ from kueue_fleet.cli.bring_up import LongWaits
 from kueue_fleet.cli.job_report import JobLog
 from kueue_fleet.cli.rehearsed_jobs import find_jobs, read_jobs
 from kueue_fleet.fleet_file import parse_fleet_text
-from kueue_rehearsal.jobs.views import JobState, JobView
+from kueue_rehearsal.jobs.views import Answer, JobState, JobView
 from kueue_rehearsal.pulumi_events import Operation
 from kueue_rehearsal.session import Session
 from kueue_rehearsal.state_folder import mark_kept
 
 
-def view(name: str, state: JobState, cluster: str = "", *reasons: str) -> JobView:
+def view(name: str, state: JobState, cluster: str = "", *reasons: Answer) -> JobView:
     return JobView("Job", "team-a", name, state, cluster, (), 3.0, tuple(reasons))
 
 
@@ -92,7 +92,12 @@ class TestLog:
         log = JobLog(900.0, 300.0, lambda: self.seconds)
         stuck = [
             view("a", JobState.FINISHED, "east"),
-            view("b", JobState.QUOTA_RESERVED, "", "east: Unsatisfied: dws Pending", "west: Unsatisfied: dws Pending"),
+            view(
+                "b",
+                JobState.QUOTA_RESERVED,
+                "",
+                *(Answer(each, "Unsatisfied: dws Pending") for each in ("east", "west")),
+            ),
             view("c", JobState.ADMITTED, "east"),
         ]
         log(stuck)
@@ -116,7 +121,9 @@ class TestLog:
 
     def test_many_are_counted(self, capsys: pytest.CaptureFixture[str]) -> None:
         log = JobLog(900.0, 300.0, lambda: self.seconds)
-        views = [view(f"j{number}", JobState.PENDING, "", "solo: WaitingForQuota: none") for number in range(9)]
+        views = [
+            view(f"j{number}", JobState.PENDING, "", Answer("solo", "WaitingForQuota: none")) for number in range(9)
+        ]
         log(views)
         self.seconds = 1020.0
         log(views)

@@ -47,12 +47,19 @@ class Placement:
     flavors: tuple[str, ...]
 
 
+class Answer(NamedTuple):
+    """What a cluster answered: `Reason: message`."""
+
+    cluster: str
+    said: str
+
+
 @dataclass(frozen=True, slots=True)
 class JobView:
     """One job as a user wants to see it.
 
     `waited_seconds` runs from creation to admission, or until now while the job waits. `reasons` says, for a job that
-    waits, what each cluster answered: `cluster: Reason: message`.
+    waits, what each cluster answered.
     """
 
     kind: str
@@ -62,7 +69,7 @@ class JobView:
     cluster: str
     flavors: tuple[str, ...]
     waited_seconds: float
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[Answer, ...] = ()
     hopeless: bool = False
 
     @property
@@ -133,7 +140,9 @@ def in_vain(view: JobView) -> JobView:
     if view.settled:
         return view
     why = "no running workload will release quota"
-    return replace(view, hopeless=True, reasons=tuple(f"{reason}; {why}" for reason in view.reasons))
+    return replace(
+        view, hopeless=True, reasons=tuple(Answer(cluster, f"{said}; {why}") for cluster, said in view.reasons)
+    )
 
 
 class _Reason(NamedTuple):
@@ -208,7 +217,7 @@ def _view(
         cluster=placement.cluster if placement else "",
         flavors=placement.flavors if placement else (),
         waited_seconds=max(0.0, (now.timestamp() if until is None else until) - (job.created or 0.0)),
-        reasons=tuple(f"{cluster}: {why.reason}: {why.message}" for cluster, why in reasons.items()),
+        reasons=tuple(Answer(cluster, f"{why.reason}: {why.message}") for cluster, why in reasons.items()),
         hopeless=bool(reasons) and all(why.hopeless for why in reasons.values()),
     )
 

@@ -28,7 +28,7 @@ from pulumi.runtime.proto import provider_pb2
 from kueue_admission.forms.unknown import UNKNOWN, Unknown, is_set
 from kueue_fleet.google.plan import ZERO
 from kueue_fleet.google.provider_facts import Fact, Facts, parse_facts
-from kueue_rehearsal.standins.gcp_checks import Problem, check_inputs
+from kueue_rehearsal.standins.gcp_checks import Refusal, check_inputs
 from kueue_rehearsal.standins.plugin_errors import PluginError
 from kueue_rehearsal.standins.plugin_server import StandInProvider, check_response, refusing, serve_provider
 from kueue_rehearsal.standins.property_values import (
@@ -175,24 +175,26 @@ def _completed(facts: Mapping[str, Fact], inputs: Mapping[str, Value]) -> dict[s
     return whole
 
 
-def _refused(inputs: Mapping[str, Any]) -> Iterator[Problem]:
+def _refused(inputs: Mapping[str, Any]) -> Iterator[Refusal]:
     """What the real provider's own checks refuse."""
     location, dockerfile = inputs.get("context", {}).get("location", "."), inputs.get("dockerfile", {})
     if UNKNOWN not in (location, dockerfile):
         local = not _REMOTE.match(location)
         if local and not Path(location).is_dir():
-            yield "context.location", f'"{location}": not a valid directory or URL'
+            yield Refusal("context.location", f'"{location}": not a valid directory or URL')
         if all(is_set(dockerfile.get(name)) for name in ("location", "inline")):
-            yield "dockerfile", 'only specify "file" or "inline", not both'
+            yield Refusal("dockerfile", 'only specify "file" or "inline", not both')
         elif not is_set(dockerfile.get("inline")) and local and not _dockerfile(inputs).is_file():
-            yield "dockerfile.location", f"open {_dockerfile(inputs)}: no such file or directory"
+            yield Refusal("dockerfile.location", f"open {_dockerfile(inputs)}: no such file or directory")
     tags = inputs.get("tags") or []
     for index, tag in enumerate(tags if isinstance(tags, list) else ()):
         if tag is not UNKNOWN and not _TAG.fullmatch(tag):
             small = _TAG.fullmatch(tag.lower())
-            yield f"tags[{index}]", "repository name must be lowercase" if small else "invalid reference format"
+            yield Refusal(
+                f"tags[{index}]", "repository name must be lowercase" if small else "invalid reference format"
+            )
     if inputs.get("push") is True and not tags:
-        yield "exports[0]", "at least one tag or export name is needed when pushing to a registry"
+        yield Refusal("exports[0]", "at least one tag or export name is needed when pushing to a registry")
 
 
 def _dockerfile(inputs: Mapping[str, Any]) -> Path:

@@ -11,20 +11,25 @@ import ipaddress
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.google.provider_facts import Fact, Facts, load_facts
 from kueue_rehearsal.standins.property_values import Asset, Value, reveal
 
-Problem = tuple[str, str]
-"""Path of a property, and what is wrong with it."""
+
+class Refusal(NamedTuple):
+    """What the provider says of a property."""
+
+    property: str
+    reason: str
+
 
 _SCALARS: Final = {"string": "a string", "int": "a whole number", "float": "a number", "bool": "true or false"}
 _COLLECTIONS: Final = {"list": "a list", "set": "a list", "map": "an object", "block": "an object"}
 
 
-def check_inputs(token: str, inputs: Mapping[str, Value], facts: Facts | None = None) -> list[Problem]:
+def check_inputs(token: str, inputs: Mapping[str, Value], facts: Facts | None = None) -> list[Refusal]:
     """Everything in `inputs` that the provider refuses. What a preview cannot know is not looked at.
 
     `facts` are by default those of Google's provider.
@@ -40,10 +45,10 @@ class _Checks:
         self._facts = facts.resources[token]
         self._inputs = inputs
 
-    def problems(self) -> Iterator[Problem]:
+    def problems(self) -> Iterator[Refusal]:
         yield from self._block(self._facts, self._inputs, "", "")
 
-    def _block(self, facts: Mapping[str, Fact], given: Mapping[str, Any], path: str, plain: str) -> Iterator[Problem]:
+    def _block(self, facts: Mapping[str, Fact], given: Mapping[str, Any], path: str, plain: str) -> Iterator[Refusal]:
         """`path` has the indices of lists, `plain` has not."""
         for name, value in given.items():
             if name not in facts and name != "__defaults" and value is not None:
@@ -54,36 +59,40 @@ class _Checks:
                 value = None
             yield from self._property(fact, value, f"{path}{name}", f"{plain}{name}")
 
-    def _unknown(self, here: str, name: str, facts: Mapping[str, Fact]) -> Problem:
+    def _unknown(self, here: str, name: str, facts: Mapping[str, Fact]) -> Refusal:
         near = difflib.get_close_matches(name, [name for name, fact in facts.items() if fact.is_input], n=1, cutoff=0.0)
         sdk = f"pulumi-{self._token.partition(':')[0]}"
-        return here, f"{here}: {sdk} has no such property{f'; did you mean {near[0]}?' if near else ''}"
+        return Refusal(here, f"{here}: {sdk} has no such property{f'; did you mean {near[0]}?' if near else ''}")
 
-    def _property(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Problem]:
+    def _property(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Refusal]:
         yield from self._groups(fact, value, path)
         if value is None:
             if fact.required:
-                yield path, f"{path}: required field is not set; set it"
+                yield Refusal(path, f"{path}: required field is not set; set it")
             return
         if not fact.is_input:
-            yield path, f"{path}: is set by {'Google' if self._token.startswith('gcp:') else 'the provider'}; remove it"
+            yield Refusal(
+                path, f"{path}: is set by {'Google' if self._token.startswith('gcp:') else 'the provider'}; remove it"
+            )
             return
         missing = [other for other in fact.together if self._at(other) is None]
         if missing:
-            yield path, f"{path}: needs {', '.join(missing)}; set it too, or remove {path}"
+            yield Refusal(path, f"{path}: needs {', '.join(missing)}; set it too, or remove {path}")
         others = [other for other in fact.conflicts if self._at(other) is not None]
         if others:
-            yield path, f"{path}: conflicts with {', '.join(others)}; remove one of them"
+            yield Refusal(path, f"{path}: conflicts with {', '.join(others)}; remove one of them")
         yield from self._value(fact, value, path, plain)
 
-    def _groups(self, fact: Fact, value: Any, path: str) -> Iterator[Problem]:
+    def _groups(self, fact: Fact, value: Any, path: str) -> Iterator[Refusal]:
         """Exactly one of a group, or at least one. Each group is reported once, with the first of its paths."""
         for group, at_most in ((fact.one_of, 1), (fact.some_of, len(fact.some_of))):
             given = [other for other in group if self._at(other) is not None]
             reported = given[0] if given else (group[0] if group else "")
             if group and path == reported and not 1 <= len(given) <= at_most:
                 how = "exactly one" if at_most == 1 else "at least one"
-                yield path, f"{path}: {how} of {', '.join(group)} is needed, given: {', '.join(given) or 'none'}"
+                yield Refusal(
+                    path, f"{path}: {how} of {', '.join(group)} is needed, given: {', '.join(given) or 'none'}"
+                )
 
     def _at(self, path: str) -> Any:
         value: Any = self._inputs
@@ -93,14 +102,14 @@ class _Checks:
             value = value.get(part) if isinstance(value, dict) else None
         return value
 
-    def _value(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Problem]:
+    def _value(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Refusal]:
         wanted: type[Any] = list if fact.kind in ("list", "set") else dict
         if value is UNKNOWN or isinstance(value, Asset):
             return
         if fact.kind in _SCALARS:
             yield from self._scalar(fact, value, path, plain)
         elif not isinstance(value, wanted):
-            yield path, f"{path}: {type(value).__name__} given; it is {_COLLECTIONS[fact.kind]}"
+            yield Refusal(path, f"{path}: {type(value).__name__} given; it is {_COLLECTIONS[fact.kind]}")
         elif fact.kind == "block":
             yield from self._block(fact.children, value, f"{path}.", f"{plain}.")
         elif fact.kind == "map":
@@ -109,14 +118,14 @@ class _Checks:
         else:
             yield from self._items(fact, value, path, plain)
 
-    def _items(self, fact: Fact, items: list[Any], path: str, plain: str) -> Iterator[Problem]:
+    def _items(self, fact: Fact, items: list[Any], path: str, plain: str) -> Iterator[Refusal]:
         if len(items) < fact.least or (fact.most is not None and len(items) > fact.most):
             most = "or more" if fact.most is None else f"to {fact.most}"
-            yield path, f"{path}: {len(items)} items given; {fact.least} {most} are allowed"
+            yield Refusal(path, f"{path}: {len(items)} items given; {fact.least} {most} are allowed")
         for index, item in enumerate(items):
             yield from self._item(fact, item, f"{path}[{index}]", f"{plain}[]")
 
-    def _item(self, fact: Fact, item: Any, here: str, plain: str) -> Iterator[Problem]:
+    def _item(self, fact: Fact, item: Any, here: str, plain: str) -> Iterator[Refusal]:
         if item is UNKNOWN:
             return
         if not fact.of_blocks:
@@ -126,9 +135,9 @@ class _Checks:
         elif isinstance(item, dict):
             yield from self._block(fact.children, item, f"{here}.", f"{plain}.")
         else:
-            yield here, f"{here}: {type(item).__name__} given; it is an object"
+            yield Refusal(here, f"{here}: {type(item).__name__} given; it is an object")
 
-    def _scalar(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Problem]:
+    def _scalar(self, fact: Fact, value: Any, path: str, plain: str) -> Iterator[Refusal]:
         wrong = list(_scalar_type(fact.kind, value, path))
         yield from wrong
         if wrong:
@@ -136,13 +145,13 @@ class _Checks:
         yield from _allowed(fact, value, path)
         if fact.kind in ("int", "float"):
             if fact.minimum is not None and float(value) < fact.minimum:
-                yield path, f"{path}: {value} given; it is at least {fact.minimum:g}"
+                yield Refusal(path, f"{path}: {value} given; it is at least {fact.minimum:g}")
             if fact.maximum is not None and float(value) > fact.maximum:
-                yield path, f"{path}: {value} given; it is at most {fact.maximum:g}"
+                yield Refusal(path, f"{path}: {value} given; it is at most {fact.maximum:g}")
         yield from _form(self._token, plain, value, path)
 
 
-def _scalar_type(kind: str, value: Any, path: str) -> Iterator[Problem]:
+def _scalar_type(kind: str, value: Any, path: str) -> Iterator[Refusal]:
     """Pulumi's bridge takes numbers and booleans as text, and text as numbers and booleans."""
     if isinstance(value, dict | list):
         fits = False
@@ -153,13 +162,13 @@ def _scalar_type(kind: str, value: Any, path: str) -> Iterator[Problem]:
     else:
         fits = True
     if not fits:
-        yield path, f"{path}: {type(value).__name__} given; it is {_SCALARS[kind]}"
+        yield Refusal(path, f"{path}: {type(value).__name__} given; it is {_SCALARS[kind]}")
 
 
-def _allowed(fact: Fact, value: Any, path: str) -> Iterator[Problem]:
+def _allowed(fact: Fact, value: Any, path: str) -> Iterator[Refusal]:
     if fact.allowed and str(value) not in fact.allowed:
         allowed = ", ".join(word for word in fact.allowed if word)
-        yield path, f"{path}: {value!r} given; it is one of {allowed}"
+        yield Refusal(path, f"{path}: {value!r} given; it is one of {allowed}")
 
 
 def _is_number(value: Any, *, whole: bool) -> bool:
@@ -169,10 +178,10 @@ def _is_number(value: Any, *, whole: bool) -> bool:
         return False
 
 
-def _form(token: str, plain: str, value: Any, path: str) -> Iterator[Problem]:
+def _form(token: str, plain: str, value: Any, path: str) -> Iterator[Refusal]:
     form = FORMS.get((token, plain))
     if form is not None and value != "" and (wrong := form(str(value))):
-        yield path, f"{path}: {value!r} given; {wrong}"
+        yield Refusal(path, f"{path}: {value!r} given; {wrong}")
 
 
 # -- forms ----------------------------------------------------------------------------------------------------------

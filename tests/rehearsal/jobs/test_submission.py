@@ -108,7 +108,7 @@ def test_it_does_not_wait_for_what_only_waits_for_others(clock: Clock) -> None:
         ],
     )
     assert QUIET_SECONDS < seconds < QUIET_SECONDS + 2
-    assert views[1].reasons == ("solo: WaitingForQuota: ; no running workload will release quota",)
+    assert views[1].reasons == (("solo", "WaitingForQuota: ; no running workload will release quota"),)
 
 
 def test_a_job_that_kueue_has_not_come_to_is_waited_for(clock: Clock) -> None:

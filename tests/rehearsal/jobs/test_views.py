@@ -47,13 +47,13 @@ def view(*manager: dict[str, object], copies: dict[str, dict[str, object]] | Non
 def test_a_job_without_workload_waits_for_kueue() -> None:
     seen = view()
     assert (seen.state, seen.waited_seconds) == (JobState.PENDING, 9)
-    assert seen.reasons == ("manager: PendingEvaluation: Kueue has not made its Workload yet",)
+    assert seen.reasons == (("manager", "PendingEvaluation: Kueue has not made its Workload yet"),)
     assert not seen.settled
 
 
 def test_a_job_without_quota_says_why_in_kueues_words() -> None:
     seen = view(workload(condition("QuotaReserved", "False", "WaitingForQuota", "insufficient unused quota")))
-    assert seen.reasons == ("manager: WaitingForQuota: insufficient unused quota",)
+    assert seen.reasons == (("manager", "WaitingForQuota: insufficient unused quota"),)
     assert not seen.settled
 
 
@@ -62,8 +62,8 @@ def test_a_dispatched_job_that_fits_no_worker_is_hopeless_and_says_so_for_each_w
     seen = view(workload(condition("QuotaReserved", "True")), copies={"worker-b": too_much, "worker-a": too_much})
     assert seen.state is JobState.QUOTA_RESERVED
     assert seen.reasons == (
-        "worker-a: ExceedsMaxQuota: needs 8, has 4",
-        "worker-b: ExceedsMaxQuota: needs 8, has 4",
+        ("worker-a", "ExceedsMaxQuota: needs 8, has 4"),
+        ("worker-b", "ExceedsMaxQuota: needs 8, has 4"),
     )
     assert seen.settled
 
@@ -93,13 +93,13 @@ def test_a_copy_that_kueue_parked_beside_an_equal_one_has_its_reason(count: int,
     [seen] = view_jobs([Printed.of(JOB)], "manager", workloads, {}, START)
     assert seen.hopeless is hopeless
     said = "ExceedsMaxQuota: needs 8, has 6" if hopeless else "PendingEvaluation: Kueue has not looked at it yet"
-    assert seen.reasons == (f"worker: {said}",)
+    assert seen.reasons == (("worker", said),)
 
 
 def test_before_dispatch_the_pending_admission_checks_are_named() -> None:
     checks = [{"name": "multikueue", "state": "Pending"}, {"name": "window", "state": "Ready"}]
     seen = view(workload(condition("QuotaReserved", "True"), admissionChecks=checks))
-    assert seen.reasons == ("manager: UnsatisfiedAdmissionChecks: multikueue Pending",)
+    assert seen.reasons == (("manager", "UnsatisfiedAdmissionChecks: multikueue Pending"),)
 
 
 def test_an_admitted_job_shows_its_worker_its_flavors_and_how_long_it_waited() -> None:
@@ -138,7 +138,7 @@ def test_a_deactivated_copy_is_hopeless() -> None:
     evicted = condition("Evicted", "True", "DeactivatedDueToRequeuingLimitExceeded", "the requeuing limit is exceeded")
     copy = {**workload(condition("QuotaReserved", "False", "Pending"), evicted), "spec": {"active": False}}
     seen = view(workload(condition("QuotaReserved", "True")), copies={"worker-a": copy})
-    assert seen.reasons == ("worker-a: Deactivated: the requeuing limit is exceeded",)
+    assert seen.reasons == (("worker-a", "Deactivated: the requeuing limit is exceeded"),)
     assert seen.settled
 
 
@@ -157,13 +157,13 @@ def test_what_the_simulated_cloud_never_has_is_hopeless() -> None:
         [only] = view_jobs([Printed.of(JOB)], "manager", workloads, {}, START, beyond)
         return only
 
-    assert seen().reasons[0] == "worker-a: UnsatisfiedAdmissionChecks: dws Pending: Waiting for capacity"
+    assert seen().reasons[0] == ("worker-a", "UnsatisfiedAdmissionChecks: dws Pending: Waiting for capacity")
     assert not seen("worker-a").settled
     nowhere = seen("worker-a", "worker-b")
     assert nowhere.settled
     assert nowhere.reasons == (
-        "worker-a: UnsatisfiedAdmissionChecks: never in worker-a",
-        "worker-b: UnsatisfiedAdmissionChecks: never in worker-b",
+        ("worker-a", "UnsatisfiedAdmissionChecks: never in worker-a"),
+        ("worker-b", "UnsatisfiedAdmissionChecks: never in worker-b"),
     )
 
 
@@ -202,6 +202,6 @@ def test_jobs_that_wait_for_each_other_alone(
 def test_a_job_that_waits_in_vain_says_so_and_is_settled() -> None:
     waits = in_vain(view(workload(condition("QuotaReserved", "False", "WaitingForQuota", "4 more needed"))))
     assert waits.settled
-    assert waits.reasons == ("manager: WaitingForQuota: 4 more needed; no running workload will release quota",)
+    assert waits.reasons == (("manager", "WaitingForQuota: 4 more needed; no running workload will release quota"),)
     finished = view(workload(condition("Admitted", "True"), condition("Finished", "True", "Succeeded")))
     assert in_vain(finished) is finished
