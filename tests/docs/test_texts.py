@@ -32,6 +32,7 @@ def test_these_are_found(code: str) -> None:
     "code",
     [
         "path.partition('.')",
+        "problem.wrong.split('\\n')",
         "'; '.join(parts)",
         "problem.wrong in before",
         "try:\n    pass\nexcept OSError as error:\n    str(error).splitlines()",

@@ -15,7 +15,7 @@ FOLDERS = (ROOT / "components", ROOT / "policies", ROOT / "offline")
 TEXTS = {"wrong", "fix", "headline", "next_step"}
 """Attributes that are sentences of ours, of problems, faults and answers."""
 READ_BY = {
-    *("partition", "rpartition", "split", "rsplit", "splitlines", "replace", "removeprefix", "removesuffix"),
+    *("partition", "rpartition", "split", "rsplit", "replace", "removeprefix", "removesuffix"),
     *("startswith", "endswith", "find", "rfind", "index", "count", "translate"),
 }
 """Methods that take a text apart."""
@@ -47,8 +47,8 @@ def _read(call: ast.Call) -> Iterator[ast.expr]:
     """The expressions that a call reads as text."""
     if not isinstance(call.func, ast.Attribute):
         return
-    if call.func.attr in READ_BY:
-        yield call.func.value
+    if call.func.attr in READ_BY and not (call.args and ast.unparse(call.args[0]) == "'\\n'"):
+        yield call.func.value  # Lines are layout.
     if call.func.attr in PATTERNS:
         yield from call.args
 
