@@ -63,6 +63,7 @@ def pools(draw: st.DrawFn) -> NodePoolEntry:
         "secondaryBootDisks": st.lists(
             st.fixed_dictionaries({"diskImage": NAMES}, optional={"mode": st.just("CONTAINER_IMAGE_CACHE")}), max_size=2
         ),
+        "fastSocket": st.booleans(),
         "maxPodsPerNode": st.integers(8, 256),
         "labels": st.dictionaries(NAMES, NAMES, max_size=2),
         "taints": TAINTS,

@@ -66,6 +66,7 @@ ELSEWHERE_IN_POOLS = {
     "autoscaling",
     "clusters",
     "existing",
+    "fastSocket",
     "initialNodeCount",
     "machineType",
     "name",

@@ -201,6 +201,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
         ("machineType", "e2-standard-8"),
         ("machineType", "a2-highgpu-1g"),
         ("accelerator", {"driverVersion": "LATEST"}),
+        ("fastSocket", True),
         ("accelerator", {"driverVersion": "DEFAULT"}),
         ("capacity", {"type": "flexStart"}),
         ("capacity", {"type": "flexStart", "queuedProvisioning": False}),

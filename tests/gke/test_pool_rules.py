@@ -167,6 +167,7 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {**CACHED, "secondary_disks": (f"{IMAGE}{'s' * 35}",)},
         {**CACHED, "secondary_disks": (f"{IMAGE}{'s' * 34}",)},
     ),
+    ("pool-fast-socket", {"machine_type": "n1-standard-8", "fast_socket": True}, {"fast_socket": True}),
     ("pool-local-ssds", {"ephemeral_local_ssds": 1, "block_local_ssds": 1}, {"ephemeral_local_ssds": 1}),
     ("pool-local-ssds", {"machine_type": "e2-standard-4", "block_local_ssds": 1}, {"block_local_ssds": 1}),
     (

@@ -248,6 +248,7 @@ def _pools() -> Iterator[Seed]:
     )
     disks = {f"{config}secondaryBootDisks": [{"diskImage": "weights"}]}
     yield _pool("pool-secondary-disks", "not the path of a disk image", disks)
+    yield _pool("pool-fast-socket", "has no GPUs", {**NO_GPUS, f"{config}fastSocket": {"enabled": True}})
     yield _pool("pool-zones", "does not exist", {"nodeLocations": [f"{REGION}-z"]})
     yield _pool("pool-labels", "reserves", {f"{config}labels": {"node.kubernetes.io/class": "gpu"}})
     taint = {"key": "team", "value": "vision", "effect": "NO_SCHEDULE"}

@@ -240,6 +240,8 @@ class Pool:
     """Images of the disks that nodes have beside the boot disk, with container images or data."""
     image_streaming: bool = _fact("nodeConfig.gcfsConfig.enabled", _flag, False)
     """Whether GKE streams container images; where a pool does not say it, that is the cluster's."""
+    fast_socket: bool = _fact("nodeConfig.fastSocket.enabled", _flag, False)
+    """Whether NCCL Fast Socket is on the nodes."""
     block_local_ssds: int = _fact("nodeConfig.localNvmeSsdBlockConfig.localSsdCount", _block_ssds, 0)
     """Local SSDs as raw block devices."""
     pods_per_node: int = _fact("maxPodsPerNode", _whole, PODS_PER_NODE)

@@ -272,6 +272,11 @@ def _secondary_disks(pool: Pool) -> Iterator[Breach]:
         yield Breach("secondary_disks", wrong, "turn image streaming on")
 
 
+def _fast_socket(pool: Pool) -> Iterator[Breach]:
+    if pool.fast_socket and not pool.gpus_per_node:
+        yield Breach("fast_socket", f"is true, but {pool.machine_type} has no GPUs here", "remove it, or ask for GPUs")
+
+
 def _labels(pool: Pool) -> Iterator[Breach]:
     for index, key in enumerate(pool.labels):
         domain = key.rpartition("/")[0]
@@ -421,6 +426,13 @@ POOL_RULES: Final = (
         "Secondary boot disks must be of disk images, on pools with image streaming.",
         f"{_GKE}/how-to/data-container-image-preloading",
         _secondary_disks,
+    ),
+    PoolRule(
+        "pool-fast-socket",
+        "KF664",
+        "NCCL Fast Socket must be on pools with GPUs.",
+        f"{_GKE}/how-to/nccl-fast-socket",
+        _fast_socket,
     ),
     PoolRule(
         "pool-zones",

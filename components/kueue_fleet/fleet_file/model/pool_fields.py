@@ -97,6 +97,8 @@ class PoolOverride(SpecModel):
     """Local SSDs of 375 GB there."""
     secondary_boot_disks: SecondaryBootDisks | None = None
     """Disks from images there, in the place of the pool's."""
+    fast_socket: Flag | None = None
+    """Whether NCCL Fast Socket is on the nodes there."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Pods that a node takes there."""
     labels: Mapping[LabelKey, LabelValue] | None = None
@@ -144,6 +146,9 @@ class NodePoolFields(RuledModel):
     secondary_boot_disks: SecondaryBootDisks = ()
     """Disks with container images or data that nodes have from the start. They need image streaming, are of the boot
     disk's type and as large as their image, and `cost` does not count them. A change replaces the pool."""
+    fast_socket: Flag = False
+    """Whether NCCL Fast Socket is on the nodes, by which GPUs of several nodes speak faster over the nodes' network; on
+    pools with GPUs. Source: https://cloud.google.com/kubernetes-engine/docs/how-to/nccl-fast-socket."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Default: GKE's, 110."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)

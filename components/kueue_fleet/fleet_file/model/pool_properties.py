@@ -207,6 +207,7 @@ ROWS: Final = (
         int,
     ),
     Row("nodeConfig.secondaryBootDisks", "secondaryBootDisks", _disks, _disks_back),
+    Row("nodeConfig.fastSocket.enabled", "fastSocket", lambda pool: pool.fast_socket or None),
     Row("nodeConfig.labels", "labels", _labels, _labels_back),
     Row("nodeConfig.taints", "taints", _taints, _taints_back),
     Row("placementPolicy.type", "compactPlacement", _compact, lambda type_: type_ == "COMPACT" or None),
