@@ -9,7 +9,7 @@ from tests.fleet_file.builders import FIRST_QUOTA, REMOVED, changed, fleet_data,
 from tests.fleet_file.pool_builders import pools_data
 
 from kueue_admission.forms.form_rules import MISSING
-from kueue_admission.forms.problem import rule
+from kueue_admission.forms.problem import where_read
 from kueue_admission.forms.unknown import NotKnownError
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.check.scope import SECTIONS
@@ -88,12 +88,12 @@ def test_a_configuration_of_kueue_is_read_as_a_whole_or_not_at_all() -> None:
 def test_a_rule_ends_where_an_input_was_not_read_and_its_caller_goes_on() -> None:
     fleet = read(changed(fleet_data(), {"project": 5}))
 
-    @rule
+    @where_read
     def speaks() -> Any:
         yield MISSING.at("name", fleet.name, "x")
         yield MISSING.at("project", fleet.project, "x")
 
-    @rule
+    @where_read
     def calls() -> Any:
         yield from speaks()
         yield MISSING.at("end", "reached", "x")

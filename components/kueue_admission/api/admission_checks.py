@@ -13,7 +13,7 @@ from pydantic import Field
 from kueue_admission.forms import syntax
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text, syntax_of
 from kueue_admission.forms.form_rules import BACKOFF, listed_twice
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 
 
 class ParametersReference(SpecModel):
@@ -92,7 +92,7 @@ class ProvisioningRequestConfigSpec(RuledModel):
                 "raise backoffMaxSeconds or lower this",
             )
 
-    @rule
+    @where_read
     def _updates(self) -> Iterator[Problem]:
         updates = self.pod_set_updates.node_selector if self.pod_set_updates else ()
         keys = [update.key for update in updates]

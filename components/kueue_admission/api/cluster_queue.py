@@ -24,7 +24,7 @@ from kueue_admission.forms.form_rules import (
     NO_QUOTA_ON_FLAVOR,
     listed_twice,
 )
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.syntax import admission_check_name
 
 StopPolicy = Literal["None", "Hold", "HoldAndDrain"]
@@ -193,7 +193,7 @@ class ClusterQueueSpec(RuledModel):
         yield from check_resource_groups(self.resource_groups, LimitRules(self, "cohortName"))
         yield from check_totals(self.resource_groups)
 
-    @rule
+    @where_read
     def _check_strategy(self) -> Iterator[Problem]:
         """validateAdmissionCheckOnFlavors, and the map and set keys of the schema."""
         known = self.flavor_names
@@ -213,7 +213,7 @@ class ClusterQueueSpec(RuledModel):
                 elif flavor in used.on_flavors[:index]:
                     yield listed_twice(f"{here}[{index}]", flavor, "flavor")
 
-    @rule
+    @where_read
     def _check_concurrent_admission(self) -> Iterator[Problem]:
         """validateConcurrentAdmissionPolicy."""
         policy = self.concurrent_admission_policy

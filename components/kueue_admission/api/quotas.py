@@ -23,7 +23,7 @@ from kueue_admission.forms.form_rules import (
     OUT_OF_RANGE,
     WHOLE_UNITS,
 )
-from kueue_admission.forms.problem import Problem, item_labels, rule
+from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_admission.forms.quantity import NOT_GIVEN, ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
 
 _MEBIBYTE: Final = Quantity("1Mi")
@@ -99,7 +99,7 @@ class LimitRules:
         return self.parent_field == "cohortName"
 
 
-@rule
+@where_read
 def check_resource_groups(groups: Sequence[ResourceGroup], rules: LimitRules) -> Iterator[Problem]:
     """Problems of `groups`, with paths from `resourceGroups` on (validateResourceGroups)."""
     yield from _check_covered(groups)
@@ -108,7 +108,7 @@ def check_resource_groups(groups: Sequence[ResourceGroup], rules: LimitRules) ->
         yield from _check_group(group, rules, f"resourceGroups[{g}]")
 
 
-@rule
+@where_read
 def _check_covered(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     """A resource belongs to one group."""
     resources_at: dict[str, str] = {}
@@ -120,7 +120,7 @@ def _check_covered(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
                 yield COVERED_TWICE.at(here, f"{name} is already covered by {first}", "cover each resource once")
 
 
-@rule
+@where_read
 def _check_flavor_names(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     """A flavor belongs to one group."""
     flavors_at: dict[str, str] = {}
@@ -137,7 +137,7 @@ def _check_flavor_names(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
                 )
 
 
-@rule
+@where_read
 def _check_group(group: ResourceGroup, rules: LimitRules, at: str) -> Iterator[Problem]:
     """Each flavor has a good quota for each covered resource, and there are not too many of them."""
     labels = item_labels([flavor.name for flavor in group.flavors])
@@ -148,7 +148,7 @@ def _check_group(group: ResourceGroup, rules: LimitRules, at: str) -> Iterator[P
         yield OUT_OF_RANGE.at(at, f"{total} pairs of flavor and resource, at most 512 are allowed", "split the group")
 
 
-@rule
+@where_read
 def check_totals(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     """The limits over all groups of a ClusterQueue: validateTotalFlavors, validateTotalCoveredResources."""
     for count, what in (
@@ -161,7 +161,7 @@ def check_totals(groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _check_flavor(group: ResourceGroup, flavor: FlavorQuotas, rules: LimitRules, at: str) -> Iterator[Problem]:
     yield from _check_names(group, flavor, f"{at}.resources")
     labels = item_labels([quota.name for quota in flavor.resources])
@@ -169,7 +169,7 @@ def _check_flavor(group: ResourceGroup, flavor: FlavorQuotas, rules: LimitRules,
         yield from check_quota(quota, rules, f"{at}.resources[{label}]")
 
 
-@rule
+@where_read
 def _check_names(group: ResourceGroup, flavor: FlavorQuotas, here: str) -> Iterator[Problem]:
     """Resources of a flavor against the covered ones: the same names, once each, in the same order."""
     names, covered = [quota.name for quota in flavor.resources], list(group.covered_resources)
@@ -225,7 +225,7 @@ def check_quota(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Pr
     yield from _check_lending(quota, rules, at)
 
 
-@rule
+@where_read
 def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem]:
     amount: Quantity | None = getattr(quota, field)
     if amount is not None and amount < ZERO:
@@ -236,7 +236,7 @@ def _check_amount(quota: ResourceQuota, field: str, at: str) -> Iterator[Problem
             yield BYTES.at(at, f"{amount.plain} of {quota.name} is counted in bytes", "add a unit, such as Gi")
 
 
-@rule
+@where_read
 def _check_parent(quota: ResourceQuota, field: str, rules: LimitRules, at: str, what: str) -> Iterator[Problem]:
     amount: Quantity | None = getattr(quota, field)
     if amount is not None and not rules.parent:
@@ -247,7 +247,7 @@ def _check_parent(quota: ResourceQuota, field: str, rules: LimitRules, at: str, 
         )
 
 
-@rule
+@where_read
 def _check_lending(quota: ResourceQuota, rules: LimitRules, at: str) -> Iterator[Problem]:
     lending = quota.lending_limit
     if rules.lending_within_nominal and lending is not None and lending > quota.nominal_quota:

@@ -16,7 +16,7 @@ from pydantic_core import PydanticCustomError
 
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import listed_twice
-from kueue_admission.forms.problem import Problem, as_far_as_read, errors_of, item_labels, join_path, rule
+from kueue_admission.forms.problem import Problem, as_far_as_read, errors_of, item_labels, join_path, where_read
 from kueue_admission.forms.unknown import NotKnownError
 
 DEFER_RULES = "defer_rules"
@@ -79,7 +79,7 @@ class RuledModel(SpecModel):
         """
         yield from ()
 
-    @rule
+    @where_read
     def listed_once(self, field: str, noun: str) -> Iterator[Problem]:
         """The problem of each value that a list in `field` has twice; `noun` is what messages call one."""
         values = getattr(self, field) or ()

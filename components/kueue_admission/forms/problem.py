@@ -170,10 +170,10 @@ def as_far_as_read(problems: Iterable[Problem]) -> Iterator[Problem]:
         return
 
 
-def rule(check: Callable[P, Iterator[Problem]]) -> Callable[P, Iterator[Problem]]:
+def where_read(check: Callable[P, Iterator[Problem]]) -> Callable[P, Iterator[Problem]]:
     """Decorator of a generator of problems: it ends, and not its caller, at a field that could not be read.
 
-    So each decorated function is one rule, which reports problems only if all of its inputs could be read.
+    So what is decorated reports problems only if all of its inputs could be read.
     """
 
     @wraps(check)

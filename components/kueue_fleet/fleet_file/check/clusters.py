@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, UNKNOWN_NAME
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     NO_WORKERS,
@@ -38,7 +38,7 @@ def check_clusters(scope: Scope) -> Iterator[Problem]:
     yield from _dispatched(scope)
 
 
-@rule
+@where_read
 def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     known = scope.known_regions
     if cluster.region in known:
@@ -53,7 +53,7 @@ def _region(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     )
 
 
-@rule
+@where_read
 def _roles(scope: Scope) -> Iterator[Problem]:
     clusters = scope.fleet.clusters
     managers = [cluster for cluster in clusters if cluster.role == "manager"]
@@ -92,7 +92,7 @@ def _roles(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _section(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     workers = [cluster.name for cluster in fleet.clusters if cluster.role == "worker"]
@@ -113,7 +113,7 @@ def _section(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _workers(scope: Scope) -> Iterator[Problem]:
     """multiKueue.workers: workers of the fleet, and all of them."""
     settings = scope.fleet.multi_kueue
@@ -125,7 +125,7 @@ def _workers(scope: Scope) -> Iterator[Problem]:
         yield from _is_listed(cluster, listed)
 
 
-@rule
+@where_read
 def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
     if name not in scope.names("clusters"):
         yield UNKNOWN_NAME.at(
@@ -136,7 +136,7 @@ def _is_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
         yield RUNS_NO_JOBS.at(path, f"{name} is the {role}, not a worker", "list workers only")
 
 
-@rule
+@where_read
 def _is_listed(cluster: ClusterEntry, listed: Sequence[str] | None) -> Iterator[Problem]:
     if listed is not None and cluster.role == "worker" and cluster.name not in listed:
         yield UNLISTED_WORKER.at(
@@ -146,7 +146,7 @@ def _is_listed(cluster: ClusterEntry, listed: Sequence[str] | None) -> Iterator[
         )
 
 
-@rule
+@where_read
 def _dispatched(scope: Scope) -> Iterator[Problem]:
     """multiKueue.queues: queues of the fleet, each on some worker; none on more than a MultiKueueConfig can name."""
     for queue in scope.entries("clusterQueues"):
@@ -158,7 +158,7 @@ def _dispatched(scope: Scope) -> Iterator[Problem]:
         yield from _on_a_worker(scope, name, path)
 
 
-@rule
+@where_read
 def _on_few_workers(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go, MultiKueueConfigSpec.Clusters."""
     workers = len(scope.fleet.dispatch_workers(queue.name))
@@ -170,7 +170,7 @@ def _on_few_workers(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]
         )
 
 
-@rule
+@where_read
 def _on_a_worker(scope: Scope, name: str, path: str) -> Iterator[Problem]:
     if scope.fleet.queue(name) is not None and not scope.fleet.dispatch_workers(name):
         yield RUNS_NO_JOBS.at(

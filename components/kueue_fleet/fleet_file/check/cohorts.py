@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kueue_admission.api.cohort_tree import cycles, with_ancestors
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import COHORT_CYCLE
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.quota_amounts import by_flavor
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -31,7 +31,7 @@ def check_cohorts(scope: Scope) -> Iterator[Problem]:
         yield from _flavors(scope, cohort)
 
 
-@rule
+@where_read
 def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
     for g, group in enumerate(cohort.resource_groups):
         for flavor in group.flavors:
@@ -39,7 +39,7 @@ def _flavors(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
             yield from scope.unknown("flavors", flavor.name, path)
 
 
-@rule
+@where_read
 def _cycles(scope: Scope) -> Iterator[Problem]:
     at = {cohort.name: cohort for cohort in scope.fleet.cohorts}
     for cycle in cycles(scope.fleet.cohort_parents):
@@ -57,7 +57,7 @@ def _parents(scope: Scope) -> Iterator[Problem]:
         yield from _parent(scope, queue, "cohort_name", "cohortName")
 
 
-@rule
+@where_read
 def _parent(scope: Scope, entry: CohortEntry | ClusterQueueEntry, field: str, alias: str) -> Iterator[Problem]:
     name, names = getattr(entry, field), scope.names("cohorts")
     if name is None or name in names or not names:
@@ -79,7 +79,7 @@ def _members(scope: Scope) -> dict[str, list[str]]:
     return members
 
 
-@rule
+@where_read
 def _unused(scope: Scope) -> Iterator[Problem]:
     fleet, members = scope.fleet, _members(scope)
     children = {cohort.parent_name for cohort in fleet.cohorts}
@@ -92,7 +92,7 @@ def _unused(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _counted_twice(scope: Scope) -> Iterator[Problem]:
     """Cohorts with as much quota of their own as their queues have together: Kueue adds the two.
 
@@ -121,7 +121,7 @@ def _counted_twice(scope: Scope) -> Iterator[Problem]:
                 break
 
 
-@rule
+@where_read
 def _alone(scope: Scope) -> Iterator[Problem]:
     """Queues in whose cohort there is no other to borrow from."""
     fleet, members = scope.fleet, _members(scope)

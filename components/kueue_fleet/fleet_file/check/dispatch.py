@@ -12,7 +12,7 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
 from kueue_admission.forms.names import FALLBACK_CHECK
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import NAME_TAKEN, OWN_CONTROLLER, PATIENCE, RUNS_NO_JOBS
 from kueue_fleet.fleet_file.model.capacity import FlexStart
@@ -40,7 +40,7 @@ def check_dispatch(scope: Scope) -> Iterator[Problem]:
         yield from _patience(scope, section)
 
 
-@rule
+@where_read
 def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterator[Problem]:
     settings = scope.fleet.multi_kueue
     if settings is not None:
@@ -63,7 +63,7 @@ def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterat
         )
 
 
-@rule
+@where_read
 def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """On a standalone cluster it has something to do."""
     if not section.checks and not any(queue.fallback for queue in scope.fleet.cluster_queues):
@@ -71,7 +71,7 @@ def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
         yield OWN_CONTROLLER.at(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
 
 
-@rule
+@where_read
 def _unanswered(scope: Scope, section: AdmissionControllerArgs | None) -> Iterator[Problem]:
     """Admission checks of our controller that it knows nothing of: Kueue would wait for them without end."""
     answered = {check.name for check in section.checks} if section is not None else set()
@@ -80,7 +80,7 @@ def _unanswered(scope: Scope, section: AdmissionControllerArgs | None) -> Iterat
         yield from _answered(scope, entry, answered, manager)
 
 
-@rule
+@where_read
 def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], manager: str | None) -> Iterator[Problem]:
     if entry.name in (ASSIGNMENT_CHECK, FALLBACK_CHECK):
         yield NAME_TAKEN.at(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
@@ -100,7 +100,7 @@ def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], mana
         )
 
 
-@rule
+@where_read
 def _checks(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     for check in section.checks:
         path = f"{_AT}.checks[{check.name}].name"
@@ -113,7 +113,7 @@ def _checks(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]
             )
 
 
-@rule
+@where_read
 def _prices(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     regions = sorted({cluster.region for cluster in scope.fleet.clusters if cluster.runs_jobs})
     for region, prices in section.prices.items():
@@ -127,7 +127,7 @@ def _prices(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]
             yield from scope.unknown("flavors", flavor, f"{path}[{flavor}]")
 
 
-@rule
+@where_read
 def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """Where jobs wait for DWS, which may take days, they are not taken back within hours."""
     fleet = scope.fleet
@@ -148,7 +148,7 @@ def _patience(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Proble
             )
 
 
-@rule
+@where_read
 def _groups(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     known = {*scope.known_regions, *(cluster.region for cluster in scope.fleet.clusters)}
     for name, regions in section.region_groups.items():

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kueue_admission.forms import suggest
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import LISTED_TWICE, NO_QUOTA_ON_FLAVOR
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import FALLBACK, PATIENCE
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
@@ -26,7 +26,7 @@ def check_fallback(scope: Scope) -> Iterator[Problem]:
         yield from _pods_ready(scope, queue)
 
 
-@rule
+@where_read
 def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     last = {group.flavors[-1].name for group in queue.resource_groups}
     names = [entry.flavor for entry in queue.fallback]
@@ -43,7 +43,7 @@ def _flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _controller(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if not queue.fallback:
         return
@@ -63,7 +63,7 @@ def _controller(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _manager(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """The manager's flavors stand for those of all workers: a job that gives one up would get no quota there."""
     if queue.manager is None:
@@ -75,7 +75,7 @@ def _manager(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             yield FALLBACK.at(path, "is a flavor that jobs give up on the workers", "use a flavor of the manager's own")
 
 
-@rule
+@where_read
 def _gate(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     written = {"kueue": scope.fleet.kueue.configuration}
     written |= {f"{scope.path(cluster)}.kueue": cluster.kueue.configuration for cluster in scope.fleet.clusters}
@@ -88,7 +88,7 @@ def _gate(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _pods_ready(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Kueue evicts a job whose pods are not ready in time, and it may get the same flavor again.
 

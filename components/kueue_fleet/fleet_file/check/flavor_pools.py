@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     AUTOPILOT_LABELS,
@@ -57,20 +57,20 @@ def check_flavor_pools(scope: Scope) -> Iterator[Problem]:
         yield from _used(scope, pool)
 
 
-@rule
+@where_read
 def _known_pool(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.node_pool is not None:
         yield from scope.unknown("nodePools", flavor.node_pool, f"{scope.path(flavor)}.nodePool")
 
 
-@rule
+@where_read
 def _each_cluster(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     for name in scope.fleet.clusters_of(flavor):
         if name in scope.fleet.cluster_names:
             yield from _flavor(scope, flavor, scope.fleet.cluster(name))
 
 
-@rule
+@where_read
 def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     fleet = scope.fleet
     where = [name for name in fleet.clusters_of(pool) if name in fleet.job_clusters]
@@ -89,7 +89,7 @@ def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, scope.path(flavor)
     pools = fleet.flavor_nodes(flavor, cluster.name)
@@ -123,7 +123,7 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         yield from _auto_provisioned(path, flavor, cluster)
 
 
-@rule
+@where_read
 def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """Autopilot makes nodes with labels that GKE knows, in the cluster's region, in node pools that it names itself.
 
@@ -151,7 +151,7 @@ def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) 
             yield from (replace(each, severity="warning") for each in _separated(at, flavor, key, value))
 
 
-@rule
+@where_read
 def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """The kind of GPU or TPU exists, and is offered in the cluster's region, as far as known."""
     key, known = (TPU_ACCELERATOR, tpus()) if TPU_ACCELERATOR in flavor.node_labels else (ACCELERATOR, gpus())
@@ -207,7 +207,7 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
     )
 
 
-@rule
+@where_read
 def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> Iterator[Problem]:
     """Taints of the nodes are tolerated, or declared so that Kueue asks the jobs for it."""
     for pool in pools:
@@ -232,7 +232,7 @@ def _taints(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -
             )
 
 
-@rule
+@where_read
 def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     """Nodes that GKE can make: a kind of GPU within the limits, and own labels with the taint of the same name."""
     provisioning = cluster.node_auto_provisioning

@@ -10,7 +10,7 @@ from typing import Final
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import DWS_RUN_TIME, NOT_THERE, UNUSED
 from kueue_fleet.fleet_file.model.entries import (
@@ -42,7 +42,7 @@ def check_flavors(scope: Scope) -> Iterator[Problem]:
         yield from _flavor_used(scope, flavor)
 
 
-@rule
+@where_read
 def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
     if not any(flavor.topology_name == topology.name for flavor in scope.fleet.flavors):
         yield UNUSED.at(
@@ -50,7 +50,7 @@ def _topology_used(scope: Scope, topology: TopologyEntry) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _flavor_used(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.name not in _used_flavors(scope.fleet):
         yield UNUSED.at(
@@ -71,7 +71,7 @@ def _used_flavors(fleet: FleetSpec) -> set[str]:
     }
 
 
-@rule
+@where_read
 def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
     if flavor.topology_name is None:
         return
@@ -98,7 +98,7 @@ def check_admission_checks(scope: Scope) -> Iterator[Problem]:
         yield from _check_used(scope, check)
 
 
-@rule
+@where_read
 def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     if not any(check.name in queue.check_names for queue in scope.fleet.cluster_queues):
         yield UNUSED.at(
@@ -106,7 +106,7 @@ def _check_used(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]:
     request = check.provisioning_request
     if request is None:
@@ -132,7 +132,7 @@ def _provisioning(scope: Scope, check: AdmissionCheckEntry) -> Iterator[Problem]
         )
 
 
-@rule
+@where_read
 def _managed_resources(
     scope: Scope, check: AdmissionCheckEntry, request: ProvisioningRequestCheckArgs
 ) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import GKE_VERSION, GOOGLE_LABELS, GOOGLE_NAME, MANY_LABELS
 from kueue_fleet.fleet_file.model.capacity import FlexStart
@@ -49,7 +49,7 @@ def check_google_cloud(scope: Scope) -> Iterator[Problem]:
     yield from _versions(scope)
 
 
-@rule
+@where_read
 def _names(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.network.existing is not None:
@@ -68,7 +68,7 @@ def _names(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _labels(scope: Scope) -> Iterator[Problem]:
     ours = OWN_LABELS - set(scope.fleet.labels)
     left = MOST_LABELS - len(ours)
@@ -87,7 +87,7 @@ def _labels(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _empty_labels(scope: Scope) -> Iterator[Problem]:
     """The provider takes a label without a value for a different one each time, or for none."""
     at = {"": scope.fleet.labels}
@@ -102,7 +102,7 @@ def _empty_labels(scope: Scope) -> Iterator[Problem]:
                 yield GOOGLE_LABELS.at(f"{path}labels[{key}]", wrong, "write a value, or remove the label")
 
 
-@rule
+@where_read
 def _versions(scope: Scope) -> Iterator[Problem]:
     for cluster in scope.fleet.clusters:
         version = cluster.min_master_version

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import LISTED_TWICE
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.fleet_rules import GENERATED_NAME, NAME_TAKEN
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
@@ -25,7 +25,7 @@ def check_names(scope: Scope) -> Iterator[Problem]:
     yield from _config_names(scope)
 
 
-@rule
+@where_read
 def _unique(scope: Scope, section: str) -> Iterator[Problem]:
     first: dict[str, str] = {}
     for index, entry in enumerate(scope.entries(section)):
@@ -40,7 +40,7 @@ def _unique(scope: Scope, section: str) -> Iterator[Problem]:
             first[entry.name] = here
 
 
-@rule
+@where_read
 def _generated(scope: Scope) -> Iterator[Problem]:
     """Names that the multiKueue section makes: no check of the file has one, and each is a name that Kueue takes."""
     groups = dispatch_groups(scope.fleet)
@@ -56,7 +56,7 @@ def _generated(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _checks(scope: Scope, made: set[str]) -> Iterator[Problem]:
     for check in scope.fleet.admission_checks:
         if check.name in made:
@@ -67,7 +67,7 @@ def _checks(scope: Scope, made: set[str]) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _config_names(scope: Scope) -> Iterator[Problem]:
     """ProvisioningRequestConfigs: a DNS label each, as the check's reference to it demands, and no two alike."""
     first: dict[str, str] = {}

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import OVERLAP, SUBNET, UNUSED
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
@@ -53,7 +53,7 @@ def check_network(scope: Scope) -> Iterator[Problem]:
             yield OVERLAP.at(second, f"{other} overlaps {one} of {first}", "use a range that overlaps no other")
 
 
-@rule
+@where_read
 def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> Iterator[Problem]:
     """A subnet for each region, with what its clusters and the fleet's access to them need of it.
 
@@ -78,7 +78,7 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
     yield from _of_manager(scope, network)
 
 
-@rule
+@where_read
 def _of_manager(scope: Scope, network: ExistingNetwork) -> Iterator[Problem]:
     """With addresses, control planes of workers let the manager in by its ranges, which have to be known."""
     manager = scope.fleet.manager

@@ -14,7 +14,7 @@ from typing import Final
 
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import listed_twice
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     CONSUMPTION,
@@ -55,14 +55,14 @@ def check_pools(scope: Scope) -> Iterator[Problem]:
         yield from _system_pool(scope, cluster)
 
 
-@rule
+@where_read
 def _name(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if pool.name == SYSTEM_POOL:
         wrong = f"{SYSTEM_POOL} is the pool that every cluster has for Kueue"
         yield NAME_TAKEN.at(f"{scope.path(pool)}.name", wrong, "use another name")
 
 
-@rule
+@where_read
 def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     made = [cluster.name for cluster in scope.fleet.new_clusters if cluster.name in scope.fleet.clusters_of(pool)]
     if pool.existing and made:
@@ -73,14 +73,14 @@ def _existing(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
         yield EXISTING_POOL.at(f"{scope.path(pool)}.existing", wrong, fix)
 
 
-@rule
+@where_read
 def _on_each_cluster(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     for name in scope.fleet.clusters_of(pool):
         yield from _gke(scope, pool, name)
         yield from _resolved(scope, pool, name)
 
 
-@rule
+@where_read
 def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
     resolved = scope.fleet.node_pool_on(pool.name, cluster)
     if resolved is not None:
@@ -91,7 +91,7 @@ def _resolved(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Probl
         yield from _consumption(scope, pool, resolved)
 
 
-@rule
+@where_read
 def _system_pool(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.mode == "Standard" and machine_type(cluster.system_pool.machine_type) is None:
         yield UNKNOWN_MACHINE.at(
@@ -106,7 +106,7 @@ def path_on(scope: Scope, pool: NodePoolEntry, cluster: str) -> str:
     return f"{scope.path(pool)}.perCluster[{cluster}]" if cluster in pool.per_cluster else scope.path(pool)
 
 
-@rule
+@where_read
 def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     if machine_type(pool.machine_type) is not None:
         return
@@ -118,7 +118,7 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     )
 
 
-@rule
+@where_read
 def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """The largest machines are not to be had in every way, nor TPUs of DWS in every zone."""
     machine, option = resolved.machine_type, resolved.capacity.type
@@ -136,7 +136,7 @@ def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) 
         )
 
 
-@rule
+@where_read
 def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """Standard clusters that run jobs; other values only for clusters that have the pool."""
     fleet, path = scope.fleet, scope.path(pool)
@@ -165,7 +165,7 @@ def _clusters(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
             yield NOT_THERE.at(at, f"the pool is not on {name}", f"remove it, or add {name} to the pool's clusters")
 
 
-@rule
+@where_read
 def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """Each zone once; the one zone of a block of a reservation."""
     at = path_on(scope, pool, resolved.cluster)
@@ -181,7 +181,7 @@ def _zones(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
         )
 
 
-@rule
+@where_read
 def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
     """The rules of GKE that depend on the cluster's region and zones."""
     if cluster not in scope.fleet.cluster_names:
@@ -192,7 +192,7 @@ def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
         yield told.at(path_on(scope, pool, cluster))
 
 
-@rule
+@where_read
 def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """The machine type, or the GPU attached to it, is offered in the pool's zones, as far as known."""
     at = f"{path_on(scope, pool, resolved.cluster)}.zones"
@@ -202,7 +202,7 @@ def _offered(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
     yield from offered_nowhere(f"{scope.path(pool)}.{field}", what, resolved.region)
 
 
-@rule
+@where_read
 def _largest(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """A pool has at most 1,000 nodes in each zone (GKE, Quotas and limits)."""
     most = MOST_NODES_PER_ZONE * resolved.zone_count
@@ -216,7 +216,7 @@ def _largest(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> I
         )
 
 
-@rule
+@where_read
 def _labels(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """Labels that GKE sets itself are not set to something else."""
     for key, value in resolved.own_labels.items():

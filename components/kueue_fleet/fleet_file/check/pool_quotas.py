@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Final
 
 from kueue_admission.api.quotas import is_devices_in_bytes
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.quota_amounts import most_by_flavor
@@ -53,7 +53,7 @@ def check_pool_quotas(scope: Scope) -> Iterator[Problem]:
         yield from _cluster(scope, cluster)
 
 
-@rule
+@where_read
 def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.mode != "Standard" or not cluster.runs_jobs:
         return
@@ -109,7 +109,7 @@ def _each_flavor(
         yield from _one_flavor(scope, cluster, flavor, promised[flavor.name])
 
 
-@rule
+@where_read
 def _one_flavor(
     scope: Scope, cluster: ClusterEntry, flavor: FlavorEntry, promised: Mapping[str, Mapping[str, int]]
 ) -> Iterator[Problem]:
@@ -135,7 +135,7 @@ def _one_flavor(
         )
 
 
-@rule
+@where_read
 def _no_nodes(
     scope: Scope,
     cluster: ClusterEntry,
@@ -168,7 +168,7 @@ def _on_node(pool: ResolvedNodePool, resource: str) -> int:
     return pool.allocatable.get(resource, 0)
 
 
-@rule
+@where_read
 def _shares(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """CPU and memory that are less by orders than what the nodes of as many GPUs or TPU chips have: a wrong unit."""
     most = most_by_flavor(scope.fleet, cluster.name)
@@ -208,7 +208,7 @@ def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> I
             )
 
 
-@rule
+@where_read
 def _whole_slices(
     scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:
@@ -234,7 +234,7 @@ def _whole_slices(
                 )
 
 
-@rule
+@where_read
 def _shared_pools(
     scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:
@@ -276,7 +276,7 @@ def _gpus(promised: Promises, flavor: FlavorEntry) -> int:
     return sum(promised[flavor.name].get(GPU_RESOURCE, {}).values())
 
 
-@rule
+@where_read
 def _by_labels(
     scope: Scope,
     cluster: ClusterEntry,
@@ -299,7 +299,7 @@ def _by_labels(
             )
 
 
-@rule
+@where_read
 def _auto_provisioning(
     scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.forms.form_rules import LISTED_TWICE
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 
@@ -20,14 +20,14 @@ def check_priorities(scope: Scope) -> Iterator[Problem]:
         yield from _of_team(scope, team)
 
 
-@rule
+@where_read
 def _of_team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     of_jobs = scope.names("workloadPriorityClasses")
     for index, name in enumerate(team.priority_classes or ()):
         yield from scope.unknown("priorityClasses", name, f"{scope.path(team)}.priorityClasses[{index}]", of_jobs)
 
 
-@rule
+@where_read
 def _defaults(scope: Scope) -> Iterator[Problem]:
     defaults = [item for item in scope.fleet.priority_classes if item.global_default]
     for item in defaults[1:]:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import DWS_CHECK, DWS_FIRST, DWS_PREEMPTION, DWS_RUN_TIME, DWS_SPOT
 from kueue_fleet.fleet_file.model.capacity import FlexStart
@@ -35,14 +35,14 @@ def check_queued_pools(scope: Scope) -> Iterator[Problem]:
         yield from _each_cluster(scope, queue)
 
 
-@rule
+@where_read
 def _each_cluster(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     for name in scope.fleet.clusters_of(queue):
         yield from _queue(scope, queue, name)
         yield from _no_fallback(scope, queue, name)
 
 
-@rule
+@where_read
 def _queue(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
     fleet = scope.fleet
     if cluster not in fleet.cluster_names:
@@ -53,7 +53,7 @@ def _queue(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Pro
             yield from _flavor(scope, queue, flavor, cluster)
 
 
-@rule
+@where_read
 def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster: str) -> Iterator[Problem]:
     fleet = scope.fleet
     if cluster not in fleet.clusters_of(flavor):
@@ -85,7 +85,7 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
     yield from _too_long(scope, checks, queued)
 
 
-@rule
+@where_read
 def _no_fallback(scope: Scope, queue: ClusterQueueEntry, cluster: str) -> Iterator[Problem]:
     """Kueue takes the next flavor when quota is used up, not when Google has no machines.
 
@@ -134,7 +134,7 @@ def _dws_checks(
     return found
 
 
-@rule
+@where_read
 def _too_long(
     scope: Scope, checks: Sequence[AdmissionCheckEntry], pools: Sequence[ResolvedNodePool]
 ) -> Iterator[Problem]:
@@ -160,7 +160,7 @@ def check_waiting_copies(scope: Scope) -> Iterator[Problem]:
     yield from _reclaims(scope, waiting)
 
 
-@rule
+@where_read
 def _reclaims(scope: Scope, waiting: Sequence[tuple[ClusterQueueEntry, Set[Place]]]) -> Iterator[Problem]:
     """Kueue preempts for quota of one flavor on one cluster: queues that share none never meet."""
     fleet, parents = scope.fleet, scope.fleet.cohort_parents

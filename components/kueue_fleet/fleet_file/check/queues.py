@@ -15,7 +15,7 @@ from kueue_admission.api import AdmissionCheckStrategyRule
 from kueue_admission.api.quotas import LimitRules, check_quota
 from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import CHECKS_EXCLUDE
-from kueue_admission.forms.problem import Problem, item_labels, rule
+from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     EMPTY_QUEUE,
@@ -51,7 +51,7 @@ def check_queues(scope: Scope) -> Iterator[Problem]:
         yield from _per_cluster(scope, cohort, LimitRules(cohort, "parentName"))
 
 
-@rule
+@where_read
 def _known_flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """FlavorNotFound: flavors exist."""
     for g, group in enumerate(queue.resource_groups):
@@ -61,7 +61,7 @@ def _known_flavors(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             yield from scope.unknown("flavors", name, path)
 
 
-@rule
+@where_read
 def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """FlavorNotFound: every group keeps a flavor on every cluster of the queue."""
     fleet = scope.fleet
@@ -85,7 +85,7 @@ def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _last_acceptable_flavor_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Kueue's webhook refuses a policy whose last flavor is not in the queue (pkg/webhooks/clusterqueue_webhook.go).
 
@@ -109,7 +109,7 @@ def _last_acceptable_flavor_there(scope: Scope, queue: ClusterQueueEntry) -> Ite
         )
 
 
-@rule
+@where_read
 def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """AdmissionCheckNotFound, and the rules about MultiKueue."""
     for used in queue.check_rules:
@@ -119,7 +119,7 @@ def _checks(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         yield from _check_of_manager(scope, queue, used, path)
 
 
-@rule
+@where_read
 def _known_check(scope: Scope, used: AdmissionCheckStrategyRule, path: str) -> Iterator[Problem]:
     if scope.fleet.check(used.name) is not None:
         return
@@ -133,7 +133,7 @@ def _known_check(scope: Scope, used: AdmissionCheckStrategyRule, path: str) -> I
     yield from scope.unknown("admissionChecks", used.name, path)
 
 
-@rule
+@where_read
 def _check_there(
     scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
 ) -> Iterator[Problem]:
@@ -152,7 +152,7 @@ def _check_there(
             )
 
 
-@rule
+@where_read
 def _check_of_manager(
     scope: Scope, queue: ClusterQueueEntry, used: AdmissionCheckStrategyRule, path: str
 ) -> Iterator[Problem]:
@@ -169,7 +169,7 @@ def _check_of_manager(
         )
 
 
-@rule
+@where_read
 def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Where the queue is: somewhere; not by hand on the manager that dispatches it."""
     fleet = scope.fleet
@@ -191,7 +191,7 @@ def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _per_cluster(scope: Scope, entry: ClusterQueueEntry | CohortEntry, rules: LimitRules) -> Iterator[Problem]:
     """Amounts per cluster: for clusters that have queue and flavor, and good quotas there."""
     for g, group in enumerate(entry.resource_groups):
@@ -204,7 +204,7 @@ def _per_cluster(scope: Scope, entry: ClusterQueueEntry | CohortEntry, rules: Li
                     yield from _amounts(scope, quota, cluster, rules, f"{at}[{cluster}]")
 
 
-@rule
+@where_read
 def _one_cluster(
     scope: Scope, entry: ClusterQueueEntry | CohortEntry, flavor: str, cluster: str, path: str
 ) -> Iterator[Problem]:
@@ -233,7 +233,7 @@ def _one_cluster(
         )
 
 
-@rule
+@where_read
 def _amounts(scope: Scope, quota: FleetResourceQuota, cluster: str, rules: LimitRules, path: str) -> Iterator[Problem]:
     """The rules of a quota, for the amounts that are different on `cluster`."""
     if cluster not in scope.fleet.cluster_names:
@@ -251,7 +251,7 @@ def _amounts(scope: Scope, quota: FleetResourceQuota, cluster: str, rules: Limit
             yield problem
 
 
-@rule
+@where_read
 def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A queue that covers GPUs but not what every pod asks for admits nothing."""
     path = f"{scope.path(queue)}.resourceGroups"
@@ -273,7 +273,7 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A queue that covers devices covers the GPUs and TPUs of its flavors' nodes."""
     fleet = scope.fleet
@@ -297,7 +297,7 @@ def _accelerators(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _one_value_of_each_label(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """A pod gets the node labels of one flavor of each group that it asks of: they must not contradict each other.
 

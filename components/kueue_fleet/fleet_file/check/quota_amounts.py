@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from kueue_admission.api import ResourceGroup, ResourceQuota
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
@@ -36,7 +36,7 @@ def check_manager_quotas(scope: Scope) -> Iterator[Problem]:
     yield from _fits_no_worker(scope)
 
 
-@rule
+@where_read
 def _manager_quotas(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if queue.manager is not None and scope.fleet.is_dispatched(queue.name):
         groups = queue.manager.resource_groups
@@ -45,7 +45,7 @@ def _manager_quotas(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]
         yield from _shares(scope, queue, groups)
 
 
-@rule
+@where_read
 def _flavors(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
@@ -74,7 +74,7 @@ def _derived(fleet: FleetSpec, queue: ClusterQueueEntry) -> str | None:
     return next((fleet.manager_flavor(queue.cohort_name, *place) for place in places), None)
 
 
-@rule
+@where_read
 def _shares(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     """By hand, queues that share nothing on any worker may share a flavor of the manager: derived quotas never do."""
     fleet, parents = scope.fleet, scope.fleet.cohort_parents
@@ -95,7 +95,7 @@ def _shares(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGro
             return
 
 
-@rule
+@where_read
 def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGroup]) -> Iterator[Problem]:
     fleet = scope.fleet
     manager = _totals(groups)
@@ -137,7 +137,7 @@ def _amounts(scope: Scope, queue: ClusterQueueEntry, groups: Sequence[ResourceGr
             )
 
 
-@rule
+@where_read
 def _fits_no_worker(scope: Scope) -> Iterator[Problem]:
     """The manager has quota for larger jobs than any one worker, and nothing takes it back from such a job."""
     fleet = scope.fleet

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -88,7 +88,7 @@ def _name_of(scope: Scope, pool: ResolvedNodePool) -> str:
     return capacity.reservation if isinstance(capacity, Reserved | Calendar) else ""
 
 
-@rule
+@where_read
 def _names(scope: Scope) -> Iterator[Problem]:
     """Names apart."""
     fleet = scope.fleet
@@ -102,7 +102,7 @@ def _names(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
     """Machine types known; a reservation of TPUs has a version and a number of chips instead of a machine type.
 
@@ -126,7 +126,7 @@ def _machine_type(scope: Scope, made: _Made) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _shared_with(scope: Scope, made: _Made) -> Iterator[Problem]:
     """Projects are named as Google answers with them."""
     for index, project in enumerate(made.shared_with):
@@ -138,7 +138,7 @@ def _shared_with(scope: Scope, made: _Made) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
     """The zone exists, and offers the machines and the GPUs attached to them."""
     path = f"{scope.path(made)}.zone"
@@ -149,7 +149,7 @@ def _zone(scope: Scope, made: _Made) -> Iterator[Problem]:
         yield from offered_nowhere(path, what, region_of(made.zone))
 
 
-@rule
+@where_read
 def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) -> Iterator[Problem]:
     """The GPUs can be attached to such a machine; other machines than N1 come with theirs."""
     machine = machine_type(entry.machine_type)
@@ -160,7 +160,7 @@ def _attached(entry: ReservationEntry, asked: AttachedAccelerator, path: str) ->
         yield ATTACHED.at(f"{path}{breach.fact.removeprefix('gpus')}", breach.wrong, breach.fix)
 
 
-@rule
+@where_read
 def _pool(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
     """Each reservation that the pool uses on a cluster fits it."""
     for cluster in scope.fleet.clusters_of(pool):
@@ -187,7 +187,7 @@ class _Use(NamedTuple):
         return f"{'' if isinstance(self.entry, ReservationEntry) else 'future '}reservation {self.entry.name}"
 
 
-@rule
+@where_read
 def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
     """The reservation is of the kind that the pool says; where the file makes it, the pool fits it."""
     fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
@@ -209,7 +209,7 @@ def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
         yield from suggest.misspelt(f"{at}.capacity.reservation", name, made, not_made)
 
 
-@rule
+@where_read
 def _zones(_: Scope, use: _Use) -> Iterator[Problem]:
     """A reservation is in one zone, and so are the nodes that come from it."""
     zone, elsewhere = use.entry.zone, [zone for zone in use.on.zones if zone != use.entry.zone]
@@ -219,7 +219,7 @@ def _zones(_: Scope, use: _Use) -> Iterator[Problem]:
         yield RESERVATION.at(f"{use.at}.zones", wrong, f"write [{zone}]")
 
 
-@rule
+@where_read
 def _machines(scope: Scope, use: _Use) -> Iterator[Problem]:
     """It is of the pool's machines."""
     if use.entry.machine_type != use.on.machine_type:
@@ -230,7 +230,7 @@ def _machines(scope: Scope, use: _Use) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _accelerator(_: Scope, use: _Use) -> Iterator[Problem]:
     """It has the GPUs that the pool attaches."""
     if not isinstance(use.entry, ReservationEntry) or use.on.machine is None or not use.on.machine.attached:
@@ -245,7 +245,7 @@ def _accelerator(_: Scope, use: _Use) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _local_ssds(_: Scope, use: _Use) -> Iterator[Problem]:
     """It has the pool's local SSDs."""
     own = use.on.local_ssd_count
@@ -254,7 +254,7 @@ def _local_ssds(_: Scope, use: _Use) -> Iterator[Problem]:
         yield RESERVATION.at(f"{use.at}.localSsdCount", wrong, "write the same in both")
 
 
-@rule
+@where_read
 def _times(_: Scope, use: _Use) -> Iterator[Problem]:
     """A calendar reservation begins and lasts as the pool says."""
     entry, capacity = use.entry, use.on.capacity
@@ -271,7 +271,7 @@ def _times(_: Scope, use: _Use) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _counts(scope: Scope) -> Iterator[Problem]:
     """All pools of a reservation together have no more nodes than it has machines."""
     users = _users(scope)
@@ -298,7 +298,7 @@ def _counts(scope: Scope) -> Iterator[Problem]:
                 )
 
 
-@rule
+@where_read
 def _unused(scope: Scope) -> Iterator[Problem]:
     users = _users(scope)
     for entry in scope.fleet.reservations:
@@ -318,7 +318,7 @@ def _unused(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Jobs come to the machines of a backup when those of other flavors are out."""
     backups = {entry.name for entry in scope.fleet.reservations if entry.purpose == "backup"}
@@ -352,7 +352,7 @@ def _reserved_by(scope: Scope, flavor: str) -> set[str]:
     return {_name_of(scope, pool) for pool in pools if isinstance(pool.capacity, Reserved)}
 
 
-@rule
+@where_read
 def _commitment(scope: Scope, commitment: CommitmentEntry) -> Iterator[Problem]:
     """A commitment and the reservations that it pays for are in one region, and of one kind of GPU."""
     for index, name in enumerate(commitment.reservations):
@@ -361,7 +361,7 @@ def _commitment(scope: Scope, commitment: CommitmentEntry) -> Iterator[Problem]:
         yield from _paid_for(scope, commitment, name, at)
 
 
-@rule
+@where_read
 def _paid_for(scope: Scope, commitment: CommitmentEntry, name: str, at: str) -> Iterator[Problem]:
     entry = next((entry for entry in scope.fleet.reservations if entry.name == name), None)
     if entry is None:

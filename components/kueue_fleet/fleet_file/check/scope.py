@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import UNKNOWN_NAME, listed_twice
-from kueue_admission.forms.problem import Problem, item_labels, rule
+from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_admission.forms.unknown import NotKnownError
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -108,7 +108,7 @@ class Scope:
         """Google's regions, and those that the file's network has a subnet or a range for."""
         return {**REGION_RANGES, **self.fleet.network.own_regions}
 
-    @rule
+    @where_read
     def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:
         """The problem of a name at `path` that no entry of the list has, and that is not in `also`."""
         known = (*self.names(section), *also)
@@ -116,7 +116,7 @@ class Scope:
             kind = SECTIONS[section]
             yield UNKNOWN_NAME.at(path, f"there is no {kind.noun} {name}", suggest.instead(name, known, kind.nouns))
 
-    @rule
+    @where_read
     def unknown_clusters(self, entry: PlacedEntry) -> Iterator[Problem]:
         """The problems of the clusters that an entry names: unknown ones, and those listed twice."""
         listed = entry.clusters or ()

@@ -12,7 +12,7 @@ from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.feature_gates import KUEUE_VERSION, is_on
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_admission.forms.base import DEFER_RULES, problems_in
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -49,7 +49,7 @@ def check_settings(scope: Scope) -> Iterator[Problem]:
     yield from _relied_on(scope)
 
 
-@rule
+@where_read
 def _version(scope: Scope) -> Iterator[Problem]:
     version = scope.fleet.kueue.version
     if version != KUEUE_VERSION:
@@ -60,7 +60,7 @@ def _version(scope: Scope) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _of_fleet(scope: Scope) -> Iterator[Problem]:
     kueue = scope.fleet.kueue
     for problem in (
@@ -70,7 +70,7 @@ def _of_fleet(scope: Scope) -> Iterator[Problem]:
         yield problem.at("kueue.configuration")
 
 
-@rule
+@where_read
 def _of_cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """What is wrong with the Configuration of one cluster, and not already with that of the fleet."""
     kueue, own = scope.fleet.kueue, cluster.kueue.configuration
@@ -95,7 +95,7 @@ def merged_configuration(scope: Scope, cluster: ClusterEntry) -> KueueConfigurat
     return KueueConfiguration.model_validate(data, context={DEFER_RULES: True})
 
 
-@rule
+@where_read
 def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
     """Fields of the Configuration that the fleet sets from its own sections."""
     if own.namespace is not None and own.namespace != scope.fleet.kueue.namespace:
@@ -112,7 +112,7 @@ def _set_elsewhere(scope: Scope, own: KueueConfiguration) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _relied_on(scope: Scope) -> Iterator[Problem]:
     merged = {cluster.name: merged_configuration(scope, cluster) for cluster in scope.fleet.clusters}
     yield from _leader(scope, merged)
@@ -122,7 +122,7 @@ def _relied_on(scope: Scope) -> Iterator[Problem]:
     yield from _unused_fields(scope, merged)
 
 
-@rule
+@where_read
 def _leader(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     """Of one cluster; that of the whole fleet is a rule of `KueueInstallation`."""
     for cluster in scope.entries("clusters"):
@@ -136,7 +136,7 @@ def _leader(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[
             )
 
 
-@rule
+@where_read
 def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     off = [name for name, own in merged.items() if not is_on("TopologyAwareScheduling", own.feature_gates)]
     for topology in scope.fleet.topologies:
@@ -149,7 +149,7 @@ def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Itera
             )
 
 
-@rule
+@where_read
 def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     """Each kind of job has its operator, and each operator a Kueue that manages its kinds."""
     fleet = scope.fleet
@@ -187,7 +187,7 @@ def _operators(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterat
             )
 
 
-@rule
+@where_read
 def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
@@ -216,7 +216,7 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
                 )
 
 
-@rule
+@where_read
 def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
     """Fields of queues and cohorts that Kueue ignores as it is configured."""
     fair = any(configuration.fair_sharing is not None for configuration in merged.values())
@@ -228,7 +228,7 @@ def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> It
         yield from _unused_by_queue(scope, queue, fair=fair, usage=usage, concurrent=concurrent)
 
 
-@rule
+@where_read
 def _weight(scope: Scope, entry: ClusterQueueEntry | CohortEntry, *, fair: bool) -> Iterator[Problem]:
     if entry.fair_sharing.weight != Quantity(1) and not fair:
         yield NO_EFFECT.at(
@@ -238,7 +238,7 @@ def _weight(scope: Scope, entry: ClusterQueueEntry | CohortEntry, *, fair: bool)
         )
 
 
-@rule
+@where_read
 def _unused_by_queue(
     scope: Scope, queue: ClusterQueueEntry, *, fair: bool, usage: bool, concurrent: bool
 ) -> Iterator[Problem]:

@@ -21,7 +21,7 @@ from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import problems_in
 from kueue_admission.forms.form_rules import EXCLUDED, listed_twice
-from kueue_admission.forms.problem import Problem, item_labels, rule
+from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     GROUPS,
@@ -65,18 +65,18 @@ def check_teams(scope: Scope) -> Iterator[Problem]:
     yield from _managed(scope)
 
 
-@rule
+@where_read
 def _team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     for item in _of_team(scope, team):
         yield from _leads_somewhere(scope, item)
 
 
-@rule
+@where_read
 def _local_queue(scope: Scope, entry: LocalQueueEntry) -> Iterator[Problem]:
     yield from _leads_somewhere(scope, _outside(scope, entry))
 
 
-@rule
+@where_read
 def _unreached(scope: Scope) -> Iterator[Problem]:
     """Queues that no LocalQueue leads to."""
     used = {item.spec.cluster_queue for item in _local_queues(scope)}
@@ -111,7 +111,7 @@ def _outside(scope: Scope, entry: LocalQueueEntry) -> _Placed:
     return _Placed(scope.path(entry), entry.namespace, entry.name, entry, None)
 
 
-@rule
+@where_read
 def _namespaces(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     reserved = {
@@ -149,7 +149,7 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
             )
 
 
-@rule
+@where_read
 def _duplicates(scope: Scope) -> Iterator[Problem]:
     first: dict[tuple[str, str], str] = {}
     for item in _local_queues(scope):
@@ -164,13 +164,13 @@ def _duplicates(scope: Scope) -> Iterator[Problem]:
             first[key] = item.path
 
 
-@rule
+@where_read
 def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
     """The ClusterQueue exists."""
     yield from scope.unknown("clusterQueues", item.spec.cluster_queue, f"{item.path}.clusterQueue")
 
 
-@rule
+@where_read
 def _takes_jobs(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """The queue takes jobs of the namespaces that have a LocalQueue of it."""
     fleet, selector = scope.fleet, queue.namespace_selector
@@ -243,7 +243,7 @@ def _how_to_match(fleet: FleetSpec, selector: LabelSelector, at: str, namespace:
     return f"widen {at}"
 
 
-@rule
+@where_read
 def _namespace_labels(scope: Scope) -> Iterator[Problem]:
     """Labels of namespaces that the fleet has, and that nothing else gives them."""
     fleet = scope.fleet
@@ -263,7 +263,7 @@ def _namespace_labels(scope: Scope) -> Iterator[Problem]:
                 yield EXCLUDED.at(f"{path}[{key}]", f"is set, but {given[key]}", "remove it")
 
 
-@rule
+@where_read
 def _managed(scope: Scope) -> Iterator[Problem]:
     """Kueue manages jobs in the namespaces with LocalQueues: in others it leaves even those that name a queue alone.
 
@@ -294,7 +294,7 @@ def check_accounts(scope: Scope) -> Iterator[Problem]:
         yield from _regions(scope, team)
 
 
-@rule
+@where_read
 def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     groups = [member for member in team.members if member.startswith("group:")]
     without = [cluster.name for cluster in scope.fleet.clusters if not cluster.rbac_security_group]
@@ -306,7 +306,7 @@ def _members(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
         )
 
 
-@rule
+@where_read
 def _regions(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     """Every queue of a team that is kept to some regions is on some cluster there."""
     fleet, path = scope.fleet, f"{scope.path(team)}.allowedRegions"

@@ -15,7 +15,7 @@ from pydantic import Field
 from kueue_admission.forms.base import Count, Flag, Hint, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.timestamp import Timestamp
 from kueue_fleet.fleet_file.fleet_rules import COMMITMENT, UNUSUAL_DURATION
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
@@ -228,7 +228,7 @@ class CommitmentEntry(RuledModel):
                 "name the reservations that hold these machines",
             )
 
-    @rule
+    @where_read
     def _confirmed(self) -> Iterator[Problem]:
         if self.confirm != COST_CONFIRMATION:
             yield COMMITMENT.at(

@@ -16,7 +16,7 @@ from kueue_admission.forms import syntax
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Hint, RuledModel, SpecModel, Text, syntax_of
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syntax_problems
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.fleet_rules import KEY_REGION, PRIORITY_CLASS, REPLICAS, SECURITY_GROUP
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
@@ -197,14 +197,14 @@ class ClusterEntry(RuledModel):
         yield from self._group()
         yield from self._keys()
 
-    @rule
+    @where_read
     def _zones(self) -> Iterator[Problem]:
         yield from zones_in_region("zones", self.zones, self.region)
         if self.node_auto_provisioning is not None:
             at, zones = "nodeAutoProvisioning.zones", self.node_auto_provisioning.zones
             yield from zones_in_region(at, zones, self.region)
 
-    @rule
+    @where_read
     def _group(self) -> Iterator[Problem]:
         group = self.rbac_security_group
         if group == "":
@@ -220,7 +220,7 @@ class ClusterEntry(RuledModel):
                 "write gke-security-groups@ and your domain, and put the other groups into it",
             )
 
-    @rule
+    @where_read
     def _keys(self) -> Iterator[Problem]:
         for field, key in (
             ("databaseEncryptionKey", self.database_encryption_key),
@@ -232,7 +232,7 @@ class ClusterEntry(RuledModel):
                     field, f"the key is in {where}, the cluster in {self.region}", "use a key of that region"
                 )
 
-    @rule
+    @where_read
     def _of_its_owner(self) -> Iterator[Problem]:
         for alias in self._said(_OF_ITS_OWNER) if self.existing else ():
             yield EXCLUDED.at(alias, "set, but existing says that the cluster is there", "remove it, or existing")
@@ -243,7 +243,7 @@ class ClusterEntry(RuledModel):
             if getattr(self, name) != type(self).model_fields[name].get_default(call_default_factory=True):
                 yield alias
 
-    @rule
+    @where_read
     def _standard_only(self) -> Iterator[Problem]:
         if self.mode != "Autopilot":
             return
@@ -402,13 +402,13 @@ class MultiKueueArgs(RuledModel):
                 "external", "not set, but dispatcher is External", "set external.name to the dispatcher's name"
             )
 
-    @rule
+    @where_read
     def _times(self) -> Iterator[Problem]:
         for path, value in (("gcInterval", self.gc_interval), ("workerLostTimeout", self.worker_lost_timeout)):
             if value is not None and value.nanoseconds < 0:
                 yield OUT_OF_RANGE.at(path, f"{value} is negative", "write 0s or longer")
 
-    @rule
+    @where_read
     def _origin(self) -> Iterator[Problem]:
         if self.origin is not None:
             yield from syntax_problems("origin", self.origin, syntax.label_value)

@@ -14,7 +14,7 @@ from pydantic import Field
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import BAD_AMOUNT, LISTED_TWICE, OUT_OF_RANGE, WRONG_ORDER
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.timestamp import Timestamp
 from kueue_fleet.fleet_file.fleet_rules import IMAGE
 
@@ -200,7 +200,7 @@ class AdmissionControllerArgs(RuledModel):
             if check.name in [other.name for other in self.checks[:index]]:
                 yield LISTED_TWICE.at(f"checks[{check.name}]", "is listed twice", "keep one of them")
 
-    @rule
+    @where_read
     def _image_problems(self) -> Iterator[Problem]:
         repository, _, digest = (self.image or "").partition("@")
         tag = repository.rpartition("/")[2].partition(":")[2]

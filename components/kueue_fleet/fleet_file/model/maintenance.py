@@ -13,7 +13,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import RuledModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED, WRONG_ORDER
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.timestamp import Timestamp
 from kueue_fleet.fleet_file.fleet_rules import MAINTENANCE
 from kueue_fleet.gke.maintenance import RecurrenceError, Stretch, shortage
@@ -83,14 +83,14 @@ class Maintenance(RuledModel):
         yield from self._window()
         yield from self._exclusions()
 
-    @rule
+    @where_read
     def _window(self) -> Iterator[Problem]:
         if not timedelta(0) < self.end - self.start <= timedelta(days=1):
             yield MAINTENANCE.at("end", "is not within a day after start", "write the end of one window")
         else:
             yield from self._shortage()
 
-    @rule
+    @where_read
     def _exclusions(self) -> Iterator[Problem]:
         names = [exclusion.name for exclusion in self.exclusions]
         for index, exclusion in enumerate(self.exclusions):

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import RuledModel, SpecModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.fleet_rules import OPEN_TO_ALL
 from kueue_fleet.fleet_file.model.gcp_names import (
     AddressRange,
@@ -108,7 +108,7 @@ class NetworkArgs(RuledModel):
                 "remove it, or set controlPlaneAccess to AuthorizedNetworks",
             )
 
-    @rule
+    @where_read
     def _of_own_network(self) -> Iterator[Problem]:
         if self.existing is not None:
             for field in self.own_fields:
@@ -118,7 +118,7 @@ class NetworkArgs(RuledModel):
                     "remove it; names and ranges of a network that exists are in existing",
                 )
 
-    @rule
+    @where_read
     def _networks(self) -> Iterator[Problem]:
         names = [network.name for network in self.authorized_networks]
         for index, network in enumerate(self.authorized_networks):

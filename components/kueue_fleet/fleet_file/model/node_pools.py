@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.model.pool_fields import NodePoolFields
 from kueue_fleet.fleet_file.model.pool_rules import pool_problems
 
@@ -26,6 +26,6 @@ class NodePoolEntry(NodePoolFields):
                 if (problem.path, problem.wrong) not in said:
                     yield problem.at(f"perCluster[{cluster}]")
 
-    @rule
+    @where_read
     def _problems_on(self, cluster: str) -> Iterator[Problem]:
         yield from pool_problems(self.on(cluster))

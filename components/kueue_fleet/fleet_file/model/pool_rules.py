@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.forms.form_rules import NEEDED
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT, POOL
 from kueue_fleet.fleet_file.model.capacity import FlexStart
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -29,7 +29,7 @@ def pool_problems(pool: NodePoolFields) -> Iterator[Problem]:
         yield _problem(broken, facts, breach)
 
 
-@rule
+@where_read
 def _sized(pool: NodePoolFields) -> Iterator[Problem]:
     if pool.node_count is None and pool.autoscaling is None and not isinstance(pool.capacity, FlexStart):
         yield NEEDED.at("nodeCount", "is missing, and so is autoscaling", "set one of the two")

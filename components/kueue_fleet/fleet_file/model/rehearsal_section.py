@@ -13,7 +13,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import Count, Number, RuledModel, SpecModel, Text, problems_in
 from kueue_admission.forms.form_rules import WRONG_ORDER, WRONG_TYPE
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.fleet_rules import UNKNOWN_MACHINE
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.gcp_names import Zone
@@ -92,7 +92,7 @@ class DwsSection(RuledModel):
         yield from self._in_order("low", "high", "low", "high")
         yield from self._in_order("least_wait_seconds", "most_wait_seconds", "leastWaitSeconds", "mostWaitSeconds")
 
-    @rule
+    @where_read
     def _in_order(self, low: str, high: str, low_alias: str, high_alias: str) -> Iterator[Problem]:
         least, most = getattr(self, low), getattr(self, high)
         if least > most:

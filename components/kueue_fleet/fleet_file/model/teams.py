@@ -16,7 +16,7 @@ from kueue_admission.api.quotas import whole_problems
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, NOT_ALLOWED, OUT_OF_RANGE, WRONG_ORDER, syntax_problems
-from kueue_admission.forms.problem import Problem, rule
+from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
 from kueue_admission.forms.syntax import google_service_account
 from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, TEAM_ACCOUNT
@@ -136,7 +136,7 @@ class TeamLimitRange(RuledModel):
                 yield WRONG_ORDER.at(f"defaultRequest[{name}]", wrong, f"write {limit}, or remove it")
 
 
-@rule
+@where_read
 def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], what: str) -> Iterator[Problem]:
     """Amounts that Kubernetes takes, of resources with a domain in their name, huge pages, and those that are known."""
     for name, amount in amounts.items():
@@ -209,7 +209,7 @@ class TeamEntry(RuledModel):
         yield from self.listed_once("secrets", "Secret")
         yield from _amounts("resourceQuota", self.resource_quota, _LIMITED, "that Kubernetes limits")
 
-    @rule
+    @where_read
     def _accounts(self) -> Iterator[Problem]:
         if self.service_account == "default":
             yield TEAM_ACCOUNT.at(
