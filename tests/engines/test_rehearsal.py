@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -335,6 +336,53 @@ def test_a_removed_worker_takes_its_own_things_along_and_nothing_else(lab: Fleet
     assert all(NEW_WORKER in name or "us-central1" in name for name in gone), gone
     assert {(op, name) for op, name in lab.touched() if op != "delete"} == OF_ALL_WORKERS
     assert NEW_WORKER not in {cluster["name"] for cluster in lab.session.client.clusters()}
+
+
+def test_queues_that_become_two_groups_of_the_manager_lose_no_job(lab: FleetInRehearsal) -> None:
+    """ADR 16: `up` gives each group a flavor of its own on the manager; what runs stays on the former one."""
+
+    def two_groups(fleet: dict[str, Any]) -> None:
+        [dws] = fleet["clusterQueues"]
+        dws["cohortName"] = "company"
+        other = copy.deepcopy(dws) | {"name": "l4"}
+        other["resourceGroups"][0]["flavors"][0]["name"] = "l4-dws"
+        fleet["clusterQueues"].append(other)
+        labels = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+        fleet["flavors"].append({"name": "l4-dws", "nodeLabels": labels})
+
+    lab.simulate(dws={"low": 8, "high": 8})
+    lab.session.write_settings()
+    before = submitted(lab, "40")
+    wait_until(lambda: condition(workload_of(lab, before), "Admitted") == "True", JOBS_SECONDS)
+    lab.change(two_groups)
+    lab.up()
+    after = submitted(lab, "1")
+    for job, flavor in ((before, "multikueue"), (after, "multikueue-t4-dws")):
+        ended = wait_until(partial(finished, lab, job), JOBS_SECONDS)
+        assert condition(ended, "Evicted") is None, ended
+        [assigned] = ended["status"]["admission"]["podSetAssignments"]
+        assert set(assigned["flavors"].values()) == {flavor}
+
+
+def submitted(lab: FleetInRehearsal, run_seconds: str) -> str:
+    """The name of a job that is created on the manager."""
+    [job] = one_job(run_seconds)
+    made = lab.session.clients(lab.fleet).create(MANAGER, job)
+    return str(made["metadata"]["name"])
+
+
+def finished(lab: FleetInRehearsal, job: str) -> dict[str, Any] | None:
+    """The Workload of a job that has ended."""
+    found = workload_of(lab, job)
+    return found if condition(found, "Finished") == "True" else None
+
+
+def workload_of(lab: FleetInRehearsal, job: str) -> dict[str, Any]:
+    """The Workload of a job on the manager; empty while there is none."""
+    for workload in lab.objects(MANAGER, "workloads").values():
+        if any(owner["name"] == job for owner in workload["metadata"].get("ownerReferences", ())):
+            return workload
+    return {}
 
 
 def test_everything_listens_on_loopback_only(lab: FleetInRehearsal) -> None:

@@ -57,6 +57,8 @@ class Engine:
 
     `.` is added by the caller of the rule, so "1.36" fits 1.36.3 and not 1.360.
     """
+    own_first: bool = False
+    """A found program is used whatever its version is, as Pulumi uses its user's plugins."""
     version_command: tuple[str, ...] = ()
     """Arguments that print the version; empty: the version is read from Go's build information in the file."""
     assets: tuple[Asset, ...] = field(default=())
@@ -270,6 +272,7 @@ ENGINES: tuple[Engine, ...] = (
         version_flags=(f"{_PULUMI_KUBERNETES}/pkg/version.Version",),
         # Of the commit in go.mod, which is the newest that can be downloaded.
         release="v4.25.0",
+        own_first=True,
         # Most of the build is the Go SDK, of which the provider needs little: it is not optimized.
         compiler_flags=("-gcflags=github.com/pulumi/pulumi-kubernetes/sdk/v4/...=-N -l -dwarf=false",),
         embedded=(Asset("schema.json", _PULUMI_KUBERNETES, "cmd/pulumi-resource-kubernetes/schema.json"),),

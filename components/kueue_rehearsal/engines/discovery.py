@@ -156,6 +156,8 @@ def _find_program(engine: Engine, name: str, environ: Mapping[str, str], refused
         if not (path.is_file() and os.access(path, os.X_OK)):
             continue
         version = program_version(engine, path)
+        if engine.own_first:
+            return Program(name, path, version or "unknown", origin)
         if version is None:
             refused.append(Refused(path, f"its version cannot be determined; {_wanted(engine)} is needed"))
         elif not accepts(engine, version):

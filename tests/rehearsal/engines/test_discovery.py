@@ -85,6 +85,18 @@ def test_kueue_is_known_by_what_go_recorded_in_it(cache: EngineCache, tmp_path: 
     assert BY_NAME["kueue"] in engines.missing(), "its chart and CRDs are still to be fetched"
 
 
+@pytest.mark.parametrize(("version", "shown"), [("v4.31.0", "v4.31.0"), ("(devel)", "unknown")])
+def test_a_users_own_provider_is_used_whatever_its_version_is(
+    cache: EngineCache, tmp_path: Path, version: str, shown: str
+) -> None:
+    module = BY_NAME["pulumi-kubernetes"].module
+    path = go_program(tmp_path / "path", "pulumi-resource-kubernetes", module, version)
+    engines = find_engines(cache, {"PATH": str(tmp_path / "path")})
+    found = engines.programs["pulumi-resource-kubernetes"]
+    assert (found.path, found.version, found.origin) == (path, shown, "PATH")
+    assert engines.refused == ()
+
+
 @pytest.mark.parametrize("version", ["v0.19.1", "v0.19.20", "(devel)"])
 def test_another_kueue_is_not_used(cache: EngineCache, tmp_path: Path, version: str) -> None:
     go_program(tmp_path / "path", "kueue", "sigs.k8s.io/kueue", version)
