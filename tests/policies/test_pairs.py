@@ -2,175 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
 import pytest
-from tests.policies.declared import Declared, cluster, container_change, flavor, kube, queue, release, workload
-from tests.policies.judged import gcp, says, stack_says
+from tests.policies.declared import Declared, kube
+from tests.policies.judged import gcp, says
+from tests.policies.parts import (
+    ADMISSION,
+    EVERYTHING,
+    HALVES,
+    HOST,
+    INGRESS_CLASS,
+    INTERNAL,
+    LATEST,
+    LB_RANGES,
+    LB_TYPE,
+    PART_OF,
+    RBAC,
+    READING,
+    SECRETS,
+    SELECTS_ALL,
+    TOO_LATE,
+    affine,
+    aggregated,
+    annotated,
+    arguments,
+    authorized,
+    binding,
+    borrowing,
+    called,
+    config_map,
+    context,
+    environment,
+    firewall,
+    gateway,
+    ingress,
+    listing,
+    mounted,
+    namespace,
+    of_container,
+    of_pod,
+    patch,
+    patched_pod,
+    role,
+    secret,
+    service,
+    volume,
+    with_token,
+)
 
-from kueue_fleet.fleet_file.worker_tokens import ROTATE_WITHIN
 from kueue_fleet.gke.labels import ACCELERATOR
-
-RBAC = "rbac.authorization.k8s.io/v1"
-HALVES = ["0.0.0.0/1", "128.0.0.0/1"]
-HOST = {"name": "host", "hostPath": {"path": "/"}}
-LB_TYPE = "networking.gke.io/load-balancer-type"
-LB_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
-INGRESS_CLASS = "kubernetes.io/ingress.class"
-INTERNAL = {LB_TYPE: "Internal"}
-LATEST, TOO_LATE = (str(datetime.now(UTC).date() + ROTATE_WITHIN + timedelta(days=n)) for n in (0, 2))  # noqa: TID251
-"""The latest day by which a token may be replaced, and a day that is too late, also if the tests run past midnight."""
-OF_A_TOKEN = {"kubernetes.io/service-account.name": "job"}
-EVERYTHING = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
-SELECTS_ALL: list[dict[str, Any]] = [
-    {},
-    {"matchLabels": {}},
-    {"matchLabels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
-    {"matchExpressions": [{"key": "team", "operator": "DoesNotExist"}]},
-]
-"""Selectors that match cluster-admin too."""
-READING = ["get", "list", "watch"]
-SECRETS = {"resources": ["secrets"], "verbs": READING}
-ADMISSION = "admissionregistration.k8s.io"
-PART_OF = "app.kubernetes.io/part-of"
-
-
-def role(*rules: Mapping[str, Any], kind: str = "ClusterRole", name: str = "x", **metadata: Any) -> Declared:
-    given = [{"apiGroups": [""], **rule} for rule in rules]
-    return kube(f"{RBAC}:{kind}", name, {"rules": given, "metadata": metadata}, by="p")
-
-
-def aggregated(selector: Mapping[str, Any]) -> Declared:
-    return kube(f"{RBAC}:ClusterRole", "x", {"aggregationRule": {"clusterRoleSelectors": [selector]}}, by="p")
-
-
-def binding(*subjects: str, kind: str = "ClusterRoleBinding", to: str = "view") -> Declared:
-    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": to}
-    groups = [{"kind": "Group", "name": name} for name in subjects]
-    return kube(f"{RBAC}:{kind}", "x", {"roleRef": ref, "subjects": groups}, by="p")
-
-
-def context(kind: str = "Deployment", **given: Any) -> Declared:
-    """A workload whose container has this security context."""
-    return workload("x", container_change(securityContext=given), by="p", kind=kind)
-
-
-def of_pod(kind: str = "Deployment", **spec: Any) -> Declared:
-    """A workload with these fields of its pod."""
-    return workload("x", {f"template.spec.{key}": value for key, value in spec.items()}, by="p", kind=kind)
-
-
-def of_container(**given: Any) -> Declared:
-    """A workload whose container has these fields."""
-    return workload("x", container_change(**given), by="p")
-
-
-def with_token(seconds: int | None) -> Declared:
-    """A workload with a token of its service account that expires after that time."""
-    given = {"path": "token", "audience": "vault"} | ({"expirationSeconds": seconds} if seconds else {})
-    sources = [{"configMap": {"name": "ca"}}, {"serviceAccountToken": given}]
-    return of_pod(volumes=[{"name": "token", "projected": {"sources": sources}}])
-
-
-def patched_pod(**spec: Any) -> Declared:
-    """A patch of these fields of a pod."""
-    return patch("apps/v1:Deployment", spec={"template": {"spec": spec}})
-
-
-def mounted(kind: str, *, read_only: bool) -> Declared:
-    mounts = [{"name": "host", "mountPath": "/host", "readOnly": read_only}]
-    change = container_change(volumeMounts=mounts) | {"template.spec.volumes": [HOST]}
-    return workload("x", change, by="p", kind=kind)
-
-
-def affine(*terms: tuple[str, str, list[str]]) -> Declared:
-    """A privileged DaemonSet that one of these terms of key, operator and values sends to its nodes."""
-    listed = [{"matchExpressions": [{"key": key, "operator": how, "values": values}]} for key, how, values in terms]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": listed}}
-    privileged = [{"name": "c", "securityContext": {"privileged": True}}]
-    return of_pod("DaemonSet", containers=privileged, affinity={"nodeAffinity": required})
-
-
-def annotated(**annotations: str) -> Declared:
-    """A workload whose pods have these annotations of AppArmor and example.com."""
-    keys = {"app_armor": "container.apparmor.security.beta.kubernetes.io/main", "token": "example.com/token"}
-    given = {keys[key]: value for key, value in annotations.items()}
-    return workload("x", {"template.metadata": {"annotations": given}}, by="p")
-
-
-def volume(**spec: Any) -> Declared:
-    return kube("core/v1:PersistentVolume", "x", {"spec": spec}, by="p")
-
-
-def patch(kind: str, **props: Any) -> Declared:
-    return kube(f"{kind}Patch", "x", props, by="p")
-
-
-def called(api_version: str, kind: str, type_: str) -> Declared:
-    """A resource of a Pulumi type whose object says to be of that version and kind."""
-    return kube(type_, "x", {"apiVersion": api_version, "kind": kind}, by="p")
-
-
-def listing(type_: str, **held: Any) -> Declared:
-    return kube(type_, "x", {"items": [held]} if held else {}, by="p")
-
-
-def borrowing(kind: str) -> Declared:
-    declared = queue("x", {"l4": 1}, by="p")
-    declared.props["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = 1
-    return replace(declared, type=declared.type.replace("ClusterQueue", kind))
-
-
-def service(annotations: Mapping[str, str] | None = None, **spec: Any) -> Declared:
-    metadata = {"annotations": dict(annotations)} if annotations else {}
-    return kube("core/v1:Service", "x", {"metadata": metadata, "spec": {"type": "LoadBalancer", **spec}}, by="p")
-
-
-def ingress(annotation: str | None, class_: str | None) -> Declared:
-    """An Ingress of these classes, by its annotation and by its field."""
-    metadata = {} if annotation is None else {"annotations": {INGRESS_CLASS: annotation}}
-    spec = {} if class_ is None else {"ingressClassName": class_}
-    return kube("networking.k8s.io/v1:Ingress", "x", {"metadata": metadata, "spec": spec}, by="p")
-
-
-def gateway(class_: str) -> Declared:
-    return kube("gateway.networking.k8s.io/v1:Gateway", "x", {"spec": {"gatewayClassName": class_}}, by="p")
-
-
-def secret(type_: str = "kubernetes.io/service-account-token", **annotations: str) -> Declared:
-    ours = {f"kueue-fleet.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}
-    given = {"metadata": {"annotations": OF_A_TOKEN | ours}, "type": type_}
-    return kube("core/v1:Secret", "x", given, by="p")
-
-
-def environment(**variables: str) -> Declared:
-    return workload("x", container_change(env=[{"name": k, "value": v} for k, v in variables.items()]), by="p")
-
-
-def arguments(*given: str) -> Declared:
-    return workload("x", container_change(args=list(given)), by="p")
-
-
-def config_map(**data: str) -> Declared:
-    return kube("core/v1:ConfigMap", "x", {"data": data}, by="p")
-
-
-def namespace(name: str = "x", **pod_security: str) -> Declared:
-    labels = {f"pod-security.kubernetes.io/{mode}": level for mode, level in pod_security.items()}
-    return kube("core/v1:Namespace", name, {"metadata": {"labels": labels}}, by="p")
-
-
-def firewall(*sources: str, **allowed: Any) -> Declared:
-    return gcp("compute/firewall:Firewall", sourceRanges=list(sources), allows=[{"protocol": "all", **allowed}])
-
-
-def authorized(*ranges: str, **given: bool) -> Declared:
-    blocks = {"cidrBlocks": [{"cidrBlock": one} for one in ranges], **given}
-    return cluster("x", {"controlPlaneEndpointsConfig": None, "masterAuthorizedNetworksConfig": blocks})
-
 
 ELSEWHERE: list[list[tuple[str, str, list[str]]]] = [
     [(ACCELERATOR, "DoesNotExist", [])],
@@ -619,114 +498,3 @@ PAIRS: list[tuple[str, Declared, Declared]] = [
 def test_a_violation_and_the_nearest_that_is_allowed(rule: str, bad: Declared, good: Declared) -> None:
     assert says(rule, bad) != []
     assert says(rule, good) == []
-
-
-POD = {"serviceAccountName": "job", "containers": [{"name": "main", "image": "job:1"}]}
-PRIVILEGED = {"containers": [{"name": "main", "image": "job:1", "securityContext": {"privileged": True}}]}
-WITH_PODS: list[tuple[str, str]] = [
-    ("core/v1:Pod", "spec"),
-    ("core/v1:PodTemplate", "template.spec"),
-    ("core/v1:ReplicationController", "spec.template.spec"),
-    ("apps/v1:DeploymentPatch", "spec.template.spec"),
-    ("apps/v1:DaemonSetPatch", "spec.template.spec"),
-    ("batch/v1:CronJob", "spec.jobTemplate.spec.template.spec"),
-    ("jobset.x-k8s.io/v1:JobSet", "spec.replicatedJobs[].template.spec.template.spec"),
-    ("ray.io/v1:RayJob", "spec.rayClusterSpec.workerGroupSpecs[].template.spec"),
-    ("ray.io/v1:RayCluster", "spec.headGroupSpec.template.spec"),
-    ("ray.io/v1:RayService", "spec.rayClusterConfig.headGroupSpec.template.spec"),
-    ("kubeflow.org/v1:PyTorchJob", "spec.pytorchReplicaSpecs.Master.template.spec"),
-    ("kubeflow.org/v2beta1:MPIJob", "spec.mpiReplicaSpecs.Launcher.template.spec"),
-    (
-        "trainer.kubeflow.org/v1alpha1:TrainingRuntime",
-        "spec.template.spec.replicatedJobs[].template.spec.template.spec",
-    ),
-    ("leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "spec.leaderWorkerTemplate.workerTemplate.spec"),
-    ("workload.codeflare.dev/v1beta2:AppWrapper", "spec.components[].template.spec"),
-]
-
-
-def holding(kind: str, path: str, held: Any) -> Declared:
-    """An object with `held` at a path; `[]` is a list of one."""
-    for key in reversed(path.split(".")):
-        held = {key.removesuffix("[]"): [held] if key.endswith("[]") else held}
-    return kube(kind, "x", held, by="p")
-
-
-@pytest.mark.parametrize(("kind", "path"), WITH_PODS, ids=[kind for kind, _ in WITH_PODS])
-def test_pods_are_judged_wherever_they_are_described(kind: str, path: str) -> None:
-    host = {"volumes": [HOST], "containers": [{"volumeMounts": [{"name": "host", "mountPath": "/host"}]}]}
-    for rule, spec in (
-        ("kube-not-privileged", PRIVILEGED),
-        ("kube-no-host-path", host),
-        ("kube-no-host-namespaces", {"hostIPC": True}),
-        ("secret-not-in-environment", {"containers": [{"env": [{"name": "HF_TOKEN", "value": "a-word"}]}]}),
-    ):
-        [found] = says(rule, holding(kind, path, POD | spec))
-        assert found.startswith(path.replace("[]", "[0]"))
-        assert says(rule, holding(kind, path, POD)) == []
-    assert says("kube-workload-service-account", holding(kind, path, POD)) == []
-
-
-@pytest.mark.parametrize(
-    ("rule", "declared"),
-    [
-        ("kube-not-privileged", holding("ray.io/v1:RayCluster", "spec.headGroupSpec.template.spec", PRIVILEGED)),
-        ("kube-no-public-ingress", gateway("gke-l7-gxlb")),
-        ("kube-no-cluster-admin", binding("a", to="cluster-admin")),
-        ("kube-no-token-secrets", secret()),
-        ("kube-own-type", called(RBAC, "ClusterRoleBinding", "ray.io/v1:RayCluster")),
-    ],
-)
-def test_types_of_extensions_of_the_provider_are_judged_too(rule: str, declared: Declared) -> None:
-    extended = replace(declared, type=declared.type.replace("kubernetes:", "our-crds:"))
-    assert says(rule, extended) == says(rule, declared) != []
-
-
-def test_objects_of_extensions_belong_to_their_cluster() -> None:
-    lost, wrong = queue("q", {"h100": 1}, by="p"), flavor("l4", {}, by="p")
-    kueue = [replace(one, type=one.type.replace("kubernetes:", "kueue:")) for one in (lost, wrong)]
-    assert stack_says("kueue-queue-references", *kueue) == stack_says("kueue-queue-references", lost, wrong) != []
-
-
-def test_what_only_has_the_names_of_a_pod_is_none() -> None:
-    schema = {"properties": {"containers": {"type": "array", "items": {}}, "hostPID": {"type": "boolean"}}}
-    definition = holding("apiextensions.k8s.io/v1:CustomResourceDefinition", "spec.versions[].schema", schema)
-    chart = release("x", {"values": {"containers": [{"name": "main"}], "hostPID": True}}, by="p")
-    for rule in ("kube-workload-service-account", "kube-no-host-namespaces"):
-        assert says(rule, definition) == []
-        assert says(rule, chart) == []
-
-
-def test_settings_allow_more() -> None:
-    rdma = context(capabilities={"add": ["IPC_LOCK"]})
-    assert says("kube-no-added-capabilities", rdma) != []
-    assert says("kube-no-added-capabilities", rdma, capabilities=["IPC_LOCK"]) == []
-    assert says("kube-no-token-secrets", secret(), accounts=["job"]) == []
-
-
-DNS = "controlPlaneEndpointsConfig.dnsEndpointConfig"
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "secrets", "fine"),
-    [
-        ({"allowExternalTraffic": True}, [], True),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [], False),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by=LATEST)], True),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by="never")], False),
-        ({"allowExternalTraffic": True, "enableK8sTokensViaDns": True}, [secret(rotate_by=TOO_LATE)], False),
-        (
-            {"allowExternalTraffic": True, "enableK8sTokensViaDns": True},
-            [secret("Opaque", rotate_by=LATEST)],
-            False,
-        ),
-        ({"allowExternalTraffic": False, "enableK8sTokensViaDns": True}, [], True),
-        ({"allowExternalTraffic": True, "enableK8sCertsViaDns": True}, [secret(rotate_by=LATEST)], False),
-        ({"allowExternalTraffic": False, "enableK8sCertsViaDns": True}, [], True),
-    ],
-)
-def test_only_the_worker_of_a_manager_takes_tokens_from_the_internet(
-    endpoint: dict[str, Any], secrets: list[Declared], fine: bool
-) -> None:
-    found = stack_says("gke-dns-endpoint-credentials", *secrets, owner=cluster("c", {DNS: endpoint}))
-    assert (found == []) is fine
