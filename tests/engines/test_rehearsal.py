@@ -352,7 +352,7 @@ def test_queues_that_become_two_groups_of_the_manager_lose_no_job(lab: FleetInRe
 
     lab.simulate(dws={"low": 8, "high": 8})
     lab.session.write_settings()
-    before = submitted(lab, "40")
+    before = submitted(lab, "20")
     wait_until(lambda: condition(workload_of(lab, before), "Admitted") == "True", JOBS_SECONDS)
     lab.change(two_groups)
     lab.up()
