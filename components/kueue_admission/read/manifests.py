@@ -8,7 +8,6 @@ from typing import Final
 from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
 from kueue_admission.forms.problem import Problem
-from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import ROLES
 
 WITH_QUEUE: Final = ("Deployment", "StatefulSet", "Pod")
@@ -52,20 +51,6 @@ def owners_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
     for owner in references if isinstance(references, list) else ():
         if is_object(owner):
             yield str(owner.get("kind")), f"{namespace}/{owner.get('name')}"
-
-
-def conditions_of(manifest: Manifest) -> list[Manifest]:
-    """The conditions in the status of an object."""
-    conditions = inside(manifest, "status").get("conditions")
-    return [each for each in conditions if is_object(each)] if isinstance(conditions, list) else []
-
-
-def since(manifest: Manifest, condition: str) -> float | None:
-    """When a condition became True, in seconds since 1970; None: it is not True."""
-    for each in conditions_of(manifest):
-        if each.get("type") == condition and each.get("status") == "True":
-            return Fields(each, "", []).seconds("lastTransitionTime", 0.0)
-    return None
 
 
 def without_stood_for(manifests: Iterable[Manifest]) -> list[Manifest]:

@@ -118,7 +118,7 @@ class Printed:
         """Its namespace; `default` where it has none."""
         return self.metadata.text("namespace", "default")
 
-    @property
+    @_Once
     def key(self) -> str:
         """`namespace/name`."""
         return f"{self.namespace}/{self.name}"
@@ -221,6 +221,11 @@ class PrintedWorkload(Printed):
     def queue(self) -> str:
         """The LocalQueue that it names."""
         return self.spec.text("queueName")
+
+    @property
+    def local_queue(self) -> str:
+        """Namespace and name of the LocalQueue."""
+        return f"{self.namespace}/{self.queue}"
 
     @property
     def is_active(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from kueue_admission.api.check_objects import SPECS, check_objects
 from kueue_admission.api.cohort_tree import cycles
@@ -19,7 +19,7 @@ from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
 from kueue_admission.forms.form_rules import COHORT_CYCLE, JOB, OBJECT, UNKNOWN_NAME
-from kueue_admission.forms.manifest import inside
+from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.forms.problem import Problem, errors_of
 from kueue_admission.read.dumped_configuration import dumped_configuration
@@ -31,13 +31,13 @@ from kueue_admission.read.manifests import (
     JOBS,
     NAMESPACED,
     QUEUED,
-    conditions_of,
     is_job,
     key_of,
     label_of,
     owners_of,
     with_place,
 )
+from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import MOST_SECONDS, as_seconds
 from kueue_admission.simulate.documents import Document
@@ -82,7 +82,7 @@ class _Item:
     kind: str
     namespace: str
     name: str
-    data: Mapping[str, Any]
+    data: Manifest
 
     @property
     def label(self) -> str:
@@ -194,7 +194,7 @@ def _named(documents: Iterable[Document], problems: list[Problem]) -> Iterator[D
         yield Document(where, data)
 
 
-def named_workloads(job: Mapping[str, Any], workload: Workload, name: str) -> Iterator[tuple[str, Workload]]:
+def named_workloads(job: Manifest, workload: Workload, name: str) -> Iterator[tuple[str, Workload]]:
     """The Workloads that Kueue makes of `job`, of which `workload` was read, with names by which people know them."""
     count = workload_count(job)
     if job["kind"] not in SEVERAL:
@@ -280,25 +280,20 @@ def run_seconds_of(document: Document) -> float | None:
 
 def _finished_at(item: _Item) -> float | None:
     """When the object's status says it was over."""
-    ends = ("Finished",) if item.kind == "Workload" else ("Complete", "Completed", "Failed")
-    for condition in conditions_of(item.data):
-        if condition.get("status") == "True" and condition.get("type") in ends:
-            return Fields(condition, item.label, []).seconds("lastTransitionTime", 0.0)
-    return None
+    if item.kind == "Workload":
+        return PrintedWorkload.of(item.data).since("Finished")
+    return PrintedJob.of(item.data).ended_at
 
 
-def _created(data: Mapping[str, Any]) -> float | None:
-    metadata = data["metadata"]
-    return Fields(metadata, "", []).seconds("creationTimestamp") if isinstance(metadata, Mapping) else None
+def _created(data: Manifest) -> float | None:
+    return Printed.of(data).created
 
 
 def _transitions(item: _Item) -> Iterator[float]:
     """The times in the status of a Workload."""
-    checks = inside(item.data, "status").get("admissionChecks")
-    for each in (*conditions_of(item.data), *(checks if isinstance(checks, list) else ())):
-        time = Fields(each, item.label, []).seconds("lastTransitionTime")
-        if time is not None:
-            yield time
+    printed = PrintedWorkload.of(item.data)
+    checks = (each.seconds("lastTransitionTime") for each in printed.checks)
+    yield from (time for time in (*map(printed.changed_at, printed.conditions), *checks) if time is not None)
 
 
 def _arrivals(

@@ -12,13 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.forms.form_rules import JOB
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
-from kueue_admission.read.manifests import key_of, owners_of, since
+from kueue_admission.read.manifests import key_of
+from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import Distribution, as_seconds, constant
@@ -78,26 +79,25 @@ class RunTimes:
     """How long jobs run: as a job says itself, as the workload file does, as finished jobs of its LocalQueue ran, else
     `usual`."""
 
-    def __init__(self, file: WorkloadFile, finished: Iterable[Manifest], usual: Distribution | None) -> None:
+    def __init__(self, file: WorkloadFile, finished: Iterable[PrintedWorkload], usual: Distribution | None) -> None:
         self._entries, self._usual = file.jobs, usual
         self._finished: dict[str, list[float]] = {}
         for workload in finished:
-            began, ended = since(workload, "Admitted"), since(workload, "Finished")
+            began, ended = workload.since("Admitted"), workload.since("Finished")
             if began is not None and ended is not None and ended >= began:
-                self._finished.setdefault(_queue_of(workload), []).append(ended - began)
+                self._finished.setdefault(workload.local_queue, []).append(ended - began)
 
-    def find(self, workload: Manifest) -> tuple[str, Distribution | Sequence[float]] | None:
+    def find(self, workload: PrintedWorkload) -> tuple[str, Distribution | Sequence[float]] | None:
         """Where the run time of a workload is from, and what it is drawn from; None: nothing is known."""
         said = list(_said(workload))
         if said:
             return f"the annotation {RUN_SECONDS_ANNOTATION}", constant(max(said))
-        namespace, _, own = key_of(workload).partition("/")
-        names = [own, *(key.partition("/")[2] for _, key in owners_of(workload))]
+        names = [workload.name, *(owner.name for owner in workload.owners)]
         for entry in self._entries:
             numbered = [name.removeprefix(f"{entry.name}-").isdigit() for name in names if entry.count > 1]
-            if entry.namespace == namespace and entry.run_seconds and (entry.name in names or any(numbered)):
+            if entry.namespace == workload.namespace and entry.run_seconds and (entry.name in names or any(numbered)):
                 return "the workload file", entry.run_seconds
-        if finished := self._finished.get(_queue_of(workload)):
+        if finished := self._finished.get(workload.local_queue):
             return "finished jobs of their LocalQueue", finished
         return None if self._usual is None else ("--run-time", self._usual)
 
@@ -129,12 +129,12 @@ def forecast(
     Raises SimulationError with every problem, jobs of unknown run time among them.
     """
     queues = _queues(fleet)
-    here = [workload for workload in workloads if _queue_of(workload) in queues]
-    live = [w for w in here if since(w, "Finished") is None and inside(w, "spec").get("active") is not False]
+    here = [workload for workload in map(PrintedWorkload.of, workloads) if workload.local_queue in queues]
+    live = [each for each in here if not each.is_true("Finished") and each.is_active]
     submitted = [] if isinstance(job, str) else _submitted(fleet, job)
     objects, jobs = _read(fleet, live, submitted)
     target = job if isinstance(job, str) else jobs[-1].key
-    times = RunTimes(file, (w for w in here if since(w, "Finished") is not None), usual)
+    times = RunTimes(file, (each for each in here if each.is_true("Finished")), usual)
     plan = _Plan(target, list(_steps(live, jobs, times, target, now)), submitted[0].data if submitted else {})
     unknown = [step.workload.key for step in plan.steps if step.times is None and step.workload.key != target]
     if unknown:
@@ -202,10 +202,10 @@ def _submitted(fleet: FleetSpec, job: Document) -> list[Document]:
 
 
 def _read(
-    fleet: FleetSpec, live: Sequence[Manifest], submitted: Sequence[Document]
+    fleet: FleetSpec, live: Sequence[PrintedWorkload], submitted: Sequence[Document]
 ) -> tuple[dict[str, Objects], list[Workload]]:
     """The objects of each cluster, and the workloads as they were submitted."""
-    given: list[Mapping[str, Any]] = [{**w, "kind": "Workload", "status": {}} for w in live]
+    given: list[Manifest] = [{**each.fields.data, "kind": "Workload", "status": {}} for each in live]
     try:
         parsed = parse_fleet_objects(fleet, fleet.home, [*given, *(each.data for each in submitted)])
     except SimulationError as refused:
@@ -214,17 +214,15 @@ def _read(
 
 
 def _steps(
-    live: Sequence[Manifest], jobs: Sequence[Workload], times: RunTimes, target: str, now: float
+    live: Sequence[PrintedWorkload], jobs: Sequence[Workload], times: RunTimes, target: str, now: float
 ) -> Iterator[_Step]:
     """Everything in its order: what has quota, by when it got it, and then what waits, as Kueue's queues have it."""
     steps = []
-    for manifest, workload in zip(live, jobs, strict=False):
-        status = inside(manifest, "status")
-        admitted = since(manifest, "Admitted")
-        labels = {str(key): str(value) for key, value in inside(manifest, "metadata", "labels").items()}
-        place = str(status.get("clusterName") or "") if admitted is not None else ""
-        reserved = since(manifest, "QuotaReserved")
-        steps.append(_Step(workload, labels, times.find(manifest), reserved, admitted, place))
+    for printed, workload in zip(live, jobs, strict=False):
+        admitted, reserved = printed.since("Admitted"), printed.since("QuotaReserved")
+        place = printed.cluster_name if admitted is not None else ""
+        labels = dict(printed.metadata.pairs("labels"))
+        steps.append(_Step(workload, labels, times.find(printed), reserved, admitted, place))
     if len(jobs) > len(live):
         steps.append(_Step(replace(jobs[-1], created=now), {}, None))
     yield from sorted(
@@ -281,14 +279,9 @@ def _rests_on(plan: _Plan, file: WorkloadFile) -> Iterator[str]:
     yield "no job is submitted after it"
 
 
-def _queue_of(workload: Manifest) -> str:
-    return f"{key_of(workload).partition('/')[0]}/{inside(workload, 'spec').get('queueName')}"
-
-
-def _said(workload: Manifest) -> Iterator[float]:
+def _said(workload: PrintedWorkload) -> Iterator[float]:
     """The run times that its pods say."""
-    pod_sets = inside(workload, "spec").get("podSets")
-    for pod_set in pod_sets if isinstance(pod_sets, list) else ():
-        text = inside(pod_set, "template", "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
+    for pod_set in workload.pod_sets:
+        text = inside(pod_set.data, "template", "metadata", "annotations").get(RUN_SECONDS_ANNOTATION)
         if (seconds := as_seconds(text)) is not None:
             yield seconds
