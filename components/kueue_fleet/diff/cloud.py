@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from kueue_fleet.diff.difference import DRAIN, Difference, consequence
-from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.capacity import (
     Calendar,
     Capacity,
@@ -345,7 +345,7 @@ _OWN_WORDS: Final[_Words] = {
 
 
 def _in_the_fields_words(row: Row) -> Callable[[ResolvedNodePool], object]:
-    return lambda pool: row.value(pool.entry)
+    return lambda pool: in_words(row.value(pool.entry) or "none")
 
 
 _POOL_WORDS: Final[_Words] = {
