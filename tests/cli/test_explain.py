@@ -97,6 +97,7 @@ def test_the_code_of_a_message() -> None:
     done = CliRunner().invoke(app, ["explain", "kf111"])
     assert done.stdout.splitlines()[0] == ("KF111: queued provisioning feature currently supports only single PodSet")
     assert done.stdout.splitlines()[-1] == "What to do: See Use DWS (docs/tasks/dws.md)"
+    assert CliRunner().invoke(app, ["explain", "KF624"]).stdout.splitlines()[-1].startswith("Source: https://")
     assert "KF999: no message has this code; docs/troubleshooting.md has all of them" in refused("KF999")
 
 

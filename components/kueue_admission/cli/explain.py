@@ -9,12 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli.input_files import Output, OutputOption
-from kueue_admission.forms.known_messages import KnownMessage, known_messages
+from kueue_admission.forms.known_messages import known_messages
 from kueue_admission.forms.problem import Rule
 
 if TYPE_CHECKING:
@@ -128,19 +127,23 @@ def is_code(text: str) -> bool:
     return re.fullmatch(r"[Kk][Ff]\d+", text) is not None
 
 
-def explain_code(text: str, rules: Mapping[str, Rule] = MappingProxyType({})) -> None:
-    """Print cause and remedy of the message, or of the one of these rules, that has this code.
+def explain_code(text: str, rules: Mapping[str, Rule] | None = None) -> None:
+    """Print cause, remedy and source of the message, or of the one of these rules, that has this code.
+
+    By default the rules are those of Kueue's objects, and of any file.
 
     Raises:
         CommandError: nothing has it.
     """
+    from kueue_admission.forms.form_rules import FORM_RULES
+
     code = text.upper()
-    known: dict[str, KnownMessage | Rule] = {each.code: each for each in known_messages()}
-    known |= dict(sorted(rules.items()))
+    known = {**(FORM_RULES if rules is None else rules), **{each.code: each for each in known_messages()}}
     if code not in known:
         raise console.CommandError(f"{code}: no message has this code; docs/troubleshooting.md has all of them")
     found = known[code]
-    for paragraph in (f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"):
+    told = [f"{code}: {found.seen}", f"Why: {found.why}", f"What to do: {found.remedy}"]
+    for paragraph in (*told, *([f"Source: {found.source}"] if found.source else [])):
         console.paragraph(_LINK.sub(r"\1 (docs/\2)", paragraph.replace("`", "").replace("*", "")))
 
 

@@ -17,6 +17,7 @@ from kueue_admission.forms.names import REGIONS_LABEL
 from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
+from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import ALL_AT_ONCE, INCREMENTAL
@@ -187,7 +188,10 @@ def _one(platform: Platform, what: str, values: Mapping[str, Any]) -> Any:
     if len(set(found.values())) > 1:
         told = ", ".join(f"{value} on {cluster}" for cluster, value in found.items())
         platform.problem(
-            f"kueue.{what}", f"{told}, but a fleet has one", "make it the same, or import the clusters one at a time"
+            f"kueue.{what}",
+            f"{told}, but a fleet has one",
+            "make it the same, or import the clusters one at a time",
+            IMPORT_DIFFERENCE,
         )
     return next(iter(found.values()), None)
 

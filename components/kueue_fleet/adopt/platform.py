@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Literal
 
-from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.forms.problem import Problem, Rule, SpecError
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
 from kueue_fleet.adopt.quotas import differences
@@ -67,9 +67,9 @@ class Platform:
         if self.manager is not None and not self.job_clusters:
             self.problem("clusters", f"{self.manager} is a manager without workers", "give the workers' objects too")
 
-    def problem(self, path: str, wrong: str, fix: str) -> None:
+    def problem(self, path: str, wrong: str, fix: str, rule: Rule = IMPORT_REFUSED) -> None:
         """Add a problem, which refuses the import."""
-        self.problems.append(IMPORT_REFUSED.at(path, wrong, fix))
+        self.problems.append(rule.at(path, wrong, fix))
 
     def yaml_in(self, config_map: Object, key: str, path: str) -> Data:
         """The map that a ConfigMap has as YAML under `key`; empty, and a problem at `path`, if there is none."""

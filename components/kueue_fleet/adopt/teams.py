@@ -19,6 +19,7 @@ from kueue_admission.api.manifests import (
 )
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
+from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.team_policy import team_policy_name
@@ -69,7 +70,12 @@ def _labels(platform: Platform, namespaces: Iterable[str], of_teams: Container[s
                     continue
                 if own.setdefault(key, value) != value:
                     path = f"{cluster}.Namespace {namespace}.metadata.labels[{key}]"
-                    platform.problem(path, f"{value}, but {own[key]} elsewhere", "make them the same on every cluster")
+                    platform.problem(
+                        path,
+                        f"{value}, but {own[key]} elsewhere",
+                        "make them the same on every cluster",
+                        IMPORT_DIFFERENCE,
+                    )
         if own:
             made[namespace] = own
     unknown = [name for name in namespaces if not any(name in each.namespaces for each in platform.objects.values())]
@@ -92,7 +98,7 @@ def _local_queues(platform: Platform) -> dict[tuple[str, str], Data]:
             if key in queues and queues[key] != spec:
                 path = f"{cluster}.LocalQueue {'/'.join(key)}"
                 wrong = f"{in_words(spec)}, but {in_words(queues[key])} elsewhere"
-                platform.problem(path, wrong, "make them the same on every cluster")
+                platform.problem(path, wrong, "make them the same on every cluster", IMPORT_DIFFERENCE)
             queues.setdefault(key, spec)
     return queues
 
