@@ -415,7 +415,7 @@ class Fleet(pulumi.ComponentResource):
 def _below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:
     """Name and options of a fleet: below a parent, with the parent's name before its own.
 
-    A URN has the types of all parents, but their names not, so two parents of one type need this. A parent of another
+    A URN has the types of all parents and not their names, so two parents of one type need this. A parent of another
     process, as a component of another language is, has no name here.
     """
     parent = opts.parent if opts else None

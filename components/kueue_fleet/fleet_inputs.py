@@ -70,7 +70,7 @@ def account_addresses(
 
 
 def check_network(spec: FleetSpec, network: NetworkIds | None) -> Iterator[Problem]:
-    """A network of the program, and fields of the file that speak of another one."""
+    """A network of the program, and fields of the file that describe another one."""
     if network is None:
         return
     for field in [*(["existing"] if spec.network.existing else []), *spec.network.own_fields]:

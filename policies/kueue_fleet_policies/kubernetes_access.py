@@ -33,7 +33,7 @@ _EVERYBODY: Final = {
     "system:authenticated": "every Google account is in it",
     "system:serviceaccounts": "every pod of the cluster is in it",
 }
-"""Users and groups that are no choice of anybody, and who they are."""
+"""Users and groups that a program should not grant anything to, and who they are."""
 _ESCALATION: Final = ("bind", "escalate", "impersonate")
 """Verbs that give rights; impersonation also has verbs such as `impersonate:user-info`."""
 _ISSUING: Final = ("approve", "sign")

@@ -50,6 +50,17 @@ WORDS = {
     r"\bat work on\b": "is using",
     r"\bin a circle\b": "a cycle",
     r"\bundoes itself\b": "is undone",
+    r"\btheir \w+ not\b": "and not their ...",
+    r"\b(changes|differences|times|lines that) are none\b": "that are not, ignored",
+    r"(?<!there )\bare no (?!longer\b)": "are not",
+    r"\bto be had\b": "available",
+    r"\bof which it is\b": "say what is known, or looked at",
+    r"\bwithout a word\b": "silently, by default",
+    r"\b(made|makes|has) of itself\b": "derives",
+    r"\b(is|are) said (of|also|already|once)\b|\bwhich is said\b": "say who says it, or name the sentence",
+    r"\bcome to (?!rest\b)(a|an|it)\b": "reach, end",
+    r"\bspeaks? of\b": "mentions, describes",
+    r"\bhow many of its \w+ may\b": "the number of ... that may",
 }
 """What is not written, and what to write instead."""
 

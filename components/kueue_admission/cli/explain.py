@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
 _MOST_WAITING: Final = 8
-"""Jobs that have quota and wait for a worker of which it is looked whether one can hold them."""
+"""At most so many jobs that have quota and wait for a worker are compared with what workers can hold."""
 
 
 def explain(

@@ -34,7 +34,7 @@ class Finding:
 
     budget: Budget
     jobs: int
-    """Jobs that count: those of which it is known whether they waited longer."""
+    """Jobs that count: it is known whether they waited longer."""
     longer: int
     """How many of them waited longer, those that were never admitted among them."""
     never: int

@@ -1,7 +1,7 @@
 """Why the workloads that hold the missing quota are not preempted.
 
 Each rule is asked as the search for targets asks it (`decide.preemption`). A workload that no rule protects may be
-preempted; it stays because not even all of those together make room, or as the search took another flavor.
+preempted; it stays because all of those together do not make room, or as the search took another flavor.
 """
 
 from __future__ import annotations

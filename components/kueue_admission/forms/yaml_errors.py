@@ -24,7 +24,7 @@ _Scanner: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Words(NamedTuple):
-    """What is said of an error."""
+    """The words for an error."""
 
     wrong: str
     fix: str
@@ -86,7 +86,7 @@ _MISTAKES: Final = (
     ("constructor for the tag", _Words("a tag is not allowed", "remove what begins with !")),
     ("cannot start any token", _Words("a value begins with a character that YAML reserves", "put the value in quotes")),
 )
-"""What libyaml's context and reason have in them, and what is said then; the first that fits."""
+"""Parts of libyaml's context and reason, and the words for them; the first that fits."""
 
 
 def explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:

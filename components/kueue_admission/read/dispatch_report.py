@@ -68,7 +68,7 @@ def dispatch_report(manifest: Manifest) -> ParsedReport | None:
 
 
 def parse_report(message: str) -> ParsedReport:
-    """What `render_report` wrote. Lines that are none of it are left out."""
+    """What `render_report` wrote. Other lines are left out."""
     summary, *lines = message.split("\n")
     named = _NOMINATED.match(summary)
     return ParsedReport(

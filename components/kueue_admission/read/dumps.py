@@ -1,6 +1,6 @@
-"""What of a cluster's objects, as they were printed, is looked at, and what is said about the rest.
+"""What of a cluster's objects, as they were printed, is read, and a sentence about the rest.
 
-Nothing is left out without a word: jobs that Kueue does not manage, kinds with a queue that are not read, Workloads
+Whatever is left out is named: jobs that Kueue does not manage, kinds with a queue that are not read, Workloads
 that are in no queue, and kinds of objects that are missing although others refer to them.
 """
 
@@ -31,7 +31,7 @@ Source: kueue@v0.19.2 pkg/controller/jobframework/defaults.go.
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The objects that are looked at, and a sentence about each group of those that are not."""
+    """The objects that are read, and a sentence about each group of those that are not."""
 
     manifests: Sequence[Manifest]
     left_out: Sequence[str]
@@ -99,8 +99,8 @@ def without_queue(manifests: Sequence[Manifest]) -> Taken:
 
 
 def missing_kinds(manifests: Iterable[Manifest]) -> dict[str, str]:
-    """The kinds of which there is no object although others refer to them, each with what is said of that: what is said
-    of those others may be wrong."""
+    """The kinds that are missing although other objects refer to them, each with a sentence for the user: answers about
+    those others may be wrong."""
     given = list(manifests)
     there = {str(m.get("kind")) for m in given}
     queued = [m for m in given if m.get("kind") == "Workload" or is_job(m)]

@@ -16,7 +16,7 @@ _OWN_CONTROLLERS: Final = (ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER)
 def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data | None, Mapping[str, Sequence[str]]]:
     """The section of the controller, None where there is none, and the allowed regions by namespace.
 
-    It is a problem where objects speak of the controller and its settings are not given.
+    It is a problem where objects mention the controller and its settings are not given.
     """
     settings = platform.controller_settings
     if settings is not None:

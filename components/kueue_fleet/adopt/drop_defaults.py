@@ -43,7 +43,7 @@ def _without_default_classes(data: Data, fleet: FleetSpec) -> Data:
 
 
 def _without_derived_flavors(data: Data, fleet: FleetSpec) -> Data:
-    """Flavors that the manager has of itself are no entries, unless something else names them."""
+    """Flavors that the fleet derives for its manager need no entries, unless something else names them."""
     section = fleet.admission_controller
     priced = {flavor for prices in section.prices.values() for flavor in prices} if section is not None else set()
     names = set(fleet.manager_flavor_names) - priced

@@ -1,6 +1,6 @@
 """Flavors, cohorts, queues and admission checks of all clusters, as entries that say where they are.
 
-What the fleet makes of itself on the manager and on workers (MultiKueue's checks, the check of its own controller) is
+What the fleet derives for the manager and the workers (MultiKueue's checks, the check of its own controller) is
 left out.
 """
 
@@ -132,7 +132,7 @@ def dispatched_queues(platform: Platform) -> list[str]:
 
 
 def _made_checks(platform: Platform) -> set[str]:
-    """Checks that the fleet makes of itself."""
+    """Checks that the fleet derives."""
     return {
         name
         for name, specs in platform.found("AdmissionCheck").items()

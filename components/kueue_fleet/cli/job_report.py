@@ -51,7 +51,7 @@ def group_reasons(view: JobView) -> list[str]:
 
 
 def print_open_ends(views: Sequence[JobView]) -> None:
-    """Why jobs wait, and which have not come to an end, one paragraph each."""
+    """Why jobs wait, and which have not ended, one paragraph each."""
     for view in views:
         for reason in group_reasons(view):
             console.paragraph(with_code(f"{view.name} waits: {reason}", reason))

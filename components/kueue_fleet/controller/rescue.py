@@ -46,7 +46,7 @@ class Rescue:
         views = self._fleet.worker_views(record, Residency(), self._fleet.workers)
         found = watch_eviction(what, record.left_at, record.assigned, views, self._patience, now)
         if found.give_up and record.owner.kind not in _KINDS:
-            # No number in it: the same words at every look are said once.
+            # No number in it: the same words are written once.
             message = f"{what}, and no worker has a copy of it; the status of a {record.owner.kind} is not corrected"
             self._hold(record, HELD_EVICTION, message)
             return now + self._patience
@@ -60,7 +60,7 @@ class Rescue:
         return found.retry_at
 
     def look_for_lost(self, record: Record, now: float) -> float:
-        """Say of a job that its remote Job was deleted, if that is so for long enough; when to look again."""
+        """Say of a job that its remote Job was deleted, if it has been gone for long enough; when to look again."""
         due = math.inf if record.lost_at is None or record.deleted_at is not None else record.lost_at + self._patience
         if due <= now:
             self._hold(

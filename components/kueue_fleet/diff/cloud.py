@@ -341,7 +341,7 @@ _OWN_WORDS: Final[_Words] = {
         lambda pool: _source(pool.capacity),
     ),
 }
-"""What is said of properties in other words than those of the field: the properties, and the value."""
+"""Properties whose change reads better in words than as the field: their names, and the value in words."""
 
 
 def _in_the_fields_words(row: Row) -> Callable[[ResolvedNodePool], object]:
@@ -356,7 +356,7 @@ _POOL_WORDS: Final[_Words] = {
         if not any(row.property.startswith(prefixes) for prefixes, _ in _OWN_WORDS.values())
     },
 }
-"""What is said of the properties of a pool."""
+"""The properties of a pool by field, and their value in words."""
 
 
 def _reservations(change: CloudPlan) -> Iterator[Difference]:

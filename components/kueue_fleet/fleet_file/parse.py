@@ -1,7 +1,7 @@
 """From text or plain data to a checked fleet.
 
 In two phases: first the form of everything (`form`), then the rules (`check`), on what could be read. So one mistake
-hides no other, and no rule speaks of what was not read.
+hides no other, and no rule judges what was not read.
 """
 
 from __future__ import annotations
@@ -203,7 +203,7 @@ def _beside_the_fleet(document: YamlDocument) -> Iterator[Problem]:
 
 
 def _unknown_keys(document: YamlDocument) -> Iterator[Problem]:
-    """Config keys that look like one of this project's, and are none."""
+    """Config keys that look like one of this project's, but are not."""
     prefix = PULUMI_KEY.partition(":")[0] + ":"
     known = [key.removeprefix(prefix) for key in (PULUMI_KEY, REHEARSAL_KEY, CHARTS_KEY, AS_PUBLISHED_KEY)]
     for key in map(str, document.data["config"]):

@@ -314,7 +314,7 @@ class Pool:
 
     @property
     def slice_topology(self) -> str | None:
-        """Topology of its TPU slices: without a word of it, that of one node; None without TPUs."""
+        """Topology of its TPU slices; default: that of one node. None without TPUs."""
         return self.tpu_topology or topology_of_nodes(self.machine_type, 1)
 
     @property

@@ -78,7 +78,7 @@ _LABELS: Final[Mapping[str, Callable[[Pool], str | None]]] = {
 def node_labels(pool: Pool) -> dict[str, str | Unknown]:
     """Every label that all nodes of a pool carry, the zone only where there is one.
 
-    `UNKNOWN` is the value of a label of which it is not known whether it is there, or with which value. Raises
+    `UNKNOWN` is the value of a label that may be there, with a value that is not known. Raises
     NotKnownError where not even the keys of the pool's own labels are known.
     """
     found = dict(pool.labels)

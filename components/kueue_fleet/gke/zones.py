@@ -43,7 +43,7 @@ def zones_of(region: str) -> tuple[str, ...]:
 def is_unknown_zone(zone: str) -> bool:
     """Whether a region that is known has no such zone.
 
-    Nothing is said of AI zones, such as us-central1-ai1a: Google adds them where it has room for GPUs.
+    AI zones, such as us-central1-ai1a, never count as missing: Google adds them where it has room for GPUs.
     """
     region, _, letter = zone.rpartition("-")
     return not letter.startswith("ai") and zone not in (zones_of(region) or (zone,))

@@ -135,7 +135,7 @@ def cluster(
 
 
 def _switches(spec: ClusterEntry) -> dict[str, Any]:
-    """What is off unless the entry says otherwise, and is said also when it is off.
+    """What is off unless the entry says otherwise, and is written even then.
 
     The provider keeps what it read where a program says nothing: enforcement, or a key, would outlive its field.
     """

@@ -4,7 +4,7 @@ What an update would do is in `plan`; what the provider refuses is in the rehear
 
 A line is words: the type (`string`, `bool`, `int`, `float`, `block`, or a `list`, `set` or `map` of strings or blocks;
 a `block` is there at most once), then `required`, `optional` and `computed`, then what holds of it: `replaces`
-(changing it makes the resource again), `suppressed` (some differences are none to the provider), `validated` (the
+(changing it makes the resource again), `suppressed` (the provider ignores some differences), `validated` (the
 provider has a further rule for it, which is not in the schema), `in=` (the values that are allowed), `min=` and `max=`,
 `least=` and `most=` (items), `default=`, `conflicts=`, `with=` (set together), `one-of=` and `some-of=` (groups, listed
 at the top).

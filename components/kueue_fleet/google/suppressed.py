@@ -1,4 +1,4 @@
-"""Differences that are none to the Google provider, and those that replace though the schema does not say so.
+"""Differences that the Google provider ignores, and those that replace though the schema does not say so.
 
 The schema says where the provider has such a rule (`suppressed` in `provider_facts`), not what it is; those that are
 known are here, by property. Where the schema has one that is not known, a difference counts.
@@ -68,7 +68,7 @@ def forced_replacements(pair: Pair) -> list[Path]:
 
 
 def cleared(pair: Pair) -> list[Pattern]:
-    """The properties whose changes are none, by the provider's own code: GPUs of which there are 0."""
+    """The properties whose changes the provider's own code takes back: GPUs with a count of 0."""
     asked = pair.new("nodeConfig.guestAccelerators")
     there = pair.old("nodeConfig.guestAccelerators") or []
     if pair.token not in (CLUSTER, NODE_POOL) or asked is UNKNOWN:
@@ -133,7 +133,7 @@ def _off(name: str) -> Rule:
 
 
 def _no_addresses(pair: Pair, path: Path, old: Any, new: Any) -> bool:
-    """Without IP endpoints, what is said of them has no meaning (since 8.0)."""
+    """Without IP endpoints, their settings have no meaning (since 8.0)."""
     return pair.new("controlPlaneEndpointsConfig.ipEndpointsConfig.enabled") is False
 
 

@@ -25,9 +25,7 @@ Listener = Callable[[str, Json | None], None]
 """Called with every object that is new or changed, by its key, and with None for one that is gone."""
 Listed = Callable[[int, bool], None]
 """Called with a new list before its objects: its resource version, and whether the server went back to an earlier
-state.
-
-Or is another one: then nothing that was known is newer than the list, whatever its version."""
+state, or is another server: then nothing that was known is newer than the list, whatever its version."""
 
 
 class Watch:

@@ -179,7 +179,7 @@ def _pod_priorities(team: TeamEntry, classes: Sequence[str]) -> dict[str, str]:
 
 
 def _broken(control: Control, standard: str) -> str:
-    """CEL: what is said of the pods where they break a control, or an empty text."""
+    """CEL: the message where pods break a control, or an empty text."""
     said = f"{control.path}: is against Pod Security Standard {standard} of the namespace; {control.fix}"
     return f"variables.pods.exists(pod, {control.broken}) ? {_text(said)} : ''"
 

@@ -63,7 +63,7 @@ class Checks:
         return refused_by_gke(entry.provisioning_request, job.templates)
 
     def answers(self, job: Job, cluster: str, name: str, at: float) -> Iterator[Answer]:
-        """What is said of a check that is Pending since `at`."""
+        """The sentence about a check that is Pending since `at`."""
         if name in self._rules and not job.runs_on:
             yield from self._by_rules(job, name, at)
             return

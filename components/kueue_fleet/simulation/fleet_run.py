@@ -98,9 +98,16 @@ class FleetRun:
         runs_on: str = "",
         may_fail: int | None = None,
     ) -> None:
-        """Let a workload arrive. `name` is its job's, if that is another, and `labels` are; `run_limit` are the seconds
-        that the job tells DWS, `templates` the pods of a job of several pod sets, `runs_on` the cluster that runs it
-        already, `may_fail` how many of its pods may; None: any number."""
+        """Let a workload arrive.
+
+        Args:
+            name: of its job, if it differs from that of the workload.
+            labels: of its job.
+            run_limit: seconds that the job tells DWS.
+            templates: the pods of a job of several pod sets.
+            runs_on: the cluster that runs it already.
+            may_fail: the number of its pods that may fail; None: any.
+        """
         names = workload.key, workload.namespace, name or workload.name
         record = Record(*names, workload.created, run_seconds, requests=workload.requests)
         self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates, runs_on, may_fail)

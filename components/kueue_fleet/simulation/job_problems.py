@@ -85,8 +85,8 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Pro
 
 
 def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
-    """Names that Kubernetes refuses, jobs without pods, which would only be refused when they are submitted, and times
-    that are none."""
+    """Names that Kubernetes refuses, jobs without pods, which would only be refused when they are submitted, and
+    malformed times."""
     for document in manifests:
         where, data = document
         kind, metadata = data["kind"], data["metadata"]

@@ -30,7 +30,7 @@ _SELECTORS: Final = (TPU_ACCELERATOR, TPU_TOPOLOGY)
 def check_tpu_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """What keeps the Jobs and JobSets from the TPU pools of their queues.
 
-    Nothing is said of queues whose TPU nodes are GKE's to make.
+    Queues whose TPU nodes GKE makes are left out.
     """
     for job, queue in queued_jobs(fleet, manifests):
         pools = list(_pools(fleet, queue))

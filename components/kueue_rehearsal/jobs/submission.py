@@ -114,7 +114,7 @@ def follow_jobs(
         views = view_jobs(submitted, home, workloads, placements, now, beyond)
         if seen != (seen := [replace(view, waited_seconds=0.0) for view in views]):
             changed = time.monotonic()
-        # Kueue may not have come to a job that has no Workload yet.
+        # Kueue may not have seen a job that has no Workload yet.
         quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(submitted, workloads[home])
         if quiet and only_wait_for_each_other(workloads, home, beyond):
             views = [in_vain(view) for view in views]

@@ -34,7 +34,7 @@ class Head(NamedTuple):
     is_preemptor: bool = False
 
 
-class _Pass:
+class _Cycle:
     """The state of a cycle under way: who is being preempted, and whose quota must be subtracted at its end.
 
     `blocked`: some admitted workload's pods are not ready, and that blocks admission. `waiting`: a head waits for it,
@@ -59,20 +59,20 @@ def run_cycle(cache: Cache, heads: Iterable[Head], *, number: int, now: float) -
     The usage then has that of the admitted entries and is otherwise unchanged; the caller gives those entries
     their reservation. `number` counts cycles.
     """
-    this = _Pass(cache, number, now)
+    cycle = _Cycle(cache, number, now)
     entries, done = [], []
     for head in heads:
         entry = Entry(head.info, head.queue, is_preemptor=head.is_preemptor)
         if _is_inadmissible(cache, entry):
             done.append(entry)
         else:
-            _nominate(this, entry)
+            _nominate(cycle, entry)
             entries.append(entry)
     order = fair_order if cache.configuration.fair_sharing is not None else classical_order
     for entry in order(entries, cache):
-        _process(this, entry)
+        _process(cycle, entry)
         done.append(entry)
-    _restore_cache(this)
+    _restore_cache(cycle)
     return done
 
 
@@ -86,10 +86,10 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
     if _is_inadmissible(cache, entry):
         return entry
     progress, info.last_progress = info.last_progress, None
-    this = _Pass(cache, 0, now)
-    _record(this, entry)
-    _process(this, entry)
-    _restore_cache(this)
+    cycle = _Cycle(cache, 0, now)
+    _record(cycle, entry)
+    _process(cycle, entry)
+    _restore_cache(cycle)
     if entry.outcome is Outcome.ADMITTED:
         remove_all(entry.queue, entry.usage())
         reserve_topology(cache, entry, -1)
@@ -97,10 +97,10 @@ def examine(cache: Cache, info: WorkloadInfo, *, now: float) -> Entry:
     return entry
 
 
-def _restore_cache(this: _Pass) -> None:
-    for entry in reversed(this.held):
+def _restore_cache(cycle: _Cycle) -> None:
+    for entry in reversed(cycle.held):
         remove_all(entry.queue, entry.counted)
-        reserve_topology(this.cache, entry, -1)
+        reserve_topology(cycle.cache, entry, -1)
 
 
 def _is_inadmissible(cache: Cache, entry: Entry) -> bool:
@@ -126,45 +126,45 @@ def _is_inadmissible(cache: Cache, entry: Entry) -> bool:
     return True
 
 
-def _nominate(this: _Pass, entry: Entry) -> None:
+def _nominate(cycle: _Cycle, entry: Entry) -> None:
     info = entry.info
     progress = info.last_progress
     if progress is not None and progress.is_outdated(
         entry.queue.generation,
-        this.number,
+        cycle.number,
         info.shape,
-        preserve=this.cache.gates.flavor_fungibility_preserve_scan_progress,
+        preserve=cycle.cache.gates.flavor_fungibility_preserve_scan_progress,
     ):
         info.last_progress = None
-    _record(this, entry)
+    _record(cycle, entry)
 
 
-def _record(this: _Pass, entry: Entry) -> None:
-    assignment, targets = find_assignment(this, entry.info)
-    place_for_preemption(this.cache, entry.info, entry.queue, assignment, targets)
+def _record(cycle: _Cycle, entry: Entry) -> None:
+    assignment, targets = find_assignment(cycle, entry.info)
+    place_for_preemption(cycle.cache, entry.info, entry.queue, assignment, targets)
     entry.assignment, entry.targets = assignment, targets
     entry.text = None
     entry.info.last_progress = assignment.progress
 
 
-def find_assignment(this: _Pass, info: WorkloadInfo) -> tuple[Assignment, list[Target]]:
+def find_assignment(cycle: _Cycle, info: WorkloadInfo) -> tuple[Assignment, list[Target]]:
     """The full assignment, or with fewer pods if only that fits, and the targets it needs."""
-    cache = this.cache
-    this.simulated.clear()
-    full = assign(cache, info, this.oracle, cycle=this.number)
+    cache = cycle.cache
+    cycle.simulated.clear()
+    full = assign(cache, info, cycle.oracle, cycle=cycle.number)
     if full.mode is Mode.FIT:
         return full, []
     if full.mode is Mode.PREEMPT:
-        targets = find_targets(cache, info, full, this.simulated)
+        targets = find_targets(cache, info, full, cycle.simulated)
         if targets:
             return full, targets
     if cache.gates.partial_admission and info.can_be_partially_admitted:
 
         def fits(counts: list[int]) -> tuple[Assignment, list[Target]] | None:
-            reduced = assign(cache, info, this.oracle, cycle=this.number, counts=counts)
+            reduced = assign(cache, info, cycle.oracle, cycle=cycle.number, counts=counts)
             if reduced.mode is Mode.FIT:
                 return reduced, []
-            found = find_targets(cache, info, reduced, this.simulated) if reduced.mode is Mode.PREEMPT else []
+            found = find_targets(cache, info, reduced, cycle.simulated) if reduced.mode is Mode.PREEMPT else []
             return (reduced, found) if found else None
 
         partial = search_counts(info.workload.pod_sets, fits)
@@ -173,11 +173,11 @@ def find_assignment(this: _Pass, info: WorkloadInfo) -> tuple[Assignment, list[T
     return full, []
 
 
-def _process(this: _Pass, entry: Entry) -> None:
-    if this.waiting:
+def _process(cycle: _Cycle, entry: Entry) -> None:
+    if cycle.waiting:
         _block(entry)
         return
-    fits = _refresh(this, entry)
+    fits = _refresh(cycle, entry)
     mode = entry.assignment.mode
     if mode is Mode.NO_FIT:
         entry.requeue_reason = RequeueReason.NO_FIT
@@ -185,8 +185,8 @@ def _process(this: _Pass, entry: Entry) -> None:
     elif mode is Mode.PREEMPT and not entry.targets:
         entry.requeue_reason = RequeueReason.PREEMPTION_NO_CANDIDATES
         entry.refuse(Outcome.WAITING, QuotaReservedReason.WAITING_FOR_QUOTA)
-        _hold_for(this, entry)
-    elif mode is Mode.PREEMPT and _is_gated(this.cache, entry.info):
+        _hold_for(cycle, entry)
+    elif mode is Mode.PREEMPT and _is_gated(cycle.cache, entry.info):
         entry.requeue_reason = RequeueReason.PREEMPTION_GATED
         entry.info.last_progress = None
         entry.refuse(Outcome.GATED, QuotaReservedReason.ADMISSION_GATED, "Workload requires preemption, but it's gated")
@@ -199,30 +199,30 @@ def _process(this: _Pass, entry: Entry) -> None:
             "Workload has overlapping preemption targets with another workload, "
             "but will fit after these preemptions complete",
         )
-        _hold(this, entry, entry.usage())
-    elif any(target.info.key in this.victims for target in entry.targets):
-        _skip(this, entry, "Workload has overlapping preemption targets with another workload")
+        _hold(cycle, entry, entry.usage())
+    elif any(target.info.key in cycle.victims for target in entry.targets):
+        _skip(cycle, entry, "Workload has overlapping preemption targets with another workload")
     elif not fits:
-        _skip(this, entry, "Workload no longer fits after processing another workload")
+        _skip(cycle, entry, "Workload no longer fits after processing another workload")
     elif mode is Mode.PREEMPT:
-        this.victims.update((target.info.key, target.info) for target in entry.targets)
-        _hold(this, entry, entry.usage())
+        cycle.victims.update((target.info.key, target.info) for target in entry.targets)
+        _hold(cycle, entry, entry.usage())
         entry.info.last_progress = None
         entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
         entry.suffix = f". Pending the preemption of {len(entry.targets)} workload(s)"
         entry.refuse(Outcome.PREEMPTING, QuotaReservedReason.WAITING_FOR_PREEMPTED_WORKLOADS)
-    elif this.blocked and not entry.info.is_reserved:
-        this.waiting = True
+    elif cycle.blocked and not entry.info.is_reserved:
+        cycle.waiting = True
         _block(entry)
     elif refusal := _refusal(entry):
         # Its quota is free again once the write has failed.
-        _hold(this, entry, entry.usage())
+        _hold(cycle, entry, entry.usage())
         entry.requeue_reason = RequeueReason.REFUSED
         entry.refuse(Outcome.REFUSED, QuotaReservedReason.MISCONFIGURED, refusal)
     else:
-        _count(this, entry, entry.usage())
+        _count(cycle, entry, entry.usage())
         entry.outcome = Outcome.ADMITTED
-        this.blocked = this.cache.blocks_admission
+        cycle.blocked = cycle.cache.blocks_admission
 
 
 def _refusal(entry: Entry) -> str:
@@ -246,9 +246,9 @@ def _block(entry: Entry) -> None:
     )
 
 
-def _skip(this: _Pass, entry: Entry, text: str) -> None:
+def _skip(cycle: _Cycle, entry: Entry, text: str) -> None:
     entry.refuse(Outcome.SKIPPED, QuotaReservedReason.WAITING_FOR_QUOTA, text)
-    if not this.cache.gates.flavor_fungibility_preserve_scan_progress:
+    if not cycle.cache.gates.flavor_fungibility_preserve_scan_progress:
         entry.info.last_progress = None
 
 
@@ -256,24 +256,24 @@ def _is_gated(cache: Cache, info: WorkloadInfo) -> bool:
     return cache.gates.multi_kueue_orchestrated_preemption and info.has_closed_gate
 
 
-def _hold(this: _Pass, entry: Entry, usage: Usage) -> None:
+def _hold(cycle: _Cycle, entry: Entry, usage: Usage) -> None:
     """Count this much usage, and the entry's places in the topology, until the end of the cycle."""
-    _count(this, entry, usage)
-    this.held.append(entry)
+    _count(cycle, entry, usage)
+    cycle.held.append(entry)
 
 
-def _count(this: _Pass, entry: Entry, usage: Usage) -> None:
+def _count(cycle: _Cycle, entry: Entry, usage: Usage) -> None:
     entry.counted = usage
     add_all(entry.queue, usage)
-    reserve_topology(this.cache, entry, 1)
+    reserve_topology(cycle.cache, entry, 1)
 
 
-def _hold_for(this: _Pass, entry: Entry) -> None:
+def _hold_for(cycle: _Cycle, entry: Entry) -> None:
     """Hold back quota for an entry that found no workload to preempt, unless its queue can always reclaim its own."""
     reclaims = entry.queue.spec.preemption.reclaim_within_cohort == "Any"
-    if reclaims and not (this.cache.gates.prioritize_preemptor_workloads and entry.is_preemptor):
+    if reclaims and not (cycle.cache.gates.prioritize_preemptor_workloads and entry.is_preemptor):
         return
-    _hold(this, entry, () if entry.info.is_reserved else quota_to_reserve(entry.assignment, entry.queue))
+    _hold(cycle, entry, () if entry.info.is_reserved else quota_to_reserve(entry.assignment, entry.queue))
 
 
 def quota_to_reserve(assignment: Assignment, queue: QueueNode) -> Usage:
@@ -291,12 +291,12 @@ def quota_to_reserve(assignment: Assignment, queue: QueueNode) -> Usage:
     return tuple(reserved)
 
 
-def _refresh(this: _Pass, entry: Entry) -> bool:
+def _refresh(cycle: _Cycle, entry: Entry) -> bool:
     """Find another assignment if others took its targets or its place in the topology; whether it fits now."""
-    gates = this.cache.gates
-    fits, only_topology_lacks = _fits(this, entry)
+    gates = cycle.cache.gates
+    fits, only_topology_lacks = _fits(cycle, entry)
     overlaps = gates.recompute_assignment_upon_preemption_targets_overlap and any(
-        target.info.key in this.victims for target in entry.targets
+        target.info.key in cycle.victims for target in entry.targets
     )
     lacks = only_topology_lacks and gates.tas_recompute_assignment_within_scheduling_cycle
     if not (overlaps or lacks):
@@ -307,23 +307,23 @@ def _refresh(this: _Pass, entry: Entry) -> bool:
         result.name: {resource: choice.flavor for resource, choice in result.flavors.items()}
         for result in entry.assignment.pod_sets
     }
-    with this.cache.without(this.victims.values() if overlaps else (), preemptable=False):
-        _record(this, entry)
+    with cycle.cache.without(cycle.victims.values() if overlaps else (), preemptable=False):
+        _record(cycle, entry)
     if overlaps and entry.assignment.mode is Mode.FIT:
         entry.assignment.set_mode(Mode.DEFERRED_FIT)
-    fits, _ = _fits(this, entry)
+    fits, _ = _fits(cycle, entry)
     info.nomination = None
     return fits
 
 
-def _fits(this: _Pass, entry: Entry) -> tuple[bool, bool]:
+def _fits(cycle: _Cycle, entry: Entry) -> tuple[bool, bool]:
     """Whether the entry's usage fits once all victims are gone, and whether only its placement does not."""
-    victims = this.victims
+    victims = cycle.victims
     if entry.targets:
         victims = {**victims, **{target.info.key: target.info for target in entry.targets}}
-    with this.cache.without(victims.values()):
+    with cycle.cache.without(victims.values()):
         quota = all(available(entry.queue, fr) >= amount for fr, amount in entry.usage())
-        placed = quota and topology_fits(this.cache, entry)
+        placed = quota and topology_fits(cycle.cache, entry)
     return placed, quota and not placed
 
 

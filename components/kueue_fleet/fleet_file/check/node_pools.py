@@ -120,7 +120,7 @@ def _machine_type(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 
 @where_read
 def _consumption(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Iterator[Problem]:
-    """The largest machines are not to be had in every way, nor TPUs of DWS in every zone."""
+    """The largest machines do not have every class of capacity, nor all zones TPUs of DWS."""
     machine, option = resolved.machine_type, resolved.capacity.type
     path = f"{path_on(scope, pool, resolved.cluster)}.capacity"
     if not is_offered(machine, option):

@@ -197,7 +197,7 @@ def _share(most: Mapping[str, Quantity], pools: Sequence[ResolvedNodePool]) -> I
     for resource in ("cpu", "memory"):
         shares = [count * _on_node(pool, resource) // _on_node(pool, devices) for pool in pools]
         amount = amount_of(resource, most[resource]) if resource in most else 0
-        # Less than a mebibyte has no unit, which is said already.
+        # Less than a mebibyte has no unit; another rule warns of that.
         if shares and 0 < amount * _ORDERS < min(shares) and (resource != "memory" or amount >= _MIB):
             share = _text(resource, min(shares) // _WHOLE[resource] * _WHOLE[resource])
             yield UNIT.at(

@@ -180,7 +180,7 @@ def _places(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     if fleet.is_dispatched(queue.name) and manager in (queue.clusters or ()):
         yield QUEUE_PLACE.at(
             f"{path}.clusters[{(queue.clusters or ()).index(manager or '')}]",
-            f"{manager} dispatches this queue, and its copy there is made of itself",
+            f"{manager} dispatches this queue, and its copy there is derived",
             f"remove {manager} here",
         )
     if queue.manager is not None and not fleet.is_dispatched(queue.name):

@@ -148,7 +148,7 @@ class ClusterQueueEntry(ClusterQueueSpec):
     name: DnsSubdomain
     """Name of the ClusterQueue, on every cluster."""
     clusters: ClusterNames | None = None
-    """Default: every cluster that runs jobs. The manager's copy of a dispatched queue is made of itself."""
+    """Default: every cluster that runs jobs. The manager's copy of a dispatched queue is derived."""
     resource_groups: Annotated[tuple[FleetResourceGroup, ...], Field(max_length=16)] = ()
     """What may be used: resources that go together, with their flavors and amounts."""
     fallback: Annotated[tuple[FlavorPatience, ...], Field(max_length=64)] = ()

@@ -432,7 +432,7 @@ class FleetSpec(SpecModel):
 
     @cached_property
     def manager_flavor_names(self) -> tuple[str, ...]:
-        """The flavors of the manager that the fleet makes of itself: those that quotas are on, or have been on."""
+        """The flavors that the fleet derives for the manager: those that quotas are on, or have been on."""
         if self.multi_kueue is None or self.manager is None:
             return ()
         derived = (name for tree in self._manager_flavors.values() for name in tree.values())

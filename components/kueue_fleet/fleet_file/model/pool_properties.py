@@ -1,7 +1,7 @@
 """A node pool of the file as Google's provider has it: for each property, the field of the file that says it.
 
 The table is read in both directions. Google's side of a fleet is rendered by it, and the rules of GKE judge what is
-rendered; `import` reads a pool that runs already back by it; and what a rule says of a property is said of the field.
+rendered; `import` reads a pool that runs already back by it; and what a rule says of a property holds for the field.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.gke.zones import DEFAULT_ZONES
 
 NO_GPUS: Final = {"type": "nvidia-tesla-t4", "count": 0}
-"""GPUs that a node had would stay where none are said; of which kind there are none does not matter."""
+"""What removes GPUs: without the property a node keeps those that it had. The type does not matter."""
 _EFFECTS: Final[Mapping[str, str]] = {effect: theirs for theirs, effect in EFFECTS.items()}
 _RESERVATION: Final = re.compile(
     r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<reservation>[^/]+)"
