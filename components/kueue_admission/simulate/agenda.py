@@ -1,4 +1,11 @@
-"""The virtual clock: what happens when, in the order of time and then of being planned."""
+"""The virtual clock: what happens when, in the order of time and then of being planned.
+
+Why leaping is exact: an engine changes only by events and by its own timers, so between two planned times nothing can
+happen, and the clock goes from one to the next without steps that could be too coarse. Entries of the heap are
+ordered by time and a number that no two share, so the order is total: it depends neither on hashes nor on which
+action was compared first, and the same input gives the same run. An action may plan others for its own time or later
+ones, never for earlier ones, so time does not run backwards.
+"""
 
 from __future__ import annotations
 

@@ -4,6 +4,12 @@ Nominations only grow until they are given up, but for clusters that must not be
 keeps its place in the worker's queue, also while the worker is out of reach, and one that has quota is not given up.
 Where the job may run already, nothing else is nominated. What was decided follows from the arguments alone, so that a
 restart changes nothing.
+
+Why it converges: all that it remembers is on the Workload (who is nominated, since when, who was given up), and the
+number of clusters follows from the time since then, not from how often it was asked (`rounds_begun`). A call that is
+lost, late or repeated leads to as many as a punctual one. Clusters are ordered by whether they were given up, by
+score and by their place in the list, so no two are equal and the order does not depend on who answered first. More
+than one nominated cluster is safe: MultiKueue keeps the copy that is admitted first and deletes the others.
 """
 
 from __future__ import annotations

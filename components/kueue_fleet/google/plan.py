@@ -7,6 +7,11 @@ Decided by the schema (`provider_facts`), as Terraform's plugin SDK decides, whi
 - a block that comes or goes replaces the resource where it replaces, or where something does that is set in it;
 - lists are compared by position, sets without order; what differs in spelling alone is in `suppressed`.
 
+Why one function serves every type: in the provider too a plan is this comparison, driven by the schema; a type adds
+only functions that suppress a difference, or force a replacement. The schema is generated from the provider, so a new
+field is planned right as soon as it is in it, and only those functions are written by hand, in `suppressed`. What is
+not known before the update counts as a change, and replaces where the property does, as in a preview.
+
 Source: hashicorp/terraform-plugin-sdk v2, helper/schema/schema.go (schemaMap.Diff).
 """
 

@@ -2,6 +2,15 @@
 
 A candidate of another queue is either one over which the preemptor has a hierarchical advantage (the request fits in
 the quota of a subtree that the candidate's queue is outside of, or borrows from), or one chosen by priority.
+
+Why the order decides: candidates are taken out one after the other until the workload fits, the cheapest first: those
+that are evicted already, then by right (hierarchy, priority, own queue), and within each lower priority first and of
+equals the most recent, which loses the least work. Less usage never makes less room, so the first prefix that fits is
+enough, and nothing behind it is looked at. It may hold too many: one that was taken early can be needless once a
+larger one is gone. So all but the last are put back in turn, the most expensive first, and stay if the workload still
+fits. None of the rest can be spared, which is not to say that no smaller set exists. A queue that stops borrowing
+during the trial is no candidate any more, so `_is_valid` asks at its turn, not before.
+
 Source: kueue@v0.19.2 pkg/scheduler/preemption/preemption.go and classical/.
 """
 

@@ -5,6 +5,14 @@ small integers (`FlavorResources`), so that a node's usage is plain dicts of int
 (subtree and local quota, potential, lendable, height) is computed once per change of the objects, by `seal`.
 
 Invariant: a cohort's usage is the sum over its children of what each uses beyond its own local quota.
+
+Why sums suffice: a node keeps `local`, its subtree quota less its lending limit, to itself, and uses that first. Only
+max(0, usage - local) reaches its parent, so a cohort needs to know neither who uses its quota nor in which order it
+came: the usage of a whole tree is a function of the usage of its queues. Adding an amount to a queue and removing it
+again, with anything in between, therefore ends where it began, and both touch the path to the root alone. What a node
+could use more is asked the same way: its own unused local quota, and of its parent's answer what the borrowing limit
+lets through. The recursion takes the least over all levels, in time of the depth, not of the number of queues.
+
 Source: kueue@v0.19.2 pkg/cache/scheduler/resource_node.go,
 pkg/scheduler/preemption/classical/hierarchical_preemption.go.
 """

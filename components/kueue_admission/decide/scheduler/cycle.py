@@ -2,6 +2,16 @@
 
 Nomination looks at every head with the usage as it is; then the heads are taken in order, and what each one gets, or
 holds back for itself, counts for the next. At the end only what was admitted stays.
+
+Why that is safe: a nomination may be out of date when its turn comes, since it saw none of the heads before it. So
+nothing is given on the strength of it: `_fits` asks again, with all that earlier heads got or hold, and without all
+victims chosen so far and its own. Quota is therefore given once, whatever nomination found, and no workload is a
+victim twice: a head whose targets overlap with earlier ones is skipped, or looks again without them. What a preemptor
+will need is held to the end of the cycle, so that the heads behind it cannot take what its victims give back. All of
+it happens on the real cohort trees, not on a copy: what is held is a list (`_Cycle.held`), and subtracting it
+restores them exactly (`cohort_tree` says why). `examine`, and with it `explain`, therefore asks this code about one
+workload, and leaves no trace.
+
 Source: kueue@v0.19.2 pkg/scheduler/scheduler.go.
 """
 

@@ -2,6 +2,15 @@
 
 Preferred and required placements take the domains that hold most, and the tightest one last; unconstrained ones fill
 the fullest domains first. A group of two pod sets is a leader, one pod, that is placed beside its workers.
+
+Why counting suffices: the pods of a pod set are alike, a pod is on one leaf, and the leaves of a domain are disjoint.
+So a domain holds exactly as many as its children together, slices as many as whole slices fit below their level, and
+one pass upwards answers for every domain whether the pod set fits, without trying a place. What fits at the chosen
+level fits below it, because the children's counts add up to it; the walk down cannot fail. Taking the largest domains
+first needs the fewest of them, and the tightest that holds the rest keeps large ones whole for later. That is least
+domains at each level, not over all levels together: there, and for a leader, it is Kueue's heuristic, and is kept as
+it is.
+
 Source: kueue@v0.19.2 pkg/cache/scheduler/tas_flavor_snapshot.go (with TASProfileMixed; without balanced placement).
 """
 
