@@ -8,8 +8,8 @@ that are evicted already, then by right (hierarchy, priority, own queue), and wi
 equals the most recent, which loses the least work. Less usage never makes less room, so the first prefix that fits is
 enough, and nothing behind it is looked at. It may hold too many: one that was taken early can be needless once a
 larger one is gone. So all but the last are put back in turn, the most expensive first, and stay if the workload still
-fits. None of the rest can be spared, which is not to say that no smaller set exists. A queue that stops borrowing
-during the trial is no candidate any more, so `_is_valid` asks at its turn, not before.
+fits. None of the rest can be spared, though a smaller set may exist. The workloads of a queue that stops borrowing
+during the trial are not candidates any longer, so `_is_valid` asks at their turn, not before.
 
 Source: kueue@v0.19.2 pkg/scheduler/preemption/preemption.go and classical/.
 """
