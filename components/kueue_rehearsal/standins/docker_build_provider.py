@@ -46,7 +46,7 @@ NOTHING_BUILT: Final = (
     "nothing was built and nothing was pushed: a rehearsal has no container engine. The digest is made up, and the "
     "program of this installation runs instead of the image"
 )
-"""What is said of each image."""
+"""The warning about each image."""
 SETTINGS: Final = ("host", "registries", "version", "pluginDownloadURL")
 """Settings of the real provider, and the two that every provider has."""
 _TAG: Final = re.compile(
