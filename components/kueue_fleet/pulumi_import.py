@@ -20,7 +20,7 @@ from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.google.plan import ZERO, planned_changes
 from kueue_fleet.google.property_paths import Path, render_path
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, load_facts
-from kueue_fleet.google.resource import CloudResource, Joined, Ref
+from kueue_fleet.google.resource import CloudResource, Ref, filled
 from kueue_fleet.google.resources import resources_on
 
 _ABSENT: Final = (False, 0, "", None)
@@ -106,16 +106,16 @@ def import_plan(fleet: FleetSpec, clusters: Sequence[AdoptedCluster]) -> ImportP
     return ImportPlan(tuple(adoptions), {"resources": list(_entries(adoptions, fleet))})
 
 
-def _known(value: Any, resources: Mapping[str, CloudResource]) -> Any:
+def _known(properties: Mapping[str, Any], resources: Mapping[str, CloudResource]) -> Any:
     """Properties as a preview has them: of another resource what was asked for, and not what Google adds."""
-    if isinstance(value, Ref):
-        return _known(resources[value.resource].properties.get(value.output, UNKNOWN), resources)
-    if isinstance(value, Joined):
-        parts = [_known(part, resources) for part in value.parts]
+
+    def of_ref(ref: Ref) -> Any:
+        return filled(resources[ref.resource].properties.get(ref.output, UNKNOWN), of_ref, joined)
+
+    def joined(parts: list[Any]) -> Any:
         return UNKNOWN if any(part is UNKNOWN for part in parts) else "".join(parts)
-    if isinstance(value, Mapping):
-        return {key: _known(each, resources) for key, each in value.items()}
-    return [_known(each, resources) for each in value] if isinstance(value, list | tuple) else value
+
+    return filled(properties, of_ref, joined)
 
 
 def _description(

@@ -15,7 +15,7 @@ import pulumi_mocks
 from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.google.document import document
-from kueue_fleet.google.resource import CloudResource, Joined, Ref
+from kueue_fleet.google.resource import CloudResource, Joined, Ref, filled
 from kueue_fleet.google.resources import resources_on
 from kueue_fleet.google.services import SERVICE
 from pulumi_mocks import Recorded, Recording
@@ -42,13 +42,9 @@ def references(value: Any) -> Iterator[Ref]:
         yield from references(part)
 
 
-def known(value: Any) -> Any:
+def known(properties: Any) -> Any:
     """Properties with what the mocks answer for every reference: what Pulumi YAML writes, but for a switch."""
-    if isinstance(value, Ref | Joined):
-        return True if str(value).endswith(".enablePrivateNodes}") else str(value)
-    if isinstance(value, Mapping):
-        return {key: known(each) for key, each in value.items()}
-    return [known(each) for each in value] if isinstance(value, list | tuple) else value
+    return filled(properties, lambda ref: True if ref.output.endswith(".enablePrivateNodes") else str(ref))
 
 
 class Named(pulumi_mocks.CloudMocks):

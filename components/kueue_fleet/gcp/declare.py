@@ -7,7 +7,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
-from kueue_fleet.google.resource import CloudResource, Joined, Ref
+from kueue_fleet.google.resource import CloudResource, Ref, filled
 
 
 def declare(
@@ -41,15 +41,11 @@ def declare(
 
 def put_in(value: Any, resources: Mapping[str, Any] | None = None) -> Any:
     """`value` with the outputs of `resources`, which are there by key, for every `Ref` in it."""
-    if isinstance(value, Ref):
-        return getattr((resources or {})[value.resource], _snake_case(value.output))
-    if isinstance(value, Joined):
-        return pulumi.Output.concat(*(put_in(part, resources) for part in value.parts))
-    if isinstance(value, Mapping):
-        return {key: put_in(each, resources) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [put_in(each, resources) for each in value]
-    return value
+
+    def output(ref: Ref) -> Any:
+        return getattr((resources or {})[ref.resource], _snake_case(ref.output))
+
+    return filled(value, output, lambda parts: pulumi.Output.concat(*parts))
 
 
 def _snake_case(name: str) -> str:

@@ -14,7 +14,7 @@ from kueue_fleet.google.answers import COMPUTE_API
 from kueue_fleet.google.gke_answers import answer
 from kueue_fleet.google.plan import planned_changes, updated_state
 from kueue_fleet.google.property_paths import Change, Path, is_within, parse_pattern, render_path
-from kueue_fleet.google.resource import CloudResource, Joined, Ref
+from kueue_fleet.google.resource import CloudResource, Ref, filled
 
 Operation = Literal["create", "delete", "update", "replace"]
 """What becomes of a resource, in Pulumi's words."""
@@ -88,12 +88,6 @@ def _changes(old: CloudResource, new: CloudResource) -> dict[str, Change]:
     }
 
 
-def _plain(value: Any) -> Any:
+def _plain(properties: Mapping[str, Any]) -> Any:
     """What another resource has once it is made as a link to it: the same link is the same output."""
-    if isinstance(value, Ref):
-        return f"{COMPUTE_API}/projects/{value.resource}/{value.output}"
-    if isinstance(value, Joined):
-        return "".join(str(_plain(part)) for part in value.parts)
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
+    return filled(properties, lambda ref: f"{COMPUTE_API}/projects/{ref.resource}/{ref.output}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
 from pydantic.alias_generators import to_camel
 
-from kueue_fleet.google.resource import CloudResource, Joined, Ref, rooted
+from kueue_fleet.google.resource import CloudResource, filled, rooted
 
 _NO_OPTIONS = {"type", "name", "properties", "needs", "read"}
 _KEYS = {"deleted_with", "replace_with"}
@@ -34,10 +33,4 @@ def _references(keys: Any) -> Any:
 
 def _written(value: Any) -> Any:
     """Plain JSON, in which a text that looks like an expression is none."""
-    if isinstance(value, Ref | Joined):
-        return str(value)
-    if isinstance(value, str):
-        return value.replace("${", "$${")
-    if isinstance(value, Mapping):
-        return {key: _written(each) for key, each in value.items()}
-    return [_written(each) for each in value] if isinstance(value, list | tuple) else value
+    return filled(value, str, leaf=lambda each: each.replace("${", "$${") if isinstance(each, str) else each)

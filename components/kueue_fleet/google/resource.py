@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 
@@ -34,10 +35,6 @@ class Joined:
 
     parts: tuple[Any, ...]
 
-    def __str__(self) -> str:
-        """As Pulumi YAML writes it."""
-        return "".join(map(str, self.parts))
-
 
 def joined(*parts: Any) -> Any:
     """The texts one after the other: a plain text where all of them are."""
@@ -47,6 +44,23 @@ def joined(*parts: Any) -> Any:
 def workload_pool(project: Any) -> Any:
     """The pool of identities that the Kubernetes service accounts of a project's clusters have."""
     return joined(project, ".svc.id.goog")
+
+
+def filled(
+    value: Any,
+    of_ref: Callable[[Ref], Any],
+    joining: Callable[[list[Any]], Any] = lambda parts: "".join(map(str, parts)),
+    leaf: Callable[[Any], Any] = lambda plain: plain,
+) -> Any:
+    """Properties with what `of_ref` has for each reference, `joining` of texts' parts, and `leaf` of what is plain."""
+    if isinstance(value, Ref):
+        return of_ref(value)
+    inside = partial(filled, of_ref=of_ref, joining=joining, leaf=leaf)
+    if isinstance(value, Joined):
+        return joining([inside(part) for part in value.parts])
+    if isinstance(value, Mapping):
+        return {key: inside(each) for key, each in value.items()}
+    return [inside(each) for each in value] if isinstance(value, list | tuple) else leaf(value)
 
 
 @dataclass(frozen=True, slots=True)
