@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
 
 import pulumi_mocks
 import typed_program
 from kueue_admission.api import ResourceQuota
-from kueue_admission.forms import Quantity
+from kueue_admission.forms import Quantity, SpecError
 from small_fleets import WORKER, fleet_data
 
 
@@ -20,7 +19,7 @@ def test_amounts_are_given_as_numbers_as_text_and_as_quantities() -> None:
 
 def test_what_is_no_amount_fails_types_and_program() -> None:
     # Were this no error to mypy, it would name the comment as one that is not needed.
-    with pytest.raises(ValidationError, match="is not a valid quantity"):
+    with pytest.raises(SpecError, match="nothing is given where a value is needed"):
         ResourceQuota(name="cpu", nominal_quota=None)  # type: ignore[arg-type]
 
 

@@ -126,7 +126,7 @@ class Fleet(pulumi.ComponentResource):
     def __init__(
         self,
         name: str,
-        spec: FleetSpec,
+        spec: FleetSpec | dict[str, Any],
         *,
         opts: pulumi.ResourceOptions | None = None,
         **inputs: Unpack[FleetInputs],
@@ -138,12 +138,14 @@ class Fleet(pulumi.ComponentResource):
         resources that an earlier release made under shorter names: run `pulumi up` once before you add a second fleet
         with clusters of the same names to the program, or Pulumi refuses both.
 
-        `inputs`: see `FleetInputs`.
+        `spec` may be plain data in the spelling of fleet files. `inputs`: see `FleetInputs`.
 
         Raises:
             SpecError: `spec` breaks rules that `parse_fleet` checks; it lists all of them.
         """
         project, network = inputs.get("project"), inputs.get("network")
+        if not isinstance(spec, FleetSpec):
+            spec = parse_fleet(spec, as_published=bool(inputs.get("as_published")))
         accounts, existing = inputs.get("node_service_accounts") or {}, inputs.get("existing_clusters") or {}
         team_secrets, controller_image = inputs.get("team_secrets"), inputs.get("controller_image")
         if isinstance(project, str):

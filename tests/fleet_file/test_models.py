@@ -13,12 +13,12 @@ from kueue_admission.api import (
     ResourceFlavorSpec,
     ResourceGroup,
 )
-from kueue_admission.forms import Quantity
+from kueue_admission.forms import Quantity, SpecError
 from kueue_fleet.fleet_file import AdmissionCheckEntry, FleetSpec, TeamEntry
 
 
 def test_a_broken_rule_raises_with_the_message() -> None:
-    with pytest.raises(ValidationError, match="nodeLabels: empty, but topologyName is rack"):
+    with pytest.raises(SpecError, match="nodeLabels: empty, but topologyName is rack"):
         ResourceFlavorSpec(topology_name="rack")
 
 

@@ -10,13 +10,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import listed_twice
-from kueue_admission.forms.problem import Problem, as_far_as_read, errors_of, item_labels, join_path, where_read
+from kueue_admission.forms.problem import (
+    Problem,
+    SpecError,
+    as_far_as_read,
+    errors_of,
+    item_labels,
+    join_path,
+    where_read,
+)
 from kueue_admission.forms.unknown import NotKnownError
 
 DEFER_RULES = "defer_rules"
@@ -32,8 +49,26 @@ class Hint:
     fix: str
 
 
-class SpecModel(BaseModel):
-    """A frozen model whose fields are written in camelCase in files and in snake_case in Python."""
+_Metaclass: Any = type(BaseModel)
+if not TYPE_CHECKING:
+
+    class _Metaclass(_Metaclass):
+        """Says what a program gave that is wrong as it is said of a file, in the place of pydantic's words."""
+
+        def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805  (of a class, the class is itself)
+            try:
+                return super().__call__(*args, **fields)
+            except ValidationError as wrong:
+                from kueue_admission.forms.messages import problems_of  # It is on top of the models.
+
+                raise SpecError(problem.at(cls.__name__) for problem in problems_of(wrong, cls, fields)) from None
+
+
+class SpecModel(BaseModel, **({} if TYPE_CHECKING else {"metaclass": _Metaclass})):
+    """A frozen model whose fields are written in camelCase in files and in snake_case in Python.
+
+    Making one raises SpecError, with every problem, where a field or a rule is broken.
+    """
 
     model_config = ConfigDict(
         frozen=True,
@@ -70,7 +105,7 @@ class SpecModel(BaseModel):
 
 
 class RuledModel(SpecModel):
-    """A model with rules across its fields. Building one that breaks a rule raises pydantic's ValidationError."""
+    """A model with rules across its fields. Making one that breaks a rule raises SpecError."""
 
     def own_problems(self) -> Iterator[Problem]:
         """Every broken rule of this object alone, warnings too; paths are relative to the object.

@@ -40,6 +40,11 @@ def errors_in(error: ValidationError) -> list[ErrorDetails]:
     ]
 
 
+def problems_of(error: ValidationError, model: type[BaseModel], data: Any) -> list[Problem]:
+    """Everything that is wrong with `data`, which could not be read as `model`."""
+    return [problem for detail in errors_in(error) for problem in explain(detail, model, data)]
+
+
 def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Problem]:
     """The problems that `error`, found while reading `data` as `model`, stands for."""
     kind, location, value = error["type"], error["loc"], error["input"]
@@ -128,8 +133,15 @@ def _shown(value: Any) -> str:
         return "a map"
     if isinstance(value, (list, tuple)):
         return "a list"
+    if _is_of_pulumi(value):
+        return f"the {type(value).__name__} of a resource"
     text = str(value) if len(str(value)) <= 80 else f"{str(value)[:77]}..."
     return f'"{text}"' if isinstance(value, str) else text
+
+
+def _is_of_pulumi(value: Any) -> bool:
+    """Whether it is a resource or an output of one, whose text is a warning of Pulumi."""
+    return type(value).__module__.partition(".")[0] == "pulumi"
 
 
 def _fault(kind: str, value: Any, context: Mapping[str, Any], message: str) -> Fault:
@@ -195,6 +207,8 @@ _LIMITS: Final = {
 def _wrong_type(kind: str, value: Any) -> Fault:
     wanted = _TYPES[kind]
     wrong = f"is given where {wanted} is needed"
+    if _is_of_pulumi(value):
+        return Fault(wrong, "write the value itself: only arguments of components take what is known later", WRONG_TYPE)
     if wanted == "text" and isinstance(value, (int, float)):
         shown = str(value).lower() if isinstance(value, bool) else str(value)
         return Fault(wrong, f'put it in quotes: "{shown}"', WRONG_TYPE)

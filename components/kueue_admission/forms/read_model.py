@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from kueue_admission.forms.base import DEFER_RULES, IS_STORED, SpecModel
-from kueue_admission.forms.messages import errors_in, explain
+from kueue_admission.forms.messages import problems_of
 from kueue_admission.forms.problem import SpecError
 
 _STORED = {DEFER_RULES: True, IS_STORED: True}
@@ -35,5 +35,4 @@ def read_stored(model: type[_Model], data: Mapping[str, Any], path: str = "") ->
 
 
 def _refused(error: ValidationError, model: type[SpecModel], data: Mapping[str, Any], path: str) -> SpecError:
-    problems = [problem for detail in errors_in(error) for problem in explain(detail, model, data)]
-    return SpecError(problem.at(path) for problem in problems)
+    return SpecError(problem.at(path) for problem in problems_of(error, model, data))

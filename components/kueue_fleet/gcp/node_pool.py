@@ -12,6 +12,8 @@ from collections.abc import Mapping
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_admission.forms import SpecError
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.gcp.declare import declare
@@ -49,7 +51,24 @@ class NodePool(pulumi.ComponentResource):
         address of its nodes' account; `private_nodes`, whether nodes have internal addresses alone, is to be as the
         cluster has it; with `deletion_protection`, unless `spec` says otherwise, Pulumi refuses to delete or replace
         the pool; `labels` are Google Cloud labels. Put a reservation of the same program into `opts.depends_on`.
+
+        Raises:
+            SpecError: the cluster is Autopilot, or a resource is given for its name.
         """
+        if cluster_spec.mode == "Autopilot":
+            raise SpecError(
+                [
+                    COMPONENT.at(
+                        f"NodePool {name}",
+                        f"{cluster_spec.name} is an Autopilot cluster, whose nodes GKE makes",
+                        "remove the pool, or make the cluster Standard",
+                    )
+                ]
+            )
+        if isinstance(cluster, pulumi.Resource):
+            raise SpecError(
+                [COMPONENT.at(f"NodePool {name}", "cluster is a resource", "give its name: c.cluster.name")]
+            )
         super().__init__("kueue-fleet:index:NodePool", name, None, opts)
         whole = opts.deleted_with if opts else None
         declared = node_pool(

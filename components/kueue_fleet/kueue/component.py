@@ -10,8 +10,10 @@ from typing import Any, ClassVar, Generic, TypeVar
 import pulumi
 
 from kueue_admission.api import Manifest
-from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.read_model import read_model
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_PLAIN
 from kueue_fleet.kueue.applied_objects import KubernetesObject, is_kueue_object
 from kueue_fleet.kueue.webhook_retry import webhook_retry
 
@@ -157,18 +159,31 @@ def manifest_of(
 ) -> Manifest:
     """The object: what `render` makes of `name` and the model, or `spec` itself if it is a whole manifest.
 
-    The model may be given as plain data, with the fields in Kubernetes' spelling.
+    The model may be given as plain data, with the fields in Kubernetes' spelling. What the fleet file's rules only warn
+    of is logged.
 
     Raises:
-        SpecError: plain data that is not such a model, with every problem.
+        SpecError: plain data that is not such a model, with every problem; a model of something else; a name that is
+            known later.
         ValueError: a manifest of another kind.
     """
+    if not isinstance(name, str):
+        raise SpecError([NOT_PLAIN.at(kind, "its name comes from another resource", "write the name itself")])
     if not isinstance(spec, dict):
-        return render(name, spec)
+        if not isinstance(spec, model) or set(type(spec).model_fields) - set(model.model_fields):
+            given, wanted = type(spec).__name__, model.__name__
+            raise SpecError([COMPONENT.at(f"{kind} {name}", f"a {given} is given", f"give a {wanted}")])
+        return render(name, _warned(kind, name, spec))
     if not {"apiVersion", "kind"} & set(spec):
-        return render(name, read_model(model, spec, f"{kind} {name}"))
+        return render(name, _warned(kind, name, read_model(model, spec, f"{kind} {name}")))
     if spec.get("kind") != kind:
         raise ValueError(f"{name}: a manifest of kind {spec.get('kind')!r} was given; {kind} is needed")
+    return spec
+
+
+def _warned(kind: str, name: str, spec: _Spec) -> _Spec:
+    for problem in problems_in(spec, f"{kind} {name}"):
+        pulumi.log.warn(problem.coded)
     return spec
 
 

@@ -28,6 +28,8 @@ from kueue_admission.api.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
+from kueue_admission.forms import SpecError
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.component import ModelComponent, ObjectComponent, manifest_of
 
 
@@ -107,6 +109,11 @@ class ClusterQueue(ObjectComponent):
         later; a stopped queue is never waited for.
         """
         manifest = manifest_of(self.kind, spec, object_name or name, ClusterQueueSpec, cluster_queue_manifest)
+        if manifest is not spec and (unknown := _not_among(manifest, opts)):
+            pulumi.log.info(
+                f"ClusterQueue {name}: whether there are flavors {', '.join(unknown)} is not checked; put the flavors "
+                "of this program into opts.depends_on"
+            )
         self.expect_active = expect_active and manifest["spec"].get("stopPolicy", "None") == "None"
         self._declare(name, manifest, opts, expect_active=self.expect_active)
 
@@ -120,7 +127,7 @@ class LocalQueue(ObjectComponent):
     def __init__(
         self,
         name: str,
-        spec: LocalQueueSpec | Manifest,
+        spec: LocalQueueSpec | Manifest | None = None,
         *,
         namespace: str | None = None,
         object_name: str | None = None,
@@ -129,15 +136,34 @@ class LocalQueue(ObjectComponent):
     ) -> None:
         """Declare the queue.
 
-        A model needs `namespace`; a manifest has its own. With `cluster_queue`, the LocalQueue is made after that queue
-        and deleted before it, and is waited for if that queue is. Another ClusterQueue replaces the LocalQueue: running
-        jobs continue, and waiting ones move to it.
+        A model needs `namespace`; a manifest has its own. With `cluster_queue`, which the spec need not name again, the
+        LocalQueue is made after that queue and deleted before it, and is waited for if that queue is; without it, the
+        queue that the spec names is one that exists, which nothing checks. Another ClusterQueue replaces the
+        LocalQueue: running jobs continue, and waiting ones move to it.
 
         Raises:
+            SpecError: the spec names another queue than `cluster_queue`, or none is named.
             ValueError: a model without a namespace.
         """
+        if spec is None and cluster_queue is not None:
+            spec = LocalQueueSpec(cluster_queue=cluster_queue.object_name)
+        elif spec is None:
+            raise SpecError([COMPONENT.at(f"LocalQueue {name}", "no queue is named", "give cluster_queue=...")])
         manifest = manifest_of(self.kind, spec, object_name or name, LocalQueueSpec, partial(_local_queue, namespace))
         stopped = manifest["spec"].get("stopPolicy", "None") != "None"
+        named = manifest["spec"].get("clusterQueue")
+        if cluster_queue is None and manifest is not spec:
+            pulumi.log.info(f"LocalQueue {name}: whether there is a ClusterQueue {named} is not checked")
+        elif cluster_queue is not None and cluster_queue.object_name != named:
+            raise SpecError(
+                [
+                    COMPONENT.at(
+                        f"LocalQueue {name}.clusterQueue",
+                        f"the spec names {named}, and cluster_queue is {cluster_queue.object_name}",
+                        "name one queue",
+                    )
+                ]
+            )
         self._declare(
             name,
             manifest,
@@ -146,6 +172,16 @@ class LocalQueue(ObjectComponent):
             expect_active=cluster_queue is not None and cluster_queue.expect_active and not stopped,
             replace_on_changes=["spec.clusterQueue"],
         )
+
+
+def _not_among(manifest: Manifest, opts: pulumi.ResourceOptions | None) -> list[str]:
+    """The flavors of a queue that are not among what it is declared to need."""
+    needed = opts.depends_on if opts is not None else None
+    known = (
+        {each.object_name for each in needed if isinstance(each, ResourceFlavor)} if isinstance(needed, list) else ()
+    )
+    groups = manifest["spec"].get("resourceGroups", ())
+    return [flavor["name"] for group in groups for flavor in group["flavors"] if flavor["name"] not in known]
 
 
 def _local_queue(namespace: str | None, name: str, spec: LocalQueueSpec) -> Manifest:

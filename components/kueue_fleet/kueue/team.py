@@ -11,7 +11,7 @@ from functools import partial
 import pulumi
 
 from kueue_admission.api import Manifest
-from kueue_admission.api.manifests import manifest, namespace_labels, namespace_manifest
+from kueue_admission.api.manifests import local_queue_manifest, manifest, namespace_labels, namespace_manifest
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
@@ -88,9 +88,7 @@ class Team(Component):
                     continue
                 self.local_queues[namespace, queue.name] = LocalQueue(
                     f"{name}/{namespace}/{queue.name}",
-                    queue,
-                    namespace=namespace,
-                    object_name=queue.name,
+                    local_queue_manifest(namespace, queue.name, queue),
                     cluster_queue=(cluster_queues or {}).get(queue.cluster_queue),
                     opts=pulumi.ResourceOptions(parent=self, depends_on=[place], deleted_with=self.deleted_with),
                 )
