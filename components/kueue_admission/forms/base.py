@@ -53,7 +53,7 @@ _Metaclass: Any = type(BaseModel)
 if not TYPE_CHECKING:
 
     class _Metaclass(_Metaclass):
-        """Says what a program gave that is wrong as it is said of a file, in the place of pydantic's words."""
+        """Reports what is wrong in a program in the words that files get, in the place of pydantic's."""
 
         def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805  (of a class, the class is itself)
             try:
