@@ -10,6 +10,7 @@ from pulumi_policy import Severity
 
 from kueue_admission.forms.unknown import UNKNOWN, is_known
 from kueue_fleet_policies.internet import internet_ranges
+from kueue_fleet_policies.properties import put
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.rule import Breach, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import at, items
@@ -51,10 +52,6 @@ def _private_access(subnet: Resource, _: Settings) -> Iterator[Breach]:
         )
 
 
-def _allow_access(props: dict[str, Any]) -> None:
-    props["privateIpGoogleAccess"] = True
-
-
 def _flow_logs(subnet: Resource, _: Settings) -> Iterator[Breach]:
     if subnet.lacks("logConfig") and is_known(subnet.get("purpose")):
         yield Breach(
@@ -62,14 +59,6 @@ def _flow_logs(subnet: Resource, _: Settings) -> Iterator[Breach]:
             "is missing, so traffic cannot be traced afterwards",
             "set aggregationInterval, flowSampling and metadata",
         )
-
-
-def _log_flows(props: dict[str, Any]) -> None:
-    props["logConfig"] = {
-        "aggregationInterval": "INTERVAL_10_MIN",
-        "flowSampling": 0.5,
-        "metadata": "INCLUDE_ALL_METADATA",
-    }
 
 
 def _open_firewall(firewall: Resource, settings: Settings) -> Iterator[Breach]:
@@ -137,7 +126,7 @@ RULES: Final = (
         group=_GROUP,
         types=(SUBNETWORK,),
         check=_private_access,
-        remedy=_allow_access,
+        remedy=put("privateIpGoogleAccess", True),
         exemption=_without_machines,
         exempts="subnets for proxies and Private Service Connect, which have no machines",
     ),
@@ -149,7 +138,10 @@ RULES: Final = (
         group=_GROUP,
         types=(SUBNETWORK,),
         check=_flow_logs,
-        remedy=_log_flows,
+        remedy=put(
+            "logConfig",
+            {"aggregationInterval": "INTERVAL_10_MIN", "flowSampling": 0.5, "metadata": "INCLUDE_ALL_METADATA"},
+        ),
         exemption=_without_machines,
         exempts="subnets for proxies and Private Service Connect, which have no machines",
     ),

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from pulumi_policy import Severity
 
 from kueue_admission.forms.unknown import UNKNOWN
+from kueue_fleet_policies.properties import is_false, is_off, is_on, lacks, prohibit, put, standard
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings
 
@@ -24,33 +25,6 @@ _NOT_AUTOPILOT: Final = "Autopilot clusters, which have it built in"
 
 def _autopilot_has_it(cluster: Resource) -> str | None:
     return _AUTOPILOT if cluster.autopilot else None
-
-
-def _workload_identity(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    if cluster.standard and cluster.lacks("workloadIdentityConfig.workloadPool"):
-        yield Breach(
-            "workloadIdentityConfig.workloadPool",
-            "is missing, so pods act as the node's service account",
-            "set it to PROJECT.svc.id.goog",
-        )
-
-
-def _shielded(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    if cluster.standard and cluster.flag("enableShieldedNodes") is False:
-        yield Breach("enableShieldedNodes", "is false", "set it to true, or leave it out")
-
-
-def _intranode(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    if cluster.standard and cluster.is_off("enableIntranodeVisibility"):
-        yield Breach(
-            "enableIntranodeVisibility",
-            "is not true, so VPC flow logs and firewalls do not see traffic between pods of one node",
-            "set it to true",
-        )
-
-
-def _turn_on_intranode(props: dict[str, Any]) -> None:
-    props["enableIntranodeVisibility"] = True
 
 
 def _vpc_native(cluster: Resource, _: Settings) -> Iterator[Breach]:
@@ -68,30 +42,6 @@ def _network_policy(cluster: Resource, _: Settings) -> Iterator[Breach]:
             "datapathProvider",
             "is not ADVANCED_DATAPATH and networkPolicy is off, so NetworkPolicy objects have no effect",
             "set datapathProvider to ADVANCED_DATAPATH",
-        )
-
-
-def _client_certificate(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    path = "masterAuth.clientCertificateConfig.issueClientCertificate"
-    if cluster.is_on(path):
-        yield Breach(path, "is true, and such a certificate cannot be revoked", "set it to false")
-
-
-def _legacy_abac(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    if cluster.is_on("enableLegacyAbac"):
-        yield Breach("enableLegacyAbac", "is true", "remove it, so that RBAC alone decides")
-
-
-def _no_legacy_abac(props: dict[str, Any]) -> None:
-    props["enableLegacyAbac"] = False
-
-
-def _groups_rbac(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    if cluster.lacks("authenticatorGroupsConfig.securityGroup"):
-        yield Breach(
-            "authenticatorGroupsConfig.securityGroup",
-            "is missing, so RBAC can name single users only",
-            "set it to gke-security-groups@YOUR-DOMAIN",
         )
 
 
@@ -113,11 +63,6 @@ def _binary_authorization(cluster: Resource, _: Settings) -> Iterator[Breach]:
             "is not set, so any image may run",
             "set it to PROJECT_SINGLETON_POLICY_ENFORCE",
         )
-
-
-def _alpha(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    if cluster.is_on("enableKubernetesAlpha"):
-        yield Breach("enableKubernetesAlpha", "is true; such a cluster is deleted after 30 days", "remove it")
 
 
 def _default_pool(cluster: Resource, _: Settings) -> Iterator[Breach]:
@@ -151,7 +96,12 @@ RULES: Final = (
         cis="5.2.2",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/workload-identity",
-        check=_workload_identity,
+        check=prohibit(
+            standard(lacks),
+            "workloadIdentityConfig.workloadPool",
+            "is missing, so pods act as the node's service account",
+            "set it to PROJECT.svc.id.goog",
+        ),
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
@@ -161,7 +111,7 @@ RULES: Final = (
         cis="5.5.5",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/shielded-gke-nodes",
-        check=_shielded,
+        check=prohibit(standard(is_false), "enableShieldedNodes", "is false", "set it to true, or leave it out"),
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
@@ -170,8 +120,13 @@ RULES: Final = (
         asks="Traffic between pods of one node must be visible to the VPC.",
         cis="5.6.1",
         source=f"{_GKE}/how-to/intranode-visibility",
-        check=_intranode,
-        remedy=_turn_on_intranode,
+        check=prohibit(
+            standard(is_off),
+            "enableIntranodeVisibility",
+            "is not true, so VPC flow logs and firewalls do not see traffic between pods of one node",
+            "set it to true",
+        ),
+        remedy=put("enableIntranodeVisibility", True),
         exemption=_autopilot_has_it,
         exempts=_NOT_AUTOPILOT,
     ),
@@ -199,7 +154,12 @@ RULES: Final = (
         cis="5.8.1",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/api-server-authentication",
-        check=_client_certificate,
+        check=prohibit(
+            is_on,
+            "masterAuth.clientCertificateConfig.issueClientCertificate",
+            "is true, and such a certificate cannot be revoked",
+            "set it to false",
+        ),
     ),
     _rule(
         name="gke-groups-rbac",
@@ -207,7 +167,12 @@ RULES: Final = (
         cis="5.8.2",
         level=ADVISORY,
         source=f"{_GKE}/how-to/google-groups-rbac",
-        check=_groups_rbac,
+        check=prohibit(
+            lacks,
+            "authenticatorGroupsConfig.securityGroup",
+            "is missing, so RBAC can name single users only",
+            "set it to gke-security-groups@YOUR-DOMAIN",
+        ),
     ),
     _rule(
         name="gke-no-legacy-abac",
@@ -215,8 +180,8 @@ RULES: Final = (
         cis="5.8.3",
         severity=Severity.HIGH,
         source=f"{_GKE}/how-to/hardening-your-cluster",
-        check=_legacy_abac,
-        remedy=_no_legacy_abac,
+        check=prohibit(is_on, "enableLegacyAbac", "is true", "remove it, so that RBAC alone decides"),
+        remedy=put("enableLegacyAbac", False),
     ),
     _rule(
         name="gke-no-insecure-bindings",
@@ -247,7 +212,7 @@ RULES: Final = (
         cis="5.10.2",
         severity=Severity.HIGH,
         source=f"{_GKE}/concepts/alpha-clusters",
-        check=_alpha,
+        check=prohibit(is_on, "enableKubernetesAlpha", "is true; such a cluster is deleted after 30 days", "remove it"),
     ),
     _rule(
         name="gke-separate-node-pools",

@@ -16,6 +16,7 @@ from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.kubernetes_access import is_rotated
+from kueue_fleet_policies.properties import is_false, is_off, prohibit
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, StackRule
 from kueue_fleet_policies.values import entries, items
@@ -67,20 +68,6 @@ def _private_endpoint(cluster: Resource, _: Settings) -> Iterator[Breach]:
             "is on, with a public address that authorized networks reach",
             f"set it to false and use the DNS endpoint, or set {_PRIVATE_ENDPOINT} to true",
         )
-
-
-def _private_nodes(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    if cluster.is_off("privateClusterConfig.enablePrivateNodes"):
-        yield Breach(
-            "privateClusterConfig.enablePrivateNodes",
-            "is not true, so nodes have public addresses",
-            "set it to true, and give the subnet Cloud NAT",
-        )
-
-
-def _pool_private_nodes(pool: Resource, _: Settings) -> Iterator[Breach]:
-    if pool.flag("networkConfig.enablePrivateNodes") is False:
-        yield Breach("networkConfig.enablePrivateNodes", "is false, so its nodes have public addresses", "remove it")
 
 
 def _dns_endpoint(cluster: Resource, _: Settings) -> Iterator[Breach]:
@@ -169,7 +156,12 @@ RULES: Final = (
         source=_ISOLATION,
         group=_GROUP,
         types=(CLUSTER,),
-        check=_private_nodes,
+        check=prohibit(
+            is_off,
+            "privateClusterConfig.enablePrivateNodes",
+            "is not true, so nodes have public addresses",
+            "set it to true, and give the subnet Cloud NAT",
+        ),
     ),
     ResourceRule(
         name="gke-pool-private-nodes",
@@ -179,7 +171,9 @@ RULES: Final = (
         source=_ISOLATION,
         group=_GROUP,
         types=(NODE_POOL,),
-        check=_pool_private_nodes,
+        check=prohibit(
+            is_false, "networkConfig.enablePrivateNodes", "is false, so its nodes have public addresses", "remove it"
+        ),
     ),
 )
 """The rules of this module."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 from pulumi_policy import Severity
 
 from kueue_admission.forms.unknown import UNKNOWN, is_known
+from kueue_fleet_policies.properties import is_false, prohibit, put
 from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings
 from kueue_fleet_policies.values import at, items
@@ -59,12 +60,6 @@ def _metadata_server(pool: Resource, _: Settings) -> Iterator[Breach]:
         yield Breach(path, f"{said}, so pods may act as the node", "set it to GKE_METADATA")
 
 
-def _legacy_metadata(pool: Resource, _: Settings) -> Iterator[Breach]:
-    path = "nodeConfig.metadata.disable-legacy-endpoints"
-    if pool.flag(path) is False:
-        yield Breach(path, "is false: metadata is served without the header that proves intent", "remove it")
-
-
 def _container_optimized(resource: Resource, _: Settings) -> Iterator[Breach]:
     path = "nodeConfig.imageType" if resource.type == NODE_POOL else f"{_NAP}.imageType"
     image = resource.get(path)
@@ -79,25 +74,6 @@ def _repair_exemption(pool: Resource) -> str | None:
 def _auto_repair(pool: Resource, _: Settings) -> Iterator[Breach]:
     if pool.flag("management.autoRepair") is False and is_known(pool.flag("nodeConfig.flexStart")):
         yield Breach("management.autoRepair", "is false", "set it to true, or remove it")
-
-
-def _repair(props: dict[str, Any]) -> None:
-    props["management"] = {**(props.get("management") or {}), "autoRepair": True}
-
-
-def _auto_upgrade(pool: Resource, _: Settings) -> Iterator[Breach]:
-    if pool.flag("management.autoUpgrade") is False:
-        yield Breach("management.autoUpgrade", "is false", "set it to true, or remove it")
-
-
-def _upgrade(props: dict[str, Any]) -> None:
-    props["management"] = {**(props.get("management") or {}), "autoUpgrade": True}
-
-
-def _integrity(pool: Resource, _: Settings) -> Iterator[Breach]:
-    path = "nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring"
-    if pool.flag(path) is False:
-        yield Breach(path, "is false", "set it to true, or leave it out")
 
 
 def _own_driver(pool: Resource) -> str | None:
@@ -195,7 +171,12 @@ RULES: Final = (
         source=f"{_GKE}/how-to/protecting-cluster-metadata",
         group=_GROUP,
         types=(NODE_POOL,),
-        check=_legacy_metadata,
+        check=prohibit(
+            is_false,
+            "nodeConfig.metadata.disable-legacy-endpoints",
+            "is false: metadata is served without the header that proves intent",
+            "remove it",
+        ),
     ),
     ResourceRule(
         name="gke-container-optimized-os",
@@ -214,7 +195,7 @@ RULES: Final = (
         group=_GROUP,
         types=(NODE_POOL,),
         check=_auto_repair,
-        remedy=_repair,
+        remedy=put("management.autoRepair", True),
         exemption=_repair_exemption,
         exempts=f"pools with nodeConfig.flexStart: {FLEX_START_REPAIR}",
     ),
@@ -225,8 +206,8 @@ RULES: Final = (
         source=f"{_GKE}/how-to/node-auto-upgrades",
         group=_GROUP,
         types=(NODE_POOL,),
-        check=_auto_upgrade,
-        remedy=_upgrade,
+        check=prohibit(is_false, "management.autoUpgrade", "is false", "set it to true, or remove it"),
+        remedy=put("management.autoUpgrade", True),
     ),
     ResourceRule(
         name="gke-integrity-monitoring",
@@ -235,7 +216,12 @@ RULES: Final = (
         source=f"{_GKE}/how-to/shielded-gke-nodes",
         group=_GROUP,
         types=(NODE_POOL,),
-        check=_integrity,
+        check=prohibit(
+            is_false,
+            "nodeConfig.shieldedInstanceConfig.enableIntegrityMonitoring",
+            "is false",
+            "set it to true, or leave it out",
+        ),
     ),
     ResourceRule(
         name="gke-secure-boot",

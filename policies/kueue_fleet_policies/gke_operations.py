@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from pulumi_policy import Severity
 
 from kueue_admission.forms.unknown import UNKNOWN
+from kueue_fleet_policies.properties import is_off, prohibit, put
 from kueue_fleet_policies.resource import CLUSTER, Resource
 from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, list_option
 from kueue_fleet_policies.values import at
@@ -51,15 +52,6 @@ def _labels(cluster: Resource, settings: Settings) -> Iterator[Breach]:
         yield Breach("resourceLabels", "are missing, so no bill says whose cluster it is", "set at least one")
     elif missing:
         yield Breach("resourceLabels", f"do not hold {', '.join(missing)}", "add what is missing")
-
-
-def _cost_allocation(cluster: Resource, _: Settings) -> Iterator[Breach]:
-    if cluster.is_off("costManagementConfig.enabled"):
-        yield Breach("costManagementConfig.enabled", "is not true, so bills do not name namespaces", "set it to true")
-
-
-def _allocate_cost(props: dict[str, Any]) -> None:
-    props["costManagementConfig"] = {"enabled": True}
 
 
 def _maintenance(cluster: Resource, _: Settings) -> Iterator[Breach]:
@@ -123,8 +115,10 @@ RULES: Final = (
         level=ADVISORY,
         severity=Severity.LOW,
         source=f"{_GKE}/how-to/cost-allocations",
-        check=_cost_allocation,
-        remedy=_allocate_cost,
+        check=prohibit(
+            is_off, "costManagementConfig.enabled", "is not true, so bills do not name namespaces", "set it to true"
+        ),
+        remedy=put("costManagementConfig.enabled", True),
     ),
     _rule(
         name="gke-maintenance-window",
