@@ -339,6 +339,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             ('commitments[c].confirm: "yes" is given; write confirm: I-accept-the-cost once whoever pays has agreed'),
+            "commitments[c].reservations: are 2, but Google's provider takes one for a commitment; split the "
+            "commitment",
             (
                 "commitments[c].reservations[0]: l4 is in us-central1-a, not in us-east1; name reservations of the "
                 "commitment's region"

@@ -212,7 +212,7 @@ class CommitmentEntry(RuledModel):
     """Must say I-accept-the-cost."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """Confirmed; each resource once; GPUs with a reservation."""
+        """Confirmed; each resource once; GPUs with a reservation, and one reservation at most."""
         yield from self._confirmed()
         seen: set[tuple[str, str | None]] = set()
         for index, resource in enumerate(self.resources):
@@ -226,6 +226,12 @@ class CommitmentEntry(RuledModel):
                 "reservations",
                 f"none, but {bound[0]} can be committed only together with a reservation of it",
                 "name the reservations that hold these machines",
+            )
+        if len(self.reservations) > 1:
+            yield COMMITMENT.at(
+                "reservations",
+                f"are {len(self.reservations)}, but Google's provider takes one for a commitment",
+                "split the commitment",
             )
 
     @where_read
