@@ -18,7 +18,7 @@ from kueue_admission.decide.flavors.assigner import needing_preemption, total_re
 from kueue_admission.decide.model import Cohort, Configuration, Objects
 from kueue_admission.decide.preemption.classical import cohort_candidates, own_candidates
 from kueue_admission.decide.preemption.simulation import PreemptionContext
-from kueue_admission.explain import Explanation
+from kueue_admission.explain import Explanation, render_text
 from kueue_admission.explain.answer import Spared
 from kueue_admission.explain.diagnosis import diagnose
 from kueue_admission.explain.spared import spared_in
@@ -72,6 +72,16 @@ class TestOwnQueue:
         running = [held(f"r{n}", 2) for n in range(5)]
         [group] = spared(explained(objects(queue()), *running, job("b", 4)))
         assert (group.workloads, group.count) == (("ns/r0", "ns/r1", "ns/r2"), 5)
+
+    def test_of_many_queues_the_text_names_the_first_and_sums_up_the_others(self) -> None:
+        queues = [queue(f"q{n}", 4, cohort="c") for n in range(6)]
+        running = [held(f"r{n}", 4, f"q{n}") for n in range(6)]
+        mine = queue("cq", 1, cohort="c", preemption=policies(reclaim="LowerPriority"))
+        found = explained(objects(mine, *queues), *running, job("b", 4))
+        text = " ".join(render_text(found).split())
+        assert [group.queue for group in spared(found)] == [f"q{n}" for n in range(6)]
+        assert text.count("not preempted: ns/r") == 3
+        assert "not preempted: 3 more in 3 other ClusterQueues, for the same reason as those of q0" in text
 
     def test_no_preemption_where_it_fits_or_preempts_or_never_fits(self) -> None:
         made = objects(queue(preemption=policies(within="LowerPriority")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from textwrap import fill
 from typing import Final
@@ -15,6 +16,7 @@ from kueue_admission.explain.answer import (
     Placement,
     Position,
     ResourceFigures,
+    Spared,
 )
 from kueue_admission.explain.headlines import step_of_waiting
 from kueue_admission.explain.together import next_step_of_all
@@ -234,12 +236,28 @@ def _flavor(flavor: FlavorFigures) -> list[str]:
     lines = ["", f"Flavor {flavor.flavor}" + ("" if flavor.tried else " (not tried: the search stopped before it)")]
     for figure in flavor.resources:
         lines += _figure(figure)
-    for group in flavor.spared:
-        more = group.count - len(group.workloads)
-        names = ", ".join(group.workloads) + (f" and {more} more" if more else "")
-        lines += _wrap(f"not preempted: {names} ({group.queue}): {group.reason}", "  ", "    ")
+    lines += _spared(flavor.spared)
     lines += [line for text in flavor.against for line in _wrap(f"Kueue: {text}", "  ", "         ")]
     return lines
+
+
+def _spared(groups: Iterable[Spared]) -> list[str]:
+    """The workloads of each queue; of many queues for which the reason is alike, those of the first, then a sum."""
+    alike: dict[str, list[Spared]] = {}
+    for group in groups:
+        alike.setdefault(group.why, []).append(group)
+    texts = []
+    for first, *others in alike.values():
+        rest = others[LISTED - 1 :]
+        for group in (first, *others[: LISTED - 1]):
+            more = group.count - len(group.workloads)
+            names = ", ".join(group.workloads) + (f" and {more} more" if more else "")
+            texts.append(f"{names} ({group.queue}): {group.reason}")
+        if rest:
+            count = sum(group.count for group in rest)
+            where = "another ClusterQueue" if len(rest) == 1 else f"{len(rest)} other ClusterQueues"
+            texts.append(f"{count} more in {where}, for the same reason as those of {first.queue}")
+    return [line for text in texts for line in _wrap(f"not preempted: {text}", "  ", "    ")]
 
 
 def _figure(figure: ResourceFigures) -> list[str]:
