@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +9,16 @@ import pytest
 
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import parse_distribution
+from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
-from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.fleet import fleet_run, parse_fleet_objects, prepare_fleet
 from kueue_fleet.simulation.job_problems import Sources
 from kueue_fleet.simulation.workload_file import read_workload_file
 
 ROOT = Path(__file__).parents[2]
 STACK = (ROOT / "stacks/Pulumi.dws-multikueue.yaml").read_text()
+PREFIX = "kueue.x-k8s.io/"
 ASIA, EUROPE, US = "worker-asia-southeast1", "worker-europe-west4", "worker-us-east4"
 
 
@@ -146,6 +149,17 @@ def test_no_region_is_ever_overbooked() -> None:
         ([job("a" * 61, count=10)], [], f"jobs[{'a' * 61}].name: the last of 10 jobs would be called {'a' * 61}-10, "),
         ([job("a", priorityClass="gone")], [], "jobs[a].priorityClass: there is no WorkloadPriorityClass gone"),
         ([job("a", count=5, requests={"cpu": "two"})], [], 'jobs[a].requests[cpu]: "two" is not a valid quantity'),
+        ([job("a", count=5, requests={"cpu": -1})], [], "jobs[a].requests.cpu: is -1; write 0 or more"),
+        (
+            [job("a", count=5, requests={"nvidia.com/gpu": 0.5})],
+            [],
+            "jobs[a].requests.nvidia.com/gpu: is 500m; write a",
+        ),
+        (
+            [job("a", labels={f"{PREFIX}max-exec-time-seconds": "x"})],
+            [],
+            f"jobs[a].labels.{PREFIX}max-exec-time-second",
+        ),
         ([job("a")], [{"cluster": "gone", "seconds": 1}], "waits[0].cluster: the fleet has no cluster gone"),
         ([job("a"), job("a")], [], "jobs[a].name: team-vision/a is listed twice"),
         ([], [], "jobs: there are none"),
@@ -156,6 +170,40 @@ def test_mistakes_are_named(jobs: list[dict[str, Any]], waits: list[dict[str, An
         run(jobs, waits)
     (problem,) = map(str, refused.value.problems)
     assert problem.startswith(f"w.yaml: {said}")
+
+
+def as_job(name: str) -> dict[str, Any]:
+    """The Job that kubectl takes."""
+    labels = {f"{PREFIX}queue-name": "gpu", f"{PREFIX}priority-class": "urgent", f"{PREFIX}max-exec-time-seconds": "60"}
+    container = {"name": "main", "image": "none", "resources": {"requests": {"cpu": "500m", "nvidia.com/gpu": 1}}}
+    pod = {"restartPolicy": "Never", "nodeSelector": {"zone": "a"}, "containers": [container]}
+    return {
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": "team-vision", "labels": labels},
+        "spec": {"parallelism": 2, "completions": 2, "template": {"spec": pod}},
+    }
+
+
+@pytest.mark.parametrize("limits", ["", "limitRange: { default: { nvidia.com/gpu: 2, memory: 1Gi } }\n"])
+def test_an_entry_is_the_workload_that_kueue_makes_of_such_a_job(limits: str) -> None:
+    spec = fleet("- name: team-vision\n", f"- name: team-vision\n        {limits}") if limits else fleet()
+    entry = job(
+        "a", pods=2, requests={"cpu": "500m", "nvidia.com/gpu": 1}, priorityClass="urgent", nodeSelector={"zone": "a"}
+    )
+    entry["labels"] = {f"{PREFIX}max-exec-time-seconds": "60"}
+    file = read_workload_file(json.dumps({"jobs": [entry]}), "w.yaml")
+    read, made = parse_fleet_objects(spec, spec.home, [as_job("b")], file.jobs)[spec.home].workloads
+    assert made.key == "team-vision/a"
+    assert made == replace(read, name="a", uid=made.key, job_uid=made.key)
+
+
+def test_a_job_of_both_files_is_listed_twice() -> None:
+    file = read_workload_file(json.dumps({"jobs": [job("a", count=2)]}), "w.yaml")
+    with pytest.raises(SimulationError) as refused:
+        fleet_run(fleet(), file, Delays(), manifests=[Document("jobs.yaml:1", as_job("a-2"))])
+    assert [str(each) for each in refused.value.problems] == [
+        "jobs[a].name: team-vision/a-2 is listed twice; name it differently"
+    ]
 
 
 def test_a_dispatcher_that_is_not_known_is_refused() -> None:

@@ -72,7 +72,7 @@ class Fleets:
             entry = job("x", namespace=team, queue=queue, pods=pods, priorityClass=f"p{priority}")
             file = workload_file([entry])
             fleet, _ = self.get("AllAtOnce", "Never", 4)
-            (found,) = parse_fleet_objects(fleet, "manager", [file.jobs[0].manifest("x")])["manager"].workloads
+            (found,) = parse_fleet_objects(fleet, "manager", [], file.jobs)["manager"].workloads
             self._workloads[key] = found
         return self._workloads[key]
 

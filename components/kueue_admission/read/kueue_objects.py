@@ -72,10 +72,15 @@ class Parsed(NamedTuple):
         return replace(self.objects, namespaces=tuple(known.items()))
 
 
-def parse_objects(manifests: Iterable[object], configuration: Configuration | None = None) -> Parsed:
+def parse_objects(
+    manifests: Iterable[object],
+    configuration: Configuration | None = None,
+    more: Callable[[Context, list[Problem]], Iterable[Workload]] = lambda context, problems: (),
+) -> Parsed:
     """Read objects of any kind, in any order; Lists are unpacked. What is not an object is reported.
 
-    `configuration` is Kueue's (see `parse_configuration`); without it the defaults of 0.19.2.
+    `configuration` is Kueue's (see `parse_configuration`); without it the defaults of 0.19.2. `more` gives
+    workloads that are not among the objects, and adds what is wrong with them to its problems; they come last.
     Raises ObjectError, NotModelledError.
     """
     problems: list[Problem] = []
@@ -116,6 +121,7 @@ def parse_objects(manifests: Iterable[object], configuration: Configuration | No
     workloads = (
         *read.all("Workload", lambda fields: parse_workload(PrintedWorkload(fields), context)),
         *read.all((*JOBS, *WITH_QUEUE), lambda fields: parse_job(Printed(fields), context), is_job),
+        *more(context, problems),
     )
     if problems:
         raise ObjectError(problems)

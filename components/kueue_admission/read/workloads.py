@@ -22,7 +22,7 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL, QUEUE_LABEL
+from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL, PRIORITY_LABEL, QUEUE_LABEL
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
@@ -275,9 +275,6 @@ def parse_job(printed: Printed, context: Context) -> Workload:
     queue = labels.text(QUEUE_LABEL)
     if not queue:
         printed.metadata.wrong("labels", f"has no {QUEUE_LABEL}", "name a LocalQueue there")
-    seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
-    if seconds and whole_number(seconds) is None:
-        labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
     uid = printed.uid or printed.key
     return Workload(
         namespace=printed.namespace,
@@ -287,11 +284,27 @@ def parse_job(printed: Printed, context: Context) -> Workload:
         pod_sets=tuple(pod_sets),
         created=printed.created or 0.0,
         priority=_priority(printed, roles, context),
-        max_execution_seconds=whole_number(seconds),
+        max_execution_seconds=execution_limit(labels),
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
         problem=find_problem(pods, limits),
     )
+
+
+def execution_limit(labels: Fields) -> int | None:
+    """Seconds after which Kueue ends a job with these labels; None: never."""
+    seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
+    if seconds and whole_number(seconds) is None:
+        labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
+    return whole_number(seconds)
+
+
+def class_priority(labels: Fields, context: Context) -> int | None:
+    """The value of the WorkloadPriorityClass that the labels name; None: they name none."""
+    name = labels.text(PRIORITY_LABEL)
+    if name and name not in context.workload_priorities:
+        labels.wrong(PRIORITY_LABEL, f"there is no WorkloadPriorityClass {name!r}", "add it, or name another")
+    return context.workload_priorities.get(name, 0) if name else None
 
 
 def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
@@ -299,14 +312,9 @@ def _priority(job: Printed, roles: Sequence[Role], context: Context) -> int:
 
     Source: pkg/controller/jobframework/reconciler.go (ExtractPriority).
     """
-    labels = job.labels
-    name = labels.text(f"{_PREFIX}priority-class")
-    if name:
-        if name not in context.workload_priorities:
-            labels.wrong(
-                f"{_PREFIX}priority-class", f"there is no WorkloadPriorityClass {name!r}", "add it, or name another"
-            )
-        return context.workload_priorities.get(name, 0)
+    own = class_priority(job.labels, context)
+    if own is not None:
+        return own
     places = [(own_priority_class(job.fields), job.fields)]
     for role in roles:
         pod = role.template.child("spec")

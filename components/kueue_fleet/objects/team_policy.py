@@ -24,7 +24,7 @@ from typing import Final
 
 from kueue_admission.api.job_kinds import KINDS, enabled_kinds
 from kueue_admission.api.manifests import TEAM_LABEL, Manifest
-from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, QUEUE_LABEL, REGIONS_LABEL
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, QUEUE_LABEL, REGIONS_LABEL
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
@@ -32,8 +32,6 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.objects.pod_security import Control, controls
 from kueue_fleet.objects.policies import denying_policy
 
-PRIORITY_LABEL: Final = "kueue.x-k8s.io/priority-class"
-"""On a job: its WorkloadPriorityClass."""
 _USER: Final = "request.userInfo.username"
 _GATE: Final = "kueue.x-k8s.io/admission"
 _NEW: Final = "request.operation == 'CREATE'"

@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import Parsed, parse_objects
 from kueue_admission.read.manifests import QUEUED
+from kueue_admission.read.workloads import Context
 from kueue_admission.simulate.clock import Watch, drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
@@ -44,14 +45,14 @@ from kueue_fleet.simulation.job_problems import (
     check_kinds,
 )
 from kueue_fleet.simulation.job_slices import check_slices
-from kueue_fleet.simulation.jobs import Job, pods_that_may_fail
+from kueue_fleet.simulation.jobs import BACKOFF_LIMIT, Job, pods_that_may_fail
 from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
 from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
 from kueue_fleet.simulation.team_budgets import simulated_budgets
 from kueue_fleet.simulation.topology_nodes import topology_nodes
 from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
-from kueue_fleet.simulation.workload_file import WorkloadFile
+from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 
 
 def prepare_fleet(
@@ -117,18 +118,20 @@ def fleet_run(
         raise SimulationError(problems)
     ordered = _by_kind(manifests)
     home = fleet.home
-    jobs = [*(entry.manifest(name) for entry, name, _, _ in submitted), *(document.data for document in ordered)]
+    entries = [entry for entry in file.jobs if entry.count]
     try:
-        parsed = parse_fleet_objects(fleet, home, jobs)
+        parsed = parse_fleet_objects(fleet, home, [document.data for document in ordered], entries)
     except SimulationError as refused:
-        raise SimulationError(as_in_files(refused.problems, submitted, manifests, sources)) from None
+        raise SimulationError(as_in_files(refused.problems, entries, manifests, sources)) from None
     run = FleetRun(fleet, file, home, {name: found.objects for name, found in parsed.items()}, delays, seed)
     workloads = parsed[home].workloads
-    for (entry, _, at, seconds), workload in zip(submitted, workloads, strict=False):
-        given = replace(workload, created=at)
-        may_fail = pods_that_may_fail(entry.manifest(entry.name))
-        run.expect(given, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=may_fail)
-    for document, workload in zip(ordered, workloads[len(submitted) :], strict=True):
+    first = {workload.key: workload for workload in workloads[len(ordered) :]}
+    for entry, name, at, seconds in submitted:
+        key = f"{entry.namespace}/{name}"
+        alike = first[f"{entry.namespace}/{entry.job_name(1)}"]
+        workload = replace(alike, name=name, uid=key, job_uid=key, created=at)
+        run.expect(workload, seconds, labels=entry.labels, run_limit=entry.max_run_seconds, may_fail=BACKOFF_LIMIT)
+    for document, workload in zip(ordered, workloads, strict=False):
         step = str(inside(document.data, "metadata", "labels").get(STEP_LABEL, ""))
         _expect(run, document, replace(workload, created=file.steps.get(step, 0.0)))
     return run
@@ -213,15 +216,25 @@ def _alone(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, w
     return list(run.jobs.values())
 
 
-def parse_fleet_objects(fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]]) -> Mapping[str, Parsed]:
-    """The objects of each cluster, and on `home`, where jobs are submitted, their workloads. Raises SimulationError."""
+def parse_fleet_objects(
+    fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]], entries: Sequence[JobEntry] = ()
+) -> Mapping[str, Parsed]:
+    """The objects of each cluster, and on `home`, where jobs are submitted, their workloads: those of `jobs`, and then
+    the first of each entry. Raises SimulationError."""
+
+    def submitted(context: Context, problems: list[Problem]) -> Iterator[Workload]:
+        return (entry.workload(context, problems) for entry in entries)
+
     parsed: dict[str, Parsed] = {}
     try:
         for cluster in fleet.cluster_names:
             configuration = parse_configuration(kueue_configuration(fleet, cluster))
             nodes = topology_nodes(fleet, cluster)
-            given = [*render_cluster(fleet, cluster), *nodes, *(jobs if cluster == home else ())]
-            parsed[cluster] = parse_objects(given, configuration)
+            given = [*render_cluster(fleet, cluster), *nodes]
+            if cluster == home:
+                parsed[cluster] = parse_objects([*given, *jobs], configuration, submitted)
+            else:
+                parsed[cluster] = parse_objects(given, configuration)
     except ObjectError as error:
         raise SimulationError(error.problems) from None
     except NotModelledError as error:

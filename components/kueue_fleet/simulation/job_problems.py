@@ -12,7 +12,7 @@ from kueue_admission.forms.form_rules import JOB, LISTED_TWICE, NEEDED, NOT_MODE
 from kueue_admission.forms.manifest import inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
 from kueue_admission.forms.problem import Problem
-from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, is_job, label_of
+from kueue_admission.read.manifests import QUEUED, WITH_QUEUE, is_job, key_of, label_of
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.raw import run_seconds_of
@@ -32,13 +32,6 @@ STEP_LABEL: Final = "kueue-fleet.dev/step"
 
 Submission = tuple[JobEntry, str, float, float | None]
 """A job: its entry, name, second of arrival, and seconds it runs."""
-
-_FIELDS: Final = {
-    ".spec.template.spec.containers[0].resources.requests": ".requests",
-    ".spec.template.spec.nodeSelector": ".nodeSelector",
-    ".metadata.labels": ".labels",
-}
-"""Where fields of the workload file stand in the Job that is made of them."""
 
 
 class Sources(NamedTuple):
@@ -62,7 +55,7 @@ def check_jobs(
     """Every problem that can be seen before the jobs are read as Kueue reads them."""
     yield from _behind(sources.fleet, _check_dispatcher(fleet))
     yield from _behind(sources.jobs, _check_file(fleet, file))
-    yield from _behind(sources.jobs, _check_names(submitted))
+    yield from _behind(sources.jobs, _check_names(submitted, manifests))
     yield from check_kinds(fleet, manifests)
     yield from check_forms(manifests)
     yield from _behind(sources.jobs, _check_steps(file, manifests))
@@ -128,26 +121,23 @@ def _article(kind: str) -> str:
 
 
 def as_in_files(
-    problems: Iterable[Problem], submitted: Iterable[Submission], manifests: Iterable[Document], sources: Sources
+    problems: Iterable[Problem], entries: Iterable[JobEntry], manifests: Iterable[Document], sources: Sources
 ) -> Iterator[Problem]:
-    """The problems that were found in the Jobs, with the paths of the files that they come from."""
-    entries = {f"{entry.namespace}/{name}": entry.name for entry, name, _, _ in submitted}
+    """The problems that were found in the jobs, with the paths of the files that they come from."""
+    queues = {f"{entry.namespace}/{entry.job_name(1)}": f"jobs[{entry.name}].queue" for entry in entries}
     places = {f"{data['metadata'].get('namespace') or 'default'}/{data['metadata']['name']}": where
               for where, data in manifests}  # fmt: skip
     for problem in problems:
         kind, _, rest = problem.path.partition(" ")
         key = rest[: min((rest.find(end) for end in ".( " if end in rest), default=len(rest))]
-        if kind not in (*QUEUED, "workload") or key not in {*entries, *places}:
-            yield problem
-        elif key not in entries:
+        if problem.path.startswith("jobs["):
+            yield from _behind(sources.jobs, [problem])
+        elif kind == "workload" and key in queues:
+            yield from _behind(sources.jobs, [replace(problem, path=queues[key])])
+        elif kind in (*QUEUED, "workload") and key in places:
             yield problem.behind(places[key])
         else:
-            path = rest.removeprefix(key)
-            if kind == "workload" and problem.rule is UNKNOWN_NAME:
-                path = ".queue"
-            for longer, shorter in _FIELDS.items():
-                path = path.replace(longer, shorter, 1)
-            yield from _behind(sources.jobs, [replace(problem, path=f"jobs[{entries[key]}]{path}")])
+            yield problem
 
 
 def _behind(source: str, problems: Iterable[Problem]) -> Iterator[Problem]:
@@ -203,10 +193,10 @@ def _unknown(path: str, given: Mapping[str, str | None], known: Mapping[str, Seq
             yield UNKNOWN_NAME.at(f"{path}.{name}", f"the fleet has no {name} {value}", f"it has {found}")
 
 
-def _check_names(submitted: Iterable[Submission]) -> Iterator[Problem]:
-    seen: set[tuple[str, str]] = set()
+def _check_names(submitted: Iterable[Submission], manifests: Iterable[Document]) -> Iterator[Problem]:
+    seen = {key_of(data) for _, data in manifests if data["kind"] == "Job"}
     for entry, name, _, _ in submitted:
-        if (entry.namespace, name) in seen:
-            wrong = f"{entry.namespace}/{name} is listed twice"
-            yield LISTED_TWICE.at(f"jobs[{entry.name}].name", wrong, "name it differently")
-        seen.add((entry.namespace, name))
+        key = f"{entry.namespace}/{name}"
+        if key in seen:
+            yield LISTED_TWICE.at(f"jobs[{entry.name}].name", f"{key} is listed twice", "name it differently")
+        seen.add(key)

@@ -12,7 +12,7 @@ from kueue_admission.simulate.records import Record
 from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 
-_BACKOFF_LIMIT: Final = 6
+BACKOFF_LIMIT: Final = 6
 """Of Jobs that do not say another."""
 
 
@@ -33,7 +33,7 @@ def pods_that_may_fail(job: Mapping[str, Any]) -> int | None:
         if rule.get("action") == "Ignore" and "DisruptionTarget" in on:
             return None
     limit = spec.get("backoffLimit")
-    return limit if isinstance(limit, int) else _BACKOFF_LIMIT
+    return limit if isinstance(limit, int) else BACKOFF_LIMIT
 
 
 @dataclass(slots=True)

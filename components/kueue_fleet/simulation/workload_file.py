@@ -29,19 +29,28 @@ Strict: unknown fields and wrong values are refused, all at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Final
 
 from pydantic import Field
 
+from kueue_admission.decide.model import Workload
 from kueue_admission.forms import syntax
 from kueue_admission.forms.base import Count, JobName, Number, RuledModel, SpecModel, Text
 from kueue_admission.forms.form_rules import BAD_SYNTAX
-from kueue_admission.forms.names import QUEUE_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.forms.names import PRIORITY_LABEL
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.timestamp import Timestamp
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.pod_resources import NO_LIMITS, find_problem, with_defaults
+from kueue_admission.read.pods import parse_pod_set
+from kueue_admission.read.workloads import Context, class_priority, execution_limit
 from kueue_admission.simulate.distributions import Second, Seconds, constant, exponential
 from kueue_admission.simulate.models import read_model
+
+_REQUESTS: Final = ".containers[0].resources.requests"
+"""Where a pod has what `requests` of an entry says."""
 
 
 class JobEntry(RuledModel):
@@ -89,23 +98,32 @@ class JobEntry(RuledModel):
         """The name of one of the jobs, counted from 1."""
         return f"{self.name}-{number}" if self.count > 1 else self.name
 
-    def manifest(self, name: str) -> dict[str, Any]:
-        """One of the jobs as a Kubernetes object."""
-        labels = {**self.labels, QUEUE_LABEL: self.queue}
+    def workload(self, context: Context, problems: list[Problem]) -> Workload:
+        """The first of the jobs, as the Workload that Kueue makes of it; what is wrong is added to `problems`."""
+        path, found, key = f"jobs[{self.name}]", list[Problem](), f"{self.namespace}/{self.job_name(1)}"
+        labels = dict(self.labels)
         if self.priority_class is not None:
-            labels["kueue.x-k8s.io/priority-class"] = self.priority_class
-        requests = {name: str(amount) for name, amount in self.requests.items()}
-        container = {"name": "main", "image": "none", "resources": {"requests": requests}}
-        metadata: dict[str, Any] = {"name": name, "namespace": self.namespace, "labels": labels}
-        if self.max_run_seconds is not None:
-            metadata["annotations"] = {RUN_DURATION_ANNOTATION: str(self.max_run_seconds)}
-        pod = {"restartPolicy": "Never", "nodeSelector": dict(self.node_selector), "containers": [container]}
-        return {
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": metadata,
-            "spec": {"parallelism": self.pods, "completions": self.pods, "template": {"spec": pod}},
-        }
+            labels[PRIORITY_LABEL] = self.priority_class
+        given = Fields(labels, f"{path}.labels", found)
+        container = {"resources": {"requests": {name: str(amount) for name, amount in self.requests.items()}}}
+        limits = context.limits.get(self.namespace, NO_LIMITS)
+        pod = Fields({"nodeSelector": self.node_selector, "containers": [container]}, path, found)
+        pod = with_defaults(pod, limits, context.overheads)
+        own = class_priority(given, context)
+        workload = Workload(
+            namespace=self.namespace,
+            name=self.job_name(1),
+            uid=key,
+            queue=self.queue,
+            pod_sets=(parse_pod_set(pod, "main", self.pods, None, None, context.rules),),
+            created=0.0,
+            priority=context.default_priority if own is None else own,
+            max_execution_seconds=execution_limit(given),
+            job_uid=key,
+            problem=find_problem([pod], limits),
+        )
+        problems += [replace(each, path=each.path.replace(_REQUESTS, ".requests", 1)) for each in found]
+        return workload
 
 
 class WaitEntry(SpecModel):
