@@ -1,5 +1,7 @@
 """The `kueue-fleet` command as a process."""
 
+from kueue_admission.cli import run_process
+
 TYPE_CHECKING = False
 """As typing has it, whose import takes longer than all else before `main`."""
 if TYPE_CHECKING:
@@ -12,8 +14,6 @@ __all__ = ["COMMANDS", "app", "main"]
 
 def main() -> None:
     """Run the command line, and exit: see `commands` for the codes."""
-    from kueue_admission.cli import run_process
-
     run_process(_run)
 
 
