@@ -6,12 +6,13 @@ from typing import TypedDict
 
 import pulumi
 
-from kueue_admission.forms import Problem, syntax
+from kueue_admission.forms import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.fleet_rules import PROGRAM
 from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import NetworkIds
+from kueue_fleet.gke import google_syntax
 
 
 class FleetInputs(TypedDict, total=False):
@@ -42,7 +43,7 @@ def check_project(project: object) -> Iterator[Problem]:
     """A project of the program that is not an id, where the program knows it."""
     if isinstance(project, pulumi.Resource):
         yield PROGRAM.at("project", "the program gives a resource", "give its project_id")
-    if isinstance(project, str) and (fault := syntax.project_id(project)):
+    if isinstance(project, str) and (fault := google_syntax.project_id(project)):
         yield PROGRAM.at("project", f"the program gives {project} {fault.wrong}", fault.fix)
 
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import pytest
 
 from kueue_admission.forms import syntax
+from kueue_fleet.gke import google_syntax
 
 GOOD = {
     syntax.dns_label: ["a", "0", "a-b", "a" * 63],
-    syntax.gce_name: ["a", "a0", "a" * 63],
+    google_syntax.gce_name: ["a", "a0", "a" * 63],
     syntax.dns_subdomain: ["a", "a.b", "0.a-b", ("a" * 63 + ".") * 3 + "b" * 61],
     syntax.label_key: ["a", "A_b.c-D", "example.com/Name", "a" * 63, "nvidia.com/gpu", "cpu"],
     syntax.label_value: ["", "a", "A_b.c-D", "a" * 63],
-    syntax.region: ["europe-west4", "us-east4", "northamerica-northeast1", "asia-southeast1", "me-central2"],
-    syntax.zone: ["europe-west4-a", "us-central1-ai1a"],
-    syntax.gke_cluster_name: ["a", "worker-1", "a" * 40],
-    syntax.project_id: ["my-project", "abcdef", "a" * 30, "example.com:my-project"],
-    syntax.gcp_label_key: ["a", "team_1-x", "a" * 63],
-    syntax.gcp_label_value: ["", "A".lower(), "1-_", "a" * 63],
+    google_syntax.region: ["europe-west4", "us-east4", "northamerica-northeast1", "asia-southeast1", "me-central2"],
+    google_syntax.zone: ["europe-west4-a", "us-central1-ai1a"],
+    google_syntax.gke_cluster_name: ["a", "worker-1", "a" * 40],
+    google_syntax.project_id: ["my-project", "abcdef", "a" * 30, "example.com:my-project"],
+    google_syntax.gcp_label_key: ["a", "team_1-x", "a" * 63],
+    google_syntax.gcp_label_value: ["", "A".lower(), "1-_", "a" * 63],
     syntax.chart: ["oci://registry.k8s.io/kueue/charts/kueue", "kuberay/kuberay-operator", "./charts/kueue", "a"],
-    syntax.member: ["user:a@example.com", "serviceAccount:" + "a" * 242 + "@example.com"],
+    google_syntax.member: ["user:a@example.com", "serviceAccount:" + "a" * 242 + "@example.com"],
     syntax.version: ["0.19.2", "1.0.0-rc.1", "10.20.30+build"],
     syntax.kind: ["Foo", "foo-bar", "F"],
     syntax.admission_check_name: ["a", "A b", "c" * 316],
@@ -34,7 +35,7 @@ BAD = {
         "a-": "has characters",
         "a\n": "has characters",
     },
-    syntax.gce_name: {"0a": "has characters", "": "is empty"},
+    google_syntax.gce_name: {"0a": "has characters", "": "is empty"},
     syntax.dns_subdomain: {"a..b": "has characters", "a_b": "has characters", "a" * 254: "is 254 characters long"},
     syntax.label_key: {
         "": "is empty",
@@ -47,36 +48,36 @@ BAD = {
         "_a": "has characters",
     },
     syntax.label_value: {"a b": "has characters", "-a": "has characters", "a" * 64: "is 64 characters long"},
-    syntax.region: {
+    google_syntax.region: {
         "us-east4-a": "is a zone, not a region; write us-east4",
         "us": "is not a region",
         "US-EAST4": "is not a region",
     },
-    syntax.zone: {"us-east4": "is not a zone", "a": "is not a zone"},
-    syntax.gke_cluster_name: {
+    google_syntax.zone: {"us-east4": "is not a zone", "a": "is not a zone"},
+    google_syntax.gke_cluster_name: {
         "1worker": "has characters",
         "a" * 41: "is 41 characters long; use at most 40",
         "worker_1": "has characters",
         "worker-": "has characters",
     },
-    syntax.project_id: {
+    google_syntax.project_id: {
         "short": "is not a valid project ID",
         "My-Project": "is not a valid project ID",
         "123456789012": "is a project number; write the project id",
         "a" * 31: "is not a valid project ID",
         "my-project-": "is not a valid project ID",
     },
-    syntax.project: {
+    google_syntax.project: {
         "123": "is not a valid project number",
         "short": "is not a valid project ID",
     },
-    syntax.gcp_label_key: {
+    google_syntax.gcp_label_key: {
         "": "is not a valid label key",
         "1a": "is not a valid label key",
         "A": "is not a valid label key",
         "a" * 64: "is not a valid label key",
     },
-    syntax.gcp_label_value: {
+    google_syntax.gcp_label_value: {
         "A": "is not a valid label value",
         "a b": "is not a valid label value",
         "a" * 64: "is not a valid label value",
@@ -87,7 +88,7 @@ BAD = {
         "x\napiVersion: v1": "is not the reference",
         "x\x1b[31m": "is not the reference",
     },
-    syntax.member: {"bob": "is not a member", "user:a@" + "." * 100_000 + "@": "is not a member"},
+    google_syntax.member: {"bob": "is not a member", "user:a@" + "." * 100_000 + "@": "is not a member"},
     syntax.version: {
         "v0.19.2": "begins with a v; write 0.19.2",
         "0.19": "is not a valid version",

@@ -18,10 +18,10 @@ from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, NOT_ALLOWED, OUT_OF_RANGE, WRONG_ORDER, syntax_problems
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
-from kueue_admission.forms.syntax import google_service_account
 from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, TEAM_ACCOUNT
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
+from kueue_fleet.gke.google_syntax import google_service_account
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
 """What every job's account may do: write logs and metrics."""

@@ -1,0 +1,168 @@
+"""The syntax of Google Cloud's names, addresses and ranges. Sources are named on each function.
+
+A check returns None where the text is good, else what is wrong with it, as those of `forms.syntax` do.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+
+from kueue_admission.forms.form_rules import NO_PROJECT, Fault
+from kueue_admission.forms.syntax import LABEL_1035, in_form
+
+_GKE_VERSION = re.compile(r"1\.[0-9]{1,3}(\.[0-9]{1,4}(-gke\.[0-9]{1,9})?)?")
+_REGION = re.compile(r"[a-z]+(-[a-z]+)+[0-9]+")
+_ZONE = re.compile(r"([a-z]+(?:-[a-z]+)+[0-9]+)-(?:[a-z]|ai[0-9]+[a-z])")
+_PROJECT = re.compile(r"([a-z0-9.-]+:)?[a-z][-a-z0-9]{4,28}[a-z0-9]")
+_PROJECT_NUMBER = re.compile(r"[1-9][0-9]{5,18}")
+_SERVICE_ACCOUNT = re.compile(
+    r"[a-z](?:[-a-z0-9]{4,28}[a-z0-9])@(?P<project>[a-z][-a-z0-9.]*)\.iam\.gserviceaccount\.com"
+)
+_NO_PROJECT = re.compile(r"[^@]+@\.?iam\.gserviceaccount\.com")
+_MEMBER = re.compile(r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+")
+_LONGEST_MEMBER = len("serviceAccount:") + 254
+_ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
+_KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
+_GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
+_GCP_LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
+
+
+def gke_version(text: str) -> Fault | None:
+    """A version of GKE: two numbers, three, or three and `-gke.N` (Versioning and upgrades)."""
+    if _GKE_VERSION.fullmatch(text):
+        return None
+    return Fault("is not a version of GKE", "write one such as 1.34 or 1.34.1-gke.1829001")
+
+
+def ipv4_range(text: str) -> Fault | None:
+    """An IPv4 range of a subnet: /29 or larger (https://cloud.google.com/vpc/docs/subnets#ip-ranges)."""
+    return _range(text, "10.150.0.0/20", 29, "a subnet")
+
+
+def secondary_range(text: str) -> Fault | None:
+    """An IPv4 range for pods or Services: /28 or larger (GKE, Creating a VPC-native cluster)."""
+    return _range(text, "10.4.0.0/14", 28, "pods or Services")
+
+
+def address_range(text: str) -> Fault | None:
+    """Any IPv4 range, single addresses as /32 (Terraform's Google provider needs the prefix length)."""
+    return _range(text, "203.0.113.0/24") or (
+        None if "/" in text else Fault("has no prefix length", f"write {text}/32")
+    )
+
+
+def _range(text: str, example: str, longest: int = 32, purpose: str = "") -> Fault | None:
+    """An IPv4 range whose prefix is not longer than `longest` bits."""
+    try:
+        network = ipaddress.IPv4Network(text)
+    except ValueError as wrong:
+        return Fault(f"is not an IPv4 range ({wrong})", f"write one such as {example}")
+    return None if network.prefixlen <= longest else Fault(f"is too small for {purpose}", f"use /{longest} or larger")
+
+
+def region(text: str) -> Fault | None:
+    """A region of Google Cloud, such as europe-west4."""
+    if _REGION.fullmatch(text):
+        return None
+    if _ZONE.fullmatch(text):
+        return Fault("is a zone, not a region", f"write {text.rpartition('-')[0]}")
+    return Fault("is not a region of Google Cloud", "write one such as europe-west4")
+
+
+def zone(text: str) -> Fault | None:
+    """A zone of Google Cloud, such as europe-west4-a or us-central1-ai1a."""
+    return None if _ZONE.fullmatch(text) else Fault("is not a zone of Google Cloud", "write one such as europe-west4-a")
+
+
+def gke_cluster_name(text: str) -> Fault | None:
+    """Name of a GKE cluster: at most 40 characters, a letter first.
+
+    Source: container.googleapis.com v1 Cluster.name.
+    """
+    return in_form(
+        text,
+        LABEL_1035,
+        40,
+        "use lower-case letters, digits and hyphens, with a letter at the start and no hyphen at the end",
+    )
+
+
+def gce_name(text: str) -> Fault | None:
+    """Name of a resource of Compute Engine: an RFC 1035 label (Compute Engine, Naming resources)."""
+    return in_form(text, LABEL_1035, 63, "use lower-case letters, digits and hyphens, with a letter at the start")
+
+
+def project_id(text: str) -> Fault | None:
+    """Id of a project: 6 to 30 lower-case letters, digits and hyphens (Resource Manager, Creating projects)."""
+    if _PROJECT.fullmatch(text):
+        return None
+    if text.isdigit():
+        return Fault("is a project number", "write the project id")
+    return Fault(
+        "is not a valid project ID", "write 6 to 30 lower-case letters, digits and hyphens, with a letter at the start"
+    )
+
+
+def project(text: str) -> Fault | None:
+    """Number or id of a project."""
+    if _PROJECT_NUMBER.fullmatch(text):
+        return None
+    return Fault("is not a valid project number", "write 6 to 19 digits") if text.isdigit() else project_id(text)
+
+
+def google_service_account_or_no_project(text: str) -> Fault | None:
+    """The same, or one without the project."""
+    return None if _NO_PROJECT.fullmatch(text) else google_service_account(text)
+
+
+def google_service_account(text: str) -> Fault | None:
+    """Address of a Google service account: `name@project.iam.gserviceaccount.com`, the project being there."""
+    if _SERVICE_ACCOUNT.fullmatch(text):
+        return None
+    if _NO_PROJECT.fullmatch(text):
+        return Fault("has no project in it", "write name@project.iam.gserviceaccount.com", NO_PROJECT)
+    if text.endswith(("@developer.gserviceaccount.com", "@appspot.gserviceaccount.com")):
+        return Fault("is a default service account, which may do almost anything", "use one made for the team")
+    return Fault("is not the address of a Google service account", "write name@project.iam.gserviceaccount.com")
+
+
+def member(text: str) -> Fault | None:
+    """Somebody: `group:`, `user:` or `serviceAccount:` and an address, as in IAM."""
+    if len(text) <= _LONGEST_MEMBER and _MEMBER.fullmatch(text):
+        return None
+    return Fault("is not a member", "write group:, user: or serviceAccount: and an address")
+
+
+def iam_role(text: str) -> Fault | None:
+    """An IAM role: `roles/...`, or a custom role of a project or an organization."""
+    return (
+        None if _ROLE.fullmatch(text) else Fault("is not an IAM role", "write one such as roles/storage.objectViewer")
+    )
+
+
+def kms_key(text: str) -> Fault | None:
+    """Resource name of a key of Cloud KMS."""
+    if _KMS_KEY.fullmatch(text):
+        return None
+    return Fault(
+        "is not the name of a key of Cloud KMS",
+        "write projects/PROJECT/locations/LOCATION/keyRings/RING/cryptoKeys/KEY",
+    )
+
+
+def gcp_label_key(text: str) -> Fault | None:
+    """Key of a label on a Google Cloud resource (Resource Manager, Requirements for labels)."""
+    if _GCP_LABEL_KEY.fullmatch(text):
+        return None
+    return Fault(
+        "is not a valid label key of Google Cloud",
+        "use up to 63 lower-case letters, digits, '-' and '_', a letter first",
+    )
+
+
+def gcp_label_value(text: str) -> Fault | None:
+    """Value of a label on a Google Cloud resource."""
+    if _GCP_LABEL_VALUE.fullmatch(text):
+        return None
+    return Fault("is not a valid label value of Google Cloud", "use at most 63 lower-case letters, digits, '-' and '_'")
