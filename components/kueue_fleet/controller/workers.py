@@ -304,8 +304,8 @@ def _slim(item: Json) -> Json:
     }
     slim = {"kind": item["kind"], "apiVersion": item["apiVersion"], "metadata": metadata, "spec": item.get("spec", {})}
     if item["kind"] == "AdmissionCheck":
-        conditions = (item.get("status") or {}).get("conditions") or []
-        slim["status"] = {"conditions": [{"type": c["type"], "status": c["status"]} for c in conditions]}
+        conditions = Printed.of(item).conditions.items()
+        slim["status"] = {"conditions": [{"type": kind, "status": each.get("status")} for kind, each in conditions]}
     return slim
 
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
+from kueue_admission.read.printed import PrintedNode
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_rehearsal.cloud.node_removal import TO_BE_DELETED, plan_retirement
 from kueue_rehearsal.cloud.node_templates import SIMULATED, NodeTemplate
@@ -87,7 +88,7 @@ def project_node(node: Json) -> Json:
         "status": {
             "allocatable": status.get("allocatable") or {},
             "capacity": status.get("capacity") or {},
-            "ready": any(one["type"] == "Ready" and one["status"] == "True" for one in status.get("conditions") or ()),
+            "ready": PrintedNode.of(node).is_true("Ready"),
         },
     }
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
 from kueue_admission.forms.syntax import whole_number
+from kueue_admission.read.printed import Printed
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection
 from kueue_fleet.gke.labels import (
     GPU_RESOURCE,
@@ -112,7 +113,7 @@ def parse_request(item: JsonView) -> Request:
         created=metadata["creationTimestamp"],
         parameters=spec.get("parameters") or {},
         pod_sets=tuple((one["podTemplateRef"]["name"], one["count"]) for one in spec["podSets"]),
-        conditions={one["type"]: one for one in (item.get("status") or {}).get("conditions") or ()},
+        conditions=Printed.of(item).conditions,
         generation=metadata.get("generation", 1),
     )
 

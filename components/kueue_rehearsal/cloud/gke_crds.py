@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 
 from kueue_admission.forms.names import SINGLE_POD_SET_REFUSAL
+from kueue_admission.read.printed import Printed
 from kueue_fleet.kube.answers import Json
 from kueue_rehearsal.cloud.pod_policies import admission_policy
 from kueue_rehearsal.control_planes.kube_api import KubeApi
@@ -135,8 +136,7 @@ async def install_definition(api: KubeApi, definition: Json) -> None:
     await api.apply(path, definition)
     while True:
         found = await api.get(path)
-        conditions = (found.get("status") or {}).get("conditions") or ()
-        if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
+        if Printed.of(found).is_true("Established"):
             return
         await asyncio.sleep(_POLL_SECONDS)
 

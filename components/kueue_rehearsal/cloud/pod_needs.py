@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kueue_admission.forms.quantity import Quantity
+from kueue_admission.read.printed import PrintedPod
 from kueue_fleet.kube.answers import JsonView
 
 # Both names are in use: Kueue writes the first, older releases of the cluster autoscaler read the second.
@@ -97,25 +98,21 @@ def consumed_request(pod: JsonView) -> str | None:
 
 def is_daemon(pod: JsonView) -> bool:
     """Whether the pod is a DaemonSet's: it comes and goes with its node, and neither brings nor keeps one."""
-    return any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
+    return any(owner.kind == "DaemonSet" for owner in PrintedPod.of(pod).owners)
 
 
 def used_node(pod: JsonView) -> str | None:
     """The node that the pod keeps; None for one that has none, that has ended, or that goes with its node."""
-    ended = pod.get("status", {}).get("phase") in ("Succeeded", "Failed")
-    return None if ended or is_daemon(pod) else pod["spec"].get("nodeName") or None
+    printed = PrintedPod.of(pod)
+    return None if printed.is_over or is_daemon(pod) else printed.node or None
 
 
 def is_unschedulable(pod: JsonView) -> bool:
     """Whether the scheduler has tried the pod and found no node for it."""
-    if pod["spec"].get("nodeName") or "deletionTimestamp" in pod["metadata"] or pod["spec"].get("schedulingGates"):
+    printed = PrintedPod.of(pod)
+    if printed.node or "deletionTimestamp" in printed.metadata or pod["spec"].get("schedulingGates"):
         return False
-    return any(
-        condition["type"] == "PodScheduled"
-        and condition["status"] == "False"
-        and condition.get("reason") == "Unschedulable"
-        for condition in pod.get("status", {}).get("conditions", ())
-    )
+    return not printed.is_true("PodScheduled") and printed.reason("PodScheduled") == "Unschedulable"
 
 
 def tolerates(tolerations: Iterable[JsonView], taint: JsonView) -> bool:
@@ -147,10 +144,10 @@ def free_resources(nodes: Mapping[str, JsonView], pods: Iterable[JsonView]) -> d
     """What is left on each node."""
     free = {name: amounts(node.get("status", {}).get("allocatable") or {}) for name, node in nodes.items()}
     for pod in pods:
-        node = pod["spec"].get("nodeName")
-        if node in free and pod.get("status", {}).get("phase") not in ("Succeeded", "Failed"):
+        printed = PrintedPod.of(pod)
+        if printed.node in free and not printed.is_over:
             for name, amount in pod_requests(pod["spec"]).items():
-                free[node][name] = free[node].get(name, 0) - amount
+                free[printed.node][name] = free[printed.node].get(name, 0) - amount
     return free
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import aiohttp
 
+from kueue_admission.read.printed import PrintedPod
 from kueue_fleet.kube.answers import STRATEGIC_MERGE_PATCH, ApiError, Json
 from kueue_rehearsal.control_planes.kube_api import KubeApi, Watched
 from kueue_rehearsal.node_agent.addresses import claim_address
@@ -116,7 +117,7 @@ class NodeAgent:
             self._workers[old_uid].removed()
         if new is None or new_uid is None:
             return
-        finished = new.get("status", {}).get("phase") in ("Succeeded", "Failed")
+        finished = PrintedPod.of(new).is_over
         if new_uid in self._workers:
             self._workers[new_uid].update(new)
         elif not finished or "deletionTimestamp" in new["metadata"]:
