@@ -95,7 +95,7 @@ def page_program() -> str:
     [program] = re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / "programs.md").read_text(), re.DOTALL | re.MULTILINE
     )
-    assert "Fleet(" in program
+    assert "Fleet.from_config(" in program
     return str(program)
 
 
