@@ -171,7 +171,7 @@ def _fact(path: str, read: _Read, default: Any = None) -> Any:
     return field(default_factory=lambda: default, metadata={"path": path, "read": read})
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class Pool:
     """A node pool as GKE is asked for it.
 
@@ -255,6 +255,13 @@ class Pool:
         if value is UNKNOWN:
             raise NotKnownError(name)
         return value
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pool):
+            return NotImplemented
+        return all(vars(self)[one.name] == vars(other)[one.name] for one in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]  # Labels are a map.
 
     def but(self, **facts: Any) -> Pool:
         """The same pool with other facts."""

@@ -84,7 +84,7 @@ def test_nothing_listens_off_loopback(asked: RunningSupervisor) -> None:
 def test_a_second_supervisor_is_refused_and_the_first_stays(
     asked: RunningSupervisor, supervisor_starter: SupervisorStarter
 ) -> None:
-    runs = rf"a rehearsal runs here already \(process {asked.process.pid}\); take it"
+    runs = rf"a rehearsal runs here already \(process {asked.process.pid}\); run `rehearse down`"
     with pytest.raises(RehearsalError, match=runs):
         start_supervisor(asked.paths, services="none", environ=supervisor_starter.environ)
     assert asked.client.health()["status"] == "ok"
