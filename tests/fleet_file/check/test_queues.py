@@ -142,8 +142,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "queue does; add manager to the clusters of a flavor, or leave it out of the queue's"
             ),
             (
-                "clusterQueues[vision].clusters[0]: manager dispatches this queue, and its copy there is made of "
-                "itself; remove manager here"
+                "clusterQueues[vision].clusters[0]: manager dispatches this queue, and its copy there is "
+                "derived; remove manager here"
             ),
         ],
     ),
