@@ -66,6 +66,8 @@ def _pool(
         pool["labels"] = {OWN_LABEL: name, **fields(draw, **{"example.com/cost": one_of("low", "high")})}
     if len(here) == 1:
         pool |= _in_one_cluster(draw, here[0], clusters, capacity)
+    if machine in GPU_MACHINES or "accelerator" in pool:
+        pool |= fields(draw, fastSocket=flags)
     pool["capacity"] = capacity
     if capacity["type"] in ("onDemand", "spot") and draw(flags):
         pool["perCluster"] = {cluster: _override(draw, pool) for cluster in draw(some_of(here, 1))}
@@ -168,6 +170,10 @@ def _override(draw: Draw, pool: Data) -> Data:
         override |= fields(draw, localSsdCount=st.integers(0, 2))
     if "accelerator" in pool:
         override |= fields(draw, accelerator=st.just({**pool["accelerator"], "driverVersion": "LATEST"}))
+    if "fastSocket" in pool:
+        override |= fields(draw, fastSocket=flags)
+    if "secondaryBootDisks" in pool:
+        override |= fields(draw, secondaryBootDisks=st.just(pool["secondaryBootDisks"][:1]))
     return override | fields(draw, taints=st.just(pool.get("taints", [])))
 
 
