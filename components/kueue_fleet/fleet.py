@@ -170,7 +170,7 @@ class Fleet(pulumi.ComponentResource):
             pulumi.log.warn(str(warning), self)
         spec = fleet_at(spec, now)
         self.spec = spec
-        self._prefix = f"{name}/"
+        self._prefix = _parts_begin(name)
         self._short_names = short_names
         self._team_secrets = team_secrets
         self._node_service_accounts, self._existing_clusters = accounts, existing
@@ -412,6 +412,11 @@ class Fleet(pulumi.ComponentResource):
         if not (spec.dashboard or spec.alerts.enabled):
             return None
         return Dashboards(name, spec, project=self._project, **dashboard_arguments(self.spec), opts=self._child())
+
+
+def _parts_begin(name: str) -> str:
+    """With what the Pulumi names of a fleet's parts begin."""
+    return f"{name}/"
 
 
 def _below_parent(name: str, opts: pulumi.ResourceOptions | None) -> tuple[str, pulumi.ResourceOptions | None]:

@@ -130,7 +130,7 @@ def test_names_of_an_earlier_release_become_longer_and_nothing_is_made_again(
 
     with monkeypatch.context() as earlier:
         earlier.setattr("kueue_fleet.fleet._below_parent", lambda *arguments: arguments)
-        earlier.setattr("kueue_fleet.fleet._prefix", lambda name: "" if name == spec.name else f"{name}/")
+        earlier.setattr("kueue_fleet.fleet._parts_begin", lambda name: "" if name == spec.name else f"{name}/")
         made = engine.up(program)
     assert f"create Cluster {WORKER}" in {operation.short for operation in made}
     assert engine.up(program) == []
