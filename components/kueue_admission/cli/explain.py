@@ -63,6 +63,8 @@ def explain(
     if is_code(workload):
         explain_code(workload)
         return
+    if not objects:
+        raise console.mistyped("what to explain is missing; give --objects PATH")
     check_options(objects, second, at)
     simulated = None
     if second is not None:
@@ -74,15 +76,12 @@ def explain(
 
 def check_options(objects: Sequence[str], second: float | None, at: datetime | None) -> None:
     """Raises CommandError for options that do not go together."""
-    wrong = None
-    if not objects:
-        wrong = "what to explain is missing; give --objects PATH"
-    elif second is not None and len(objects) > 1:
-        wrong = "--second: simulates one cluster; give --objects once"
-    elif second is not None and at is not None:
-        wrong = "--at: says when objects were printed; with --second, which is a moment of its own, leave it out"
-    if wrong is not None:
-        raise console.mistyped(wrong)
+    if second is not None and len(objects) > 1:
+        raise console.mistyped("--second: simulates one cluster; give --objects once")
+    if second is not None and at is not None:
+        raise console.mistyped(
+            "--at: says when objects were printed; with --second, which is a moment of its own, leave it out"
+        )
 
 
 def show(

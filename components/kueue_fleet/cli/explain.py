@@ -90,15 +90,10 @@ def _check_options(
         raise console.mistyped(
             "what to explain is missing, or given twice; give one of: --objects PATH, --stack FILE with --workload FILE"
         )
-    if stack is None:
-        check_options(objects, second, at)
-    elif second is None:
+    if stack is not None and second is None:
         raise console.mistyped("--stack: give --second SECONDS, the moment to explain")
-    elif at is not None:
-        raise console.mistyped(
-            "--at: says when objects were printed; with --second, which is a moment of its own, leave it out"
-        )
-    elif fair_sharing:
+    check_options(objects, second, at)
+    if stack is not None and fair_sharing:
         raise console.mistyped("--fair-sharing: a stack says so itself, in kueue.configuration")
 
 
