@@ -74,7 +74,7 @@ golden: $(READY) ## rewrite the golden files; read the diff before you commit it
 
 .PHONY: site
 site: $(READY) ## build the pages as a site, in build/site
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict 2>&1 | { grep -v ^INFO || true; }
 	@echo build/site/index.html
 
 .PHONY: bench

@@ -1,7 +1,8 @@
-"""What `make site` does beyond MkDocs' own: pages from outside docs/, links to the repository, and the navigation."""
+"""What `make site` does beyond MkDocs' own: pages from outside docs/ and of classes, links, the navigation."""
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -17,6 +18,16 @@ PAGES = {
     "changelog.md": "CHANGELOG.md",
 }
 """Pages of the site by the file that they are made from."""
+CLASSES = {
+    "python/components.md": (
+        "Components",
+        ("kueue_fleet.fleet", "kueue_fleet.fleet_inputs", "kueue_fleet.gcp", "kueue_fleet.kueue"),
+    ),
+    "python/reading.md": ("Read, check and print", ("kueue_admission.forms", "kueue_fleet.fleet_file")),
+    "python/fleet-file.md": ("What the fleet file has", ("kueue_fleet.fleet_file.model",)),
+    "python/kueue-objects.md": ("Kueue's objects and Configuration", ("kueue_admission.api",)),
+}
+"""Pages of all that `import kueue_fleet` has: title, and packages; a name goes to that with the longest one that fits."""
 FIRST = ("tutorial.md", "concepts.md", "knobs.md", "troubleshooting.md", "batch-platform.md")
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
 
@@ -30,6 +41,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         *FIRST,
         {"How to": [f"tasks/{page.name}" for page in sorted((docs / "tasks").glob("*.md"))]},
         {"Reference": [*others, "kueue-admission.md", {"Policies": "policies.md"}]},
+        {"Classes": list(CLASSES)},
+        {"Prerequisites": [f"prerequisites/{page.name}" for page in sorted((docs / "prerequisites").glob("*.md"))]},
         {"Decisions": ["adr/README.md", *(f"adr/{page.name}" for page in sorted((docs / "adr").glob("[0-9]*.md")))]},
         {"Changelog": "changelog.md"},
     ]
@@ -37,10 +50,29 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages from outside docs/."""
+    """Add the pages from outside docs/, and those of the classes."""
+    for name, content in _classes().items():
+        files.append(File.generated(config, name, content=content))
     for name, source in PAGES.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
     return files
+
+
+def _classes() -> dict[str, str]:
+    """What mkdocstrings fills: each public name, on the page of its package."""
+    stub = ast.parse((ROOT / "components" / "kueue_fleet" / "__init__.pyi").read_text(encoding="utf-8"))
+    homes = {
+        alias.name: node.module or "" for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names
+    }
+    page_of = {package: page for page, (_, packages) in CLASSES.items() for package in packages}
+    pages = {
+        page: f"# {title}\n\nIn programs: `import kueue_fleet as kf`; see [Programs](../programs.md).\n"
+        for page, (title, _) in CLASSES.items()
+    }
+    for name, home in sorted(homes.items()):
+        package = max((package for package in page_of if f"{home}.".startswith(f"{package}.")), key=len)
+        pages[page_of[package]] += f"\n::: {home}.{name}\n"
+    return pages
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
