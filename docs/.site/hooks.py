@@ -27,7 +27,7 @@ CLASSES = {
     "python/fleet-file.md": ("What the fleet file has", ("kueue_fleet.fleet_file.model",)),
     "python/kueue-objects.md": ("Kueue's objects and Configuration", ("kueue_admission.api",)),
 }
-"""Pages of all that `import kueue_fleet` has: title, and packages; a name goes to that with the longest one that fits."""
+"""Pages of all that `import kueue_fleet` has: title and packages; a name goes to the longest package that fits."""
 FIRST = ("tutorial.md", "concepts.md", "knobs.md", "troubleshooting.md", "batch-platform.md")
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
 
