@@ -67,6 +67,10 @@ check: $(READY) ## format, lint, types, layers, docstrings, plain English, tests
 	@$(BIN)/python tests/docs/texts.py
 	@$(BIN)/python tests/engines/read_once.py
 
+.PHONY: release-tables
+release-tables: $(READY) ## read the tables of a minor release of Kueue from its modules, and print what changed (VERSIONS="0.21.0 0.21.1")
+	@PYTHONPATH=tests/support $(BIN)/python -m tests.releases $(VERSIONS)
+
 .PHONY: golden
 golden: $(READY) ## rewrite the golden files; read the diff before you commit it
 	@$(BIN)/pytest --ignore=tests/engines --snapshot-update -q

@@ -8,6 +8,7 @@ import pytest
 from tests.fleet_file.builders import model_problems
 
 from kueue_admission.api.configuration import KueueConfiguration
+from kueue_admission.releases import release
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -437,7 +438,7 @@ def found(data: dict[str, Any], version: str = "0.19.2") -> list[str]:
     if unreadable:
         return unreadable
     configuration = KueueConfiguration.model_validate(data, by_alias=True, by_name=False)
-    return [str(problem) for problem in configuration_problems(configuration, "kueue-system", version)]
+    return [str(problem) for problem in configuration_problems(configuration, "kueue-system", release(version))]
 
 
 @pytest.mark.parametrize(("data", "expected"), REFUSED.values(), ids=REFUSED.keys())
@@ -451,6 +452,6 @@ def test_accepted(data: dict[str, Any]) -> None:
 
 
 def test_unknown_gate_of_another_version_is_a_warning() -> None:
-    configuration = KueueConfiguration(feature_gates={"NewInTwenty": True})
-    (problem,) = configuration_problems(configuration, "kueue-system", "0.20.0")
+    configuration = KueueConfiguration(feature_gates={"NewInTwentyOne": True})
+    (problem,) = configuration_problems(configuration, "kueue-system", release("0.20.0"))
     assert problem.severity == "warning"

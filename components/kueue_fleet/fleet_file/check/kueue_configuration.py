@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Final
 
 from kueue_admission.api.configuration import KueueConfiguration
-from kueue_admission.api.feature_gates import DEFAULTS, KUEUE_VERSION, LOCKED, REQUIRES, is_on
 from kueue_admission.api.job_kinds import KINDS, built_in_adapters
 from kueue_admission.forms import suggest, syntax
 from kueue_admission.forms.duration import Duration
@@ -26,6 +25,7 @@ from kueue_admission.forms.form_rules import (
     syntax_problems,
 )
 from kueue_admission.forms.problem import Problem, item_label
+from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
 
@@ -36,19 +36,17 @@ _STRATEGIES: Final = (
 )
 
 
-def configuration_problems(
-    configuration: KueueConfiguration, namespace: str, version: str = KUEUE_VERSION
-) -> Iterator[Problem]:
-    """Every broken rule of `configuration`, for a Kueue of `version` that runs in `namespace`."""
-    yield from _wait_for_pods_ready(configuration)
+def configuration_problems(configuration: KueueConfiguration, namespace: str, kueue: Release) -> Iterator[Problem]:
+    """Every broken rule of `configuration`, for the release of `kueue` that runs in `namespace`."""
+    yield from _wait_for_pods_ready(configuration, kueue)
     yield from _integrations(configuration)
     yield from _multi_kueue(configuration)
     yield from _fair_sharing(configuration)
     yield from _admission_fair_sharing(configuration)
-    yield from _resources(configuration)
+    yield from _resources(configuration, kueue)
     yield from _managed_jobs(configuration, namespace)
     yield from _retention(configuration)
-    yield from _feature_gates(configuration, version)
+    yield from _feature_gates(configuration, kueue)
 
 
 def _not_negative(path: str, value: Duration | int | float | None) -> Iterator[Problem]:
@@ -57,10 +55,10 @@ def _not_negative(path: str, value: Duration | int | float | None) -> Iterator[P
         yield OUT_OF_RANGE.at(path, f"{value} is negative", "write 0 or more")
 
 
-def _wait_for_pods_ready(configuration: KueueConfiguration) -> Iterator[Problem]:
+def _wait_for_pods_ready(configuration: KueueConfiguration, kueue: Release) -> Iterator[Problem]:
     """validateWaitForPodsReady. A timeout of 0 becomes the default (defaults.go)."""
     settings = configuration.wait_for_pods_ready
-    if settings is None or is_on("DisableWaitForPodsReady", configuration.feature_gates):
+    if settings is None or kueue.gate_is_on("DisableWaitForPodsReady", configuration.feature_gates):
         return
     at = "waitForPodsReady"
     yield from _not_negative(f"{at}.timeout", settings.timeout)
@@ -165,13 +163,13 @@ def _admission_fair_sharing(configuration: KueueConfiguration) -> Iterator[Probl
         yield from _not_negative(f"admissionFairSharing.resourceWeights[{name}]", weight)
 
 
-def _resources(configuration: KueueConfiguration) -> Iterator[Problem]:
+def _resources(configuration: KueueConfiguration, kueue: Release) -> Iterator[Problem]:
     """validateQuotaCheckStrategy, validateResourceTransformations."""
     settings = configuration.resources
     if settings is None:
         return
     strategy = settings.quota_check_strategy
-    if is_on("QuotaCheckStrategy", configuration.feature_gates):
+    if kueue.gate_is_on("QuotaCheckStrategy", configuration.feature_gates):
         yield from _one_of("resources.quotaCheckStrategy", strategy, ("BlockUndeclared", "IgnoreUndeclared"))
         if strategy == "IgnoreUndeclared" and settings.exclude_resource_prefixes:
             yield EXCLUDED.at(
@@ -217,25 +215,24 @@ def _retention(configuration: KueueConfiguration) -> Iterator[Problem]:
     yield from _not_negative(f"{at}.afterDeactivatedByKueue", policies.workloads.after_deactivated_by_kueue)
 
 
-def _feature_gates(configuration: KueueConfiguration, version: str) -> Iterator[Problem]:
+def _feature_gates(configuration: KueueConfiguration, kueue: Release) -> Iterator[Problem]:
     """LoadAndValidateFeatureGates, validateFeatureGateDependency."""
-    gates = configuration.feature_gates or {}
+    gates, known = configuration.feature_gates or {}, kueue.gates
     for name, value in gates.items():
         path = f"featureGates[{name}]"
-        if name not in DEFAULTS:
+        if name not in known:
             yield FEATURE_GATE.at(
                 path,
-                f"Kueue {KUEUE_VERSION} has no feature gate {name}",
-                suggest.instead(name, DEFAULTS, "gates"),
-                "error" if version == KUEUE_VERSION else "warning",
+                f"Kueue {kueue.version} has no feature gate {name}",
+                suggest.instead(name, known, "gates"),
+                "error" if kueue.version in kueue.read and kueue.run_here else "warning",
             )
-        elif name in LOCKED and value is not LOCKED[name]:
-            yield FEATURE_GATE.at(
-                path, f"{name} is locked to {str(LOCKED[name]).lower()} in Kueue {KUEUE_VERSION}", "remove it"
-            )
-    for name, needed in REQUIRES.items():
-        for other in needed:
-            if is_on(name, gates) and not is_on(other, gates):
+        elif known[name].locked and value is not known[name].on:
+            locked = str(known[name].on).lower()
+            yield FEATURE_GATE.at(path, f"{name} is locked to {locked} in Kueue {kueue.version}", "remove it")
+    for name, gate in known.items():
+        for other in gate.needs:
+            if kueue.gate_is_on(name, gates) and not kueue.gate_is_on(other, gates):
                 path = f"featureGates[{other if other in gates else name}]"
                 yield FEATURE_GATE.at(
                     path, f"{name} is on, but needs {other}, which is off", f"set {other} to true or {name} to false"

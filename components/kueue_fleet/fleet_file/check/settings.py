@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kueue_admission.api.configuration import KueueConfiguration
-from kueue_admission.api.feature_gates import KUEUE_VERSION, is_on
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_admission.forms.base import DEFER_RULES, problems_in
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
+from kueue_admission.releases import DEFAULT_VERSION, nearest
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
@@ -51,13 +51,24 @@ def check_settings(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _version(scope: Scope) -> Iterator[Problem]:
-    version = scope.fleet.kueue.version
-    if version != KUEUE_VERSION:
-        yield OTHER_KUEUE.at(
-            "kueue.version",
-            f"{version}, but the rules checked here are those of {KUEUE_VERSION}",
-            f"use {KUEUE_VERSION}, or read the release notes of both",
-        )
+    """What is not known of the releases that the file names."""
+    named = {f"{scope.path(each)}.kueue.version": each.kueue.version for each in scope.entries("clusters")}
+    for path, version in {"kueue.version": scope.fleet.kueue.version, **named}.items():
+        if version is None:
+            continue
+        judged = nearest(version)
+        if version not in judged.read:
+            yield OTHER_KUEUE.at(
+                path,
+                f"{version}, but the rules checked here are those of {judged.read[-1]}",
+                f"use {judged.read[-1]}, or read the release notes of both",
+            )
+        elif not judged.run_here:
+            yield OTHER_KUEUE.at(
+                path,
+                f"{version}, whose rules are known here from its source and changelog alone: it never ran here",
+                f"use {DEFAULT_VERSION}, or try it before you rely on it",
+            )
 
 
 @where_read
@@ -65,7 +76,7 @@ def _of_fleet(scope: Scope) -> Iterator[Problem]:
     kueue = scope.fleet.kueue
     for problem in (
         *_set_elsewhere(scope, kueue.configuration),
-        *configuration_problems(kueue.configuration, kueue.namespace, kueue.version),
+        *configuration_problems(kueue.configuration, kueue.namespace, nearest(kueue.version)),
     ):
         yield problem.at("kueue.configuration")
 
@@ -74,14 +85,17 @@ def _of_fleet(scope: Scope) -> Iterator[Problem]:
 def _of_cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     """What is wrong with the Configuration of one cluster, and not already with that of the fleet."""
     kueue, own = scope.fleet.kueue, cluster.kueue.configuration
-    if not own.model_fields_set:
+    if not own.model_fields_set and cluster.kueue.version is None:
         return
     path = f"{scope.path(cluster)}.kueue.configuration"
     for problem in _set_elsewhere(scope, own):
         yield problem.at(path)
     said, found = (
-        dict.fromkeys((*problems_in(each), *configuration_problems(each, kueue.namespace, kueue.version)))
-        for each in (kueue.configuration, merged_configuration(scope, cluster))
+        dict.fromkeys((*problems_in(each), *configuration_problems(each, kueue.namespace, of)))
+        for each, of in (
+            (kueue.configuration, nearest(kueue.version)),
+            (merged_configuration(scope, cluster), scope.fleet.kueue_release(cluster.name)),
+        )
     )
     for problem in found:
         if problem not in said:
@@ -138,7 +152,11 @@ def _leader(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[
 
 @where_read
 def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iterator[Problem]:
-    off = [name for name, own in merged.items() if not is_on("TopologyAwareScheduling", own.feature_gates)]
+    off = [
+        name
+        for name, own in merged.items()
+        if not scope.fleet.kueue_release(name).gate_is_on("TopologyAwareScheduling", own.feature_gates)
+    ]
     for topology in scope.fleet.topologies:
         here = [name for name in off if name in scope.fleet.clusters_of(topology)]
         if here:
@@ -192,15 +210,15 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
         return
-    manager = merged[fleet.manager.name]
-    if not is_on("MultiKueue", manager.feature_gates):
+    manager, release = merged[fleet.manager.name], fleet.kueue_release(fleet.manager.name)
+    if not release.gate_is_on("MultiKueue", manager.feature_gates):
         yield FEATURE_GATE.at(
             "multiKueue",
             f"feature gate MultiKueue is off on {fleet.manager.name}, so nothing is dispatched",
             "remove the override of the gate",
         )
     profiles = isinstance(fleet.multi_kueue.credentials, ClusterProfile)
-    if profiles and not is_on(CLUSTER_PROFILE_GATE, manager.feature_gates):
+    if profiles and not release.gate_is_on(CLUSTER_PROFILE_GATE, manager.feature_gates):
         yield FEATURE_GATE.at(
             "multiKueue.credentials.type",
             f"ClusterProfile, but feature gate {CLUSTER_PROFILE_GATE} is off on {fleet.manager.name}",
@@ -221,7 +239,10 @@ def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> It
     """Fields of queues and cohorts that Kueue ignores as it is configured."""
     fair = any(configuration.fair_sharing is not None for configuration in merged.values())
     usage = any(configuration.admission_fair_sharing is not None for configuration in merged.values())
-    concurrent = any(is_on("ConcurrentAdmission", configuration.feature_gates) for configuration in merged.values())
+    concurrent = any(
+        scope.fleet.kueue_release(name).gate_is_on("ConcurrentAdmission", own.feature_gates)
+        for name, own in merged.items()
+    )
     for entry in (*scope.entries("clusterQueues"), *scope.entries("cohorts")):
         yield from _weight(scope, entry, fair=fair)
     for queue in scope.entries("clusterQueues"):

@@ -17,6 +17,7 @@ from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Hint
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syntax_problems
 from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.releases import DEFAULT_VERSION
 from kueue_fleet.fleet_file.fleet_rules import KEY_REGION, PRIORITY_CLASS, REPLICAS, SECURITY_GROUP
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
@@ -48,8 +49,8 @@ ImageRepository = Annotated[Text, syntax_of(syntax.image_repository)]
 class KueueInstallation(RuledModel):
     """How Kueue is installed on every cluster."""
 
-    version: Version = "0.19.2"
-    """Version of the chart and of Kueue; the fleet's rules are those of 0.19.2."""
+    version: Version = DEFAULT_VERSION
+    """Version of the chart and of Kueue; default 0.19.2. `check` has the rules of 0.17, 0.18, 0.19 and 0.20."""
     chart: Chart = "oci://registry.k8s.io/kueue/charts/kueue"
     """Reference of the Helm chart; a mirror or a path works too."""
     image: ImageRepository = "registry.k8s.io/kueue/kueue"
@@ -101,6 +102,8 @@ class KueueInstallation(RuledModel):
 class ClusterKueue(SpecModel):
     """What of Kueue is different on one cluster."""
 
+    version: Version | None = None
+    """Version of the chart and of Kueue on this cluster; default: the fleet's."""
     configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
     """Merged over the fleet's: maps are merged, lists and scalars replaced."""
 

@@ -17,6 +17,7 @@ from kueue_admission.api import ResourceFlavorSpec
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.api.manifests import namespace_labels
 from kueue_admission.forms.base import DnsLabel, Flag, Hint, LabelKey, LabelValue, SpecModel
+from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import (
     ClusterEntry,
@@ -220,6 +221,10 @@ class FleetSpec(SpecModel):
     def cluster(self, name: str) -> ClusterEntry:
         """The cluster of that name. Raises KeyError."""
         return self._clusters[name]
+
+    def kueue_release(self, cluster: str) -> Release:
+        """The release of Kueue on a cluster. Raises KeyError."""
+        return nearest(self.cluster(cluster).kueue.version or self.kueue.version)
 
     def flavor(self, name: str) -> FlavorEntry | None:
         """The flavor of that name, if there is one."""

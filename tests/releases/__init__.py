@@ -1,0 +1,1 @@
+"""Releases of Kueue: what makes their tables."""

@@ -1,0 +1,64 @@
+"""Makes the tables of one minor release from Kueue's modules, and prints what changed against the release before.
+
+`make release-tables VERSIONS="0.21.0 0.21.1"`: every version of the minor release that Go's proxy serves, oldest first.
+A folder that has Kueue's source in place of a version (0.21.0=FOLDER) is read as it is.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from kueue_admission.forms.problem import rows_of
+from kueue_rehearsal.engines.cache import EngineCache
+from kueue_rehearsal.engines.toolchain import find_go, install_go
+from kueue_rehearsal.paths import engines_dir
+from tests.releases.tables import TABLES, Rows, changes, rows
+
+PACKAGE = "kueue_admission.releases"
+FOLDER = Path(__file__).parents[2] / "components" / "kueue_admission" / "releases"
+
+
+def main(given: list[str]) -> None:
+    modules = {
+        version: Path(folder) if folder else _module(version)
+        for version, _, folder in (each.partition("=") for each in given)
+    }
+    newest = given[-1].partition("=")[0]
+    major, minor = newest.split(".")[:2]
+    folder, before = f"{major}.{minor}", f"{major}.{int(minor) - 1}"
+    (FOLDER / folder).mkdir(exist_ok=True)
+    for name, table in TABLES.items():
+        made = rows(table, modules)
+        _write(FOLDER / folder / f"{name}.csv", f"sigs.k8s.io/kueue@v{newest}, {table.sources}", made)
+        if (FOLDER / before).is_dir():
+            print(f"{name}: {before} -> {folder}")
+            for line in sorted(changes(table, list(rows_of(PACKAGE, f"{before}/{name}.csv")), made)):
+                print(f"  {line}")
+
+
+def _module(version: str) -> Path:
+    """The source of Kueue, which Go downloads and checks."""
+    go = find_go(os.environ) or install_go(EngineCache(engines_dir()), os.environ)
+    command = [str(go.executable), "mod", "download", "-json", f"sigs.k8s.io/kueue@v{version}"]
+    done = subprocess.run(command, env=dict(go.environment), cwd="/", capture_output=True, text=True, check=False)
+    answer = json.loads(done.stdout or "{}")
+    if "Dir" not in answer:
+        sys.exit(f"kueue {version}: {answer.get('Error') or done.stderr}")
+    return Path(answer["Dir"])
+
+
+def _write(file: Path, sources: str, made: Rows) -> None:
+    with file.open("w", newline="") as stream:
+        stream.write(f"# {sources}. Made by `make release-tables`.\n")
+        writer = csv.DictWriter(stream, list(made[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(made)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
