@@ -236,7 +236,9 @@ def test_a_pool_of_a_calendar_reservation_is_open_while_it_runs(start: str, node
 
 def test_a_fleet_that_nobody_has_checked_is_refused_with_every_problem() -> None:
     good = fleet(WORKER)
-    broken = good.model_copy(update={"flavors": (), "workload_priority_classes": good.workload_priority_classes * 2})
+    broken = good.model_copy(
+        update={"flavors": (), "workload_priority_classes": (*good.workload_priority_classes,) * 2}
+    )
     with pytest.raises(SpecError) as refused:
         run(broken)
     text = str(refused.value)

@@ -13,6 +13,7 @@ from pydantic import Field
 from kueue_admission.forms import syntax
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, LabelKey, RuledModel, SpecModel, Text, syntax_of
 from kueue_admission.forms.form_rules import BACKOFF, listed_twice
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 
 
@@ -60,7 +61,7 @@ class NodeSelectorUpdate(SpecModel):
 class PodSetUpdates(SpecModel):
     """What is added to the pods once they are provisioned for."""
 
-    node_selector: Annotated[tuple[NodeSelectorUpdate, ...], Field(max_length=8)] = ()
+    node_selector: Annotated[ListOf[NodeSelectorUpdate], Field(max_length=8)] = ()
     """Node labels that the pods select."""
 
 
@@ -71,7 +72,7 @@ class ProvisioningRequestConfigSpec(RuledModel):
     """Kind of request: `queued-provisioning.gke.io` is GKE's Dynamic Workload Scheduler."""
     parameters: Annotated[Mapping[Text, Annotated[Text, Field(max_length=255)]], Field(max_length=100)] | None = None
     """Parameters of the class, such as maxRunDurationSeconds."""
-    managed_resources: Annotated[tuple[LabelKey, ...], Field(max_length=100)] = ()
+    managed_resources: Annotated[ListOfText[LabelKey], Field(max_length=100)] = ()
     """Only pods that request one of these resources are in the request; empty: all pods."""
     retry_strategy: RetryStrategy = Field(default_factory=RetryStrategy)
     """When a failed request is retried."""

@@ -8,7 +8,7 @@ flavors, checks and cohorts exist (`check`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -24,6 +24,7 @@ from kueue_admission.forms.form_rules import (
     NO_QUOTA_ON_FLAVOR,
     listed_twice,
 )
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.syntax import admission_check_name
 
@@ -98,16 +99,16 @@ class ClusterQueuePreemption(RuledModel):
 class AdmissionCheckStrategyRule(SpecModel):
     """One admission check of a queue, and the flavors it is for."""
 
-    name: AdmissionCheckName
+    name: AdmissionCheckName = Field(kw_only=False)
     """The AdmissionCheck."""
-    on_flavors: Annotated[tuple[DnsSubdomain, ...], Field(max_length=64)] = ()
+    on_flavors: Annotated[ListOfText[DnsSubdomain], Field(max_length=64)] = ()
     """Only jobs that get one of these flavors are checked; empty: every job."""
 
 
 class AdmissionChecksStrategy(SpecModel):
     """The admission checks of a queue."""
 
-    admission_checks: Annotated[tuple[AdmissionCheckStrategyRule, ...], Field(min_length=1, max_length=64)]
+    admission_checks: Annotated[ListOf[AdmissionCheckStrategyRule], Field(min_length=1, max_length=64)]
     """The checks; a job starts when all of its checks are Ready."""
 
 
@@ -148,7 +149,7 @@ class ClusterQueueSpec(RuledModel):
         "cohort": "cohortName",
         "admissionChecks": "admissionChecksStrategy.admissionChecks, a list of {name, onFlavors}",
     }
-    resource_groups: Annotated[tuple[ResourceGroup, ...], Field(max_length=16)] = ()
+    resource_groups: Annotated[ListOf[ResourceGroup], Field(max_length=16)] = ()
     """The quotas; a resource and a flavor belong to one group each."""
     cohort_name: DnsSubdomain | None = None
     """The cohort to borrow from and lend to; absent: none."""
@@ -177,7 +178,7 @@ class ClusterQueueSpec(RuledModel):
         return tuple(flavor.name for group in self.resource_groups for flavor in group.flavors)
 
     @property
-    def check_rules(self) -> tuple[AdmissionCheckStrategyRule, ...]:
+    def check_rules(self) -> Sequence[AdmissionCheckStrategyRule]:
         """The rule of every admission check of the queue, in order."""
         return self.admission_checks_strategy.admission_checks if self.admission_checks_strategy else ()
 
@@ -260,7 +261,7 @@ class CohortSpec(RuledModel):
     replaced: ClassVar[Mapping[str, str]] = {"parent": "parentName"}
     parent_name: DnsSubdomain | None = None
     """The cohort above; absent: this is the root of its tree."""
-    resource_groups: Annotated[tuple[ResourceGroup, ...], Field(max_length=16)] = ()
+    resource_groups: Annotated[ListOf[ResourceGroup], Field(max_length=16)] = ()
     """Quota of the cohort itself, shared by everything below it."""
     fair_sharing: FairSharing = Field(default_factory=FairSharing)
     """Weight under fair sharing."""

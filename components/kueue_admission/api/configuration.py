@@ -16,8 +16,9 @@ from pydantic import ConfigDict
 
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms.base import DnsLabel, Flag, Int32, LabelKey, Number, SpecModel, Text
-from kueue_admission.forms.duration import Duration
-from kueue_admission.forms.quantity import NOT_GIVEN, OptionalQuantityMapField
+from kueue_admission.forms.duration import OptionalDurationField
+from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
+from kueue_admission.forms.quantity import OptionalQuantityMapField
 
 Section = Mapping[Text, Any]
 """A section that Kueue gets as it is written. Kueue checks it when it starts; a rehearsal runs the real one."""
@@ -42,13 +43,13 @@ class WaitForPodsReady(SpecModel):
     removed: ClassVar[Mapping[str, str]] = {
         "enable": "remove it: it is on unless feature gate DisableWaitForPodsReady is"
     }
-    timeout: Duration | None = None
+    timeout: OptionalDurationField = NOT_GIVEN
     """Default 30m."""
     block_admission: Flag | None = None
     """Admit one workload after the other; default false."""
     requeuing_strategy: RequeuingStrategy | None = None
     """When an evicted workload is tried again."""
-    recovery_timeout: Duration | None = None
+    recovery_timeout: OptionalDurationField = NOT_GIVEN
     """The same for pods that fail later; default `timeout`; 0s: off."""
 
 
@@ -56,11 +57,11 @@ class Integrations(SpecModel):
     """Kinds of job that Kueue manages."""
 
     replaced: ClassVar[Mapping[str, str]] = {"podOptions": "managedJobsNamespaceSelector of the Configuration"}
-    frameworks: tuple[Text, ...] | None = None
+    frameworks: ListOfText[Text] | None = None
     """Default batch/job, and jobset.x-k8s.io/jobset where the fleet installs JobSet."""
-    external_frameworks: tuple[Text, ...] | None = None
+    external_frameworks: ListOfText[Text] | None = None
     """`Kind.version.group` of kinds that other controllers integrate."""
-    label_keys_to_copy: tuple[Text, ...] | None = None
+    label_keys_to_copy: ListOfText[Text] | None = None
     """Labels copied from the job to its Workload."""
 
 
@@ -81,17 +82,17 @@ class IncrementalDispatcherConfig(SpecModel):
 class MultiKueueConfiguration(SpecModel):
     """The manager's MultiKueue controller. The fleet's `multiKueue` section sets all but `externalFrameworks`."""
 
-    gc_interval: Duration | None = None
+    gc_interval: OptionalDurationField = NOT_GIVEN
     """From one search for orphans on the workers to the next; default 1m; 0s: never."""
     origin: Text | None = None
     """Label value on what this manager makes on workers; default multikueue."""
-    worker_lost_timeout: Duration | None = None
+    worker_lost_timeout: OptionalDurationField = NOT_GIVEN
     """How long a lost worker keeps its jobs; default 15m."""
     dispatcher_name: Text | None = None
     """Who nominates workers; default Kueue's all-at-once dispatcher."""
     incremental_dispatcher_config: IncrementalDispatcherConfig | None = None
     """Settings of the incremental dispatcher."""
-    external_frameworks: tuple[ExternalFramework, ...] | None = None
+    external_frameworks: ListOf[ExternalFramework] | None = None
     """Further kinds of job that are dispatched."""
     cluster_profile: Mapping[str, Any] | None = None
     """Access by ClusterProfile (alpha, feature gate MultiKueueClusterProfile)."""
@@ -101,16 +102,16 @@ class FairSharingConfiguration(SpecModel):
     """Fair sharing between queues and cohorts; on where this section is present."""
 
     removed: ClassVar[Mapping[str, str]] = {"enable": "remove it: the section being there turns fair sharing on"}
-    preemption_strategies: tuple[Text, ...] | None = None
+    preemption_strategies: ListOfText[Text] | None = None
     """[LessThanOrEqualToFinalShare], [LessThanInitialShare], or both in that order."""
 
 
 class AdmissionFairSharing(SpecModel):
     """Order of the LocalQueues of a queue by their past usage."""
 
-    usage_half_life_time: Duration | None = None
+    usage_half_life_time: OptionalDurationField = NOT_GIVEN
     """After which past usage counts half; 0s: past usage does not count."""
-    usage_sampling_interval: Duration | None = None
+    usage_sampling_interval: OptionalDurationField = NOT_GIVEN
     """Default 5m."""
     resource_weights: Mapping[LabelKey, Number] | None = None
     """Weight of each resource in the usage; default 1."""
@@ -134,20 +135,20 @@ class Resources(SpecModel):
 
     quota_check_strategy: Text | None = None
     """BlockUndeclared (default): a job may not ask for what its queue does not cover; IgnoreUndeclared: it may."""
-    exclude_resource_prefixes: tuple[Text, ...] | None = None
+    exclude_resource_prefixes: ListOfText[Text] | None = None
     """Resources that never count."""
-    transformations: tuple[ResourceTransformation, ...] | None = None
+    transformations: ListOf[ResourceTransformation] | None = None
     """Resources that become others before quota is counted."""
-    device_class_mappings: tuple[Section, ...] | None = None
+    device_class_mappings: ListOf[Section] | None = None
     """Names for the devices of Dynamic Resource Allocation."""
 
 
 class WorkloadRetention(SpecModel):
     """When Workloads are deleted."""
 
-    after_finished: Duration | None = None
+    after_finished: OptionalDurationField = NOT_GIVEN
     """After their end; absent: never."""
-    after_deactivated_by_kueue: Duration | None = None
+    after_deactivated_by_kueue: OptionalDurationField = NOT_GIVEN
     """After Kueue deactivated them, with the job; absent: never."""
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import RuledModel, SpecModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED
+from kueue_admission.forms.given import ListOfText
 from kueue_admission.forms.problem import Problem
 
 ClusterName = Annotated[Text, Field(min_length=1, max_length=256)]
@@ -70,7 +71,7 @@ MOST_CLUSTERS: Final = 20
 class MultiKueueConfigSpec(RuledModel):
     """`spec` of a MultiKueueConfig."""
 
-    clusters: Annotated[tuple[ClusterName, ...], Field(min_length=1, max_length=MOST_CLUSTERS)]
+    clusters: Annotated[ListOfText[ClusterName], Field(min_length=1, max_length=MOST_CLUSTERS)]
     """MultiKueueClusters, most preferred first: the Incremental dispatcher goes through them in this order."""
     quota_management: Literal["Manual", "Automated"] | None = None
     """Automated rewrites the manager's quotas (alpha); absent counts as Manual."""

@@ -23,8 +23,9 @@ from kueue_admission.forms.form_rules import (
     OUT_OF_RANGE,
     WHOLE_UNITS,
 )
+from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, item_labels, where_read
-from kueue_admission.forms.quantity import NOT_GIVEN, ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
+from kueue_admission.forms.quantity import ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
 
 _MEBIBYTE: Final = Quantity("1Mi")
 
@@ -46,9 +47,11 @@ class FairSharing(RuledModel):
 class ResourceQuota(SpecModel):
     """Quota for one resource on one flavor."""
 
-    name: LabelKey
+    name: LabelKey = Field(kw_only=False)
     """The resource, as in a container's requests: cpu, memory, nvidia.com/gpu."""
-    nominal_quota: Annotated[QuantityField, Hint("add how much of the resource the queue may use")]
+    nominal_quota: Annotated[QuantityField, Hint("add how much of the resource the queue may use")] = Field(
+        kw_only=False
+    )
     """What the queue may use at any time, in the resource's unit: CPUs, bytes, pieces."""
     borrowing_limit: OptionalQuantityField = NOT_GIVEN
     """How much beyond the nominal quota may be borrowed from the cohort; absent: no limit."""
@@ -59,9 +62,9 @@ class ResourceQuota(SpecModel):
 class FlavorQuotas(SpecModel):
     """Quotas on one flavor, one for each covered resource, in the same order."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """The ResourceFlavor."""
-    resources: Annotated[tuple[ResourceQuota, ...], Field(min_length=1, max_length=64)]
+    resources: Annotated[ListOf[ResourceQuota], Field(min_length=1, max_length=64)] = Field(kw_only=False)
     """One quota for each of the group's coveredResources, in the same order."""
 
 
@@ -69,12 +72,12 @@ class ResourceGroup(SpecModel):
     """Resources that a pod always takes from one and the same flavor, and the flavors, tried in order."""
 
     covered_resources: Annotated[
-        tuple[LabelKey, ...],
+        ListOfText[LabelKey],
         Field(min_length=1, max_length=64),
         Hint("list the resources that the flavors below have quotas for"),
     ]
     """The resources of this group. A resource that no group covers cannot be requested by any job of the queue."""
-    flavors: Annotated[tuple[FlavorQuotas, ...], Field(min_length=1, max_length=64)]
+    flavors: Annotated[ListOf[FlavorQuotas], Field(min_length=1, max_length=64)]
     """The flavors, in the order in which Kueue tries them."""
 
 

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import DnsSubdomain, LabelKey, LabelValue, RuledModel, SpecModel, Text, Whole
 from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, LOWEST_LEVEL, NEEDED, listed_twice
+from kueue_admission.forms.given import ListOf
 from kueue_admission.forms.names import HOSTNAME_LABEL
 from kueue_admission.forms.problem import Problem
 
@@ -67,9 +68,9 @@ class ResourceFlavorSpec(RuledModel):
     replaced: ClassVar[Mapping[str, str]] = {"topology": "topologyName"}
     node_labels: Annotated[Mapping[LabelKey, LabelValue], Field(max_length=8)] = Field(default_factory=dict)
     """Labels of the flavor's nodes; Kueue adds them to the node selector of the pods it admits."""
-    node_taints: Annotated[tuple[Taint, ...], Field(max_length=8)] = ()
+    node_taints: Annotated[ListOf[Taint], Field(max_length=8)] = ()
     """Taints of the flavor's nodes; only jobs that tolerate them, or that `tolerations` cover, get the flavor."""
-    tolerations: Annotated[tuple[Toleration, ...], Field(max_length=8)] = ()
+    tolerations: Annotated[ListOf[Toleration], Field(max_length=8)] = ()
     """Tolerations that Kueue adds to the pods it admits on the flavor."""
     topology_name: DnsSubdomain | None = None
     """The Topology for topology-aware scheduling. Once set, it, nodeLabels and tolerations are immutable."""
@@ -96,14 +97,14 @@ class ResourceFlavorSpec(RuledModel):
 class TopologyLevel(SpecModel):
     """One level."""
 
-    node_label: LabelKey
+    node_label: LabelKey = Field(kw_only=False)
     """The node label whose value names the domain at this level."""
 
 
 class TopologySpec(RuledModel):
     """`spec` of a Topology: the levels of a data centre, from the widest to the node."""
 
-    levels: Annotated[tuple[TopologyLevel, ...], Field(min_length=1, max_length=16)]
+    levels: Annotated[ListOf[TopologyLevel], Field(min_length=1, max_length=16)]
     """From the widest to the narrowest. Immutable."""
 
     def own_problems(self) -> Iterator[Problem]:

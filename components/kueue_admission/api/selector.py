@@ -10,6 +10,7 @@ from typing import Literal
 
 from kueue_admission.forms.base import LabelKey, LabelValue, RuledModel
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist"]
@@ -23,7 +24,7 @@ class LabelSelectorRequirement(RuledModel):
     """Key of the label the condition is about."""
     operator: Operator
     """`In` and `NotIn` compare with `values`; `Exists` and `DoesNotExist` take none."""
-    values: tuple[LabelValue, ...] = ()
+    values: ListOfText[LabelValue] = ()
     """What `In` and `NotIn` compare the label's value with."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -55,7 +56,7 @@ class LabelSelector(RuledModel):
 
     match_labels: Mapping[LabelKey, LabelValue] | None = None
     """Labels that must all be there with just these values."""
-    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+    match_expressions: ListOf[LabelSelectorRequirement] | None = None
     """Conditions that must all be met."""
 
     def matches(self, labels: Mapping[str, str]) -> bool:

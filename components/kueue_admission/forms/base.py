@@ -15,13 +15,16 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    GetJsonSchemaHandler,
+    SerializerFunctionWrapHandler,
     Strict,
     ValidationError,
     ValidationInfo,
+    model_serializer,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic_core import PydanticCustomError
+from pydantic_core import CoreSchema, PydanticCustomError
 
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import listed_twice
@@ -57,11 +60,25 @@ if not TYPE_CHECKING:
 
         def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805  (of a class, the class is itself)
             try:
-                return super().__call__(*args, **fields)
+                return super().__call__(**_named(cls, args, fields), **fields)
             except ValidationError as wrong:
                 from kueue_admission.forms.messages import problems_of  # It is on top of the models.
 
                 raise SpecError(problem.at(cls.__name__) for problem in problems_of(wrong, cls, fields)) from None
+
+
+def _named(model: type[BaseModel], values: tuple[Any, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The values that a program gives by their position, by the names of the fields. Raises TypeError, as calls do."""
+    if not values:
+        return {}
+    names = [name for name, field in model.model_fields.items() if field.kw_only is False]
+    if len(values) > len(names):
+        by_position = f"{' and '.join(names) or 'nothing'} by position"
+        raise TypeError(f"{model.__name__} takes {by_position}; give every other field by its name")
+    named = dict(zip(names, values, strict=False))
+    if twice := named.keys() & fields.keys():
+        raise TypeError(f"{model.__name__}: {twice.pop()} is given by position and by name; give it once")
+    return named
 
 
 class SpecModel(BaseModel, **({} if TYPE_CHECKING else {"metaclass": _Metaclass})):
@@ -132,6 +149,21 @@ class RuledModel(SpecModel):
                 "rules", "{text}", {"text": "\n".join(str(problem) for problem in problems), "problems": problems}
             )
         return self
+
+
+class Tagged(RuledModel):
+    """One of several models that files tell apart by `type`, which a program leaves out."""
+
+    @model_serializer(mode="wrap")
+    def _with_type(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {"type": type(self).model_fields["type"].default, **serialize(self)}
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        made = handler.resolve_ref_schema(handler(schema))
+        del made["properties"]["type"]["default"]
+        made["required"] = ["type", *made.get("required", ())]
+        return made
 
 
 def hint_of(model: Any, name: str) -> str | None:

@@ -13,6 +13,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from kueue_admission.forms.form_rules import FaultError
+from kueue_admission.forms.given import Given
 
 _UNIT: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 _PART: Final = re.compile(r"([0-9]+)(?:\.([0-9]*))?(ns|us|µs|ms|s|m|h)")
@@ -78,6 +79,17 @@ class Duration:
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {"type": "string", "pattern": JSON_PATTERN}
+
+
+DurationField = Given[Duration, Duration | str]
+"""A field that holds a Duration, and is given one, or its text."""
+OptionalDurationField = Given[Duration | None, Duration | str | None]
+"""The same, or None."""
+
+
+def duration(text: str) -> Any:
+    """The default of such a field. Not typed: to a type checker it is not a plain value."""
+    return Duration(text)
 
 
 def _parse(text: str) -> int:

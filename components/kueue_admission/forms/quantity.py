@@ -13,12 +13,13 @@ import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from functools import lru_cache, total_ordering
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from kueue_admission.forms.form_rules import FaultError
+from kueue_admission.forms.given import Given
 
 Format = Literal["DecimalSI", "BinarySI", "DecimalExponent"]
 """How an amount is written out again."""
@@ -240,32 +241,14 @@ ZERO: Final = Quantity(0)
 
 _Key = TypeVar("_Key", bound=str)
 
-if TYPE_CHECKING:
-    _Read = TypeVar("_Read")
-    _Given = TypeVar("_Given")
+QuantityField = Given[Quantity, Quantity | int | str]
+"""A field that holds a Quantity, and is given one, a number or text."""
+OptionalQuantityField = Given[Quantity | None, Quantity | int | str | None]
+"""The same, or None."""
+QuantityMapField = Given[Mapping[_Key, Quantity], Mapping[_Key, Quantity | int | str]]
+"""A field of such amounts by name."""
+OptionalQuantityMapField = Given[Mapping[_Key, Quantity] | None, Mapping[_Key, Quantity | int | str] | None]
+"""The same, or None."""
 
-    class _Field(Generic[_Read, _Given]):
-        """What type checkers take a field for: it reads as one type, and the constructor takes more (PEP 681)."""
-
-        def __get__(self, instance: object, owner: type | None = None, /) -> _Read: ...
-
-        def __set__(self, instance: object, value: _Given, /) -> None: ...
-
-    QuantityField = _Field[Quantity, Quantity | int | str]
-    OptionalQuantityField = _Field[Quantity | None, Quantity | int | str | None]
-    QuantityMapField = _Field[Mapping[_Key, Quantity], Mapping[_Key, Quantity | int | str]]
-    OptionalQuantityMapField = _Field[Mapping[_Key, Quantity] | None, Mapping[_Key, Quantity | int | str] | None]
-else:
-    QuantityField = Quantity
-    """A field that holds a Quantity, and is given one, a number or text."""
-    OptionalQuantityField = Quantity | None
-    """The same, or None."""
-    QuantityMapField = Mapping[_Key, Quantity]
-    """A field of such amounts by name."""
-    OptionalQuantityMapField = Mapping[_Key, Quantity] | None
-    """The same, or None."""
-
-NOT_GIVEN: Final[Any] = None
-"""Default of an optional amount. Not typed: to a type checker such a field is not a plain value."""
 ONE: Final[Any] = Quantity(1)
 """Default of a weight; not typed either."""

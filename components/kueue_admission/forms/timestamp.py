@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, PlainSerializer
 from pydantic_core import PydanticCustomError
 
 from kueue_admission.forms.form_rules import BAD_AMOUNT, OUT_OF_RANGE, Fault
+from kueue_admission.forms.given import Given
 
 _HELP = 'write UTC such as "2026-12-01T00:00:00Z"'
 _YEARS: Final = range(1970, 2200)
@@ -48,3 +49,7 @@ def timestamp_text(value: datetime) -> str:
 
 Timestamp = Annotated[datetime, BeforeValidator(_timestamp), PlainSerializer(timestamp_text, return_type=str)]
 """A timestamp, in UTC."""
+TimestampField = Given[Timestamp, datetime | date | str]
+"""A field that holds a timestamp, and is given one, a day or ISO 8601."""
+OptionalTimestampField = Given[Timestamp | None, datetime | date | str | None]
+"""The same, or None."""

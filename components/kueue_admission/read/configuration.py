@@ -50,7 +50,7 @@ def parse_configuration(data: Mapping[str, Any]) -> Configuration:
         ignore_undeclared_resources=undeclared,
         requeue_batch=10.0 if gates.get("SchedulerLongRequeueInterval") else 1.0,
         resource_rules=ResourceRules(
-            resources.exclude_resource_prefixes or (),
+            tuple(resources.exclude_resource_prefixes or ()),
             tuple(_transformation(item) for item in resources.transformations or ()),
         ),
         gates=parsed,

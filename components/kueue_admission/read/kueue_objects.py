@@ -196,7 +196,7 @@ def _read_spec(fields: Fields, model: type[_Spec]) -> _Spec:
 def _resource_groups(fields: Fields, spec: ClusterQueueSpec | CohortSpec) -> tuple[ResourceGroup, ...]:
     return tuple(
         ResourceGroup(
-            group.covered_resources,
+            tuple(group.covered_resources),
             tuple(
                 FlavorQuotas(flavor.name, tuple((q.name, _quota(fields, flavor.name, q)) for q in flavor.resources))
                 for flavor in group.flavors
@@ -233,7 +233,7 @@ def parse_cluster_queue(fields: Fields) -> ClusterQueue:
         namespace_selector=spec.namespace_selector,
         preemption=spec.preemption,
         fungibility=spec.flavor_fungibility,
-        checks=spec.check_rules,
+        checks=tuple(spec.check_rules),
         fair_weight=float(spec.fair_sharing.weight.decimal),
         stop_policy=spec.stop_policy,
         terminating="deletionTimestamp" in fields.child("metadata"),

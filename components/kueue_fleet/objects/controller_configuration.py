@@ -129,7 +129,7 @@ def queue_fallback(fleet: FleetSpec) -> dict[str, QueueFallback]:
     return {
         queue.name: QueueFallback(
             flavors=tuple(dict.fromkeys(queue.flavor_names)),
-            fallback=queue.fallback,
+            fallback=tuple(queue.fallback),
             manager_flavors=_manager_flavors(fleet, queue),
             local_queues=tuple(
                 f"{namespace}/{name}"
@@ -165,5 +165,5 @@ def _team_regions(fleet: FleetSpec) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     for team in fleet.teams:
         if team.allowed_regions:
-            found.update(dict.fromkeys(team.namespace_names, fleet.allowed_regions(team)))
+            found.update(dict.fromkeys(team.namespace_names, tuple(fleet.allowed_regions(team))))
     return found

@@ -143,7 +143,7 @@ def _reservations(fleet: FleetSpec) -> Iterator[ReservationNeed]:
             accelerator=gpus,
             machines=entry.count,
             nodes=sum(pool.max_nodes for pool in users),
-            shared_with=entry.shared_with,
+            shared_with=tuple(entry.shared_with),
             own=True,
             path=f"reservations[{entry.name}]",
         )

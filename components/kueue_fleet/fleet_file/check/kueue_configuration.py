@@ -96,7 +96,7 @@ def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
         seen.add(name)
 
 
-def frameworks_of(configuration: KueueConfiguration) -> tuple[str, ...]:
+def frameworks_of(configuration: KueueConfiguration) -> Sequence[str]:
     """The kinds of job that Kueue manages: batch/job where none are named (defaults.go)."""
     return (configuration.integrations.frameworks if configuration.integrations else None) or ("batch/job",)
 

@@ -346,5 +346,5 @@ def _is_counted(fleet: FleetSpec, resource: str) -> bool:
     renamed = any(each.input == resource for each in resources.transformations or ()) or (
         resource in ACCELERATOR_RESOURCES and resources.device_class_mappings
     )
-    excluded = resource.startswith(resources.exclude_resource_prefixes or ())
+    excluded = resource.startswith(tuple(resources.exclude_resource_prefixes or ()))
     return not renamed and not excluded and resources.quota_check_strategy != "IgnoreUndeclared"

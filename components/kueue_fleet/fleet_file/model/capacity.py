@@ -12,11 +12,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Count, Flag, Hint, RuledModel, SpecModel, Text
-from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.base import Count, Flag, Hint, RuledModel, SpecModel, Tagged, Text
+from kueue_admission.forms.duration import DurationField, duration
 from kueue_admission.forms.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.timestamp import Timestamp
+from kueue_admission.forms.timestamp import TimestampField
 from kueue_fleet.fleet_file.fleet_rules import COMMITMENT, UNUSUAL_DURATION
 from kueue_fleet.fleet_file.model.gcp_names import Project, ProjectId, Region, ResourceName, Zone
 
@@ -27,12 +28,12 @@ AtLeastOne = Annotated[Count, Field(ge=1)]
 """A whole number above 0."""
 
 
-class Reserved(RuledModel):
+class Reserved(Tagged):
     """Nodes from one specific reservation."""
 
-    type: Literal["reserved"]
+    type: Literal["reserved"] = "reserved"
     """Always `reserved`."""
-    reservation: ResourceName
+    reservation: ResourceName = Field(kw_only=False)
     """Name of the reservation; one of this file's, or one that exists."""
     project: ProjectId | None = None
     """Project that shares the reservation; default: the fleet's own."""
@@ -47,41 +48,41 @@ class Reserved(RuledModel):
             yield NEEDED.at("subBlock", f"{self.sub_block} is set, but no block", "set block too, or remove subBlock")
 
 
-class OnDemand(SpecModel):
+class OnDemand(Tagged):
     """Nodes at the list price, as long as there are any."""
 
-    type: Literal["onDemand"]
+    type: Literal["onDemand"] = "onDemand"
     """Always `onDemand`."""
 
 
-class Spot(SpecModel):
+class Spot(Tagged):
     """Cheap nodes that Google takes back when it needs them, with 30 seconds' notice."""
 
-    type: Literal["spot"]
+    type: Literal["spot"] = "spot"
     """Always `spot`."""
 
 
-class FlexStart(SpecModel):
+class FlexStart(Tagged):
     """Nodes that DWS starts when it has them, and ends after a while."""
 
-    type: Literal["flexStart"]
+    type: Literal["flexStart"] = "flexStart"
     """Always `flexStart`."""
     queued_provisioning: Flag = True
     """Whether nodes come only for ProvisioningRequests, all of a request's at once; default true."""
-    max_run_duration: Duration = Duration("168h")
+    max_run_duration: DurationField = duration("168h")
     """How long a node lives, at most seven days; default 168h."""
 
 
-class Calendar(SpecModel):
+class Calendar(Tagged):
     """Nodes from a reservation that DWS Calendar grants for a time that is agreed beforehand."""
 
-    type: Literal["calendar"]
+    type: Literal["calendar"] = "calendar"
     """Always `calendar`."""
-    reservation: ResourceName
+    reservation: ResourceName = Field(kw_only=False)
     """Name of the reservation that comes to be; one of `futureReservations`, or one that was asked for elsewhere."""
-    start: Timestamp
+    start: TimestampField
     """When it begins."""
-    duration: Duration
+    duration: DurationField
     """How long it lasts; at the end Google removes the nodes and the reservation."""
     active: Flag | None = None
     """Whether the pool has nodes and its flavor quota; default: from its start to its end, at the time of each
@@ -109,7 +110,7 @@ class AttachedAccelerator(SpecModel):
 class ReservationEntry(RuledModel):
     """A specific reservation, made by this fleet. It costs what its machines cost, used or not."""
 
-    name: ResourceName
+    name: ResourceName = Field(kw_only=False)
     """Name of the reservation in Google Cloud."""
     zone: Zone
     """The zone that its machines are in."""
@@ -121,7 +122,7 @@ class ReservationEntry(RuledModel):
     """GPUs attached to each machine, for N1 machines; others come with theirs."""
     local_ssd_count: Count = 0
     """Local SSDs of 375 GB on each machine, beyond those that come with it."""
-    shared_with: tuple[Project, ...] = ()
+    shared_with: ListOfText[Project] = ()
     """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
     made, since Google answers with numbers."""
     purpose: Literal["primary", "backup"] = "primary"
@@ -136,7 +137,7 @@ class ReservationEntry(RuledModel):
 class FutureReservationEntry(RuledModel):
     """A request to DWS Calendar for machines at a time to come."""
 
-    name: ResourceName
+    name: ResourceName = Field(kw_only=False)
     """Name of the request, and of the reservation that comes of it."""
     zone: Zone
     """The zone that the machines are to be in."""
@@ -144,13 +145,13 @@ class FutureReservationEntry(RuledModel):
     """Type of the machines."""
     count: AtLeastOne
     """Machines."""
-    start: Timestamp
+    start: TimestampField
     """When the machines are to be there."""
-    duration: Duration
+    duration: DurationField
     """For how long."""
     planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
     """DRAFT (default): nothing is asked yet; SUBMITTED: Google is asked, and what it grants has to be paid."""
-    shared_with: tuple[Project, ...] = ()
+    shared_with: ListOfText[Project] = ()
     """Other projects that may use it, by project number; an id is accepted, but later changes of the list are then not
     made, since Google answers with numbers."""
 
@@ -196,7 +197,7 @@ class CommitmentResource(RuledModel):
 class CommitmentEntry(RuledModel):
     """A committed-use contract. It cannot be cancelled, nor deleted."""
 
-    name: ResourceName
+    name: ResourceName = Field(kw_only=False)
     """Name of the commitment in Google Cloud."""
     region: Annotated[Region, Hint("add a region of Google Cloud, such as region: europe-west4")]
     """The region that it holds in."""
@@ -204,9 +205,9 @@ class CommitmentEntry(RuledModel):
     """How long it is paid: one year or three."""
     type: Text = "GENERAL_PURPOSE"
     """Family of machines, as the API has it, such as GRAPHICS_OPTIMIZED (G2) or ACCELERATOR_OPTIMIZED (A2)."""
-    resources: Annotated[tuple[CommitmentResource, ...], Field(min_length=1)]
+    resources: Annotated[ListOf[CommitmentResource], Field(min_length=1)]
     """What is paid for."""
-    reservations: tuple[Text, ...] = ()
+    reservations: ListOfText[Text] = ()
     """Reservations of this file that it pays for; GPUs and local SSDs need one."""
     confirm: Text | None = None
     """Must say I-accept-the-cost."""

@@ -13,6 +13,7 @@ from pydantic import Field
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import Count, Flag, RuledModel, Text
 from kueue_admission.forms.form_rules import NEEDED, NOT_ALLOWED, WRONG_ORDER, listed_twice
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.gcp_names import Zone
 from kueue_fleet.gke.machines import accelerators
@@ -46,7 +47,7 @@ class SystemPool(RuledModel):
 class ResourceLimit(RuledModel):
     """How much of one resource the whole cluster has, the pools of the file included."""
 
-    resource_type: Annotated[Text, Field(min_length=1)]
+    resource_type: Annotated[Text, Field(min_length=1)] = Field(kw_only=False)
     """cpu, memory (in GB), or a kind of GPU such as nvidia-l4."""
     minimum: Count = 0
     """Least that the cluster keeps, in the resource's unit; default 0."""
@@ -74,9 +75,9 @@ class NodeAutoProvisioning(RuledModel):
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning
     """
 
-    resource_limits: Annotated[tuple[ResourceLimit, ...], Field(min_length=1)]
+    resource_limits: Annotated[ListOf[ResourceLimit], Field(min_length=1)]
     """GKE wants both cpu and memory; a kind of GPU that is missing is not provisioned."""
-    zones: tuple[Zone, ...] = ()
+    zones: ListOfText[Zone] = ()
     """Where; default: the cluster's zones."""
     autoscaling_profile: Literal["OPTIMIZE_UTILIZATION", "BALANCED"] = "OPTIMIZE_UTILIZATION"
     """How soon empty nodes go; default OPTIMIZE_UTILIZATION, sooner."""

@@ -5,7 +5,7 @@ Frozen models with the rules of GKE's names and places, and the defaults of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Annotated, Final, Literal
 
@@ -13,9 +13,21 @@ from pydantic import BeforeValidator, Field
 
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.forms import syntax
-from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Hint, RuledModel, SpecModel, Text, syntax_of
-from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.base import (
+    Count,
+    DnsLabel,
+    DnsSubdomain,
+    Flag,
+    Hint,
+    RuledModel,
+    SpecModel,
+    Tagged,
+    Text,
+    syntax_of,
+)
+from kueue_admission.forms.duration import DurationField, OptionalDurationField, duration
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syntax_problems
+from kueue_admission.forms.given import NOT_GIVEN, Given, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.releases import DEFAULT_VERSION
 from kueue_fleet.fleet_file.fleet_rules import KEY_REGION, PRIORITY_CLASS, REPLICAS, SECURITY_GROUP
@@ -63,7 +75,7 @@ class KueueInstallation(RuledModel):
     """Pods that stay while nodes are drained, by a PodDisruptionBudget; default: one less than `replicas`; 0: none."""
     resources: PodResources = Field(default_factory=PodResources)
     """What each pod asks for."""
-    topology_spread: tuple[TopologySpread, ...] = ZONES_AND_NODES
+    topology_spread: ListOf[TopologySpread] = ZONES_AND_NODES
     """How the pods spread; default: over zones and nodes, where that can be had."""
     priority_class_name: DnsSubdomain = KUEUE_PRIORITY_CLASS
     """PriorityClass of the pods and of the fleet's controller; default kueue-fleet-critical, which is made for them."""
@@ -126,11 +138,11 @@ class JobSetInstallation(SpecModel):
 class ClusterEntry(RuledModel):
     """One GKE cluster. Its name is also the name of its kubeconfig context."""
 
-    name: GkeClusterName
+    name: GkeClusterName = Field(kw_only=False)
     """Name of the GKE cluster, of its kubeconfig context, and in every list of clusters here."""
     role: Annotated[Literal["manager", "worker", "standalone"], Hint("add role: manager, worker or standalone")]
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
-    region: Annotated[Region, Hint("add a region of Google Cloud, such as region: europe-west4")]
+    region: Annotated[Region, Hint("add a region of Google Cloud, such as region: europe-west4")] = Field(kw_only=False)
     """The region that it is in; the control plane is regional."""
     existing: Flag = False
     """Whether the cluster is there and stays its owner's: the fleet makes what is inside it, and node pools; default
@@ -138,7 +150,7 @@ class ClusterEntry(RuledModel):
     upsert_existing_objects: Flag = False
     """Whether `pulumi up` takes over objects of the same names that are in the cluster, such as namespaces and queues;
     default: it fails."""
-    zones: tuple[Zone, ...] = ()
+    zones: ListOfText[Zone] = ()
     """Zones of the nodes, Standard only; default: the first three of the region."""
     mode: Literal["Autopilot", "Standard"] = "Autopilot"
     """Who manages the nodes: GKE, or the pools of this file."""
@@ -175,7 +187,7 @@ class ClusterEntry(RuledModel):
     """Whether the bill says which namespace used what; default true."""
     image_streaming: Flag = True
     """Whether containers start before their image is there in full; default true."""
-    storage_drivers: tuple[Literal["PersistentDisk", "Filestore", "GcsFuse"], ...] = (
+    storage_drivers: ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse"]] = (
         "PersistentDisk",
         "Filestore",
         "GcsFuse",
@@ -183,7 +195,7 @@ class ClusterEntry(RuledModel):
     """Storage drivers, Standard only; Autopilot has all."""
 
     @property
-    def node_locations(self) -> tuple[str, ...]:
+    def node_locations(self) -> Sequence[str]:
         """The zones that GKE is asked for; empty in a region that is not known, where GKE chooses."""
         return self.zones or default_zones(self.region)
 
@@ -289,19 +301,21 @@ def _day(value: object) -> object:
     return value[:10] if isinstance(value, str) and value[10:] in ("T00:00:00Z", " 00:00:00 +0000 UTC") else value
 
 
-class ServiceAccountToken(RuledModel):
+class ServiceAccountToken(Tagged):
     """The manager holds a token of a service account of each worker.
 
     The fleet's own controller, where there is one, and `kueue-fleet rotate` replace it by tokens that expire.
     """
 
-    type: Literal["ServiceAccountToken"]
+    type: Literal["ServiceAccountToken"] = "ServiceAccountToken"
     """Always `ServiceAccountToken`."""
-    rotation: Annotated[DnsLabel, Hint('add a serial for the token, such as rotation: "2026-11"')]
+    rotation: Annotated[DnsLabel, Hint('add a serial for the token, such as rotation: "2026-11"')] = Field(
+        kw_only=False
+    )
     """Serial of the first token: the month in which it is made, such as "2026-11"; a new one begins again."""
-    lifetime: Duration = Duration("168h")
+    lifetime: DurationField = duration("168h")
     """How long a token lives, if the API server does not give less; renewed after half of its life; default 168h."""
-    rotate_by: Annotated[date, BeforeValidator(_day)] | None = None
+    rotate_by: Given[Annotated[date, BeforeValidator(_day)] | None, date | str | None] = NOT_GIVEN
     """Where no controller renews tokens: day by which to do so, within 366 days; `check` and `pulumi up` warn from 14
     days before."""
 
@@ -313,15 +327,15 @@ class ServiceAccountToken(RuledModel):
             )
 
 
-class ClusterProfile(SpecModel):
+class ClusterProfile(Tagged):
     """The manager's Kueue and the fleet's own controller reach the workers as Google service accounts, without tokens.
 
     Kueue reads a ClusterProfile of each worker (alpha in Kueue), and asks a plugin for the account's credentials.
     """
 
-    type: Literal["ClusterProfile"]
+    type: Literal["ClusterProfile"] = "ClusterProfile"
     """Always `ClusterProfile`."""
-    plugin_image: Text
+    plugin_image: Text = Field(kw_only=False)
     """Image of Google's gcp-auth-plugin, which has it as `/gcp-auth-plugin`; there is none to download, so build it."""
 
 
@@ -335,7 +349,7 @@ class IncrementalDispatcher(SpecModel):
 class ExternalDispatcher(SpecModel):
     """Settings of an External dispatcher."""
 
-    name: Annotated[Text, Field(min_length=1)]
+    name: Annotated[Text, Field(min_length=1)] = Field(kw_only=False)
     """Name under which the dispatcher is known to Kueue."""
 
 
@@ -346,7 +360,7 @@ class MultiKueueArgs(RuledModel):
     """Name of the AdmissionCheck."""
     config_name: DnsLabel = "multikueue"
     """Name of the MultiKueueConfig."""
-    workers: Annotated[tuple[Text, ...], Field(min_length=1)] | None = None
+    workers: Annotated[ListOfText[Text], Field(min_length=1)] | None = None
     """The workers, most preferred first; default: in the order of `clusters`."""
     dispatcher: Literal["AllAtOnce", "Incremental", "External"] = "AllAtOnce"
     """AllAtOnce (default): every worker may take a job; Incremental: more and more of them; External: someone says."""
@@ -357,24 +371,24 @@ class MultiKueueArgs(RuledModel):
     manager_flavor_name: DnsSubdomain = "multikueue"
     """The manager's flavor, without labels, that derived quotas are on. Queues of one cohort tree that share no flavor
     on any worker get one for each group of queues that do: this name, and the first of the group's flavors."""
-    former_manager_flavor_names: tuple[DnsSubdomain, ...] = ()
+    former_manager_flavor_names: ListOfText[DnsSubdomain] = ()
     """Flavors that derived quotas were on, and that jobs on the manager still hold: queues keep them with a quota of 0,
     since Kueue drops the MultiKueue check of jobs whose flavor their queue no longer has."""
     headroom_percent: Annotated[Count, Field(le=1000)] = 0
     """How much more than the sum of the workers' quotas the manager offers, against fragmentation; default 0."""
-    queues: tuple[Text, ...] | None = None
+    queues: ListOfText[Text] | None = None
     """Queues that are dispatched; default: every queue that is on a worker."""
-    gc_interval: Duration | None = None
+    gc_interval: OptionalDurationField = NOT_GIVEN
     """How often remote objects without a local one are removed; default 1m; 0s: never."""
     origin: Text | None = None
     """Mark on remote objects; two managers that share a worker need different ones; default multikueue."""
-    worker_lost_timeout: Duration | None = None
+    worker_lost_timeout: OptionalDurationField = NOT_GIVEN
     """How long a job stays with a worker that does not answer; default 15m."""
     credentials: Annotated[
         ServiceAccountToken | ClusterProfile,
         Field(discriminator="type"),
         Hint("add credentials: {type: ServiceAccountToken, rotation: ..., rotateBy: ...}"),
-    ]
+    ] = Field(kw_only=False)
     """How the manager reaches the workers."""
 
     @property

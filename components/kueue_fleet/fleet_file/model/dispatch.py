@@ -12,10 +12,11 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
-from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.duration import Duration, DurationField, duration
 from kueue_admission.forms.form_rules import BAD_AMOUNT, LISTED_TWICE, OUT_OF_RANGE, WRONG_ORDER
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.timestamp import Timestamp
+from kueue_admission.forms.timestamp import TimestampField
 from kueue_fleet.fleet_file.fleet_rules import IMAGE
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
@@ -51,16 +52,16 @@ class Dispatch(RuledModel):
 
     step: Annotated[Count, Field(ge=1, le=20)] = 1
     """Clusters that are asked at first, and that are added each time; default 1."""
-    widen_after: Duration = Duration("5m")
+    widen_after: DurationField = duration("5m")
     """After how long more clusters are asked; default 5m."""
-    reject_after: Duration = Duration("2m")
+    reject_after: DurationField = duration("2m")
     """How long no worker of its queue can run a job, as quotas and regions are, before the job is rejected; default 2m.
     Kueue then deactivates it, and its quota on the manager is free for others."""
-    give_up_after: Duration = Duration("72h")
+    give_up_after: DurationField = duration("72h")
     """After how long without quota on any cluster the job starts over; default 72h. It loses its place in the queues
     then. Where its queue has an admission check of this controller, it gives its quota on the manager back meanwhile.
     A job that has quota on a cluster, and waits for DWS, say, is never given up."""
-    retry_after: Duration = Duration("5m")
+    retry_after: DurationField = duration("5m")
     """How long a job rests after that; default 5m."""
     weights: DispatchWeights = Field(default_factory=DispatchWeights)
     """What makes a cluster the better one."""
@@ -84,11 +85,11 @@ class Dispatch(RuledModel):
 class CalendarWindow(RuledModel):
     """A time in which reserved calendar capacity is there."""
 
-    name: DnsLabel
+    name: DnsLabel = Field(kw_only=False)
     """What messages call the window."""
-    start: Timestamp
+    start: TimestampField
     """With a time zone: 2026-12-01T00:00:00Z."""
-    duration: Duration
+    duration: DurationField
     """How long it lasts, such as 336h."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -106,7 +107,7 @@ class CalendarWindow(RuledModel):
 class RunDuration(RuledModel):
     """Jobs say how long they run, and not too long."""
 
-    max: Duration = Duration(LONGEST_RUN)
+    max: DurationField = duration(LONGEST_RUN)
     """The longest run; default 168h, seven days, the most that DWS gives."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -120,11 +121,11 @@ class RunDuration(RuledModel):
 class FleetCheck(RuledModel):
     """What this controller looks at before it lets an admission check pass."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the entry in `admissionChecks`."""
     run_duration: RunDuration | None = None
     """Jobs carry the annotation provreq.kueue.x-k8s.io/maxRunDurationSeconds."""
-    calendar: tuple[CalendarWindow, ...] = ()
+    calendar: ListOf[CalendarWindow] = ()
     """Jobs start in one of these windows, and only where they end within it. Default: the times of the calendar pools
     behind the queues that have this check, where there are no other nodes behind them."""
     regions: Flag = True
@@ -140,13 +141,13 @@ class FleetCheck(RuledModel):
 class Watchdog(RuledModel):
     """What to do about capacity that DWS accepted and does not provide."""
 
-    provisioning_timeout: Duration = Duration("72h")
+    provisioning_timeout: DurationField = duration("72h")
     """How long a ProvisioningRequest may be Accepted and not Provisioned; default 72h: DWS may well take days. Then the
     job is taken back where another cluster has a better score, or no other one could take it; on a standalone cluster
     the request is made again."""
     retries: Annotated[Count, Field(le=100)] = 3
     """How often a job is taken back for that, over all clusters, or its request made again; default 3; 0: never."""
-    stuck_after: Duration = Duration("2m")
+    stuck_after: DurationField = duration("2m")
     """How long Kueue may take for an eviction or a deletion; default 2m. Then a copy that was evicted before its job
     was there is taken back, a job of the manager that counts pods that no worker has is corrected, and a check that is
     Retry without quota is Pending again."""
@@ -176,10 +177,10 @@ class AdmissionControllerArgs(RuledModel):
     prices: Mapping[Text, Mapping[Text, Price]] = Field(default_factory=dict)
     """Price of one device for an hour, in one currency: by region or group of regions, then by flavor. That of a region
     itself goes before that of a group."""
-    region_groups: Mapping[DnsLabel, tuple[Text, ...]] = Field(default_factory=dict)
+    region_groups: Mapping[DnsLabel, ListOfText[Text]] = Field(default_factory=dict)
     """Names for several regions, for `prices`, the teams' `allowedRegions` and the label kueue-fleet.dev/regions:
     `eu: [europe-west1, europe-west4]`."""
-    checks: tuple[FleetCheck, ...] = ()
+    checks: ListOf[FleetCheck] = ()
     """What is looked at for each of this controller's admission checks."""
     watchdog: Watchdog = Field(default_factory=Watchdog)
     """When a worker that keeps a job waiting is given up."""

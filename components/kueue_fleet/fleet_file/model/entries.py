@@ -27,22 +27,23 @@ from kueue_admission.api import (
 )
 from kueue_admission.api.quotas import LimitRules, check_resource_groups, check_totals
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
-from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.duration import DurationField
 from kueue_admission.forms.form_rules import EXCLUDED, OUT_OF_RANGE
+from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import NOT_GIVEN, OptionalQuantityField
+from kueue_admission.forms.quantity import OptionalQuantityField
 from kueue_admission.forms.syntax import whole_number
 from kueue_fleet.fleet_file.fleet_rules import CHECK_OF_KUEUE, NAME_TAKEN
 
-ClusterNames = Annotated[tuple[Text, ...], Field(min_length=1)]
+ClusterNames = Annotated[ListOfText[Text], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
 
 
 class FlavorEntry(ResourceFlavorSpec):
     """A ResourceFlavor and the clusters where it exists."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the ResourceFlavor."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs, or that its node pool is on."""
@@ -62,7 +63,7 @@ class FlavorEntry(ResourceFlavorSpec):
 class TopologyEntry(TopologySpec):
     """A Topology and the clusters where it exists."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the Topology."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs."""
@@ -101,39 +102,39 @@ class FleetResourceQuota(ResourceQuota):
 class FleetFlavorQuotas(FlavorQuotas):
     """Quotas on one flavor."""
 
-    resources: Annotated[tuple[FleetResourceQuota, ...], Field(min_length=1, max_length=64)]
+    resources: Annotated[ListOf[FleetResourceQuota], Field(min_length=1, max_length=64)] = Field(kw_only=False)
     """The amounts, by resource."""
 
 
 class FleetResourceGroup(ResourceGroup):
     """Resources that a pod takes from one and the same flavor, and the flavors, tried in order."""
 
-    flavors: Annotated[tuple[FleetFlavorQuotas, ...], Field(min_length=1, max_length=64)]
+    flavors: Annotated[ListOf[FleetFlavorQuotas], Field(min_length=1, max_length=64)]
     """The flavors, most preferred first."""
 
 
 class ManagerQueue(SpecModel):
     """The manager's copy of a dispatched queue, where its quotas are written by hand."""
 
-    resource_groups: Annotated[tuple[ResourceGroup, ...], Field(min_length=1, max_length=16)]
+    resource_groups: Annotated[ListOf[ResourceGroup], Field(min_length=1, max_length=16)]
     """Quotas on the manager; at least the largest single worker's, or jobs that fit a worker never leave."""
 
 
 class CohortEntry(CohortSpec):
     """A Cohort; it exists wherever a queue, or a cohort, below it does."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the Cohort."""
-    resource_groups: Annotated[tuple[FleetResourceGroup, ...], Field(max_length=16)] = ()
+    resource_groups: Annotated[ListOf[FleetResourceGroup], Field(max_length=16)] = ()
     """Quota of the cohort itself, for all of its queues."""
 
 
 class FlavorPatience(RuledModel):
     """How long a job waits for nodes of a flavor."""
 
-    flavor: DnsSubdomain
+    flavor: DnsSubdomain = Field(kw_only=False)
     """A flavor of the queue that others come after."""
-    patience: Duration
+    patience: DurationField = Field(kw_only=False)
     """How long a job may have quota on the flavor without all of its pods running: `30m`."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -145,13 +146,13 @@ class FlavorPatience(RuledModel):
 class ClusterQueueEntry(ClusterQueueSpec):
     """A ClusterQueue and the clusters where it exists."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the ClusterQueue, on every cluster."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs. The manager's copy of a dispatched queue is derived."""
-    resource_groups: Annotated[tuple[FleetResourceGroup, ...], Field(max_length=16)] = ()
+    resource_groups: Annotated[ListOf[FleetResourceGroup], Field(max_length=16)] = ()
     """What may be used: resources that go together, with their flavors and amounts."""
-    fallback: Annotated[tuple[FlavorPatience, ...], Field(max_length=64)] = ()
+    fallback: Annotated[ListOf[FlavorPatience], Field(max_length=64)] = ()
     """Flavors whose nodes may not come: DWS, Spot or on-demand machines that are out of stock. After the patience, the
     job gives its quota there back, and goes on to the other flavors in their order; a job that MultiKueue sends to
     workers does so on all of them. Needs admissionController."""
@@ -184,7 +185,7 @@ class AdmissionCheckEntry(RuledModel):
     """An AdmissionCheck and the clusters where it exists: either a ProvisioningRequest or somebody's controller."""
 
     removed: ClassVar[Mapping[str, str]] = {"retryDelayMinutes": "remove it: the check's controller sets the delay"}
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the AdmissionCheck."""
     clusters: ClusterNames | None = None
     """Default: every cluster that runs jobs. Name the manager too where it should check before it dispatches."""
@@ -246,7 +247,7 @@ class AdmissionCheckEntry(RuledModel):
 class PriorityClassEntry(PriorityClassFields):
     """A PriorityClass, on every cluster."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the PriorityClass."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -259,14 +260,14 @@ class PriorityClassEntry(PriorityClassFields):
 class WorkloadPriorityClassEntry(WorkloadPriorityClassFields):
     """A WorkloadPriorityClass, on every cluster."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the WorkloadPriorityClass, as jobs give it."""
 
 
 class LocalQueueEntry(LocalQueueSpec):
     """A LocalQueue outside of any team. Its namespace is created too, unless it is `default`."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the LocalQueue, as jobs give it."""
     namespace: DnsLabel
     """Namespace that it is in."""

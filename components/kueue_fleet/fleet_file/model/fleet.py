@@ -17,6 +17,7 @@ from kueue_admission.api import ResourceFlavorSpec
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.api.manifests import namespace_labels
 from kueue_admission.forms.base import DnsLabel, Flag, Hint, LabelKey, LabelValue, SpecModel
+from kueue_admission.forms.given import ListOf
 from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import (
@@ -55,16 +56,16 @@ class Placed(Protocol):
         """Its name."""
 
     @property
-    def clusters(self) -> tuple[str, ...] | None:
+    def clusters(self) -> Sequence[str] | None:
         """Names of its clusters; None: every cluster that runs jobs."""
 
 
 class FleetSpec(SpecModel):
     """A GPU batch fleet: a manager cluster, its workers, and the Kueue objects that share them out."""
 
-    name: ResourceName
+    name: ResourceName = Field(kw_only=False)
     """Name of the fleet; part of the names of what is made in Google Cloud."""
-    project: Annotated[ProjectId, Hint("add the id of your Google Cloud project")]
+    project: Annotated[ProjectId, Hint("add the id of your Google Cloud project")] = Field(kw_only=False)
     """Google Cloud project id."""
     deletion_protection: Flag = True
     """Whether clusters, their node pools, the Kueue installation with all queues, and reserved capacity are protected
@@ -81,35 +82,33 @@ class FleetSpec(SpecModel):
     """How JobSet is installed."""
     operators: Operators = Field(default_factory=Operators)
     """The operators of other kinds of jobs."""
-    clusters: Annotated[
-        tuple[ClusterEntry, ...], Hint("add a manager and its workers, or one cluster of role standalone")
-    ]
+    clusters: Annotated[ListOf[ClusterEntry], Hint("add a manager and its workers, or one cluster of role standalone")]
     """One manager with up to 100 workers, or one standalone cluster; a queue is on at most 20 of the workers."""
-    node_pools: tuple[NodePoolEntry, ...] = ()
+    node_pools: ListOf[NodePoolEntry] = ()
     """Nodes of Standard clusters."""
-    reservations: tuple[ReservationEntry, ...] = ()
+    reservations: ListOf[ReservationEntry] = ()
     """Machines that are kept for this fleet; made by it, protected, and kept when it is destroyed."""
-    future_reservations: tuple[FutureReservationEntry, ...] = ()
+    future_reservations: ListOf[FutureReservationEntry] = ()
     """Machines asked of DWS Calendar for a time to come; made by this fleet, and protected."""
-    commitments: tuple[CommitmentEntry, ...] = ()
+    commitments: ListOf[CommitmentEntry] = ()
     """Committed-use contracts; they cannot be cancelled."""
-    flavors: tuple[FlavorEntry, ...] = ()
+    flavors: ListOf[FlavorEntry] = ()
     """Kinds of node."""
-    topologies: tuple[TopologyEntry, ...] = ()
+    topologies: ListOf[TopologyEntry] = ()
     """Levels of the data centre, for topology-aware scheduling."""
-    cohorts: tuple[CohortEntry, ...] = ()
+    cohorts: ListOf[CohortEntry] = ()
     """The tree in which queues borrow from each other."""
-    cluster_queues: tuple[ClusterQueueEntry, ...] = ()
+    cluster_queues: ListOf[ClusterQueueEntry] = ()
     """Quotas and how jobs wait for them."""
-    admission_checks: tuple[AdmissionCheckEntry, ...] = ()
+    admission_checks: ListOf[AdmissionCheckEntry] = ()
     """What else has to be true before a job starts."""
-    priority_classes: tuple[PriorityClassEntry, ...] = ()
+    priority_classes: ListOf[PriorityClassEntry] = ()
     """Priorities of pods, on every cluster."""
-    workload_priority_classes: tuple[WorkloadPriorityClassEntry, ...] = ()
+    workload_priority_classes: ListOf[WorkloadPriorityClassEntry] = ()
     """Priorities of jobs in their queue, on every cluster."""
-    teams: tuple[TeamEntry, ...] = ()
+    teams: ListOf[TeamEntry] = ()
     """Teams, with namespaces and LocalQueues."""
-    local_queues: tuple[LocalQueueEntry, ...] = ()
+    local_queues: ListOf[LocalQueueEntry] = ()
     """LocalQueues outside of teams."""
     namespace_labels: Mapping[DnsLabel, Mapping[LabelKey, LabelValue]] = Field(default_factory=dict)
     """Labels of namespaces, by the namespace's name, beside those that a fleet gives them: namespaces of teams, of
@@ -213,7 +212,7 @@ class FleetSpec(SpecModel):
             made.setdefault(queue.namespace, {} if queue.namespace == "default" else namespace_labels())
         return {name: {**labels, **self.namespace_labels.get(name, {})} for name, labels in made.items()}
 
-    def allowed_regions(self, team: TeamEntry) -> tuple[str, ...]:
+    def allowed_regions(self, team: TeamEntry) -> Sequence[str]:
         """The regions in which jobs of the team may run, those of groups too; none: any."""
         section = self.admission_controller
         return section.regions(team.allowed_regions) if section is not None else team.allowed_regions
@@ -258,7 +257,7 @@ class FleetSpec(SpecModel):
         """The cohort above each declared cohort."""
         return {cohort.name: cohort.parent_name for cohort in self.cohorts}
 
-    def clusters_of(self, entry: Placed) -> tuple[str, ...]:
+    def clusters_of(self, entry: Placed) -> Sequence[str]:
         """Where `entry` exists: where it says, else on every cluster that runs jobs.
 
         A node pool, and a flavor derived from one, is by default on the Standard clusters only.

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -15,8 +15,9 @@ from kueue_admission.api.manifests import Manifest, priority_class_manifest
 from kueue_admission.api.priority_classes import HIGHEST_USER_PRIORITY
 from kueue_admission.forms.base import LabelKey, RuledModel, SpecModel, Whole
 from kueue_admission.forms.form_rules import OUT_OF_RANGE, WRONG_ORDER
+from kueue_admission.forms.given import NOT_GIVEN
 from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import NOT_GIVEN, OptionalQuantityField, Quantity, QuantityField
+from kueue_admission.forms.quantity import OptionalQuantityField, Quantity, QuantityField
 
 KUEUE_PRIORITY_CLASS: Final = "kueue-fleet-critical"
 """PriorityClass that is made for Kueue and the fleet's controller, unless the file names another one."""
@@ -92,7 +93,7 @@ ZONES_AND_NODES: Final = (
 """Pods in different zones, and there on different nodes, where that can be had."""
 
 
-def spread_constraints(spread: tuple[TopologySpread, ...]) -> list[dict[str, Any]]:
+def spread_constraints(spread: Iterable[TopologySpread]) -> list[dict[str, Any]]:
     """`topologySpreadConstraints` of Kueue's pods; during a rollout the new pods are spread among themselves."""
     return [
         {

@@ -13,8 +13,9 @@ from pydantic import Field
 
 from kueue_admission.forms.base import RuledModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED, WRONG_ORDER
+from kueue_admission.forms.given import NOT_GIVEN, ListOf
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.timestamp import Timestamp
+from kueue_admission.forms.timestamp import OptionalTimestampField, TimestampField
 from kueue_fleet.fleet_file.fleet_rules import MAINTENANCE
 from kueue_fleet.gke.maintenance import RecurrenceError, Stretch, shortage
 
@@ -29,11 +30,11 @@ MOST_STOPS: Final = 3
 class MaintenanceExclusion(RuledModel):
     """A time in which GKE changes less, or nothing."""
 
-    name: Annotated[Text, Field(min_length=1)]
+    name: Annotated[Text, Field(min_length=1)] = Field(kw_only=False)
     """What it is called in the console."""
-    start: Timestamp
+    start: TimestampField
     """When it begins."""
-    end: Timestamp | None = None
+    end: OptionalTimestampField = NOT_GIVEN
     """When it ends; left out with endTimeBehavior."""
     end_time_behavior: Literal["UNTIL_END_OF_SUPPORT"] | None = None
     """UNTIL_END_OF_SUPPORT: it lasts as long as GKE supports the cluster's minor version, and moves with that."""
@@ -69,13 +70,13 @@ class MaintenanceExclusion(RuledModel):
 class Maintenance(RuledModel):
     """A window that comes back, such as the nights of weekends."""
 
-    start: Timestamp
+    start: TimestampField
     """Begin of the first window."""
-    end: Timestamp
+    end: TimestampField
     """End of the first window."""
     recurrence: Text
     """When it comes back, as RFC 5545 has it: FREQ=WEEKLY;BYDAY=SA,SU."""
-    exclusions: tuple[MaintenanceExclusion, ...] = ()
+    exclusions: ListOf[MaintenanceExclusion] = ()
     """Times without changes."""
 
     def own_problems(self) -> Iterator[Problem]:

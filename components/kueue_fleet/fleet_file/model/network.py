@@ -9,6 +9,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import RuledModel, SpecModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, NEEDED
+from kueue_admission.forms.given import ListOf
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.fleet_rules import OPEN_TO_ALL
 from kueue_fleet.fleet_file.model.gcp_names import (
@@ -25,9 +26,9 @@ from kueue_fleet.fleet_file.model.gcp_names import (
 class AuthorizedNetwork(SpecModel):
     """A range of addresses from which the control planes can be reached."""
 
-    name: Annotated[Text, Field(min_length=1)]
+    name: Annotated[Text, Field(min_length=1)] = Field(kw_only=False)
     """What the range is called in the console."""
-    cidr: AddressRange
+    cidr: AddressRange = Field(kw_only=False)
     """Such as 203.0.113.0/24."""
 
 
@@ -72,7 +73,7 @@ class NetworkArgs(RuledModel):
     """Range of the Services by region, for one cluster; default: GKE's own, which every cluster can use."""
     control_plane_access: Literal["DnsEndpoint", "AuthorizedNetworks"] = "DnsEndpoint"
     """DnsEndpoint (default): by DNS name, for whoever IAM lets in; AuthorizedNetworks: by address, from these only."""
-    authorized_networks: tuple[AuthorizedNetwork, ...] = ()
+    authorized_networks: ListOf[AuthorizedNetwork] = ()
     """From where, with AuthorizedNetworks."""
 
     @property

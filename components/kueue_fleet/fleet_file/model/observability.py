@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from kueue_admission.forms.base import DnsLabel, Flag, RuledModel, SpecModel, Text
-from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.duration import Duration, DurationField, duration
 from kueue_admission.forms.form_rules import BAD_SYNTAX, NEEDED, OUT_OF_RANGE
+from kueue_admission.forms.given import ListOfText
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.model.clusters import Chart
 
@@ -36,9 +37,9 @@ class Alerts(RuledModel):
 
     enabled: Flag = True
     """Default true."""
-    notification_channels: tuple[Text, ...] = ()
+    notification_channels: ListOfText[Text] = ()
     """Whom to tell: projects/PROJECT/notificationChannels/ID."""
-    provisioning_timeout: Duration = Duration("30m")
+    provisioning_timeout: DurationField = duration("30m")
     """How long a ProvisioningRequest may stay accepted without capacity before an alert is sent; default 30m."""
 
     def own_problems(self) -> Iterator[Problem]:

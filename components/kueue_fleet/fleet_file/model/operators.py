@@ -11,6 +11,7 @@ from typing import Any, Final
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import DnsLabel, RuledModel, SpecModel, Text
+from kueue_admission.forms.given import ListOfText
 from kueue_admission.forms.problem import Problem
 from kueue_fleet.fleet_file.fleet_rules import FRAMEWORK
 from kueue_fleet.fleet_file.model.clusters import Chart, ImageRepository, Version
@@ -108,7 +109,7 @@ class Operators(RuledModel):
     """LeaderWorkerSet, `{}` for the defaults; absent: not installed."""
     trainer: Trainer | None = None
     """Kubeflow Trainer, `{}` for the defaults; absent: not installed."""
-    installed_elsewhere: tuple[Text, ...] = ()
+    installed_elsewhere: ListOfText[Text] = ()
     """Frameworks of Kueue, such as kubeflow.org/mpijob, whose operators are in the clusters without the fleet."""
 
     @property

@@ -205,14 +205,14 @@ def _dispatches(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> boo
     return cluster == fleet.manager_name and fleet.is_dispatched(queue.name)
 
 
-def quotas_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> tuple[ResourceGroup, ...]:
+def quotas_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Sequence[ResourceGroup]:
     """The queue's quotas on `cluster`; on the manager that dispatches it, those of `manager_groups`."""
     if _dispatches(fleet, queue, cluster):
         return manager_groups(fleet, queue)
     return groups_on(fleet, queue.resource_groups, cluster)
 
 
-def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[ResourceGroup, ...]:
+def manager_groups(fleet: FleetSpec, queue: ClusterQueueEntry) -> Sequence[ResourceGroup]:
     """The manager's quotas for a dispatched queue: written by hand, else derived from the workers'.
 
     Derived ones come with the flavors that jobs may hold from before their quota was on another, which have none now.

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from kueue_admission.api.resource_flavor import Taint
 from kueue_admission.forms.base import Count, Flag, LabelKey, LabelValue, RuledModel, SpecModel, Text
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne, Calendar, Capacity, FlexStart, OnDemand, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterNames
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, Zone
@@ -35,7 +36,7 @@ class SecondaryBootDisk(SpecModel):
     Source: https://cloud.google.com/kubernetes-engine/docs/how-to/data-container-image-preloading.
     """
 
-    disk_image: Text
+    disk_image: Text = Field(kw_only=False)
     """global/images/NAME, or projects/PROJECT/global/images/NAME: of another project, the nodes' account and GKE's need
     roles/compute.imageUser there."""
     mode: Literal["CONTAINER_IMAGE_CACHE"] | None = None
@@ -43,7 +44,7 @@ class SecondaryBootDisk(SpecModel):
     /mnt/disks/gke-secondary-disks on the node."""
 
 
-SecondaryBootDisks = Annotated[tuple[SecondaryBootDisk, ...], Field(max_length=127)]
+SecondaryBootDisks = Annotated[ListOf[SecondaryBootDisk], Field(max_length=127)]
 """As many as a node takes."""
 
 
@@ -79,7 +80,7 @@ class PoolUpgrade(SpecModel):
 class PoolOverride(SpecModel):
     """What of a pool is different on one cluster; what is left out stays as it is for all."""
 
-    zones: tuple[Zone, ...] | None = None
+    zones: ListOfText[Zone] | None = None
     """Zones of the nodes there."""
     accelerator: Accelerator | None = None
     """GPUs of each node there."""
@@ -103,7 +104,7 @@ class PoolOverride(SpecModel):
     """Pods that a node takes there."""
     labels: Mapping[LabelKey, LabelValue] | None = None
     """Node labels there, in the place of the pool's."""
-    taints: tuple[Taint, ...] | None = None
+    taints: ListOf[Taint] | None = None
     """Node taints there, in the place of the pool's."""
     compact_placement: Flag | None = None
     """Whether the nodes stand close together there."""
@@ -118,16 +119,16 @@ class PoolOverride(SpecModel):
 class NodePoolFields(RuledModel):
     """What the file says of a node pool; `NodePoolEntry` has the rules too."""
 
-    name: GkeClusterName
+    name: GkeClusterName = Field(kw_only=False)
     """Name of the GKE node pool; flavors and node labels have it too."""
     existing: Flag = False
     """Whether the pool is there, on clusters that exist or were imported, and stays its owner's: flavors, quotas and
     rules know it, and the fleet does not make it; default false."""
     clusters: ClusterNames | None = None
     """Default: every Standard cluster that runs jobs."""
-    zones: tuple[Zone, ...] = ()
+    zones: ListOfText[Zone] = ()
     """Zones of the nodes; default: the cluster's."""
-    machine_type: Text
+    machine_type: Text = Field(kw_only=False)
     """Type of the machines, such as g2-standard-24."""
     accelerator: Accelerator | None = None
     """GPUs; default: the machine type's own, with GKE's default driver."""
@@ -153,7 +154,7 @@ class NodePoolFields(RuledModel):
     """Default: GKE's, 110."""
     labels: Mapping[LabelKey, LabelValue] = Field(default_factory=dict)
     """Node labels beyond GKE's own."""
-    taints: tuple[Taint, ...] = ()
+    taints: ListOf[Taint] = ()
     """Node taints beyond those that GKE sets."""
     compact_placement: Flag = False
     """Whether the nodes stand close together; one zone only."""

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import Count, Number, RuledModel, SpecModel, Text, problems_in
 from kueue_admission.forms.form_rules import WRONG_ORDER, WRONG_TYPE
+from kueue_admission.forms.given import ListOf
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.fleet_rules import UNKNOWN_MACHINE
 from kueue_fleet.fleet_file.form import read_form
@@ -132,7 +133,7 @@ class RehearsalSection(SpecModel):
     """How often Spot nodes are taken back."""
     dws: DwsSection = Field(default_factory=DwsSection)
     """What DWS has, and how it answers."""
-    reservations: tuple[ReservationSection, ...] = ()
+    reservations: ListOf[ReservationSection] = ()
     """Reservations that exist besides the stack's own."""
 
 

@@ -16,6 +16,7 @@ from kueue_admission.api.quotas import whole_problems
 from kueue_admission.forms import suggest
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, NOT_ALLOWED, OUT_OF_RANGE, WRONG_ORDER, syntax_problems
+from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
 from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, TEAM_ACCOUNT
@@ -51,14 +52,14 @@ BASIC_ROLES: Final = frozenset({"roles/owner", "roles/editor", "roles/viewer"})
 class TeamQueue(LocalQueueSpec):
     """A LocalQueue that a team has in each of its namespaces."""
 
-    name: DnsSubdomain
+    name: DnsSubdomain = Field(kw_only=False)
     """Name of the LocalQueue, as jobs give it."""
 
 
 class TeamGoogleServiceAccount(RuledModel):
     """A Google service account made for the team, called <fleet>-<team>."""
 
-    roles: tuple[IamRole, ...] = DEFAULT_ROLES
+    roles: ListOfText[IamRole] = DEFAULT_ROLES
     """What it may do in the fleet's project; default: write logs and metrics."""
 
     def own_problems(self) -> Iterator[Problem]:
@@ -152,11 +153,11 @@ def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], 
 class TeamEntry(RuledModel):
     """A team: its namespaces and the queues it may use."""
 
-    name: DnsLabel
+    name: DnsLabel = Field(kw_only=False)
     """Name of the team; a namespace of this name is made for it, unless namespaces says otherwise."""
-    namespaces: Annotated[tuple[DnsLabel, ...], Field(min_length=1)] | None = None
+    namespaces: Annotated[ListOfText[DnsLabel], Field(min_length=1)] | None = None
     """Default: one namespace of the team's name."""
-    local_queues: tuple[TeamQueue, ...] = ()
+    local_queues: ListOf[TeamQueue] = ()
     """LocalQueues, in each of the namespaces, on every cluster that has the ClusterQueue."""
     service_account: DnsSubdomain | None = None
     """Kubernetes service account for its jobs, in each namespace; default: one of the team's name where it has a
@@ -165,19 +166,19 @@ class TeamEntry(RuledModel):
     """Make a Google service account, which the Kubernetes one acts as by Workload Identity."""
     existing_google_service_account: TeamAccountAddress | None = None
     """Or one that exists: name@project.iam.gserviceaccount.com. Whoever owns it grants the binding."""
-    members: tuple[Member, ...] = ()
+    members: ListOfText[Member] = ()
     """Who may submit and see jobs: group:..., user:..., serviceAccount:..."""
     resource_quota: QuantityMapField[Text] = cast("Any", Field(default_factory=dict))
     """Limits on objects in each namespace, as of a ResourceQuota: a guard against runaway submitters. Default: no
     Services that are reached from outside; where jobs are submitted, count/jobs.batch 1000, ended ones included."""
     limit_range: TeamLimitRange | None = None
     """Requests and limits of containers that do not name them, and bounds of those that do; default: none."""
-    allowed_regions: tuple[DnsLabel, ...] = ()
+    allowed_regions: ListOfText[DnsLabel] = ()
     """Regions in which its jobs may run, and groups of admissionController.regionGroups; default: any."""
-    secrets: tuple[DnsSubdomain, ...] = ()
+    secrets: ListOfText[DnsSubdomain] = ()
     """Names of Secrets in each of its namespaces, wherever jobs run; what is in them is in the stack's config,
     `kueue-fleet:teamSecrets`, by name and key."""
-    priority_classes: tuple[DnsSubdomain, ...] | None = None
+    priority_classes: ListOfText[DnsSubdomain] | None = None
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     budget: TeamBudget | None = None
     """What it means to use at most in a week or month; `status`, `top` and `simulate` warn when that is near."""
@@ -186,7 +187,7 @@ class TeamEntry(RuledModel):
     paths, the node's network and privileged containers."""
 
     @property
-    def namespace_names(self) -> tuple[str, ...]:
+    def namespace_names(self) -> Sequence[str]:
         """The team's namespaces."""
         return self.namespaces or (self.name,)
 
