@@ -140,6 +140,14 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry as TeamEntry
 from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount as TeamGoogleServiceAccount
 from kueue_fleet.fleet_file.model.teams import TeamLimitRange as TeamLimitRange
 from kueue_fleet.fleet_file.model.teams import TeamQueue as TeamQueue
+from kueue_fleet.fleet_file.short import DwsCheck as DwsCheck
+from kueue_fleet.fleet_file.short import Flavor as Flavor
+from kueue_fleet.fleet_file.short import Manager as Manager
+from kueue_fleet.fleet_file.short import Pool as Pool
+from kueue_fleet.fleet_file.short import Queue as Queue
+from kueue_fleet.fleet_file.short import Quota as Quota
+from kueue_fleet.fleet_file.short import Standalone as Standalone
+from kueue_fleet.fleet_file.short import Worker as Worker
 from kueue_fleet.fleet_inputs import FleetInputs as FleetInputs
 from kueue_fleet.gcp import ControlPlaneAccess as ControlPlaneAccess
 from kueue_fleet.gcp import Dashboards as Dashboards

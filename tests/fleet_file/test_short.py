@@ -1,0 +1,92 @@
+"""The short constructors: what they make, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.typed_programs import dws_in_three_regions
+
+import kueue_fleet as kf
+import pulumi_mocks
+
+ROOT = Path(__file__).parents[2]
+GPU_POOL: dict[str, Any] = {"name": "h100", "machine_type": "a3-highgpu-8g"}
+
+
+@pytest.mark.parametrize(
+    ("short", "entry"),
+    [
+        (kf.Manager("m", "us-central1"), kf.ClusterEntry(name="m", role="manager", region="us-central1")),
+        (
+            kf.Worker("std", "us-central1", mode="Standard"),
+            kf.ClusterEntry(name="std", role="worker", region="us-central1", mode="Standard"),
+        ),
+        (kf.Standalone("one", "us-central1"), kf.ClusterEntry(name="one", role="standalone", region="us-central1")),
+        (
+            kf.Pool("h100", "a3-highgpu-8g", nodes=1, capacity=kf.Reserved("block-1")),
+            kf.NodePoolEntry(**GPU_POOL, node_count=1, capacity=kf.Reserved(type="reserved", reservation="block-1")),
+        ),
+        (
+            kf.Pool("h100", "a3-highgpu-8g", max_nodes=4, capacity=kf.FlexStart(max_run_duration="72h")),
+            kf.NodePoolEntry(
+                **GPU_POOL,
+                autoscaling=kf.PoolAutoscaling(total_max_node_count=4),
+                capacity=kf.FlexStart(type="flexStart", max_run_duration=kf.Duration("72h")),
+            ),
+        ),
+        (
+            kf.Flavor("l4", gpu="nvidia-l4", spot=True),
+            kf.FlavorEntry(
+                name="l4",
+                node_labels={"cloud.google.com/gke-accelerator": "nvidia-l4", "cloud.google.com/gke-spot": "true"},
+            ),
+        ),
+    ],
+)
+def test_it_makes_the_entry(short: object, entry: object) -> None:
+    assert short == entry
+    assert type(short) is type(entry)
+
+
+def test_a_quota_limits_what_is_borrowed_of_gpus() -> None:
+    gpu, cpu, memory = kf.Quota(gpu=4, cpu=36, memory="160Gi", borrow=4)
+    assert gpu == kf.FleetResourceQuota(name="nvidia.com/gpu", nominal_quota=4, borrowing_limit=4)
+    assert cpu == kf.FleetResourceQuota(name="cpu", nominal_quota=36)
+    assert memory == kf.FleetResourceQuota(name="memory", nominal_quota="160Gi")
+
+
+def test_a_queue_covers_what_its_flavors_have() -> None:
+    queue = kf.Queue("prod", {"h100": kf.Quota(gpu=4, cpu=36), "l4": kf.Quota(gpu=2, cpu=9)}, checks={"dws": ["h100"]})
+    [group] = queue.resource_groups
+    assert list(group.covered_resources) == ["nvidia.com/gpu", "cpu"]
+    assert [(rule.name, tuple(rule.on_flavors)) for rule in queue.check_rules] == [("dws", ("h100",))]
+    assert queue.namespace_selector == kf.LabelSelector()
+
+
+def test_the_fleet_in_three_regions_is_that_of_its_file() -> None:
+    file = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"
+    assert dws_in_three_regions.spec == kf.parse_fleet_text(file.read_text(), file.name)
+
+
+def test_its_program_is_short_and_runs() -> None:
+    recording = pulumi_mocks.run(dws_in_three_regions.program)
+    assert recording.one("kueue-fleet:index:Fleet").name == "dws-multikueue"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "error", "said"),
+    [
+        (lambda: kf.Worker("std"), kf.SpecError, "ClusterEntry.region: is missing"),
+        (lambda: kf.Worker("std", "us-central1", "Standard"), TypeError, "takes name and region by position"),
+        (lambda: kf.Worker("std", "us-central1", name="x"), TypeError, "name is given by position and by name"),
+        (lambda: kf.Pool(**GPU_POOL, min_nodes=1), kf.SpecError, "total_max_node_count"),
+        (lambda: kf.Quota(cpu=1, borrow=1), kf.SpecError, "limits of gpu and tpu"),
+        (lambda: kf.Queue("q", {"a": kf.Quota(gpu=1), "b": kf.Quota(cpu=1)}), kf.SpecError, "no quota for"),
+    ],
+)
+def test_mistakes_are_refused(mistake: Callable[[], object], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        mistake()
