@@ -13,6 +13,8 @@ import kueue_fleet as kf
 import pulumi_mocks
 
 ROOT = Path(__file__).parents[2]
+UNTYPED: Any = kf.Worker
+"""Without what a type checker refuses already."""
 GPU_POOL: dict[str, Any] = {"name": "h100", "machine_type": "a3-highgpu-8g"}
 
 
@@ -79,9 +81,9 @@ def test_its_program_is_short_and_runs() -> None:
 @pytest.mark.parametrize(
     ("mistake", "error", "said"),
     [
-        (lambda: kf.Worker("std"), kf.SpecError, "ClusterEntry.region: is missing"),
-        (lambda: kf.Worker("std", "us-central1", "Standard"), TypeError, "takes name and region by position"),
-        (lambda: kf.Worker("std", "us-central1", name="x"), TypeError, "name is given by position and by name"),
+        (lambda: UNTYPED("std"), kf.SpecError, "ClusterEntry.region: is missing"),
+        (lambda: UNTYPED("std", "us-central1", "Standard"), TypeError, "takes name and region by position"),
+        (lambda: UNTYPED("std", "us-central1", name="x"), TypeError, "name is given by position and by name"),
         (lambda: kf.Pool(**GPU_POOL, min_nodes=1), kf.SpecError, "total_max_node_count"),
         (lambda: kf.Quota(cpu=1, borrow=1), kf.SpecError, "limits of gpu and tpu"),
         (lambda: kf.Queue("q", {"a": kf.Quota(gpu=1), "b": kf.Quota(cpu=1)}), kf.SpecError, "no quota for"),
