@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.simulation.objects import API, cluster, documents, job, queue
 from typer.testing import CliRunner
 
@@ -56,6 +57,26 @@ def test_the_table_names_it() -> None:
     text = " ".join(called("simulate", "fleet", str(FLEET), "--jobs", str(JOBS)).split())
     assert "Pending not known" in text
     assert f"default/tas-rack: whether it starts is not known: {WHY}" in text
+
+
+@pytest.mark.parametrize(("strategy", "known"), [("StrictFIFO", False), ("BestEffortFIFO", True)])
+def test_it_is_not_known_of_what_waits_behind_it_in_strict_order(strategy: str, known: bool, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(
+        FLEET.read_text().replace("  namespaceSelector", f"  queueingStrategy: {strategy}\n  namespaceSelector")
+    )
+    jobs = tmp_path / "jobs.yaml"
+    first = JOBS.read_text()
+    plain = yaml.safe_load(first)
+    plain["metadata"]["name"] = "waits"
+    plain["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"nvidia.com/gpu": 9}}
+    jobs.write_text(f"{first}\n---\n{yaml.safe_dump(plain)}")
+    simulated = json.loads(called("simulate", "fleet", str(fleet), "--jobs", str(jobs), "-o", "json"))
+    found = {each["name"]: each["notKnown"] for each in simulated["workloads"]}
+    assert found == {
+        "tas-rack": WHY,
+        "waits": None if known else f"StrictFIFO keeps it behind default/tas-rack, and of that: {WHY}",
+    }
 
 
 @pytest.mark.parametrize(

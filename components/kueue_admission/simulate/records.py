@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -243,3 +244,21 @@ class Record:
             why, message = QuotaReservedReason.SUSPENDED, f"ClusterQueue {self.cluster_queue} is inactive"
         if why is not None and why.value != self.reason:
             self.reason, self.message = why.value, message
+
+
+def pass_not_known_on(records: Mapping[str, Record], engines: Iterable[Engine]) -> None:
+    """What StrictFIFO keeps behind a head of which it is not known whether it starts is not known to start either."""
+    engines, rest = list(engines), [record for record in records.values() if not record.not_known]
+    found = [record for record in records.values() if record.not_known]
+    while found and rest:
+        found = []
+        for record in rest:
+            for engine in engines:
+                info = engine.workloads.get(record.key)
+                queue = engine.queues.pending.get(info.cluster_queue) if info is not None else None
+                head = records.get(queue.blocker_of(record.key) or "") if queue is not None else None
+                if head is not None and head.not_known:
+                    record.not_known = f"StrictFIFO keeps it behind {head.key}, and of that: {head.not_known}"
+                    found.append(record)
+                    break
+        rest = [record for record in rest if not record.not_known]

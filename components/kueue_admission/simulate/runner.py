@@ -18,7 +18,7 @@ from kueue_admission.simulate.clock import Watch, drive
 from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_admission.simulate.delays import Delays, DrawnDelays
 from kueue_admission.simulate.prepared import Prepared
-from kueue_admission.simulate.records import Phase, Record
+from kueue_admission.simulate.records import Phase, Record, pass_not_known_on
 from kueue_admission.simulate.result import Result
 from kueue_admission.simulate.work_queue import Workers
 
@@ -166,3 +166,4 @@ class _Runner:
             record.settle(self.cluster.engine)
             if record.admitted_at is None and record.finished_at is None:
                 record.not_known = not_known.get(record.reason, "")
+        pass_not_known_on(self._records, [self.cluster.engine])

@@ -31,7 +31,7 @@ from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_admission.simulate.agenda import Action, Agenda
 from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_admission.simulate.delays import Delays, DrawnDelays
-from kueue_admission.simulate.records import Record, State
+from kueue_admission.simulate.records import Record, State, pass_not_known_on
 from kueue_admission.simulate.work_queue import Workers
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
@@ -123,7 +123,9 @@ class FleetRun:
             else:
                 record.settle(self.clusters[self.home].engine)
             record.not_known = str(start_not_known(self._fleet, job) or "")
-        return [job.record for job in self.jobs.values()]
+        records = {key: job.record for key, job in self.jobs.items()}
+        pass_not_known_on(records, [cluster.engine for cluster in self.clusters.values()])
+        return list(records.values())
 
     # What is planned
 

@@ -137,6 +137,13 @@ class PendingQueue:
         entry = self._entries.get(key)
         return None if entry is None else entry.bag.place
 
+    def blocker_of(self, key: str) -> str | None:
+        """The head behind which StrictFIFO keeps a workload that competes; None where none does."""
+        if self.strategy != "StrictFIFO" or self.place_of(key) is not Place.COMPETING:
+            return None
+        head = self._head()
+        return None if head is None or head.info.key == key else head.info.key
+
     def keys(self, *places: Place) -> list[str]:
         """The workloads in these places, sorted by name."""
         return sorted(key for key, entry in self._entries.items() if entry.bag.place in places)
