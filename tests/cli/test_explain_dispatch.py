@@ -12,14 +12,29 @@ from tests.cli.test_explain import QUEUE, cluster, explain, write
 from tests.simulation.fleets import EUROPE, US, dispatched_data, job
 from typer.testing import CliRunner
 
-from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, dispatch_report
+from kueue_admission.read.dispatch_report import (
+    DATA_CONDITION,
+    DispatchData,
+    ParsedReport,
+    ParsedVerdict,
+    dispatch_report,
+    write_data,
+)
 from kueue_fleet.cli import app
 
 EU = "worker-eu"
 SINCE = "2026-11-21T08:00:00Z"
-RULED_OUT = f"{EU}: RegionNotAllowed: it is in europe-west4, and label kueue-fleet.dev/regions allows only us-east4"
-SCORED = "worker-us: score 0.956 (price 1.000, waiting 0.781, free 1.000): free, flavor l4"
-NOMINATED = f"Nominated worker-us of 2 clusters\n{RULED_OUT}\n{SCORED}"
+RULED_OUT = ParsedVerdict(
+    EU, "it is in europe-west4, and label kueue-fleet.dev/regions allows only us-east4", "RegionNotAllowed"
+)
+SCORED = ParsedVerdict("worker-us", "free, flavor l4", None, 0.956, 1.0, 0.781, 1.0)
+
+
+def report(summary: str, *verdicts: ParsedVerdict, nominated: tuple[str, ...] = ()) -> str:
+    return write_data(DispatchData(ParsedReport(summary, verdicts, nominated)))
+
+
+NOMINATED = report("Nominated worker-us of 2 clusters", RULED_OUT, SCORED, nominated=("worker-us",))
 
 
 def condition(kind: str, status: str, message: str = "") -> dict[str, Any]:
@@ -41,7 +56,7 @@ def dispatched(message: object) -> dict[str, Any]:
             "admissionChecks": [{"name": "multikueue", "state": "Pending", "message": "", "lastTransitionTime": SINCE}],
             "conditions": [
                 condition("QuotaReserved", "True"),
-                {**condition(DISPATCH_CONDITION, "True"), "message": message},
+                {**condition(DATA_CONDITION, "True"), "message": message},
             ],
         },
     }
@@ -88,10 +103,10 @@ def test_the_text_has_a_line_for_each_cluster(tmp_path: Path) -> None:
     ("message", "step"),
     [
         (
-            f"None of 1 clusters is suitable\n{RULED_OUT}",
+            report("None of 1 clusters is suitable", RULED_OUT),
             "Change what rules its clusters out, as listed under Dispatch",
         ),
-        (f"Not admitted by worker-us within 3600 s\n{SCORED}", "Wait: it is offered to the clusters listed"),
+        (report("Not admitted by worker-us within 3600 s", SCORED), "Wait: it is offered to the clusters listed"),
     ],
     ids=["no cluster", "given up"],
 )

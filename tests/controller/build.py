@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
 from tests.kube.fake_api import FakeApi
 
-from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
+from kueue_admission.read.dispatch_report import DATA_CONDITION, DISPATCH_CONDITION
 from kueue_admission.read.pod_resources import namespace_limits
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.manager import ManagerState
@@ -16,6 +17,7 @@ from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE, WorkerState
 from kueue_fleet.dispatch import dispatch_settings
+from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionControllerArgs
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.controller_configuration import ControllerConfiguration
@@ -39,6 +41,16 @@ def when(seconds: float = 0.0) -> str:
 def condition(kind: str, at: float = 0.0, *, status: bool = True, **more: str) -> Json:
     made = {"type": kind, "status": "True" if status else "False", "reason": "R", "message": ""}
     return {**made, "lastTransitionTime": when(at), **more}
+
+
+def data(**content: object) -> Json:
+    """What the controller has written for itself."""
+    return condition(DATA_CONDITION, message=json.dumps(content))
+
+
+def given_up(at: float, cluster: str = "us") -> list[Json]:
+    """What it has written when the cluster had not provisioned the nodes of a job."""
+    return [condition(GIVEN_UP_CONDITION, at), data(given_up={cluster: {"times": 1, "last": NOW + at}})]
 
 
 def workload(name: str = "train", gpus: int = 1, **changes: Any) -> Json:
@@ -207,6 +219,12 @@ class Fixture:
     def check(self, name: str, of: str = "train") -> Json:
         [found] = [one for one in self.status(of)["admissionChecks"] if one["name"] == name]
         return dict(found)
+
+
+def written(fixture: Fixture) -> Json:
+    """What it has written for itself of `train`."""
+    [found] = [one for one in fixture.status()["conditions"] if one["type"] == DATA_CONDITION]
+    return dict(json.loads(found["message"]))
 
 
 def gated(dispatch: Json | None = None, **rules: Any) -> Fixture:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from tests.controller.build import GPU, NOW, Fixture, condition, waiting_copy, when, workload
+from tests.controller.build import GPU, NOW, Fixture, condition, given_up, waiting_copy, when, workload
 
 from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHECK
 from kueue_fleet.controller.patches import FALLBACK_MANAGER
@@ -197,16 +197,14 @@ def never_had_quota(**changes: Any) -> dict[str, Any]:
 async def test_what_the_watchdog_took_back_has_waited_already() -> None:
     fixture = of_workers(watchdog={"provisioningTimeout": "100s"})
     fixture.workers["us"].take_workload("ns/train", on_flex(150))
-    given_up = {**condition("kueue-fleet.dev/GivenUp", 140), "reason": "ProvisioningTimeout"}
-    given_up["message"] = f"eu 1 times, last at {when(140)}"
-    assert await fixture.look(sent(given_up)) == NOW + 40 + PATIENCE
+    assert await fixture.look(sent(*given_up(140, "eu"))) == NOW + 40 + PATIENCE
 
 
 async def test_a_job_that_is_assigned_to_a_worker_is_left_alone() -> None:
     fixture = of_workers()
     fixture.workers["eu"].take_workload("ns/train", on_flex(0, check="Ready"))
     fixture.clock.now = NOW + PATIENCE
-    assigned = {**condition("kueue-fleet.dev/Assigned"), "message": "Assigned to eu: it has quota there"}
+    assigned = condition("kueue-fleet.dev/Assigned", reason="Assigned:eu")
     await fixture.look(sent(assigned))
     assert annotation(fixture) is None
     assert fixture.check(FALLBACK_CHECK)["state"] == "Ready"

@@ -3,21 +3,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.controller.build import NOW, Fixture, condition, configured, when, workload
+from tests.controller.build import NOW, Fixture, condition, configured, data, given_up, workload
 
 from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
-from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.kube.answers import Json
 
-NOMINATED = "Nominated us, eu of 2 clusters"
+
+def dispatched(at: float = 0.0) -> list[dict[str, Any]]:
+    return [condition(DISPATCH_CONDITION, at, reason="Nominated"), data(report={"nominated": ["us", "eu"]})]
 
 
-def dispatched(at: float = 0.0, message: str = NOMINATED) -> dict[str, Any]:
-    return condition(DISPATCH_CONDITION, at, reason="Nominated", message=message)
-
-
-def admitted(at: float, report: dict[str, Any]) -> dict[str, Any]:
-    conditions = [condition("QuotaReserved"), condition("Admitted", at), report]
+def admitted(at: float, report: list[dict[str, Any]]) -> dict[str, Any]:
+    conditions = [condition("QuotaReserved"), condition("Admitted", at), *report]
     return workload(conditions=conditions, status={"clusterName": "us"})
 
 
@@ -31,25 +28,25 @@ def test_a_condition_of_another_time_is_no_waiting_time() -> None:
     fixture = Fixture()
     fixture.take(admitted(20, dispatched(-1e9)))
     assert fixture.manager.waiting.seconds("us", "gpu", NOW + 30) is None
-    waiting = [condition("QuotaReserved"), dispatched(-1e9)]
+    waiting = [condition("QuotaReserved"), *dispatched(-1e9)]
     fixture.take(workload("other", conditions=waiting, status={"nominatedClusterNames": ["us"]}))
     assert fixture.manager.waiting.seconds("us", "gpu", NOW + 30) is None
 
 
 def test_a_cluster_that_a_workload_was_taken_back_from_made_it_wait_until_then() -> None:
     fixture = Fixture()
-    conditions = [condition("QuotaReserved"), dispatched()]
+    conditions = [condition("QuotaReserved"), *dispatched()]
     fixture.take(workload(conditions=conditions, status={"nominatedClusterNames": ["us"]}))
     assert fixture.manager.waiting.seconds("us", "gpu", NOW + 30) == 30.0
-    given_up = condition(GIVEN_UP_CONDITION, 60, message=f"us 1 times, last at {when(60)}")
-    fixture.take(workload(conditions=[*conditions, given_up], status={"nominatedClusterNames": ["eu"]}))
+    again = [condition("QuotaReserved"), condition(DISPATCH_CONDITION), *given_up(60)]
+    fixture.take(workload(conditions=again, status={"nominatedClusterNames": ["eu"]}))
     assert fixture.manager.waiting.seconds("us", "gpu", NOW + 90) == 60.0
     assert fixture.manager.waiting.seconds("eu", "gpu", NOW + 90) == 90.0
 
 
 def test_another_workload_of_the_same_name_has_not_waited_yet() -> None:
     fixture = Fixture()
-    conditions = [condition("QuotaReserved"), dispatched()]
+    conditions = [condition("QuotaReserved"), *dispatched()]
     fixture.take(workload(conditions=conditions, status={"nominatedClusterNames": ["us"]}))
     again = workload()
     again["metadata"]["uid"] = "uid-again"

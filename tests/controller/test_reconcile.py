@@ -17,11 +17,11 @@ from tests.controller.build import (
     waiting_copy,
     when,
     workload,
+    written,
 )
 
 from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
-from kueue_fleet.dispatch import parse_report
 from kueue_fleet.kube.answers import ApiError
 
 
@@ -32,7 +32,7 @@ async def test_the_best_cluster_is_nominated_with_the_reason_for_users() -> None
     assert again == NOW + 300
     found = dispatch_condition(fixture)
     assert (found["status"], found["reason"], found["lastTransitionTime"]) == ("True", "Nominated", when())
-    assert parse_report(found["message"]).nominated == ("us",)
+    assert written(fixture)["report"]["nominated"] == ["us"]
     assert fixture.told == [("Nominated", "Nominated us of 2 clusters", False)]
     assert b'kueue_fleet_nominations_total{cluster="us"} 1.0' in fixture.metrics.text()
 
@@ -212,7 +212,7 @@ async def test_kueue_is_asked_again_for_a_copy_until_the_worker_has_it() -> None
     assert await fixture.reconciler.reconcile("ns/train") == NOW + 60
     found = dispatch_condition(fixture)
     assert "asked again" in found["message"]
-    assert parse_report(found["message"]).nominated == ("us",)
+    assert written(fixture)["report"]["nominated"] == ["us"]
     assert found["lastTransitionTime"] == when()
     assert [reason for reason, _, _ in fixture.told] == ["Nominated"], "one event is enough"
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.controller.build import GPU, NOW, condition, when, workload
+from tests.controller.build import GPU, NOW, condition, data, given_up, workload
 
 from drawn import examples
 from kueue_admission.read import workloads as from_workloads
-from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
+from kueue_admission.read.dispatch_report import DATA_CONDITION, DISPATCH_CONDITION, ParsedReport
 from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
@@ -49,8 +49,18 @@ def test_our_condition_counts_for_the_reservation_that_it_was_made_for() -> None
 
 
 def test_counts_of_clusters_that_failed_it() -> None:
-    told = condition(GIVEN_UP_CONDITION, message=f"us 2 times, last at {when()}")
-    assert read(conditions=[told]).given_up["us"].times == 2
+    assert read(conditions=given_up(0)).given_up["us"].times == 1
+    assert read(conditions=[condition("QuotaReserved", 6), *given_up(0)]).given_up == {}
+
+
+def test_what_is_not_ours_is_not_read() -> None:
+    for bad in (
+        {"report": 3},
+        {"given_up": {"us": {"times": -1, "last": 0}}},
+        {"given_up": {"us": {"times": 1, "last": 1e99}}},
+    ):
+        record = read(conditions=[condition(GIVEN_UP_CONDITION), condition(DISPATCH_CONDITION), data(**bad)])
+        assert (record.given_up, record.report and record.report.said) == ({}, ParsedReport())
 
 
 JUNK = st.recursive(
@@ -76,7 +86,8 @@ def test_whatever_is_in_an_object_it_gives_a_record(
 def test_whatever_is_in_our_own_conditions(since: str, message: str) -> None:
     junk = {"type": DISPATCH_CONDITION, "status": "True", "lastTransitionTime": since, "message": message}
     count = {"type": GIVEN_UP_CONDITION, "status": "True", "message": message}
-    record = read(conditions=[condition("QuotaReserved"), junk, count])
+    numbers = {"type": DATA_CONDITION, "status": "True", "message": message}
+    record = read(conditions=[condition("QuotaReserved"), junk, count, numbers])
     assert record.holds_quota
 
 

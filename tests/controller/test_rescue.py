@@ -127,7 +127,7 @@ async def test_a_job_that_still_runs_on_a_worker_that_its_queue_lost_is_not_told
     made = fixture()
     made.api.put("/apis/batch/v1/jobs", job())
     made.manager.take_config("multikueue", configured("MultiKueueConfig", "multikueue", {"clusters": ["eu"]}))
-    key = made.take(left(conditions=[*EVICTED, condition(ASSIGNED_CONDITION, message="Assigned to us")]))
+    key = made.take(left(conditions=[*EVICTED, condition(ASSIGNED_CONDITION, reason="Assigned:us")]))
     made.workers["us"].take_workload(key, admitted_copy(labels=ORIGIN))
     made.clock.now += 600
     for _ in range(3):

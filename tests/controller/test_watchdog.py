@@ -11,6 +11,7 @@ from tests.controller.build import (
     admitted_copy,
     condition,
     dispatch_condition,
+    given_up,
     waiting_copy,
     when,
     workload,
@@ -67,8 +68,7 @@ async def test_capacity_that_is_late_is_waited_for_where_no_other_cluster_is_bet
 async def test_every_reservation_has_the_whole_budget() -> None:
     fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 1})
     fixture.connect("eu", active=False)
-    used = condition(GIVEN_UP_CONDITION, -60, message=f"us 1 times, last at {when(-60)}")
-    await fixture.look(workload(conditions=[condition("QuotaReserved"), used]))
+    await fixture.look(workload(conditions=[condition("QuotaReserved"), *given_up(-60)]))
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
@@ -100,8 +100,7 @@ async def test_beyond_the_budget_it_stays() -> None:
 async def test_what_stays_keeps_its_count() -> None:
     fixture = Fixture(watchdog={"provisioningTimeout": "10s", "retries": 1})
     fixture.connect("eu", active=False)
-    used = condition(GIVEN_UP_CONDITION, 10, message=f"us 1 times, last at {when(10)}")
-    await fixture.look(workload(conditions=[condition("QuotaReserved"), used]))
+    await fixture.look(workload(conditions=[condition("QuotaReserved"), *given_up(10)]))
     fixture.workers["us"].take_workload("ns/train", waiting_copy(ready=False))
     fixture.workers["us"].take_provisioning("ns/train-dws-1", provisioning())
     fixture.clock.now += 60
@@ -167,8 +166,8 @@ async def test_on_a_standalone_cluster_a_request_that_is_overdue_is_made_again_a
 
 async def test_a_leader_that_ends_after_counting_is_followed_by_one_that_deletes_and_does_not_count_again() -> None:
     fixture = standalone(provisioningTimeout="10m", retries=1)
-    counted = condition(GIVEN_UP_CONDITION, 600, message=f"solo 1 times, last at {when(600)}")
-    key = fixture.take(workload(checks={"dws": "Pending"}, conditions=[condition("QuotaReserved"), counted]))
+    counted = [condition("QuotaReserved"), *given_up(600, "solo")]
+    key = fixture.take(workload(checks={"dws": "Pending"}, conditions=counted))
     asked(fixture)
     fixture.clock.now += 601
     await fixture.reconciler.reconcile(key)

@@ -10,6 +10,7 @@ from tests.controller.build import (
     admitted_copy,
     condition,
     configured,
+    dispatch_condition,
     waiting_copy,
     when,
     workload,
@@ -153,7 +154,7 @@ async def test_a_worker_that_is_lost_after_the_assignment_keeps_the_job_until_it
 
 async def test_a_new_leader_without_any_news_of_the_lost_worker_waits_too() -> None:
     made = fixture()
-    made.take(workload(conditions=[condition("QuotaReserved"), condition(ASSIGNED_CONDITION, message=US)]))
+    made.take(workload(conditions=[condition("QuotaReserved"), condition(ASSIGNED_CONDITION, reason=US)]))
     made.forget_workers()
     made.restart()
     made.workers["us"].watches = [Watch(made.api, "/anything", lambda key, item: None)]
@@ -162,12 +163,12 @@ async def test_a_new_leader_without_any_news_of_the_lost_worker_waits_too() -> N
     assert assigned(made) == "us"
 
 
-US = "Assigned to us: it has quota there, and all other checks are ready"
+US = "Assigned:us"
 
 
 async def test_what_an_operator_calls_gone_is_not_waited_for() -> None:
     made = fixture()
-    made.take(workload(conditions=[condition("QuotaReserved"), condition(ASSIGNED_CONDITION, message=US)]))
+    made.take(workload(conditions=[condition("QuotaReserved"), condition(ASSIGNED_CONDITION, reason=US)]))
     lose(made, "us")
     await made.reconciler.reconcile(KEY)
     assert (made.nominated(), assigned(made)) == (["us"], "us")
@@ -176,6 +177,13 @@ async def test_what_an_operator_calls_gone_is_not_waited_for() -> None:
     await made.reconciler.reconcile(KEY)
     await made.reconciler.reconcile(KEY)
     assert (made.nominated(), assigned(made)) == (["us", "eu"], "")
+
+
+async def test_of_an_assignment_that_cannot_be_read_nothing_is_decided() -> None:
+    made = fixture()
+    await made.look(workload(conditions=[condition("QuotaReserved"), condition(ASSIGNED_CONDITION)]))
+    assert made.nominated() == []
+    assert "it may run on ?" in dispatch_condition(made)["message"]
 
 
 async def test_a_worker_that_answers_is_not_gone_whatever_an_operator_says() -> None:
@@ -191,7 +199,7 @@ async def test_a_worker_that_answers_is_not_gone_whatever_an_operator_says() -> 
 
 async def test_an_assignment_without_a_copy_is_released_and_the_job_goes_on() -> None:
     made = fixture()
-    await made.look(workload(conditions=[condition("QuotaReserved"), condition(ASSIGNED_CONDITION, message=US)]))
+    await made.look(workload(conditions=[condition("QuotaReserved"), condition(ASSIGNED_CONDITION, reason=US)]))
     assert assigned(made) == ""
     [found] = [one for one in made.status()["conditions"] if one["type"] == ASSIGNED_CONDITION]
     assert (found["status"], found["reason"]) == ("False", "Released")

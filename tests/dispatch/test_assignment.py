@@ -6,7 +6,7 @@ import pytest
 
 from kueue_admission.decide.model import CheckState
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
-from kueue_fleet.dispatch.assignment import UNREADABLE, describe_assignment, parse_assignment
+from kueue_fleet.dispatch.assignment import UNREADABLE, assigned_worker, assignment_reason
 
 NEW = Copy("u", "1", check=CheckState.PENDING)
 WAITS = replace(NEW, reserved_at=100.0)
@@ -122,5 +122,10 @@ def test_pods_that_are_being_ended_run() -> None:
 
 
 def test_the_assignment_is_read_as_it_was_written() -> None:
-    assert parse_assignment(f"{describe_assignment('worker-us')}: it has quota there") == "worker-us"
-    assert parse_assignment("something else") == UNREADABLE
+    assert assigned_worker(assignment_reason("worker-us-2"), "whatever") == "worker-us-2"
+    for reason, message in (("R", "Assigned to us: x"), ("Assigned:", ""), ("Assigned", "something else")):
+        assert assigned_worker(reason, message) == UNREADABLE
+
+
+def test_an_assignment_of_the_release_before_is_read() -> None:
+    assert assigned_worker("Assigned", "Assigned to worker-us: it has quota there") == "worker-us"

@@ -25,8 +25,7 @@ from kueue_fleet.dispatch import (
     Worker,
     WorkerQuota,
     decide,
-    describe,
-    parse_report,
+    report_of,
 )
 from kueue_fleet.dispatch.model import OUT_OF_REACH
 
@@ -113,7 +112,7 @@ def test_the_explanation_agrees_with_the_decision(
     request: Request, known: tuple[Worker, ...], chosen: DispatchSettings, now: float
 ) -> None:
     decision = decide(request, known, chosen, now)
-    read = {verdict.cluster: verdict for verdict in parse_report(describe(decision)).verdicts}
+    read = {verdict.cluster: verdict for verdict in report_of(decision).verdicts}
     assert set(read) == {verdict.cluster for verdict in decision.verdicts}
     for verdict in decision.verdicts:
         assert (read[verdict.cluster].reason is not None) == isinstance(verdict, Filtered)

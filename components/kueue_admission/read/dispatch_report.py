@@ -1,15 +1,16 @@
 """What the controller of kueue-fleet writes on a Workload about where it may run, and back: how `explain` learns it.
 
-It is the message of a condition: the first line is a sentence, each further line one cluster. Nothing but this module
-knows the form.
+It is written twice, at once: as sentences, in the messages of conditions for people, and as JSON, in the message of a
+condition for programs. A status has no annotations, and no code reads the sentences.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.read.printed import Printed
@@ -17,14 +18,10 @@ from kueue_admission.read.printed import Printed
 DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"
 """Type of the condition on a Workload of the manager. True: clusters are nominated; its time is the first nomination's.
 False: none is, with the reason."""
+DATA_CONDITION: Final = "kueue-fleet.dev/Data"
+"""Type of the condition that has the same for programs: its message is a `DispatchData`."""
 
 _LINE_CHARACTERS: Final = 500
-_SCORED: Final = re.compile(
-    r"(?P<cluster>[^\s:]+): score (?P<score>\d\.\d{3}) "
-    r"\(price (?P<price>\d\.\d{3}), waiting (?P<waiting>\d\.\d{3}), free (?P<free>\d\.\d{3})\): (?P<message>.*)"
-)
-_NOMINATED: Final = re.compile(r"Nominated (?P<names>\S+(?:, \S+)*) of \d+ clusters")
-_FILTERED: Final = re.compile(r"(?P<cluster>[^\s:]+): (?P<reason>[A-Z][A-Za-z]*): (?P<message>.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +39,54 @@ class ParsedVerdict:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReport:
-    """What a message says."""
+    """A decision as it was written."""
 
-    summary: str
-    verdicts: tuple[ParsedVerdict, ...]
+    summary: str = ""
+    verdicts: tuple[ParsedVerdict, ...] = ()
     nominated: tuple[str, ...] = ()
     """The clusters that were nominated, in the order in which they were."""
 
 
-def render_report(summary: str, verdicts: Iterable[ParsedVerdict]) -> str:
-    """The message of a decision; below the 32768 characters that a condition holds, whatever is in it."""
-    return "\n".join([_line(summary), *(_describe(verdict) for verdict in verdicts)])
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """How often a cluster did not deliver for a workload, and when it did not the last time."""
+
+    times: Annotated[int, Field(ge=0)]
+    last: Annotated[float, Field(ge=0, lt=2**36)]
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchData:
+    """What the controller has to know again of a Workload: its decision, and the clusters that did not deliver."""
+
+    report: ParsedReport | None = None
+    given_up: Mapping[str, GivenUp] = field(default_factory=dict)
+
+
+_DATA: Final = TypeAdapter(DispatchData)
+
+
+def write_data(data: DispatchData) -> str:
+    """The message of `DATA_CONDITION`."""
+    return _DATA.dump_json(data, exclude_defaults=True).decode()
+
+
+def read_data(printed: Printed) -> DispatchData:
+    """What the condition `DATA_CONDITION` of a Workload has; nothing where there is none that can be read."""
+    try:
+        return _DATA.validate_json(printed.message(DATA_CONDITION) or "{}")
+    except ValidationError:
+        return DispatchData()
+
+
+def dispatch_report(manifest: Manifest) -> ParsedReport | None:
+    """The decision on a Workload; None where there is none that can be read."""
+    return read_data(Printed.of(manifest)).report
+
+
+def describe_report(report: ParsedReport) -> str:
+    """The message of `DISPATCH_CONDITION`: a sentence, then a line for each cluster."""
+    return "\n".join([report.summary, *map(_describe, report.verdicts)])
 
 
 def score_text(verdict: ParsedVerdict) -> str:
@@ -61,37 +95,11 @@ def score_text(verdict: ParsedVerdict) -> str:
     return f"score {verdict.score:.3f} ({parts})"
 
 
-def dispatch_report(manifest: Manifest) -> ParsedReport | None:
-    """What the condition `kueue-fleet.dev/Dispatch` of a Workload says; None where there is none that can be read."""
-    message = Printed.of(manifest).message(DISPATCH_CONDITION)
-    return parse_report(message) if message else None
-
-
-def parse_report(message: str) -> ParsedReport:
-    """What `render_report` wrote. Other lines are left out."""
-    summary, *lines = message.split("\n")
-    named = _NOMINATED.match(summary)
-    return ParsedReport(
-        summary,
-        tuple(found for line in lines if (found := _parse(line)) is not None),
-        tuple(named["names"].split(", ")) if named else (),
-    )
-
-
 def _describe(verdict: ParsedVerdict) -> str:
-    found = score_text(verdict) if verdict.reason is None else verdict.reason
-    return f"{verdict.cluster}: {found}: {_line(verdict.message)}"
+    return f"{verdict.cluster}: {score_text(verdict) if verdict.reason is None else verdict.reason}: {verdict.message}"
 
 
-def _parse(line: str) -> ParsedVerdict | None:
-    scored = _SCORED.fullmatch(line)
-    if scored is not None:
-        score, price, waiting, free = (float(scored[name]) for name in ("score", "price", "waiting", "free"))
-        return ParsedVerdict(scored["cluster"], scored["message"], None, score, price, waiting, free)
-    filtered = _FILTERED.fullmatch(line)
-    return ParsedVerdict(filtered["cluster"], filtered["message"], filtered["reason"]) if filtered else None
-
-
-def _line(text: str) -> str:
-    flat = " ".join(text.split())
+def one_line(text: str) -> str:
+    """A text that stays one line, so short that both forms are below the 32768 characters that a condition holds."""
+    flat = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return flat if len(flat) <= _LINE_CHARACTERS else f"{flat[: _LINE_CHARACTERS - 3]}..."

@@ -105,7 +105,7 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
     from kueue_admission.simulate.delays import Delays
     from kueue_admission.simulate.result import Result
     from kueue_fleet.cli.fleet_files import load_fleet
-    from kueue_fleet.dispatch import describe, parse_report
+    from kueue_fleet.dispatch import report_of
     from kueue_fleet.simulation.fleet import fleet_run
     from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.offers import FleetDispatcher
@@ -123,5 +123,5 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
     engines = {name: run.clusters[name].engine for name in dict.fromkeys((run.home, *run.clusters))}
     source = f"{stack} with {workload} at second {second:g}"
     decisions = run.dispatcher.decisions if isinstance(run.dispatcher, FleetDispatcher) else {}
-    reports = {run.home: {key: parse_report(describe(decision)) for key, decision in decisions.items()}}
+    reports = {run.home: {key: report_of(decision) for key, decision in decisions.items()}}
     return Moment(second, as_clusters(engines, source, second, result.records, reports), result)

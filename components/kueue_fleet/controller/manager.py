@@ -14,7 +14,7 @@ from kueue_admission.read.workloads import Context
 from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.controller.requests import PROVISIONING, Requests
 from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
-from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes, parse_report
+from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes
 from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kube.api import Api
 from kueue_fleet.kube.watching import Watch
@@ -179,7 +179,7 @@ class ManagerState:
             return
         if record.admitted_at is not None and record.cluster_name:
             self.waiting.gone(key)
-            for index, cluster in enumerate(parse_report(report.message).nominated):
+            for index, cluster in enumerate(report.said.nominated):
                 note = self.waiting.admitted if cluster == record.cluster_name else self.waiting.passed
                 seconds = record.admitted_at - self._asked_at(report.since, index)
                 if seconds >= 0:

@@ -14,11 +14,18 @@ from typing import Final
 
 from kueue_admission.decide.model import CheckState
 from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, KUEUE_API
-from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
+from kueue_admission.read.dispatch_report import (
+    DATA_CONDITION,
+    DISPATCH_CONDITION,
+    DispatchData,
+    GivenUp,
+    describe_report,
+    write_data,
+)
 from kueue_fleet.controller.records import Record
 from kueue_fleet.controller.workers import KUEUE
-from kueue_fleet.dispatch import CheckDecision, Copy, Decision, GivenUp, describe
-from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, describe_assignment
+from kueue_fleet.dispatch import CheckDecision, Copy, Decision, report_of
+from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, assignment_reason
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
@@ -62,23 +69,32 @@ def allowed_flavors_body(record: Record, flavors: Sequence[str]) -> Json:
 
 def dispatch_body(record: Record, decision: Decision, given_up: Mapping[str, GivenUp], stays: str = "") -> Json:
     """The status as the dispatcher wants it; `stays` is why the workload is not taken back any more."""
+    report, began = report_of(decision), format_time(decision.started)
     conditions = [
         {
             "type": DISPATCH_CONDITION,
             "status": "True" if decision.nominated else "False",
             "reason": decision.reason.value,
-            "message": describe(decision),
-            "lastTransitionTime": format_time(decision.started),
-        }
+            "message": describe_report(report),
+            "lastTransitionTime": began,
+        },
+        _data(DispatchData(report, given_up), began),
     ]
     if given_up or stays:
         conditions.append(_given_up(given_up, stays, decision.now))
     return _body(record, {"nominatedClusterNames": list(decision.nominated), "conditions": conditions})
 
 
+def _data(data: DispatchData, since: str) -> Json:
+    condition = {"type": DATA_CONDITION, "status": "True", "reason": "Written"}
+    return {**condition, "message": write_data(data), "lastTransitionTime": since}
+
+
 def given_up_body(record: Record, given_up: Mapping[str, GivenUp], stays: str, now: float) -> Json:
     """The status with how often a ProvisioningRequest was made again; `stays` is why the last one is not."""
-    return _body(record, {"conditions": [_given_up(given_up, stays, now)]})
+    condition = _given_up(given_up, stays, now)
+    data = _data(DispatchData(given_up=given_up), condition["lastTransitionTime"])
+    return _body(record, {"conditions": [condition, data]})
 
 
 def _given_up(given_up: Mapping[str, GivenUp], stays: str, now: float) -> Json:
@@ -97,8 +113,8 @@ def assignment_body(record: Record, worker: str, why: str, now: float) -> Json:
     condition = {
         "type": ASSIGNED_CONDITION,
         "status": "True" if worker else "False",
-        "reason": "Assigned" if worker else "Released",
-        "message": f"{describe_assignment(worker)}: {why}" if worker else f"Assigned to no worker: {why}",
+        "reason": assignment_reason(worker) if worker else "Released",
+        "message": f"Assigned to {worker or 'no worker'}: {why}",
         "lastTransitionTime": format_time(now),
     }
     return _body(record, {"conditions": [condition]})

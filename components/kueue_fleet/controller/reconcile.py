@@ -10,7 +10,7 @@ from typing import Final
 
 from kueue_admission.decide.model import CheckState
 from kueue_admission.forms.names import FALLBACK_CHECK
-from kueue_admission.read.dispatch_report import ParsedReport
+from kueue_admission.read.dispatch_report import GivenUp, ParsedReport
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.ask_again import AskAgain
 from kueue_fleet.controller.fallback import Fallback
@@ -24,7 +24,6 @@ from kueue_fleet.dispatch import (
     CheckDecision,
     Decision,
     Filtered,
-    GivenUp,
     Reason,
     Request,
     Residency,
@@ -35,9 +34,8 @@ from kueue_fleet.dispatch import (
     can_never_run,
     decide,
     decide_check,
-    describe,
     dispatch_settings,
-    parse_report,
+    report_of,
     watch,
     watch_copy,
 )
@@ -79,7 +77,7 @@ def _says_other_reasons(report: Report | None, waits: ParsedReport | None, decis
     if waits is None:
         return False
     if decision.reason is Reason.WAITING_FOR_WORKER:
-        return waits.summary != parse_report(describe(decision)).summary
+        return waits.summary != report_of(decision).summary
     said = {one.cluster: one.reason for one in waits.verdicts}
     return said != {one.cluster: one.reason.value for one in decision.verdicts if isinstance(one, Filtered)}
 
@@ -194,7 +192,7 @@ class Reconciler:
         names = self._fleet.manager.clusters_of(self._fleet.manager.dispatch_check(record) or "")
         taken = self._look_for_stuck(record, names, now)
         report = record.current_report
-        waits = parse_report(report.message) if report is not None and report.reason in _WAITS else None
+        waits = report.said if report is not None and report.reason in _WAITS else None
         with self._fleet.metrics.decide_seconds.time():
             request = self._request(record, taken, waits, now)
             decision = decide(request, self._candidates(record, names, taken, now), self._settings, now)
@@ -225,7 +223,7 @@ class Reconciler:
             withdrawn=frozenset(
                 name
                 for name in bound
-                if views[name].known and watch_copy(name, copies.get(name), patience, now).give_up
+                if name in views and views[name].known and watch_copy(name, copies.get(name), patience, now).give_up
             ),
             reserved=frozenset(name for name, copy in copies.items() if copy.reserved_at is not None),
             unsent=frozenset(name for name in record.nominated if not self._has_copy(name, record.key)),
@@ -391,7 +389,7 @@ class Reconciler:
         present = record.checks[name]
         if record.gave_up:
             report = record.current_report
-            words = report.message.split("\n")[0] if report is not None else ""
+            words = report.said.summary if report is not None else ""
             return CheckDecision(CheckState.RETRY, words or "Not admitted in time"), self._settings.retry_after
         if present.state not in (CheckState.PENDING, CheckState.READY):
             return CheckDecision(CheckState(present.state), present.message), None

@@ -14,15 +14,15 @@ from kueue_admission.decide.model import Workload, WorkloadCheck, WorkloadStatus
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
 from kueue_admission.forms.problem import Problem
-from kueue_admission.read.dispatch_report import DISPATCH_CONDITION
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, GivenUp, ParsedReport, read_data
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.manifests import key_of
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_status, parse_workload
-from kueue_fleet.dispatch import REGIONS_LABEL, GivenUp, Reason
-from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, parse_assignment
+from kueue_fleet.dispatch import REGIONS_LABEL, Reason
+from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, assigned_worker
 from kueue_fleet.dispatch.rescue import OWNER_NOT_FOUND
-from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED, parse_given_up
+from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED
 from kueue_fleet.kube.answers import Json, version_number
 
 _JOB_OWNER: Final = "kueue.x-k8s.io/job-owner-gvk"
@@ -44,7 +44,8 @@ class Report:
 
     status: bool
     reason: str
-    message: str
+    said: ParsedReport
+    """What was decided; empty where the condition is of release 0.2.0 or before."""
     since: float
 
 
@@ -155,7 +156,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     workload, unreadable = _read_workload(printed, context)
     # Every reservation has the whole budget.
     gave_up = (printed.since(GIVEN_UP_CONDITION) or 0.0) >= (printed.since("QuotaReserved") or 0.0)
-    job = printed.owner
+    data, job = read_data(printed), printed.owner
     owner = Owner() if job is None else Owner(job.kind, job.name, job.uid)
     lost = printed.reason("Finished") == OWNER_NOT_FOUND and printed.cluster_name and owner.uid
     return Record(
@@ -175,10 +176,10 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         cluster_name=printed.cluster_name,
         nominated=printed.nominated,
         owner=owner,
-        report=_read_report(printed),
-        given_up=parse_given_up(printed.message(GIVEN_UP_CONDITION)) if gave_up else {},
+        report=_read_report(printed, data.report or ParsedReport()),
+        given_up=data.given_up if gave_up else {},
         retries_used=gave_up and printed.reason(GIVEN_UP_CONDITION) == RETRIES_USED,
-        assigned=parse_assignment(printed.message(ASSIGNED_CONDITION)) if printed.is_true(ASSIGNED_CONDITION) else "",
+        assigned=_assigned(printed) if printed.is_true(ASSIGNED_CONDITION) else "",
         component_of=_component_of(printed),
     )
 
@@ -207,12 +208,15 @@ def _read_workload(printed: PrintedWorkload, context: Context) -> tuple[Workload
     return Workload(printed.namespace, printed.name, printed.key, printed.queue, ()), wrong[:500]
 
 
-def _read_report(printed: PrintedWorkload) -> Report | None:
+def _assigned(printed: PrintedWorkload) -> str:
+    return assigned_worker(printed.reason(ASSIGNED_CONDITION), printed.message(ASSIGNED_CONDITION))
+
+
+def _read_report(printed: PrintedWorkload, said: ParsedReport) -> Report | None:
     begun = printed.changed_at(DISPATCH_CONDITION)
     if begun is None:
         return None
-    told = printed.reason(DISPATCH_CONDITION), printed.message(DISPATCH_CONDITION)
-    return Report(printed.is_true(DISPATCH_CONDITION), *told, begun)
+    return Report(printed.is_true(DISPATCH_CONDITION), printed.reason(DISPATCH_CONDITION), said, begun)
 
 
 def _run_seconds(printed: PrintedWorkload) -> str | float | None:

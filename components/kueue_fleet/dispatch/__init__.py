@@ -3,15 +3,15 @@
 `dispatcher.decide` filters the worker clusters, scores the rest and nominates; `worker_quota` is what it knows of a
 worker's quota, with what is on its way there. `assignment` says which one of the nominated clusters may admit the job,
 `checks` decides admission checks, `watchdog` about capacity that does not come, `rescue` about
-evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report` turns decisions into
-the text of a condition and back. Time is an argument; callers keep nothing between two calls but the quotas,
+evictions that Kueue does not finish, `fallback` about flavors whose nodes do not come. `report` makes
+of decisions what is written. Time is an argument; callers keep nothing between two calls but the quotas,
 which follow from the objects of the clusters.
 """
 
 from __future__ import annotations
 
 from kueue_admission.forms.names import REGIONS_LABEL
-from kueue_admission.read.dispatch_report import ParsedReport, ParsedVerdict, parse_report
+from kueue_admission.read.dispatch_report import GivenUp, ParsedReport, ParsedVerdict
 from kueue_fleet.dispatch.assignment import AssignmentDecision, Copy, Step, WorkerView, bound_to, decide_assignment
 from kueue_fleet.dispatch.dispatcher import can_never_run, decide, rounds_begun
 from kueue_fleet.dispatch.fallback import (
@@ -28,7 +28,6 @@ from kueue_fleet.dispatch.model import (
     DispatchSettings,
     Filtered,
     FilterReason,
-    GivenUp,
     Reason,
     Request,
     Scored,
@@ -36,7 +35,7 @@ from kueue_fleet.dispatch.model import (
     Weights,
     Worker,
 )
-from kueue_fleet.dispatch.report import describe
+from kueue_fleet.dispatch.report import report_of
 from kueue_fleet.dispatch.rescue import watch_copy, watch_eviction
 from kueue_fleet.dispatch.residency import Bound, Residency, parse_regions
 from kueue_fleet.dispatch.settings import dispatch_settings

@@ -11,7 +11,6 @@ Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (bes
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -20,11 +19,13 @@ from typing import Final
 from kueue_admission.decide.model import CheckState
 
 ASSIGNED_CONDITION: Final = "kueue-fleet.dev/Assigned"
-"""Type of the condition on a Workload of the manager. True: only the worker in its message may admit the job."""
+"""Type of the condition on a Workload of the manager. True: only the worker in its reason may admit the job."""
 UNREADABLE: Final = "?"
 """The worker of an assignment that cannot be read: no worker has this name, so nothing is decided."""
 
-_ASSIGNED: Final = re.compile(r"Assigned to (?P<worker>[^\s:]+)")
+_ASSIGNED: Final = "Assigned"
+"""The reason of the condition begins with it, and the worker follows behind a colon, with _ for -: no name of a worker
+has the one, and no reason may have the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +165,19 @@ def _keep_or_release(assigned: str, nominated: Sequence[str], view: WorkerView) 
     return AssignmentDecision(Step.RELEASE, assigned, "its copy there cannot be admitted now")
 
 
-def describe_assignment(worker: str) -> str:
-    """The message of the condition."""
-    return f"Assigned to {worker}"
+def assignment_reason(worker: str) -> str:
+    """The reason of the condition that assigns a job to a worker."""
+    return f"{_ASSIGNED}:{worker.replace('-', '_')}"
 
 
-def parse_assignment(message: str) -> str:
-    """The worker that `describe_assignment` wrote; `UNREADABLE` where the text is another."""
-    found = _ASSIGNED.match(message)
-    return found["worker"] if found else UNREADABLE
+def assigned_worker(reason: str, message: str) -> str:
+    """The worker of such a reason; `UNREADABLE` where it is another.
+
+    Up to release 0.2.0 only the message had the worker. It is read because a job may have been assigned, but not yet
+    admitted, when the controller is upgraded: its worker may have been told already.
+    """
+    kind, _, worker = reason.partition(":")
+    if reason == _ASSIGNED:
+        worker = message.removeprefix("Assigned to ").partition(":")[0]
+        return UNREADABLE if worker == message or " " in worker else worker
+    return worker.replace("_", "-") if kind == _ASSIGNED and worker else UNREADABLE

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kueue_admission.read.dispatch_report import GivenUp
 from kueue_fleet.dispatch.fleet_checks import format_time
-from kueue_fleet.dispatch.model import GivenUp
 
 REQUEUE_SECONDS: Final = 1.0
 """After how long a job that gave up a flavor is queued again."""

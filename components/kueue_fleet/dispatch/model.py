@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Final, Protocol
 
 from kueue_admission.decide.model import Workload
+from kueue_admission.read.dispatch_report import GivenUp
 from kueue_fleet.dispatch.residency import Residency
 from kueue_fleet.dispatch.worker_quota import Fit
 
@@ -84,14 +85,6 @@ class Action(StrEnum):
     """An empty list, and a new start later."""
     REJECT = "Reject"
     """An empty list, and the MultiKueue check in state Rejected: Kueue deactivates the workload and frees its quota."""
-
-
-@dataclass(frozen=True, slots=True)
-class GivenUp:
-    """How often the workload was taken back from a cluster that did not provision it, and when last."""
-
-    times: int
-    last: float
 
 
 class Examiner(Protocol):

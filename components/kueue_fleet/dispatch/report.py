@@ -1,19 +1,20 @@
-"""A decision as the message of a condition."""
+"""A decision as it is written on the Workload."""
 
 from __future__ import annotations
 
-from kueue_admission.read.dispatch_report import ParsedVerdict, render_report
-from kueue_fleet.dispatch.model import Decision, Filtered, Verdict
+from kueue_admission.read.dispatch_report import ParsedReport, ParsedVerdict, one_line
+from kueue_fleet.dispatch.model import Decision, Filtered, Reason, Verdict
 
 
-def describe(decision: Decision) -> str:
-    """The message of a decision; below the 32768 characters that a condition holds, whatever is in it."""
-    return render_report(decision.message, map(_written, decision.verdicts))
+def report_of(decision: Decision) -> ParsedReport:
+    """What is written of a decision."""
+    nominated = decision.nominated if decision.reason in (Reason.NOMINATED, Reason.WIDENED) else ()
+    return ParsedReport(one_line(decision.message), tuple(map(_written, decision.verdicts)), nominated)
 
 
 def _written(verdict: Verdict) -> ParsedVerdict:
+    message = one_line(verdict.message)
     if isinstance(verdict, Filtered):
-        return ParsedVerdict(verdict.cluster, verdict.message, verdict.reason)
-    return ParsedVerdict(
-        verdict.cluster, verdict.message, None, verdict.score, verdict.price, verdict.waiting, verdict.free
-    )
+        return ParsedVerdict(verdict.cluster, message, verdict.reason.value)
+    parts = (round(part, 3) for part in (verdict.score, verdict.price, verdict.waiting, verdict.free))
+    return ParsedVerdict(verdict.cluster, message, None, *parts)

@@ -8,15 +8,13 @@ elsewhere, or there again when there is nowhere else, as often as the budget all
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from kueue_admission.decide.model import CheckState, WorkloadCheck
+from kueue_admission.read.dispatch_report import GivenUp
 from kueue_fleet.dispatch.fleet_checks import format_time
-from kueue_fleet.dispatch.model import GivenUp
 
 GIVEN_UP_CONDITION: Final = "kueue-fleet.dev/GivenUp"
 """Type of the condition on a Workload of the manager that counts the clusters it was taken back from."""
@@ -27,7 +25,6 @@ RETRIES_USED: Final = "RetriesUsed"
 
 STUCK_CHECK: Final = "StuckCheck"
 """Reason of the event about a check that is Pending again."""
-_ENTRY: Final = re.compile(r"(?P<cluster>[^\s;]+) (?P<times>\d{1,6}) times, last at (?P<last>\S+Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,21 +120,6 @@ def describe_given_up(given_up: Mapping[str, GivenUp]) -> str:
         f"{cluster} {entry.times} times, last at {format_time(entry.last)}"
         for cluster, entry in sorted(given_up.items())
     )
-
-
-def parse_given_up(message: str) -> dict[str, GivenUp]:
-    """What `describe_given_up` wrote; what is none of it is left out."""
-    found = {}
-    for part in message.split("; "):
-        match = _ENTRY.fullmatch(part)
-        if match is None:
-            continue
-        try:
-            last = datetime.strptime(match["last"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
-        except ValueError:
-            continue
-        found[match["cluster"]] = GivenUp(int(match["times"]), last)
-    return found
 
 
 def add_given_up(given_up: Mapping[str, GivenUp], cluster: str, now: float) -> dict[str, GivenUp]:

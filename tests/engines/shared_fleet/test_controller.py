@@ -20,7 +20,7 @@ from controller_lab import (
 )
 from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, dispatch_report
 from kueue_admission.simulate.delays import Delays
-from kueue_fleet.dispatch import parse_report
+from kueue_fleet.dispatch import ParsedReport
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -86,6 +86,12 @@ def report(lab: ControllerLab, name: str) -> Json:
     return dict(found[0])
 
 
+def decided(lab: ControllerLab, name: str) -> ParsedReport:
+    found = dispatch_report(lab.workload(name) or {})  # settled: written before the nomination
+    assert found is not None
+    return found
+
+
 def events(lab: ControllerLab, name: str) -> dict[str, str]:
     workload = lab.workload(name)
     assert workload is not None
@@ -115,7 +121,7 @@ def test_the_cheaper_region_wins_when_both_are_free(lab: ControllerLab) -> None:
     lab.submit(job("cheap"))
     assert lab.placed("cheap") == US
     assert told(lab, "cheap", "Nominated") == f"Nominated {US} of 2 clusters"
-    scores = {verdict.cluster: verdict.score for verdict in parse_report(report(lab, "cheap")["message"]).verdicts}
+    scores = {verdict.cluster: verdict.score for verdict in decided(lab, "cheap").verdicts}
     assert scores == {EU: 0.9, US: 1.0}
 
 
@@ -145,11 +151,11 @@ def test_a_region_without_stock_is_left_after_the_set_time_and_not_asked_first_a
     lab.submit(job("no-stock", queue="dws"))
     assert lab.placed("no-stock") == US
     assert time.monotonic() - began > WIDEN_SECONDS
-    assert set(parse_report(report(lab, "no-stock")["message"]).nominated) == {EU, US}
+    assert set(decided(lab, "no-stock").nominated) == {EU, US}
     wait_until(lambda: not lab.workers[EU].items("/apis/autoscaling.x-k8s.io/v1/provisioningrequests"))
     lab.submit(job("wiser", queue="dws"))
     assert lab.placed("wiser") == US
-    assert parse_report(report(lab, "wiser")["message"]).nominated[0] == US
+    assert decided(lab, "wiser").nominated[0] == US
 
 
 @pytest.mark.usefixtures("controller")
@@ -454,7 +460,7 @@ def test_the_faster_region_wins_when_the_waiting_times_say_so(lab: ControllerLab
     wait_until(lambda: is_free(lab, "gpu"))
     lab.submit(job("wise"))
     assert lab.placed("wise") == EU
-    verdicts = {one.cluster: one for one in parse_report(report(lab, "wise")["message"]).verdicts}
+    verdicts = {one.cluster: one for one in decided(lab, "wise").verdicts}
     assert (verdicts[US].price or 0.0) > (verdicts[EU].price or 0.0)
     assert verdicts[US].free == verdicts[EU].free == 1.0
     assert (verdicts[US].waiting or 0.0) < (verdicts[EU].waiting or 0.0)
