@@ -247,7 +247,7 @@ class Record:
 
 
 def pass_not_known_on(records: Mapping[str, Record], engines: Iterable[Engine]) -> None:
-    """What StrictFIFO keeps behind a head of which it is not known whether it starts is not known to start either."""
+    """What StrictFIFO keeps behind a head that may or may not start may or may not start either."""
     engines, rest = list(engines), [record for record in records.values() if not record.not_known]
     found = [record for record in records.values() if record.not_known]
     while found and rest:
