@@ -55,7 +55,7 @@ def parse_pod_set(
         node_requests=_amounts(requests),
         node_selector=fields.pairs("nodeSelector"),
         affinity=terms,
-        tolerations=tuple(_toleration(item) for item in fields.children("tolerations")),
+        tolerations=tuple(parse_toleration(item) for item in fields.children("tolerations")),
         topology=topology,
         shape=_shape(fields),
     )
@@ -65,7 +65,8 @@ def _amounts(requests: Requests) -> tuple[tuple[str, int], ...]:
     return tuple((name, request_amount(name, requests[name])) for name in sorted(requests, key=resource_order))
 
 
-def _toleration(fields: Fields) -> Toleration:
+def parse_toleration(fields: Fields) -> Toleration:
+    """A toleration of a pod or a flavor."""
     return Toleration(
         fields.text("key"), fields.text("operator") or "Equal", fields.text("value"), fields.text("effect")
     )

@@ -17,7 +17,7 @@ from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, R
 from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.pods import parse_pod_set
+from kueue_admission.read.pods import parse_pod_set, parse_toleration
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -118,10 +118,7 @@ def _flavors(
                 continue
             there = fleet.flavor_on(flavor, cluster)
             if all(selector.get(key, value) == value for key, value in there.node_labels.items()):
-                added = (
-                    Toleration(t.key or "", t.operator or "Equal", t.value or "", t.effect or "")
-                    for t in there.tolerations
-                )
+                added = (parse_toleration(Fields(each.wire(), "", [])) for each in there.tolerations)
                 yield flavor, _with(pods, there.node_labels, added)
 
 

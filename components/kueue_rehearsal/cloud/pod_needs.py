@@ -10,7 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kueue_admission.decide.amounts import request_amount
+from kueue_admission.decide.pods import Taint, Toleration
 from kueue_admission.forms.quantity import Quantity
+from kueue_admission.read.fields import Fields
+from kueue_admission.read.pods import parse_toleration, pod_requests
 from kueue_admission.read.printed import PrintedPod
 from kueue_fleet.kube.answers import JsonView
 
@@ -31,36 +35,20 @@ class PodNeeds:
     uid: str
     requests: Mapping[str, int]
     node_selector: Mapping[str, str]
-    tolerations: tuple[JsonView, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
     not_modelled: tuple[str, ...] = ()
     created: str = ""
 
 
 def amounts(resources: Mapping[str, Any]) -> dict[str, int]:
     """Quantities as whole numbers: CPU in thousandths, all else in units."""
-    return {
-        name: Quantity(value).milli if name == "cpu" else Quantity(value).value for name, value in resources.items()
-    }
+    return {name: request_amount(name, Quantity(value)) for name, value in resources.items()}
 
 
-def pod_requests(spec: JsonView) -> dict[str, int]:
-    """What a pod asks for: the sum of its containers, or the largest init container where that is more; and its
-    overhead."""
-    total: dict[str, int] = {"pods": 1}
-    for container in spec.get("containers", ()):
-        for name, amount in _container_requests(container).items():
-            total[name] = total.get(name, 0) + amount
-    for container in spec.get("initContainers", ()):
-        for name, amount in _container_requests(container).items():
-            total[name] = max(total.get(name, 0), amount)
-    for name, amount in amounts(spec.get("overhead") or {}).items():
-        total[name] = total.get(name, 0) + amount
-    return total
-
-
-def _container_requests(container: JsonView) -> dict[str, int]:
-    resources = container.get("resources") or {}
-    return amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+def requests_of(spec: JsonView) -> dict[str, int]:
+    """What a pod asks of its node, a place among its pods too."""
+    asked = pod_requests(Fields(spec, "", []))
+    return {"pods": 1, **{name: request_amount(name, quantity) for name, quantity in asked.items()}}
 
 
 def pod_needs(key: str, uid: str, spec: JsonView, created: str = "") -> PodNeeds:
@@ -78,9 +66,9 @@ def pod_needs(key: str, uid: str, spec: JsonView, created: str = "") -> PodNeeds
     return PodNeeds(
         key=key,
         uid=uid,
-        requests=pod_requests(spec),
+        requests=requests_of(spec),
         node_selector=spec.get("nodeSelector") or {},
-        tolerations=tuple(spec.get("tolerations") or ()),
+        tolerations=tuple(map(parse_toleration, Fields(spec, "", []).children("tolerations"))),
         not_modelled=tuple(not_modelled),
         created=created,
     )
@@ -115,20 +103,10 @@ def is_unschedulable(pod: JsonView) -> bool:
     return not printed.is_true("PodScheduled") and printed.reason("PodScheduled") == "Unschedulable"
 
 
-def tolerates(tolerations: Iterable[JsonView], taint: JsonView) -> bool:
-    """Whether a pod with these tolerations may run on a node with this taint (k8s.io/api core/v1 toleration.go)."""
-    if taint["effect"] == "PreferNoSchedule":
-        return True
-    for toleration in tolerations:
-        if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-            continue
-        if toleration.get("key") and toleration["key"] != taint["key"]:
-            continue
-        if toleration.get("operator") == "Exists":
-            return True
-        if toleration.get("key") and toleration.get("value", "") == taint.get("value", ""):
-            return True
-    return False
+def tolerates(tolerations: Iterable[Toleration], taint: JsonView) -> bool:
+    """Whether a pod with these tolerations may run on a node with this taint."""
+    found = Taint(taint["key"], taint.get("value", ""), taint["effect"])
+    return found.effect == "PreferNoSchedule" or any(each.tolerates(found) for each in tolerations)
 
 
 def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[JsonView], free: Mapping[str, int]) -> bool:
@@ -146,12 +124,12 @@ def free_resources(nodes: Mapping[str, JsonView], pods: Iterable[JsonView]) -> d
     for pod in pods:
         printed = PrintedPod.of(pod)
         if printed.node in free and not printed.is_over:
-            for name, amount in pod_requests(pod["spec"]).items():
+            for name, amount in requests_of(pod["spec"]).items():
                 free[printed.node][name] = free[printed.node].get(name, 0) - amount
     return free
 
 
 def tolerated(needs: PodNeeds, *taint_keys: str) -> PodNeeds:
     """The same needs with a toleration for each key, as GKE's admission adds them."""
-    more = tuple({"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in taint_keys)
+    more = tuple(Toleration(key, "Exists", effect="NoSchedule") for key in taint_keys)
     return replace(needs, tolerations=(*needs.tolerations, *more))

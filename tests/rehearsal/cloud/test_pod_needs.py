@@ -8,7 +8,8 @@ from kueue_rehearsal.cloud.pod_needs import (
     consumed_request,
     free_resources,
     is_unschedulable,
-    pod_requests,
+    pod_needs,
+    requests_of,
     tolerates,
 )
 
@@ -22,7 +23,14 @@ def test_requests_are_summed_and_init_containers_count_where_they_are_larger() -
         "initContainers": [{"resources": {"requests": {"cpu": "1"}}}],
         "overhead": {"memory": "1Mi"},
     }
-    assert pod_requests(spec) == {"pods": 1, "cpu": 1000, "memory": 1024**3 + 1024**2, "nvidia.com/gpu": 1}
+    assert requests_of(spec) == {"pods": 1, "cpu": 1000, "memory": 1024**3 + 1024**2, "nvidia.com/gpu": 1}
+
+
+def test_sidecars_run_beside_the_others_and_the_pod_may_say_for_all() -> None:
+    sidecar = {"restartPolicy": "Always", "resources": {"requests": {"cpu": "300m"}}}
+    spec: dict[str, Any] = {"containers": [{"resources": {"requests": {"cpu": "1"}}}], "initContainers": [sidecar]}
+    assert requests_of(spec)["cpu"] == 1300
+    assert requests_of({**spec, "resources": {"requests": {"cpu": "2"}}})["cpu"] == 2000
 
 
 def test_pods_that_have_ended_use_nothing() -> None:
@@ -47,7 +55,8 @@ def test_pods_that_have_ended_use_nothing() -> None:
     ],
 )
 def test_tolerations(toleration: dict[str, str], expected: bool) -> None:
-    assert tolerates([toleration], {"key": "k", "value": "v", "effect": "NoSchedule"}) is expected
+    needs = pod_needs("ns/a", "u", {"tolerations": [toleration]})
+    assert tolerates(needs.tolerations, {"key": "k", "value": "v", "effect": "NoSchedule"}) is expected
 
 
 def pod(**fields: Any) -> dict[str, Any]:
