@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from kueue_admission.decide.amounts import request_amount
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.pods import Requests, container_requests, pod_requests
+from kueue_admission.read.pod_requests import Requests, container_requests, pod_requests
 
 _CONTAINERS: Final = ("initContainers", "containers")
 _ABOVE_LIMITS: Final = "requests must not exceed its limits"

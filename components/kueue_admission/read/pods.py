@@ -1,9 +1,6 @@
 """Pod templates and pod sets from raw Kubernetes objects.
 
-Requests of a pod: the containers' sum, or the largest init container beside the sidecars before it, then pod-level
-requests, then overhead. A resource with a limit but no request requests its limit.
-Source: k8s.io/component-helpers resource/helpers.go, kueue@v0.19.2 pkg/workload/resources.go, pkg/util/pod/pod.go,
-pkg/controller/jobframework/tas.go.
+Source: kueue@v0.19.2 pkg/workload/resources.go, pkg/util/pod/pod.go, pkg/controller/jobframework/tas.go.
 """
 
 from __future__ import annotations
@@ -25,11 +22,8 @@ from kueue_admission.decide.pods import (
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.fields import Fields
+from kueue_admission.read.pod_requests import Requests, add_requests, container_requests, pod_requests
 
-Requests = dict[str, Quantity]
-"""What pods ask for, by resource."""
-
-_POD_LEVEL: Final = ("cpu", "memory")
 _SHAPE_FIELDS: Final = ("runtimeClassName", "priority", "topologySpreadConstraints", "overhead")
 _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 
@@ -132,58 +126,6 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
     return request if request.is_explicit else None
 
 
-def pod_requests(fields: Fields) -> Requests:
-    """What the pod with this `spec` asks for."""
-    total: Requests = {}
-    for container in fields.children("containers"):
-        _add(total, container_requests(container))
-    sidecars: Requests = {}
-    most: Requests = {}
-    for container in fields.children("initContainers"):
-        needed = container_requests(container)
-        if container.text("restartPolicy") == "Always":
-            _add(total, needed)
-            _add(sidecars, needed)
-            needed = dict(sidecars)
-        else:
-            _add(needed, sidecars)
-        _raise_to(most, needed)
-    _raise_to(total, most)
-    for name, quantity in container_requests(fields).items():
-        if name in _POD_LEVEL or name.startswith("hugepages-"):
-            total[name] = quantity
-    _add(total, fields.quantities("overhead"))
-    return total
-
-
-def container_requests(container: Fields) -> Requests:
-    """What a container, or a pod by itself, asks for.
-
-    The API server takes extended resources only as whole numbers:
-    https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/#consuming-extended-resources.
-    """
-    asked: Requests = {}
-    for kind in ("limits", "requests"):
-        given = container.child("resources").child(kind)
-        found = container.child("resources").quantities(kind)
-        for name, quantity in found.items():
-            if "/" in name and "kubernetes.io/" not in name and quantity.value != quantity.decimal:
-                given.wrong(name, f"is {quantity}", "write a whole number, as it is a number of devices")
-        asked |= found
-    return asked
-
-
-def _add(total: Requests, more: Requests) -> None:
-    for name, quantity in more.items():
-        total[name] = total[name] + quantity if name in total else quantity
-
-
-def _raise_to(total: Requests, least: Requests) -> None:
-    for name, quantity in least.items():
-        if name not in total or total[name] < quantity:
-            total[name] = quantity
-
-
 def _quota_requests(requests: Requests, rules: ResourceRules) -> Requests:
     """Requests as they count against quota (kueue dropExcludedResources, applyResourceTransformations)."""
     kept = {
@@ -206,9 +148,9 @@ def _quota_requests(requests: Requests, rules: ResourceRules) -> Requests:
         if rule.multiply_by in kept:
             value *= kept[rule.multiply_by].decimal
         for output, factor in rule.outputs:
-            _add(generated, {output: Quantity(value * factor.decimal)})
+            add_requests(generated, {output: Quantity(value * factor.decimal)})
     for name, quantity in generated.items():
-        _add(retained, {name: quantity if quantity > Quantity(0) else Quantity(0)})
+        add_requests(retained, {name: quantity if quantity > Quantity(0) else Quantity(0)})
     return retained
 
 

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kueue_admission.decide.amounts import request_amount
-from kueue_admission.decide.pods import Taint, Toleration
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.pods import parse_toleration, pod_requests
+from kueue_admission.read.pod_requests import pod_requests
 from kueue_admission.read.printed import PrintedPod
 from kueue_fleet.kube.answers import JsonView
 
@@ -35,20 +33,23 @@ class PodNeeds:
     uid: str
     requests: Mapping[str, int]
     node_selector: Mapping[str, str]
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[JsonView, ...] = ()
     not_modelled: tuple[str, ...] = ()
     created: str = ""
 
 
 def amounts(resources: Mapping[str, Any]) -> dict[str, int]:
     """Quantities as whole numbers: CPU in thousandths, all else in units."""
-    return {name: request_amount(name, Quantity(value)) for name, value in resources.items()}
+    return _amounts({name: Quantity(value) for name, value in resources.items()})
 
 
 def requests_of(spec: JsonView) -> dict[str, int]:
     """What a pod asks of its node, a place among its pods too."""
-    asked = pod_requests(Fields(spec, "", []))
-    return {"pods": 1, **{name: request_amount(name, quantity) for name, quantity in asked.items()}}
+    return {"pods": 1, **_amounts(pod_requests(Fields(spec, "", [])))}
+
+
+def _amounts(quantities: Mapping[str, Quantity]) -> dict[str, int]:
+    return {name: each.milli if name == "cpu" else each.value for name, each in quantities.items()}
 
 
 def pod_needs(key: str, uid: str, spec: JsonView, created: str = "") -> PodNeeds:
@@ -68,7 +69,7 @@ def pod_needs(key: str, uid: str, spec: JsonView, created: str = "") -> PodNeeds
         uid=uid,
         requests=requests_of(spec),
         node_selector=spec.get("nodeSelector") or {},
-        tolerations=tuple(map(parse_toleration, Fields(spec, "", []).children("tolerations"))),
+        tolerations=tuple(spec.get("tolerations") or ()),
         not_modelled=tuple(not_modelled),
         created=created,
     )
@@ -103,10 +104,20 @@ def is_unschedulable(pod: JsonView) -> bool:
     return not printed.is_true("PodScheduled") and printed.reason("PodScheduled") == "Unschedulable"
 
 
-def tolerates(tolerations: Iterable[Toleration], taint: JsonView) -> bool:
-    """Whether a pod with these tolerations may run on a node with this taint."""
-    found = Taint(taint["key"], taint.get("value", ""), taint["effect"])
-    return found.effect == "PreferNoSchedule" or any(each.tolerates(found) for each in tolerations)
+def tolerates(tolerations: Iterable[JsonView], taint: JsonView) -> bool:
+    """Whether a pod with these tolerations may run on a node with this taint (k8s.io/api core/v1 toleration.go)."""
+    if taint["effect"] == "PreferNoSchedule":
+        return True
+    for toleration in tolerations:
+        if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+            continue
+        if toleration.get("key") and toleration["key"] != taint["key"]:
+            continue
+        if toleration.get("operator") == "Exists":
+            return True
+        if toleration.get("key") and toleration.get("value", "") == taint.get("value", ""):
+            return True
+    return False
 
 
 def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[JsonView], free: Mapping[str, int]) -> bool:
@@ -131,5 +142,5 @@ def free_resources(nodes: Mapping[str, JsonView], pods: Iterable[JsonView]) -> d
 
 def tolerated(needs: PodNeeds, *taint_keys: str) -> PodNeeds:
     """The same needs with a toleration for each key, as GKE's admission adds them."""
-    more = tuple(Toleration(key, "Exists", effect="NoSchedule") for key in taint_keys)
+    more = tuple({"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in taint_keys)
     return replace(needs, tolerations=(*needs.tolerations, *more))

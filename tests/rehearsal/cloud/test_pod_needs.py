@@ -8,7 +8,6 @@ from kueue_rehearsal.cloud.pod_needs import (
     consumed_request,
     free_resources,
     is_unschedulable,
-    pod_needs,
     requests_of,
     tolerates,
 )
@@ -55,8 +54,7 @@ def test_pods_that_have_ended_use_nothing() -> None:
     ],
 )
 def test_tolerations(toleration: dict[str, str], expected: bool) -> None:
-    needs = pod_needs("ns/a", "u", {"tolerations": [toleration]})
-    assert tolerates(needs.tolerations, {"key": "k", "value": "v", "effect": "NoSchedule"}) is expected
+    assert tolerates([toleration], {"key": "k", "value": "v", "effect": "NoSchedule"}) is expected
 
 
 def pod(**fields: Any) -> dict[str, Any]:
