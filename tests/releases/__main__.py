@@ -11,13 +11,14 @@ import json
 import os
 import subprocess
 import sys
+from difflib import unified_diff
 from pathlib import Path
 
 from kueue_admission.forms.problem import rows_of
 from kueue_rehearsal.engines.cache import EngineCache
 from kueue_rehearsal.engines.toolchain import find_go, install_go
 from kueue_rehearsal.paths import engines_dir
-from tests.releases.tables import TABLES, Rows, changes, rows
+from tests.releases.tables import TABLES, Rows, changes, configuration, rows
 
 PACKAGE = "kueue_admission.releases"
 FOLDER = Path(__file__).parents[2] / "components" / "kueue_admission" / "releases"
@@ -32,9 +33,15 @@ def main(given: list[str]) -> None:
     major, minor = newest.split(".")[:2]
     folder, before = f"{major}.{minor}", f"{major}.{int(minor) - 1}"
     (FOLDER / folder).mkdir(exist_ok=True)
+    source = f"# sigs.k8s.io/kueue@v{newest}, {{}}. Made by `make release-tables`.\n"
+    text = configuration(modules[newest])
+    (FOLDER / folder / "configuration.yaml").write_text(source.format("charts/kueue/values.yaml") + text)
+    if (FOLDER / before).is_dir():
+        old = (FOLDER / before / "configuration.yaml").read_text().splitlines()[1:]
+        print("\n".join(unified_diff(old, text.splitlines(), before, folder, "configuration.yaml", lineterm="", n=1)))
     for name, table in TABLES.items():
         made = rows(table, modules)
-        _write(FOLDER / folder / f"{name}.csv", f"sigs.k8s.io/kueue@v{newest}, {table.sources}", made)
+        _write(FOLDER / folder / f"{name}.csv", source.format(table.sources), made)
         if (FOLDER / before).is_dir():
             print(f"{name}: {before} -> {folder}")
             for line in sorted(changes(table, list(rows_of(PACKAGE, f"{before}/{name}.csv")), made)):
@@ -52,9 +59,9 @@ def _module(version: str) -> Path:
     return Path(answer["Dir"])
 
 
-def _write(file: Path, sources: str, made: Rows) -> None:
+def _write(file: Path, source: str, made: Rows) -> None:
     with file.open("w", newline="") as stream:
-        stream.write(f"# {sources}. Made by `make release-tables`.\n")
+        stream.write(source)
         writer = csv.DictWriter(stream, list(made[0]), lineterminator="\n")
         writer.writeheader()
         writer.writerows(made)

@@ -206,11 +206,10 @@ def frameworks(module: Path) -> Rows:
 
 
 def chart(module: Path) -> Rows:
-    """The chart's values, its default Configuration, and what Kueue may do and is asked in a cluster."""
-    values = yaml.safe_load((module / "charts/kueue/values.yaml").read_text())
-    configuration = yaml.safe_load(values.pop("managerConfig")["controllerManagerConfigYaml"])
+    """The chart's values, and what Kueue may do and is asked in a cluster."""
+    values = _values(module)
+    del values["managerConfig"]
     found = [{"part": "value", "name": name, "value": value} for name, value in _flat("", values)]
-    found += [{"part": "configuration", "name": name, "value": value} for name, value in _flat("", configuration)]
     allowed: dict[str, set[str]] = {}
     for document in yaml.safe_load_all((module / "config/components/rbac/role.yaml").read_text()):
         for rule in document["rules"]:
@@ -226,6 +225,17 @@ def chart(module: Path) -> Rows:
             for each in sorted(document["webhooks"], key=lambda each: str(each["name"]))
         ]
     return found
+
+
+def configuration(module: Path) -> str:
+    """The Configuration that the chart has where its values say nothing."""
+    given = yaml.safe_load(_values(module)["managerConfig"]["controllerManagerConfigYaml"])
+    written: str = yaml.safe_dump(given, sort_keys=False, width=1000)
+    return written
+
+
+def _values(module: Path) -> Any:
+    return yaml.safe_load((module / "charts/kueue/values.yaml").read_text())
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:

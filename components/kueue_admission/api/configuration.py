@@ -51,6 +51,10 @@ class WaitForPodsReady(SpecModel):
     """When an evicted workload is tried again."""
     recovery_timeout: OptionalDurationField = NOT_GIVEN
     """The same for pods that fail later; default `timeout`; 0s: off."""
+    unscheduled_timeout: Duration | None = None
+    """The same for pods that find no node, from Kueue 0.20 on with its feature gate; default: off."""
+    max_timeout_on_workload: Duration | None = None
+    """The longest that a Workload may set for itself, from Kueue 0.20 on."""
 
 
 class Integrations(SpecModel):

@@ -7,11 +7,13 @@ fact.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
+
+import yaml
 
 from kueue_admission.forms.problem import rows_of
 
@@ -48,8 +50,10 @@ class Release:
     @cached_property
     def facts(self) -> Mapping[str, Any]:
         """What `release.toml` says."""
-        text = files(__package__).joinpath(self.minor, "release.toml").read_text(encoding="utf-8")
-        return tomllib.loads(text)
+        return tomllib.loads(self._text("release.toml"))
+
+    def _text(self, name: str) -> str:
+        return files(__package__).joinpath(self.minor, name).read_text(encoding="utf-8")
 
     @property
     def read(self) -> tuple[str, ...]:
@@ -71,10 +75,50 @@ class Release:
             for row in self.table("gates")
         }
 
+    def has_gate(self, name: str) -> bool:
+        """Whether it has a feature gate."""
+        return name in self.gates
+
     def gate_is_on(self, gate: str, overrides: Mapping[str, bool] | None) -> bool:
         """Whether `gate` is on with `overrides`; off where the release does not have it."""
         known = self.gates.get(gate)
         return known is not None and (overrides or {}).get(gate, known.on)
+
+    def configuration(self) -> dict[str, Any]:
+        """The Configuration of its chart where the chart's values say nothing; the caller's own."""
+        found: dict[str, Any] = yaml.safe_load(self._text("configuration.yaml"))
+        return found
+
+    @cached_property
+    def _fields(self) -> frozenset[tuple[str, str, str]]:
+        return frozenset((row["of"], row["version"], row["field"]) for row in self.table("fields"))
+
+    def has_field(self, of: str, version: str, field: str) -> bool:
+        """Whether `of`, a kind or `Configuration`, has a field in a version of its API, such as `spec.clusters[]`."""
+        return (of, version, field) in self._fields
+
+    def fields_of(self, of: str, version: str, above: str) -> frozenset[str]:
+        """The fields of `of` whose path begins with `above`."""
+        return frozenset(
+            field for kind, api, field in self._fields if (kind, api) == (of, version) and field.startswith(above)
+        )
+
+    def missing_fields(self, of: str, version: str, data: Mapping[str, Any], above: str = "") -> Iterator[str]:
+        """The fields of `data` that `of` does not have in a version of its API; of what is missing whole, the top."""
+        for name, value in data.items():
+            each = f"{above}{name}"
+            items = value if isinstance(value, list | tuple) else [value]
+            path = next((path for path in (each, f"{each}[]") if self.has_field(of, version, path)), None)
+            if path is None:
+                yield each
+            elif self.fields_of(of, version, f"{path}."):
+                for item in (item for item in items if isinstance(item, Mapping)):
+                    yield from self.missing_fields(of, version, item, f"{path}.")
+
+    @cached_property
+    def chart_values(self) -> Mapping[str, str]:
+        """The values of its chart and their defaults, by dotted path."""
+        return {row["name"]: row["value"] for row in self.table("chart") if row["part"] == "value"}
 
     def table(self, name: str) -> list[dict[str, str]]:
         """The rows of one of its tables that this version has.

@@ -15,6 +15,7 @@ from kueue_admission.api.manifests import TEAM_LABEL
 from kueue_admission.api.old_configuration import CONFIGURATION_API, POD_OPTIONS, configuration_as_v1beta2
 from kueue_admission.forms.names import REGIONS_LABEL
 from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY
+from kueue_admission.releases import DEFAULT_VERSION, nearest
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
@@ -118,7 +119,8 @@ def adopt_configuration(
             f"add the Deployment {KUEUE_DEPLOYMENT} to them{_OR_DEFAULT}",
         )
     job_sets = _has_job_sets(platform, configurations)
-    base = default_configuration(namespace or "kueue-system", observed=observed, job_sets=job_sets)
+    release = nearest(version or DEFAULT_VERSION)
+    base = default_configuration(namespace or "kueue-system", release, observed=observed, job_sets=job_sets)
     dispatches = (platform.controller_settings or {}).get("dispatches")
     multi_kueue = _take_section({"multiKueue": {"dispatcherName": DISPATCHER_NAME}}) if dispatches else {}
     every: dict[str, Data] = {cluster: {} for cluster in platform.objects}

@@ -86,7 +86,7 @@ def render(
 
 
 def _helm_comment(fleet: FleetSpec, cluster: str) -> str:
-    kueue = fleet.kueue
+    kueue = fleet.kueue_on(cluster)
     command = (
         f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
     )

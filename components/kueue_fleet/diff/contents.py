@@ -144,14 +144,20 @@ def _credentials(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
 
 
 def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:
-    if old.kueue.version != new.kueue.version:
+    upgraded: dict[tuple[str, str], list[str]] = {}
+    for name in stay:
+        before, after = old.kueue_on(name).version, new.kueue_on(name).version
+        if before != after:
+            upgraded.setdefault((before, after), []).append(name)
+    for (before, after), names in upgraded.items():
         text = (
-            f"Kueue {old.kueue.version} becomes {new.kueue.version} and restarts on {listed(stay)}: no job is admitted "
+            f"Kueue {before} becomes {after} and restarts on {listed(names)}: no job is admitted "
             "until it has; running jobs continue"
         )
         yield consequence("kueue.version", text, whole=True)
-    else:
-        yield from _other_configuration(old, new, stay)
+    yield from _other_configuration(
+        old, new, [name for name in stay if not any(name in each for each in upgraded.values())]
+    )
     if old.kueue.namespace != new.kueue.namespace:
         protected = [name for name in stay if old.protects(name)]
         text = (

@@ -204,7 +204,7 @@ class ClusterContents:
         ]
         self.kueue = KueueInstall(
             self._name("kueue"),
-            self._spec.kueue,
+            self._spec.kueue_on(self._cluster.name),
             values=self._kueue_values(),
             deletion_protection=protect,
             take_ownership=take_over,

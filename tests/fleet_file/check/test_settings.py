@@ -13,33 +13,6 @@ BROKEN = (
     "one value"
 )
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "other version": (
-        {"kueue/version": "0.20.0"},
-        [
-            (
-                "warning: kueue.version: 0.20.0, whose rules are known here from its source and changelog alone: it "
-                "never ran here; use 0.19.2, or try it before you rely on it"
-            )
-        ],
-    ),
-    "patch release that was not read": (
-        {"kueue/version": "0.18.6"},
-        [
-            (
-                "warning: kueue.version: 0.18.6, but the rules checked here are those of 0.18.3; use 0.18.3, or "
-                "read the release notes of both"
-            )
-        ],
-    ),
-    "release without facts": (
-        {"kueue/version": "0.16.4"},
-        [
-            (
-                "warning: kueue.version: 0.16.4, but the rules checked here are those of 0.17.1; use 0.17.1, or "
-                "read the release notes of both"
-            )
-        ],
-    ),
     "namespace": (
         {"kueue/configuration": {"namespace": "kueue"}},
         [

@@ -290,3 +290,62 @@ PODS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(("changes", "expected"), PODS.values(), ids=PODS.keys())
 def test_pods_that_cannot_be(changes: dict[str, Any], expected: str) -> None:
     assert problems(changed(fleet_data(), changes)) == [expected]
+
+
+RELEASES = ["0.17.0", "0.17.1", "0.18.2", "0.18.3", "0.19.0", "0.19.1", "0.19.2", "0.20.0"]
+WITH_ALL = {
+    "multiKueue/dispatcher": "Incremental",
+    "multiKueue/credentials": {"type": "ClusterProfile", "pluginImage": "example.com/plugin:1"},
+    "observability": {"managedPrometheus": True},
+}
+
+
+@pytest.mark.parametrize("version", RELEASES)
+def test_kueue_gets_no_field_gate_or_value_that_its_release_does_not_have(version: str) -> None:
+    spec = fleet({**WITH_ALL, "kueue/version": version})
+    release = spec.kueue.release
+    for cluster in ("manager", "worker-a"):
+        configuration = kueue_configuration(spec, cluster)
+        plain = {name: value for name, value in configuration.items() if name not in ("apiVersion", "kind")}
+        assert list(release.missing_fields("Configuration", "v1beta2", plain)) == []
+        assert configuration["featureGates"].keys() <= release.gates.keys()
+        for value in paths(kueue_helm_values(spec, cluster)):
+            assert any(f"{value}.".startswith(f"{known}.") for known in release.chart_values), value
+
+
+def paths(values: dict[str, Any], above: str = "") -> list[str]:
+    """The values of the chart, but for the Configuration."""
+    return [
+        path
+        for name, value in values.items()
+        if name != "managerConfig"
+        for path in (paths(value, f"{above}{name}.") if isinstance(value, dict) and value else [f"{above}{name}"])
+    ]
+
+
+def test_a_cluster_has_the_image_of_the_release_that_it_names() -> None:
+    spec = fleet({"clusters/1/kueue": {"version": "0.18.3"}})
+    tags = [
+        kueue_helm_values(spec, cluster)["controllerManager"]["manager"]["image"]["tag"]
+        for cluster in ("manager", "worker-a")
+    ]
+    assert tags == ["v0.19.2", "v0.18.3"]
+
+
+@pytest.mark.parametrize(("version", "policy"), [("0.18.3", False), ("0.19.1", False), ("0.19.2", True)])
+def test_nominations_are_cleared_by_what_the_release_has_for_it(version: str, policy: bool) -> None:
+    own = {
+        "multiKueue/dispatcher": "External",
+        "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
+        "admissionController": {"image": "example.com/controller:1"},
+    }
+    values = kueue_helm_values(fleet({**own, "kueue/version": version}), "manager")
+    assert ("enableMutatingAdmissionPolicy" in values) is policy
+    assert ("WorkloadRequestUseMergePatch" in values["managerConfig"]["controllerManagerConfigYaml"]) is not policy
+
+
+def test_what_workers_are_reached_by_has_the_name_of_the_release() -> None:
+    spec = fleet({**WITH_ALL, "kueue/version": "0.18.3"})
+    section = kueue_configuration(spec, "manager")["multiKueue"]
+    assert list(section["clusterProfile"]) == ["credentialsProviders"]
+    assert "incrementalDispatcherConfig" not in section

@@ -28,6 +28,7 @@ from kueue_fleet.fleet_file.check.priorities import check_priorities
 from kueue_fleet.fleet_file.check.queued_pools import check_queued_pools, check_waiting_copies
 from kueue_fleet.fleet_file.check.queues import check_queues
 from kueue_fleet.fleet_file.check.quota_amounts import check_manager_quotas
+from kueue_fleet.fleet_file.check.releases import check_releases
 from kueue_fleet.fleet_file.check.reservations import check_reservations
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.check.settings import check_settings
@@ -54,6 +55,7 @@ _RULES = (
     check_priorities,
     check_teams,
     check_accounts,
+    check_releases,
     check_settings,
     check_dispatch,
 )

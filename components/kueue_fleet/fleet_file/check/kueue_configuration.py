@@ -9,6 +9,7 @@ Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from functools import partial
 from typing import Final
 
 from kueue_admission.api.configuration import KueueConfiguration
@@ -26,6 +27,7 @@ from kueue_admission.forms.form_rules import (
 )
 from kueue_admission.forms.problem import Problem, item_label
 from kueue_admission.releases import Release
+from kueue_fleet.fleet_file.check.releases import severity, which_have
 from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
 
@@ -224,8 +226,8 @@ def _feature_gates(configuration: KueueConfiguration, kueue: Release) -> Iterato
             yield FEATURE_GATE.at(
                 path,
                 f"Kueue {kueue.version} has no feature gate {name}",
-                suggest.instead(name, known, "gates"),
-                "error" if kueue.version in kueue.read and kueue.run_here else "warning",
+                which_have(partial(Release.has_gate, name=name)) or suggest.instead(name, known, "gates"),
+                severity(kueue),
             )
         elif known[name].locked and value is not known[name].on:
             locked = str(known[name].on).lower()

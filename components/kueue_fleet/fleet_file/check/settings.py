@@ -13,7 +13,6 @@ from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_admission.forms.base import DEFER_RULES, problems_in
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
-from kueue_admission.releases import DEFAULT_VERSION, nearest
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
@@ -21,7 +20,6 @@ from kueue_fleet.fleet_file.fleet_rules import (
     NO_EFFECT,
     OPERATOR,
     OPERATOR_NEEDED,
-    OTHER_KUEUE,
     REPLICAS,
     SET_ELSEWHERE,
 )
@@ -42,7 +40,6 @@ _SET_BY_FLEET: Final = {
 
 def check_settings(scope: Scope) -> Iterator[Problem]:
     """The Configuration of the fleet and of each cluster; gates and sections that other parts of the file rely on."""
-    yield from _version(scope)
     yield from _of_fleet(scope)
     for cluster in scope.entries("clusters"):
         yield from _of_cluster(scope, cluster)
@@ -50,33 +47,11 @@ def check_settings(scope: Scope) -> Iterator[Problem]:
 
 
 @where_read
-def _version(scope: Scope) -> Iterator[Problem]:
-    """What is not known of the releases that the file names."""
-    named = {f"{scope.path(each)}.kueue.version": each.kueue.version for each in scope.entries("clusters")}
-    for path, version in {"kueue.version": scope.fleet.kueue.version, **named}.items():
-        if version is None:
-            continue
-        judged = nearest(version)
-        if version not in judged.read:
-            yield OTHER_KUEUE.at(
-                path,
-                f"{version}, but the rules checked here are those of {judged.read[-1]}",
-                f"use {judged.read[-1]}, or read the release notes of both",
-            )
-        elif not judged.run_here:
-            yield OTHER_KUEUE.at(
-                path,
-                f"{version}, whose rules are known here from its source and changelog alone: it never ran here",
-                f"use {DEFAULT_VERSION}, or try it before you rely on it",
-            )
-
-
-@where_read
 def _of_fleet(scope: Scope) -> Iterator[Problem]:
     kueue = scope.fleet.kueue
     for problem in (
         *_set_elsewhere(scope, kueue.configuration),
-        *configuration_problems(kueue.configuration, kueue.namespace, nearest(kueue.version)),
+        *configuration_problems(kueue.configuration, kueue.namespace, kueue.release),
     ):
         yield problem.at("kueue.configuration")
 
@@ -93,8 +68,8 @@ def _of_cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     said, found = (
         dict.fromkeys((*problems_in(each), *configuration_problems(each, kueue.namespace, of)))
         for each, of in (
-            (kueue.configuration, nearest(kueue.version)),
-            (merged_configuration(scope, cluster), scope.fleet.kueue_release(cluster.name)),
+            (kueue.configuration, kueue.release),
+            (merged_configuration(scope, cluster), scope.fleet.kueue_on(cluster.name).release),
         )
     )
     for problem in found:
@@ -155,7 +130,7 @@ def _topologies(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Itera
     off = [
         name
         for name, own in merged.items()
-        if not scope.fleet.kueue_release(name).gate_is_on("TopologyAwareScheduling", own.feature_gates)
+        if not scope.fleet.kueue_on(name).release.gate_is_on("TopologyAwareScheduling", own.feature_gates)
     ]
     for topology in scope.fleet.topologies:
         here = [name for name in off if name in scope.fleet.clusters_of(topology)]
@@ -210,7 +185,7 @@ def _multi_kueue(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> Iter
     fleet = scope.fleet
     if fleet.manager is None or fleet.multi_kueue is None:
         return
-    manager, release = merged[fleet.manager.name], fleet.kueue_release(fleet.manager.name)
+    manager, release = merged[fleet.manager.name], fleet.kueue_on(fleet.manager.name).release
     if not release.gate_is_on("MultiKueue", manager.feature_gates):
         yield FEATURE_GATE.at(
             "multiKueue",
@@ -240,8 +215,8 @@ def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> It
     fair = any(configuration.fair_sharing is not None for configuration in merged.values())
     usage = any(configuration.admission_fair_sharing is not None for configuration in merged.values())
     concurrent = any(
-        scope.fleet.kueue_release(name).gate_is_on("ConcurrentAdmission", own.feature_gates)
-        for name, own in merged.items()
+        not release.has_gate("ConcurrentAdmission") or release.gate_is_on("ConcurrentAdmission", own.feature_gates)
+        for release, own in ((scope.fleet.kueue_on(name).release, own) for name, own in merged.items())
     )
     for entry in (*scope.entries("clusterQueues"), *scope.entries("cohorts")):
         yield from _weight(scope, entry, fair=fair)

@@ -29,7 +29,7 @@ from kueue_admission.forms.duration import DurationField, OptionalDurationField,
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syntax_problems
 from kueue_admission.forms.given import NOT_GIVEN, Given, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.releases import DEFAULT_VERSION
+from kueue_admission.releases import DEFAULT_VERSION, Release, nearest
 from kueue_fleet.fleet_file.fleet_rules import KEY_REGION, PRIORITY_CLASS, REPLICAS, SECURITY_GROUP
 from kueue_fleet.fleet_file.model.cluster_options import NodeAutoProvisioning, SystemPool
 from kueue_fleet.fleet_file.model.gcp_names import (
@@ -81,6 +81,11 @@ class KueueInstallation(RuledModel):
     """PriorityClass of the pods and of the fleet's controller; default kueue-fleet-critical, which is made for them."""
     configuration: KueueConfiguration = Field(default_factory=KueueConfiguration)
     """Kueue's own Configuration, for all clusters."""
+
+    @property
+    def release(self) -> Release:
+        """What is known of the version."""
+        return nearest(self.version)
 
     @property
     def pods_that_stay(self) -> int:

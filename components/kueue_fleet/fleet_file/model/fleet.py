@@ -18,7 +18,6 @@ from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.api.manifests import namespace_labels
 from kueue_admission.forms.base import DnsLabel, Flag, Hint, LabelKey, LabelValue, SpecModel
 from kueue_admission.forms.given import ListOf
-from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import (
     ClusterEntry,
@@ -221,9 +220,10 @@ class FleetSpec(SpecModel):
         """The cluster of that name. Raises KeyError."""
         return self._clusters[name]
 
-    def kueue_release(self, cluster: str) -> Release:
-        """The release of Kueue on a cluster. Raises KeyError."""
-        return nearest(self.cluster(cluster).kueue.version or self.kueue.version)
+    def kueue_on(self, cluster: str) -> KueueInstallation:
+        """How Kueue is installed on a cluster, with the version there. Raises KeyError."""
+        version = self.cluster(cluster).kueue.version
+        return self.kueue.model_copy(update={"version": version}) if version else self.kueue
 
     def flavor(self, name: str) -> FlavorEntry | None:
         """The flavor of that name, if there is one."""

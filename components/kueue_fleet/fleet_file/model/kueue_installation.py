@@ -15,8 +15,8 @@ import yaml
 
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL, TEAM_LABEL
-from kueue_admission.api.old_configuration import CONFIGURATION_API
 from kueue_admission.forms.names import REGIONS_LABEL
+from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile, KueueInstallation
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -24,6 +24,10 @@ from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
 
 CLUSTER_PROFILE_GATE: Final = "MultiKueueClusterProfile"
 """Feature gate for access by ClusterProfile, alpha in 0.19."""
+REASONS_GATE: Final = "UnadmittedWorkloadsObservability"
+"""Feature gate for finer words why a Workload waits, beta since 0.19."""
+CLEARING_POLICY: Final = "enableMutatingAdmissionPolicy"
+"""The chart's value for Kueue's policy that clears the nominations of an external dispatcher, since 0.19.2."""
 ACCESS_PROVIDER: Final = "kueue-fleet"
 """Name of what gives access to a worker, in Kueue's Configuration and in ClusterProfiles."""
 PLUGIN_FOLDER: Final = "/plugins"
@@ -41,12 +45,13 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     those of its operators;
     Kueue says in its finer words why a Workload waits (UnadmittedWorkloadsObservability); and, where there are teams,
     the jobs that it manages.
-    Source of the defaults: kueue@v0.19.2 charts/kueue/values.yaml. Raises KeyError for an unknown cluster.
+    Raises KeyError for an unknown cluster.
     """
     entry = fleet.cluster(cluster)
     observed = fleet.observability.managed_prometheus or fleet.observability.grafana.enabled
     own = overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire())
-    base = default_configuration(fleet.kueue.namespace, observed=observed, job_sets=fleet.job_set.enabled)
+    release = fleet.kueue_on(cluster).release
+    base = default_configuration(fleet.kueue.namespace, release, observed=observed, job_sets=fleet.job_set.enabled)
     base["integrations"]["frameworks"] += fleet.operators.frameworks
     # A selector of one's own stands alone: merged, it would have to hold beside this one.
     base |= {name: value for name, value in _managed_jobs(fleet).items() if name not in own}
@@ -57,7 +62,7 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     if entry.role == "manager" and fleet.multi_kueue is not None:
         if isinstance(fleet.multi_kueue.credentials, ClusterProfile):
             merged = overlay({"featureGates": {CLUSTER_PROFILE_GATE: True}}, merged)
-        merged = overlay(merged, {"multiKueue": _multi_kueue(fleet)})
+        merged = overlay(merged, {"multiKueue": _multi_kueue(fleet, release)})
         if fleet.multi_kueue.dispatcher_name == DISPATCHER_NAME:
             copied = merged["integrations"].get("labelKeysToCopy") or []
             # Where a job may run is said on the job, and decided on its Workload.
@@ -66,38 +71,23 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     return plain
 
 
-def default_configuration(namespace: str, *, observed: bool, job_sets: bool) -> dict[str, Any]:
-    """The Configuration of a Kueue in `namespace` where nothing else is written.
+def default_configuration(namespace: str, release: Release, *, observed: bool, job_sets: bool) -> dict[str, Any]:
+    """The Configuration of a Kueue in `namespace` where nothing else is written: that of the release's chart.
 
     `observed` adds quotas and their use to the metrics; `job_sets` says whether Kueue manages JobSets.
     """
-    return {
-        "apiVersion": CONFIGURATION_API,
-        "kind": "Configuration",
-        "namespace": namespace,
-        "health": {"healthProbeBindAddress": ":8081"},
-        "metrics": {
-            "bindAddress": ":8443",
-            # The dashboards show them.
-            **({"enableClusterQueueResources": True} if observed else {}),
-        },
-        "webhook": {"port": 9443},
-        "leaderElection": {"leaderElect": True, "resourceName": "c1f6bfd2.kueue.x-k8s.io"},
-        "controller": {
-            "groupKindConcurrency": {
-                "Job.batch": 5,
-                "Pod": 5,
-                "Workload.kueue.x-k8s.io": 10,
-                "LocalQueue.kueue.x-k8s.io": 5,
-                "ClusterQueue.kueue.x-k8s.io": 5,
-                "ResourceFlavor.kueue.x-k8s.io": 1,
-            }
-        },
-        "clientConnection": {"qps": 300, "burst": 500},
-        # Beta, off by default: reasons such as ExceedsMaxQuota instead of just Pending.
-        "featureGates": {"UnadmittedWorkloadsObservability": True},
-        "integrations": {"frameworks": ["batch/job", *([JOBSET_FRAMEWORK] if job_sets else [])]},
-    }
+    made: dict[str, Any] = {}
+    for name, value in release.configuration().items():
+        if name == "integrations":
+            # Reasons such as ExceedsMaxQuota instead of just Pending.
+            made["featureGates"] = {name: True for name in (REASONS_GATE,) if name in release.gates}
+            value = {"frameworks": ["batch/job", *([JOBSET_FRAMEWORK] if job_sets else [])]}
+        made[name] = value
+        if name == "kind":
+            made["namespace"] = namespace
+    if observed:
+        made["metrics"]["enableClusterQueueResources"] = True  # The dashboards show them.
+    return made
 
 
 def _managed_jobs(fleet: FleetSpec) -> dict[str, Any]:
@@ -125,21 +115,23 @@ def managed_jobs(of_teams: Set[str], with_queues: Set[str]) -> dict[str, Any]:
 def kueue_helm_values(fleet: FleetSpec, cluster: str, kubernetes_version: str | None = None) -> dict[str, Any]:
     """Values of the Kueue chart on `cluster`: the Configuration, as the text that the chart wants it in.
 
-    Where the fleet's own controller nominates clusters, Kueue must be able to take nominations away: from Kubernetes
-    1.36 on by Kueue's MutatingAdmissionPolicy, before by the feature gate WorkloadRequestUseMergePatch.
-    `kubernetes_version` is the cluster's, such as `1.36.3-gke.100`; None: new enough.
+    Where the fleet's own controller nominates clusters, Kueue must be able to take nominations away: by Kueue's
+    MutatingAdmissionPolicy where the release's chart and Kubernetes, from 1.36 on, have it; else by the feature gate
+    WorkloadRequestUseMergePatch. `kubernetes_version` is the cluster's, such as `1.36.3-gke.100`; None: new enough.
     Source: kueue@v0.19.2 site/content/en/docs/concepts/multikueue.md, charts/kueue/templates/map/manifests.yaml.
     """
     configuration = kueue_configuration(fleet, cluster)
     values: dict[str, Any] = {}
     settings = fleet.multi_kueue
     if fleet.cluster(cluster).role == "manager" and settings and settings.dispatcher_name == DISPATCHER_NAME:
-        if has_mutating_policies(kubernetes_version):
-            values["enableMutatingAdmissionPolicy"] = True
+        if CLEARING_POLICY in fleet.kueue_on(cluster).release.chart_values and has_mutating_policies(
+            kubernetes_version
+        ):
+            values[CLEARING_POLICY] = True
         else:
             gates = configuration.get("featureGates", {})
             configuration["featureGates"] = {"WorkloadRequestUseMergePatch": True, **gates}
-    return {**_chart_values(configuration), **kueue_pod_values(fleet.kueue), **values}
+    return {**_chart_values(configuration), **kueue_pod_values(fleet.kueue_on(cluster)), **values}
 
 
 def installation_helm_values(kueue: KueueInstallation) -> dict[str, Any]:
@@ -147,7 +139,7 @@ def installation_helm_values(kueue: KueueInstallation) -> dict[str, Any]:
 
     What that leaves out is as in a fleet with JobSet and without metrics of quotas.
     """
-    defaults = default_configuration(kueue.namespace, observed=False, job_sets=True)
+    defaults = default_configuration(kueue.namespace, kueue.release, observed=False, job_sets=True)
     return {**_chart_values(_whole_numbers(overlay(defaults, kueue.configuration.wire()))), **kueue_pod_values(kueue)}
 
 
@@ -195,7 +187,7 @@ def has_mutating_policies(kubernetes_version: str | None) -> bool:
     return found is None or (int(found[1]), int(found[2])) >= (1, 36)
 
 
-def _multi_kueue(fleet: FleetSpec) -> dict[str, Any]:
+def _multi_kueue(fleet: FleetSpec, release: Release) -> dict[str, Any]:
     settings = fleet.multi_kueue
     if settings is None:
         return {}
@@ -206,13 +198,19 @@ def _multi_kueue(fleet: FleetSpec) -> dict[str, Any]:
         made["origin"] = settings.origin
     if settings.worker_lost_timeout is not None:
         made["workerLostTimeout"] = str(settings.worker_lost_timeout)
-    if settings.dispatcher == "Incremental":
+    if settings.dispatcher == "Incremental" and _has(release, "incrementalDispatcherConfig"):
         step = settings.incremental.step_size if settings.incremental else 3
         made["incrementalDispatcherConfig"] = {"stepSize": step}
     if isinstance(settings.credentials, ClusterProfile):
         provider = {"name": ACCESS_PROVIDER, "execConfig": exec_config(f"{PLUGIN_FOLDER}/{PLUGIN}")}
-        made["clusterProfile"] = {"accessProviders": [provider]}
+        providers = "accessProviders" if _has(release, "clusterProfile.accessProviders[]") else "credentialsProviders"
+        made["clusterProfile"] = {providers: [provider]}
     return made
+
+
+def _has(release: Release, field: str) -> bool:
+    """Whether the Configuration of the release has a field of MultiKueue."""
+    return release.has_field("Configuration", "v1beta2", f"multiKueue.{field}")
 
 
 def exec_config(command: str) -> dict[str, Any]:

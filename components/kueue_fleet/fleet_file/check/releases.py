@@ -1,0 +1,149 @@
+"""The releases of Kueue that the file names: what each has of what is written, and which go together.
+
+Source: the tables of `kueue_admission.releases`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any, Final
+
+from kueue_admission.forms.problem import Problem, Severity, where_read
+from kueue_admission.releases import DEFAULT_VERSION, Release, minors, nearest, release
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, OTHER_KUEUE, RELEASE_FIELD, RELEASE_SKEW
+from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+
+_API: Final = "v1beta2"
+_OBJECTS: Final = {
+    "flavors": "ResourceFlavor",
+    "topologies": "Topology",
+    "cohorts": "Cohort",
+    "clusterQueues": "ClusterQueue",
+}
+"""Lists of the file whose entries have fields that only some releases have."""
+
+
+def check_releases(scope: Scope) -> Iterator[Problem]:
+    """What is not known of the releases, what they do not have, and a manager and a worker that do not go together."""
+    yield from _known(scope)
+    yield from _configurations(scope)
+    yield from _set_by_fleet(scope)
+    yield from _objects(scope)
+    yield from _skew(scope)
+
+
+def severity(kueue: Release) -> Severity:
+    """Of what a release does not have: a warning where that is not known for sure."""
+    return "error" if kueue.version in kueue.read and kueue.run_here else "warning"
+
+
+def which_have(has: Callable[[Release], bool]) -> str:
+    """What to do about what a release does not have and others have; empty where none has it."""
+    found = [minor for minor in minors() if has(release(minor))]
+    return f"remove it, or use {' or '.join(found)}, which {'has' if len(found) == 1 else 'have'} it" if found else ""
+
+
+def _named(scope: Scope) -> dict[str, str]:
+    """Each version in the file, by its path."""
+    own = {f"{scope.path(each)}.kueue.version": each.kueue.version for each in scope.entries("clusters")}
+    return {"kueue.version": scope.fleet.kueue.version, **{path: each for path, each in own.items() if each}}
+
+
+@where_read
+def _known(scope: Scope) -> Iterator[Problem]:
+    for path, version in _named(scope).items():
+        judged = nearest(version)
+        if version not in judged.read:
+            yield OTHER_KUEUE.at(
+                path,
+                f"{version}, but the rules checked here are those of {judged.read[-1]}",
+                f"use {judged.read[-1]}, or read the release notes of both",
+            )
+        elif not judged.run_here:
+            yield OTHER_KUEUE.at(
+                path,
+                f"{version}, whose rules are known here from its source and changelog alone: it never ran here",
+                f"use {DEFAULT_VERSION}, or try it before you rely on it",
+            )
+
+
+@where_read
+def _configurations(scope: Scope) -> Iterator[Problem]:
+    """Fields of what is written of the Configuration; that of the fleet by the release of each cluster."""
+    fleet = scope.fleet
+    releases = dict.fromkeys(fleet.kueue_on(each.name).release for each in fleet.clusters)
+    written = [("kueue.configuration", fleet.kueue.configuration, releases)]
+    for cluster in scope.entries("clusters"):
+        own = {fleet.kueue_on(cluster.name).release: None}
+        written.append((f"{scope.path(cluster)}.kueue.configuration", cluster.kueue.configuration, own))
+    for path, configuration, judged in written:
+        yield from _missing(path, "Configuration", configuration.wire(), judged)
+
+
+def _missing(path: str, of: str, data: dict[str, Any], judged: Iterable[Release]) -> Iterator[Problem]:
+    """Fields that other releases have; fields that none has are the file's own, or another rule's."""
+    for kueue in judged:
+        for field in kueue.missing_fields(of, _API, data):
+            having = which_have(partial(Release.has_field, of=of, version=_API, field=field))
+            if having:
+                at = field.replace("[]", "")
+                wrong = f"Kueue {kueue.version} has no field {at} in {of}"
+                yield RELEASE_FIELD.at(f"{path}.{at.removeprefix('spec.')}", wrong, having, severity(kueue))
+
+
+@where_read
+def _set_by_fleet(scope: Scope) -> Iterator[Problem]:
+    """Feature gates that other sections of the file need."""
+    fleet = scope.fleet
+    found: dict[tuple[str, str], Release] = {}
+    for cluster in scope.entries("clusters"):
+        kueue, own = fleet.kueue_on(cluster.name).release, cluster.kueue
+        written = {**(fleet.kueue.configuration.feature_gates or {}), **(own.configuration.feature_gates or {})}
+        path = f"{scope.path(cluster)}.kueue.version" if own.version else "kueue.version"
+        for gate in kueue_configuration(fleet, cluster.name).get("featureGates", {}):
+            if gate not in written and gate not in kueue.gates:
+                found[path, gate] = kueue
+    for (path, gate), kueue in found.items():
+        having = listed([minor for minor in minors() if gate in release(minor).gates])
+        yield FEATURE_GATE.at(
+            path,
+            f"Kueue {kueue.version} has no feature gate {gate}, which another section of the file needs",
+            f"use {having}",
+            severity(kueue),
+        )
+
+
+@where_read
+def _objects(scope: Scope) -> Iterator[Problem]:
+    fleet = scope.fleet
+    for section, kind in _OBJECTS.items():
+        for entry in scope.entries(section):
+            there = {each.name for each in fleet.clusters}
+            here = there if section == "cohorts" else there.intersection(fleet.clusters_of(entry))
+            judged = dict.fromkeys(fleet.kueue_on(name).release for name in sorted(here))
+            yield from _missing(scope.path(entry), kind, {"spec": entry.wire()}, judged)
+
+
+@where_read
+def _skew(scope: Scope) -> Iterator[Problem]:
+    """A worker keeps every field of a Workload that the manager copies to it, else the copy is made again and again.
+
+    Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (isRemoteSpecOutOfSync); each release
+    from 0.17 on writes copies in v1beta2.
+    """
+    fleet = scope.fleet
+    if fleet.manager is None:
+        return
+    manager = fleet.kueue_on(fleet.manager.name).release
+    for name in fleet.worker_names:
+        worker = fleet.kueue_on(name).release
+        lost = sorted(manager.fields_of("Workload", _API, "spec.") - worker.fields_of("Workload", _API, "spec."))
+        if lost:
+            yield RELEASE_SKEW.at(
+                f"{scope.path(fleet.cluster(name))}.kueue.version",
+                f"{worker.version}, whose Workloads have no {listed(lost)}; the manager's {manager.version} writes it",
+                "use a release on the worker that has them",
+            )

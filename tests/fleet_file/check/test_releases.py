@@ -1,0 +1,105 @@
+"""What the releases of Kueue that a file names have, and which go together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.fleet_file.builders import changed, fleet_data, problems
+
+SEEN = (
+    "whose rules are known here from its source and changelog alone: it never ran here; use 0.19.2, or try it before "
+    "you rely on it"
+)
+REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a field of the Configuration that is not there yet": (
+        {"kueue/version": "0.17.1", "kueue/configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}}},
+        [
+            "kueue.configuration.resources.quotaCheckStrategy: Kueue 0.17.1 has no field resources.quotaCheckStrategy "
+            "in Configuration; remove it, or use 0.18 or 0.19 or 0.20, which have it"
+        ],
+    ),
+    "a field that is in no release that runs here": (
+        {"kueue/configuration": {"waitForPodsReady": {"unscheduledTimeout": "5m"}}},
+        [
+            "kueue.configuration.waitForPodsReady.unscheduledTimeout: Kueue 0.19.2 has no field "
+            "waitForPodsReady.unscheduledTimeout in Configuration; remove it, or use 0.20, which has it"
+        ],
+    ),
+    "a field of a queue": (
+        {
+            "kueue/version": "0.17.1",
+            "clusterQueues/0/concurrentAdmissionPolicy": {"migration": {"mode": "RetainFirstAdmission"}},
+        },
+        [
+            "clusterQueues[vision].concurrentAdmissionPolicy: Kueue 0.17.1 has no field spec.concurrentAdmissionPolicy "
+            "in ClusterQueue; remove it, or use 0.18 or 0.19 or 0.20, which have it",
+        ],
+    ),
+    "a gate that is not there yet": (
+        {"kueue/version": "0.18.3", "kueue/configuration": {"featureGates": {"DisableWaitForPodsReady": True}}},
+        [
+            "kueue.configuration.featureGates[DisableWaitForPodsReady]: Kueue 0.18.3 has no feature gate "
+            "DisableWaitForPodsReady; remove it, or use 0.19 or 0.20, which have it"
+        ],
+    ),
+    "a gate that a patch release added": (
+        {"kueue/version": "0.19.0", "kueue/configuration": {"featureGates": {"PrioritizePreemptorWorkloads": True}}},
+        [
+            "kueue.configuration.featureGates[PrioritizePreemptorWorkloads]: Kueue 0.19.0 has no feature gate "
+            "PrioritizePreemptorWorkloads; remove it, or use 0.19 or 0.20, which have it"
+        ],
+    ),
+    "a gate that is gone": (
+        {"kueue/version": "0.20.0", "kueue/configuration": {"featureGates": {"HierarchicalCohorts": True}}},
+        [
+            f"warning: kueue.version: 0.20.0, {SEEN}",
+            "warning: kueue.configuration.featureGates[HierarchicalCohorts]: Kueue 0.20.0 has no feature gate "
+            "HierarchicalCohorts; remove it, or use 0.17 or 0.18 or 0.19, which have it",
+        ],
+    ),
+    "a gate of the fleet on one cluster of an older release": (
+        {
+            "kueue/configuration": {"featureGates": {"DisableWaitForPodsReady": True}},
+            "clusters/1/kueue": {"version": "0.18.3"},
+        },
+        [
+            "clusters[worker-a].kueue.configuration.featureGates[DisableWaitForPodsReady]: Kueue 0.18.3 has no feature "
+            "gate DisableWaitForPodsReady; remove it, or use 0.19 or 0.20, which have it"
+        ],
+    ),
+    "a patch release that was not read": (
+        {"kueue/version": "0.18.6"},
+        [
+            "warning: kueue.version: 0.18.6, but the rules checked here are those of 0.18.3; use 0.18.3, or read the "
+            "release notes of both"
+        ],
+    ),
+    "a release without facts": (
+        {"kueue/version": "0.16.4"},
+        [
+            "warning: kueue.version: 0.16.4, but the rules checked here are those of 0.17.1; use 0.17.1, or read the "
+            "release notes of both"
+        ],
+    ),
+    "a release that never ran here": (
+        {"clusters/1/kueue": {"version": "0.20.0"}},
+        [f"warning: clusters[worker-a].kueue.version: 0.20.0, {SEEN}"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
+def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
+    assert problems(changed(fleet_data(), changes)) == expected
+
+
+@pytest.mark.parametrize("version", ["0.17.0", "0.17.1", "0.18.2", "0.18.3", "0.19.0", "0.19.1", "0.19.2"])
+def test_a_fleet_of_each_release_that_runs_here_is_valid(version: str) -> None:
+    assert problems(changed(fleet_data(), {"kueue/version": version})) == []
+
+
+@pytest.mark.parametrize(("manager", "worker"), [("0.19.2", "0.18.3"), ("0.17.1", "0.19.2")])
+def test_a_manager_and_a_worker_of_two_releases_go_together(manager: str, worker: str) -> None:
+    changes = {"kueue/version": manager, "clusters/1/kueue": {"version": worker}}
+    assert problems(changed(fleet_data(), changes)) == []
