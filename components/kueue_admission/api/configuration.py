@@ -51,9 +51,9 @@ class WaitForPodsReady(SpecModel):
     """When an evicted workload is tried again."""
     recovery_timeout: OptionalDurationField = NOT_GIVEN
     """The same for pods that fail later; default `timeout`; 0s: off."""
-    unscheduled_timeout: Duration | None = None
+    unscheduled_timeout: OptionalDurationField = NOT_GIVEN
     """The same for pods that find no node, from Kueue 0.20 on with its feature gate; default: off."""
-    max_timeout_on_workload: Duration | None = None
+    max_timeout_on_workload: OptionalDurationField = NOT_GIVEN
     """The longest that a Workload may set for itself, from Kueue 0.20 on."""
 
 
