@@ -1,6 +1,7 @@
 """The releases of Kueue that the file names: what each has of what is written, and which go together.
 
-Source: the tables of `kueue_admission.releases`.
+Source: the tables of `kueue_admission.releases`, read from kueue@v0.19.2 pkg/features/kube_features.go, apis/config and
+config/components/crd, and from the same files of other releases.
 """
 
 from __future__ import annotations
