@@ -156,7 +156,8 @@ class Printed:
     @property
     def job_name(self) -> str:
         """The name of its first owner, for what belongs to a job; its own where it has none."""
-        return next((each.name for each in self.owners), self.name)
+        owner = next(self.metadata.children("ownerReferences"), None)
+        return self.name if owner is None else owner.text("name")
 
     @_Once
     def conditions(self) -> Mapping[str, Manifest]:
@@ -168,7 +169,9 @@ class Printed:
 
     def is_true(self, condition: str) -> bool:
         """Whether a condition is True."""
-        return self._text(condition, "status") == "True"
+        found = self.conditions.get(condition)
+        status = None if found is None else found.get("status")
+        return status == "True" if type(status) is str or found is None else self._text(condition, "status") == "True"
 
     def since(self, condition: str) -> float | None:
         """When a condition became True, 0.0 if it does not say so; None: it is not True."""

@@ -14,7 +14,7 @@ from kueue_fleet.status.model import ClusterObjects, TeamUse
 def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterator[TeamUse]:
     """The use of each team of the fleet, from the Workloads of the cluster that jobs are submitted to."""
     home = next((found for found in clusters.values() if found.role != "worker"), ClusterObjects(""))
-    known = home.knows("workloads")
+    known, unfinished = home.knows("workloads"), [each for each in home.workloads if not each.is_true("Finished")]
     queues_known = all(found.knows("clusterqueues") for found in clusters.values() if found.role != "manager")
     users: dict[str, set[str]] = {}
     for team in fleet.teams:
@@ -23,9 +23,7 @@ def team_use(fleet: FleetSpec, clusters: Mapping[str, ClusterObjects]) -> Iterat
     for entry in fleet.local_queues:
         users.setdefault(entry.cluster_queue, set()).add("")
     for team in fleet.teams:
-        own = [
-            each for each in home.workloads if each.namespace in team.namespace_names and not each.is_true("Finished")
-        ]
+        own = [each for each in unfinished if each.namespace in team.namespace_names]
         held = [each for each in own if each.is_true("QuotaReserved")]
         waiting = [each for each in own if not each.is_true("Admitted")]
         queues = [name for name, teams in users.items() if teams == {team.name}]
