@@ -32,7 +32,7 @@ _NOT_KEPT = ("configmaps/kube-root-ca.crt", "events/", "leases/", "pods/")
 def installed(
     cluster: OneCluster,
     paths: RehearsalPaths,
-    chart: str,
+    engine: str,
     settings: Sequence[str],
     install: Callable[[], None],
 ) -> bool:
@@ -43,7 +43,7 @@ def installed(
 
     Returns whether it was known. Its pods are not there then: controllers are about to make them.
     """
-    with _file(cluster.engines, chart, settings) as file, closing(_Etcd(paths, cluster.name)) as etcd:
+    with _file(cluster.engines, engine, settings) as file, closing(_Etcd(paths, cluster.name)) as etcd:
         if file.stat().st_size:
             etcd.put(json.loads(file.read_text()))
             return True
@@ -51,6 +51,7 @@ def installed(
         install()
         _leave_stored_versions(cluster)
         made = etcd.made_after(before)
+        chart = engine.partition("-")[0]
         kept = [key for key in made if chart in key and not key.startswith(_NOT_KEPT)]
         written = file.with_suffix(".new")
         written.write_text(json.dumps({key: made[key] for key in kept}))
@@ -68,13 +69,16 @@ def _leave_stored_versions(cluster: OneCluster) -> None:
 
 
 @contextmanager
-def _file(engines: Engines, chart: str, settings: Sequence[str]) -> Iterator[Path]:
+def _file(engines: Engines, engine: str, settings: Sequence[str]) -> Iterator[Path]:
     """Where this chart's keys are kept; empty when they are not known. Others wait meanwhile."""
-    programs = [engines.asset(f"{chart}-chart"), *(engines.binary(name) for name in (chart, "kube-apiserver", "helm"))]
+    programs = [
+        engines.asset(f"{engine}-chart"),
+        *(engines.binary(name) for name in (engine, "kube-apiserver", "helm")),
+    ]
     decides = json.dumps([Path(__file__).read_text(), *map(str, programs), *map(_content, settings)])
     folder = engines_dir() / "installed-charts"
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{chart}-{hashlib.sha256(decides.encode()).hexdigest()[:16]}.json"
+    file = folder / f"{engine}-{hashlib.sha256(decides.encode()).hexdigest()[:16]}.json"
     with file.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         file.touch()

@@ -70,6 +70,8 @@ class OneCluster:
     folder: Path
     token: str = field(repr=False)
     ca_file: Path = field(repr=False)
+    kueue: str = "kueue"
+    """The engine whose chart is installed as Kueue's."""
 
     @cached_property
     def _authority(self) -> str:
@@ -125,17 +127,22 @@ class OneCluster:
         The OpenAPI schema is not fetched, for which the API server takes 1 s of CPU: it checks every object itself.
         """
         namespace = f"{chart}-system"
+        engine = chart
+        if chart == "kueue" and self.kueue != chart:
+            engine = self.kueue
+            tag = self.engines.programs[engine].version
+            settings = (*settings, "--set", f"controllerManager.manager.image.tag={tag}")
 
         def install() -> None:
             self.helm(
-                "upgrade", "--install", release or chart, str(self.engines.asset(f"{chart}-chart")),
+                "upgrade", "--install", release or chart, str(self.engines.asset(f"{engine}-chart")),
                 "--namespace", namespace, "--create-namespace", "--disable-openapi-validation",
                 "--wait", "--timeout", f"{2 * PATIENCE_SECONDS:.0f}s", *settings,
             )  # fmt: skip
 
         if self.find(f"/api/v1/namespaces/{namespace}") is not None:
             install()
-        elif installed(self, self.supervisor.paths, chart, [release, *settings], install):
+        elif installed(self, self.supervisor.paths, engine, [release, *settings], install):
             wait_until(lambda: pods_run(self, namespace))
 
     def helm(self, *arguments: str) -> str:
@@ -189,7 +196,9 @@ def wait_until(look: Callable[[], Seen | None], seconds: float = PATIENCE_SECOND
 
 
 @contextmanager
-def one_cluster(folder: Path, name: str = "worker", location: str = "europe-west4") -> Iterator[OneCluster]:
+def one_cluster(
+    folder: Path, name: str = "worker", location: str = "europe-west4", kueue: str = "kueue"
+) -> Iterator[OneCluster]:
     """Starts a supervisor in `folder` and one Autopilot cluster in it; stops both at the end."""
     tests, paths = str(Path(__file__).parent), RehearsalPaths(folder)
     with start_supervisor(
@@ -201,7 +210,7 @@ def one_cluster(folder: Path, name: str = "worker", location: str = "europe-west
         ca_file = folder / "test-ca.crt"
         ca_file.write_bytes(base64.b64decode(cluster["caCertificate"]))
         engines = find_engines(EngineCache(engines_dir()))
-        yield OneCluster(name, supervisor, engines, f"https://{cluster['endpoint']}", folder, token, ca_file)
+        yield OneCluster(name, supervisor, engines, f"https://{cluster['endpoint']}", folder, token, ca_file, kueue)
 
 
 def standard_cluster(lab: OneCluster, name: str = "standard", location: str = "us-east4") -> OneCluster:

@@ -6,11 +6,12 @@
 
 from kueue_rehearsal.engines.build import BuildProgress, build_engines, expected_build_seconds
 from kueue_rehearsal.engines.cache import EngineCache
-from kueue_rehearsal.engines.catalogue import ENGINES, OPERATOR_ENGINES, REHEARSAL_ENGINES, Engine
+from kueue_rehearsal.engines.catalogue import ENGINES, KUEUE_ENGINES, OPERATOR_ENGINES, REHEARSAL_ENGINES, Engine
 from kueue_rehearsal.engines.discovery import Engines, Program, find_engines
 
 __all__ = [
     "ENGINES",
+    "KUEUE_ENGINES",
     "OPERATOR_ENGINES",
     "REHEARSAL_ENGINES",
     "BuildProgress",

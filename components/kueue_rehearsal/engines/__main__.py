@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--wheels", type=Path, metavar="FOLDER", help="also pack those of a rehearsal into wheels there"
     )
     parser.add_argument("--requirements", action="store_true", help="only print the wheels that a release names")
-    parser.add_argument("engines", nargs="*", metavar="ENGINE", help="only these engines; default: all but operators")
+    parser.add_argument("engines", nargs="*", metavar="ENGINE", help="only these engines; default: all but those of some fleets")
     options = parser.parse_args(arguments)
     if options.requirements:
         print("\n".join(requirements()))
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         print("\ninterrupted; the next build continues from here", file=sys.stderr)
         return 130
     print(_table(engines))
-    wanted = set(options.engines) or {engine.name for engine in ENGINES if not engine.operator}
+    wanted = set(options.engines) or {engine.name for engine in ENGINES if not engine.for_some_fleets}
     return 1 if any(engine.name in wanted for engine in engines.missing()) else 0
 
 

@@ -121,7 +121,7 @@ def build_engines(
     names: Iterable[str] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Engines:
-    """Everything that is there, after building what was not: the engines in `names`, by default all but operators.
+    """Everything that is there, after building what was not: the engines in `names`, by default all but those of some fleets.
 
     `listener` is called several times a second while something is built, and not at all when nothing is missing.
     Raises RehearsalError: no toolchain, no disk, a module refused, a build failed.
@@ -155,7 +155,7 @@ def expected_build_seconds(
 
 
 def _missing(found: Engines, names: Iterable[str] | None) -> list[Engine]:
-    wanted = {engine.name for engine in ENGINES if not engine.operator} if names is None else set(names)
+    wanted = {engine.name for engine in ENGINES if not engine.for_some_fleets} if names is None else set(names)
     unknown = wanted - {engine.name for engine in ENGINES}
     if unknown:
         known = ", ".join(engine.name for engine in ENGINES)

@@ -66,6 +66,13 @@ class Engine:
     """Whether every rehearsal needs it; the others are for some fleets, or for tests of the examples."""
     operator: str = ""
     """The field below `operators` of the fleet file whose fleets need it."""
+    kueue_release: str = ""
+    """The minor release of Kueue, such as "0.18", whose clusters need it; empty: every fleet does, or none."""
+
+    @property
+    def for_some_fleets(self) -> bool:
+        """Whether only fleets with an operator, or with another release of Kueue, need it."""
+        return bool(self.operator or self.kueue_release)
 
     @cached_property
     def folder(self) -> Path:
@@ -144,7 +151,33 @@ _KUBERAY = "github.com/ray-project/kuberay"
 _LWS = "sigs.k8s.io/lws"
 _TRAINER = "github.com/kubeflow/trainer/v2"
 _PULUMI_KUBERNETES = "github.com/pulumi/pulumi-kubernetes/provider/v4"
-_AUTOSCALER_APIS = "k8s.io/autoscaler/cluster-autoscaler/apis"
+_PROVISIONING_REQUEST_CRD = Asset(
+    "provisioning-request-crd",
+    "k8s.io/autoscaler/cluster-autoscaler/apis",
+    "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml",
+)
+
+
+def _kueue(release: str) -> Engine:
+    """Kueue of a minor release with its chart and definitions; of "", the one that fleets get unless they say else."""
+    name = f"kueue-{release}" if release else "kueue"
+    return Engine(
+        name=name,
+        module=_KUEUE,
+        binaries=((name, "sigs.k8s.io/kueue/cmd/kueue"),),
+        build_seconds=200,
+        build_gib=2.2,
+        version_flags=("sigs.k8s.io/kueue/pkg/version.GitVersion",),
+        extra_flags=(KUEUE_VISIBILITY_FLAG,),
+        assets=(
+            Asset(f"{name}-chart", _KUEUE, "charts/kueue"),
+            Asset(f"{name}-crds", _KUEUE, "config/components/crd/bases"),
+            *(() if release else (_PROVISIONING_REQUEST_CRD,)),
+        ),
+        for_rehearsal=not release,
+        kueue_release=release,
+    )
+
 
 ENGINES: tuple[Engine, ...] = (
     Engine(
@@ -170,24 +203,7 @@ ENGINES: tuple[Engine, ...] = (
         accepts="1.36",
         version_command=("--version",),
     ),
-    Engine(
-        name="kueue",
-        module=_KUEUE,
-        binaries=(("kueue", "sigs.k8s.io/kueue/cmd/kueue"),),
-        build_seconds=200,
-        build_gib=2.2,
-        version_flags=("sigs.k8s.io/kueue/pkg/version.GitVersion",),
-        extra_flags=(KUEUE_VISIBILITY_FLAG,),
-        assets=(
-            Asset("kueue-chart", _KUEUE, "charts/kueue"),
-            Asset("kueue-crds", _KUEUE, "config/components/crd/bases"),
-            Asset(
-                "provisioning-request-crd",
-                _AUTOSCALER_APIS,
-                "config/crd/autoscaling.x-k8s.io_provisioningrequests.yaml",
-            ),
-        ),
-    ),
+    _kueue(""),
     Engine(
         name="jobset",
         module=_JOBSET,
@@ -307,9 +323,16 @@ ENGINES: tuple[Engine, ...] = (
         build_gib=0.3,
         for_rehearsal=False,
     ),
+    *map(_kueue, ("0.17", "0.18")),
 )
 """Everything that is built from Go modules."""
 REHEARSAL_ENGINES = tuple(engine.name for engine in ENGINES if engine.for_rehearsal)
 """Names of those that every rehearsal runs."""
+KUEUE_ENGINES = {
+    (engine.kueue_release or engine.version[1:].rpartition(".")[0]): engine.name
+    for engine in ENGINES
+    if engine.module == _KUEUE
+}
+"""Names of Kueue's engines by minor release, such as "0.18"."""
 OPERATOR_ENGINES = {engine.operator: engine.name for engine in ENGINES if engine.operator}
 """Names of those that a rehearsal runs where the fleet has an operator, by its field in the fleet file."""

@@ -86,11 +86,11 @@ class Engines:
 
 
 def _build_command(name: str) -> str:
-    """What has a program or an asset built: those of operators only where they are asked for."""
+    """What has a program or an asset built: those that only some fleets need are asked for."""
     asked = (
         engine.name
         for engine in ENGINES
-        if engine.operator and name in (*dict(engine.binaries), *(asset.name for asset in engine.assets))
+        if engine.for_some_fleets and name in (*dict(engine.binaries), *(asset.name for asset in engine.assets))
     )
     return " ".join((BUILD_COMMAND, *asked))
 
@@ -122,12 +122,12 @@ def find_engines(cache: EngineCache, environ: Mapping[str, str] = os.environ) ->
 
 
 def program_place(engines: Engines, cache: EngineCache, name: str) -> Path:
-    """Where a program is, or that of an operator will be: a fleet may get it while its clusters run.
+    """Where a program is, or one that only some fleets need will be: a fleet may get it while its clusters run.
 
     Raises RehearsalError for any other program that is neither found nor built.
     """
     engine = next((engine for engine in ENGINES if engine.name == name), None)
-    if name in engines.programs or engine is None or not engine.operator:
+    if name in engines.programs or engine is None or not engine.for_some_fleets:
         return engines.binary(name)
     return cache.folder(name, engine.source_hash()) / name
 

@@ -258,6 +258,13 @@ def port_number(container: JsonView, port: int | str) -> int:
     raise PodError(f"container {container['name']} has no port named {port}")
 
 
+def minor_release(image: str) -> str:
+    """The minor release in the image's tag, such as `0.18` of `v0.18.3`; empty where that is no version."""
+    tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
+    found = re.match(r"v?(\d+\.\d+)\.\d", tag)
+    return found[1] if found else ""
+
+
 def image_repository(image: str) -> str:
     """The image's name without registry tag or digest: `registry.k8s.io/kueue/kueue:v0.19.2` →
     `registry.k8s.io/kueue/kueue`."""

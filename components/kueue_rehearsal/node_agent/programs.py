@@ -18,7 +18,8 @@ from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.objects.cluster_profiles import PLUGIN_CONTAINER
-from kueue_rehearsal.node_agent.pods import PodError, image_repository, rewrite_paths
+from kueue_rehearsal.engines import KUEUE_ENGINES
+from kueue_rehearsal.node_agent.pods import PodError, image_repository, minor_release, rewrite_paths
 from kueue_rehearsal.node_agent.ray_dashboard import PORT as RAY_DASHBOARD_PORT
 from kueue_rehearsal.paths import RehearsalPaths
 from kueue_rehearsal.standins.executables import GKE_AUTH
@@ -90,18 +91,24 @@ def default_programs(
     """The images of Kueue, JobSet, other operators, the fleet's controller and Google's credential plugin, under
     whatever registry.
 
-    `program` says where an engine's program is. The keys are the last two parts of a repository. The controller's image
-    is one that users build and name, so its pods are known by their label too.
+    `program` says where an engine's program is. The keys are the last two parts of a repository, with the minor release
+    where the tag decides. The controller's image is one that users build and name, so its pods are known by their label
+    too.
     """
     rehearsal = {STATE_VARIABLE: str(paths.root)}
-    return {
-        "kueue/kueue": Program(
-            (str(program("kueue")),),
+
+    def kueue(engine: str) -> Program:
+        return Program(
+            (str(program(engine)),),
             "config.kueue.x-k8s.io",
             kubeconfig_argument=True,
             environment=rehearsal,
             visibility_directory=kueue_visibility_directory,
-        ),
+        )
+
+    return {
+        **{f"kueue/kueue:{release}": kueue(engine) for release, engine in KUEUE_ENGINES.items()},
+        "kueue/kueue": kueue("kueue"),
         "jobset/jobset": Program((str(program("jobset")),), "config.jobset.x-k8s.io"),
         "lws/lws": Program((str(program("lws")),), "config.lws.x-k8s.io"),
         "trainer/trainer-controller-manager": Program((str(program("trainer")),), "config.trainer.kubeflow.org"),
@@ -137,9 +144,10 @@ def find_program(
     """
     image = container["image"]
     repository = image_repository(image)
-    for name, program in programs.items():
-        if repository == name or repository.endswith(f"/{name}"):
-            return program
+    for known_as in (f"{repository}:{minor_release(image)}", repository):
+        for name, program in programs.items():
+            if known_as == name or known_as.endswith(f"/{name}"):
+                return program
     for program in programs.values():
         if program.container is not None and program.container == container.get("name"):
             return program

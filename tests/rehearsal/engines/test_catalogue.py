@@ -32,11 +32,13 @@ def test_versions_come_from_go_mod() -> None:
         "pulumi-yaml": "v1.30.0",
         "pulumi-nodejs": "v3.250.0",
         "prometheus": "v0.315.0",
+        "kueue-0.17": "v0.17.1",
+        "kueue-0.18": "v0.18.3",
     }
 
 
 def test_a_rehearsal_needs_neither_helm_nor_a_language_host_but_its_own() -> None:
-    assert {engine.name for engine in ENGINES} - {*REHEARSAL_ENGINES, *OPERATOR_ENGINES.values()} == {
+    assert {engine.name for engine in ENGINES} - {engine.name for engine in ENGINES if engine.for_some_fleets} - {*REHEARSAL_ENGINES} == {
         "helm",
         "pulumi-yaml",
         "pulumi-nodejs",

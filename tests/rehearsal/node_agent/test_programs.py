@@ -42,6 +42,15 @@ def test_an_image_is_known_by_its_repository_under_any_registry(image: str) -> N
     assert find_program(PROGRAMS, {"image": image}).command == ("/bin/kueue",)
 
 
+@pytest.mark.parametrize(
+    ("tag", "program"),
+    [("v0.18.3", "kueue-0.18"), ("v0.17.0", "kueue-0.17"), ("v0.19.4", "kueue"), ("main", "kueue"), ("v0.180.1", "kueue")],
+)
+def test_the_release_in_an_image_of_kueue_decides_which_runs(tag: str, program: str) -> None:
+    image = f"registry.k8s.io/kueue/kueue:{tag}"
+    assert find_program(PROGRAMS, {"image": image}).command == (f"/bin/{program}",)
+
+
 @pytest.mark.parametrize("image", ["busybox:1", "registry.k8s.io/kueue/kueue-viz:1", "evil/notkueue/kueuex"])
 def test_an_unknown_image_is_an_image_that_cannot_be_pulled(image: str) -> None:
     with pytest.raises(PodError, match="no program on this machine stands in for image") as caught:
