@@ -10,6 +10,7 @@ from tests.decide.expand import ids, load_scenarios
 from tests.decide.harness import build
 
 from kueue_admission.api.cluster_queue import FlavorFungibility
+from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.flavors.assignment import Assignment, Possibility, is_preferred
 from kueue_admission.decide.model import (
     ClusterQueue,
@@ -35,7 +36,7 @@ LESS = load_scenarios("entry_less")
 def test_which_flavor_is_better(case: dict[str, Any]) -> None:
     a, b = ((Possibility[name], level) for name, level in (case["a"], case["b"]))
     fungibility = FlavorFungibility.model_construct(preference=case.get("preference"))
-    assert is_preferred(a, b, fungibility) is case["want"]
+    assert is_preferred(a, b, fungibility, Behaviours()) is case["want"]
 
 
 @pytest.mark.parametrize("case", COUNTS, ids=ids(COUNTS))

@@ -7,11 +7,11 @@ Source: kueue@v0.19.2 pkg/features/kube_features.go.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Final
 
+from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.errors import NotModelledError
 
 
@@ -31,6 +31,8 @@ class Gates:
     quota_check_strategy: bool = True
     flavor_fungibility_preserve_scan_progress: bool = True
     tas_recompute_assignment_within_scheduling_cycle: bool = True
+    tas_handle_overlapping_flavors: bool = True
+    """Without it, flavors of topologies that share nodes are refused."""
     # Off by default, and modelled.
     recompute_assignment_upon_preemption_targets_overlap: bool = False
     prioritize_preemptor_workloads: bool = False
@@ -39,9 +41,16 @@ class Gates:
     multi_kueue_orchestrated_preemption: bool = False
     concurrent_admission: bool = False
     """Of it: the flavors that a workload may use. A queue's concurrentAdmissionPolicy is refused."""
+    behaviours: Behaviours = field(default_factory=Behaviours)
+    """What no gate decides, and releases do differently."""
 
 
-_FIELDS: Final = {field.name for field in fields(Gates)}
+_FIELDS: Final = {
+    each.name: "".join("TAS" if word == "tas" else word.capitalize() for word in each.name.split("_"))
+    for each in fields(Gates)
+    if each.type == "bool"
+}
+"""Kueue's name of each gate, by the field."""
 
 # Each with the value under which the core answers; with the other, admission changes in a way that is not modelled.
 _REFUSED: Final[Mapping[str, bool]] = {
@@ -51,23 +60,18 @@ _REFUSED: Final[Mapping[str, bool]] = {
     "ElasticJobsViaWorkloadSlicesWithTAS": False,
     "KueueDRAIntegrationConsumableCapacity": False,
     "TASProfileMixed": True,
-    "TASHandleOverlappingFlavors": True,
     "VectorizedResourceRequests": True,
 }
 
-_ACRONYMS: Final = {"TASRecomputeAssignmentWithinSchedulingCycle": "tas_recompute_assignment_within_scheduling_cycle"}
 
+def parse_gates(feature_gates: Mapping[str, bool], defaults: Mapping[str, bool], behaviours: Behaviours) -> Gates:
+    """The gates that a Kueue Configuration's `featureGates` sets, over the `defaults` of its release.
 
-def parse_gates(feature_gates: Mapping[str, bool]) -> Gates:
-    """The gates that a Kueue Configuration's `featureGates` sets.
-
-    Raises NotModelledError for a gate that changes admission in a way the core does not follow.
+    A gate that the release does not have is off: what it is for came later. Raises NotModelledError for a gate that
+    changes admission in a way the core does not follow.
     """
-    chosen: dict[str, bool] = {}
     for name, value in feature_gates.items():
-        field = _ACRONYMS.get(name) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
-        if field in _FIELDS:
-            chosen[field] = value
-        elif _REFUSED.get(name, value) != value:
+        if _REFUSED.get(name, value) != value:
             raise NotModelledError(f"feature gate {name}={str(value).lower()}", "featureGates")
-    return Gates(**chosen)
+    given = {**defaults, **feature_gates}
+    return Gates(**{field: given.get(name, False) for field, name in _FIELDS.items()}, behaviours=behaviours)

@@ -6,11 +6,12 @@ Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from kueue_admission.api import configuration as api
+from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.errors import NotModelledError, ObjectError
-from kueue_admission.decide.gates import parse_gates
+from kueue_admission.decide.gates import Gates, parse_gates
 from kueue_admission.decide.model import (
     DEFAULT_STRATEGIES,
     AdmissionFairSharing,
@@ -22,10 +23,13 @@ from kueue_admission.decide.pods import ResourceRules, Transformation
 from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_stored
+from kueue_admission.releases import DEFAULT_VERSION, Release, release
+
+_DEFAULT: Final = release(DEFAULT_VERSION)
 
 
-def parse_configuration(data: Mapping[str, Any]) -> Configuration:
-    """What decides in a Configuration; everything else in it is ignored.
+def parse_configuration(data: Mapping[str, Any], kueue: Release = _DEFAULT) -> Configuration:
+    """What decides in a Configuration of the release `kueue`; everything else in it is ignored.
 
     Raises ObjectError with all problems, NotModelledError for feature gates that change admission in a way the core
     does not follow.
@@ -41,12 +45,15 @@ def parse_configuration(data: Mapping[str, Any]) -> Configuration:
     gates, resources = given.feature_gates or {}, given.resources or api.Resources()
     if resources.device_class_mappings:
         raise NotModelledError("dynamic resource allocation (deviceClassMappings)", "resources")
-    off, parsed = gates.get("DisableWaitForPodsReady"), parse_gates(gates)
+    off, parsed = gates.get("DisableWaitForPodsReady"), _gates(gates, kueue)
+    wait = given.wait_for_pods_ready
+    if wait is None and parsed.behaviours.waits_for_pods_ready_by_default:
+        wait = api.WaitForPodsReady()
     undeclared = resources.quota_check_strategy == "IgnoreUndeclared" and parsed.quota_check_strategy
     return Configuration(
         fair_sharing=fair_sharing,
         admission_fair_sharing=_admission_fair_sharing(given.admission_fair_sharing, gates),
-        wait_for_pods_ready=None if off else _pods_ready(given.wait_for_pods_ready or api.WaitForPodsReady()),
+        wait_for_pods_ready=None if off or wait is None else _pods_ready(wait),
         ignore_undeclared_resources=undeclared,
         requeue_batch=10.0 if gates.get("SchedulerLongRequeueInterval") else 1.0,
         resource_rules=ResourceRules(
@@ -55,6 +62,10 @@ def parse_configuration(data: Mapping[str, Any]) -> Configuration:
         ),
         gates=parsed,
     )
+
+
+def _gates(given: Mapping[str, bool], kueue: Release) -> Gates:
+    return parse_gates(given, {name: gate.on for name, gate in kueue.gates.items()}, Behaviours.of(kueue.version))
 
 
 def _admission_fair_sharing(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kueue_admission import api
@@ -125,7 +126,19 @@ def parse_objects(
     )
     if problems:
         raise ObjectError(problems)
+    _refuse_overlapping(objects)
     return Parsed(objects, workloads)
+
+
+def _refuse_overlapping(objects: Objects) -> None:
+    """Raises NotModelledError where flavors of topologies share nodes, and Kueue counts each of them alone."""
+    if objects.configuration.gates.tas_handle_overlapping_flavors:
+        return
+    for one, other in combinations((flavor for flavor in objects.flavors if flavor.topology is not None), 2):
+        labels = dict(one.node_labels)
+        if all(labels.get(key, value) == value for key, value in other.node_labels):
+            feature = f"topologies on the nodes of {other.name} too without TASHandleOverlappingFlavors (Kueue 0.18)"
+            raise NotModelledError(feature, f"ResourceFlavor {one.name}")
 
 
 _TOPOLOGY_KINDS = ("required", "preferred", "unconstrained", "slice-required")

@@ -228,7 +228,7 @@ def parse_fleet_objects(
     parsed: dict[str, Parsed] = {}
     try:
         for cluster in fleet.cluster_names:
-            configuration = parse_configuration(kueue_configuration(fleet, cluster))
+            configuration = parse_configuration(kueue_configuration(fleet, cluster), fleet.kueue_on(cluster).release)
             nodes = topology_nodes(fleet, cluster)
             given = [*render_cluster(fleet, cluster), *nodes]
             if cluster == home:

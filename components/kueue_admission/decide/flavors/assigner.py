@@ -161,13 +161,15 @@ def _flavors_for(
 ) -> dict[str, FlavorChoice]:
     """The chosen flavors of the resources this pod set asks for.
 
-    A pod set in a topology group that asks for nothing takes the group's topology-aware flavors, to be placed with it.
+    A pod set in a topology group that asks for nothing takes the group's topology-aware flavors, to be placed with it,
+    where the release does so.
     """
     if result.requests:
         names = {resource for resource, _ in result.requests}
         return {resource: choice for resource, choice in chosen.items() if resource in names}
     topology = next(ps.pod_set.topology for _, ps in members if ps.name == result.name)
-    if topology is not None and topology.group is not None:
+    places = search.cache.gates.behaviours.places_pods_without_requests
+    if places and topology is not None and topology.group is not None:
         return {res: choice for res, choice in chosen.items() if choice.flavor in search.queue.tas_flavors}
     return {}
 
@@ -183,7 +185,7 @@ def _find_flavor(
     """Walk the flavors of one resource group; the best choice, what spoke against flavors, and every attempt."""
     cache, info, queue = search.cache, search.info, search.queue
     fungibility = queue.spec.fungibility
-    fungible = cache.gates.flavor_fungibility
+    fungible, behaviours = cache.gates.flavor_fungibility, cache.gates.behaviours
     evidence: list[Evidence] = []
     attempts: list[FlavorAttempt] = []
     best: dict[str, FlavorChoice] = {}
@@ -209,7 +211,7 @@ def _find_flavor(
         evidence += attempt.evidence
         attempts.append(attempt)
         stops = not should_try_next(rank, fungibility) if fungible else rank[0] == Possibility.FIT
-        better = is_preferred(rank, best_rank, fungibility) if fungible else rank[0] > best_rank[0]
+        better = is_preferred(rank, best_rank, fungibility, behaviours) if fungible else rank[0] > best_rank[0]
         if stops or better:
             best, best_rank = choice, rank
         if stops:
@@ -244,7 +246,7 @@ def _try_flavor(
     search: _Search, flavor: str, frs: dict[str, int], wanted: list[tuple[str, int]], assumed: dict[int, int]
 ) -> tuple[dict[str, FlavorChoice], Rank, FlavorAttempt]:
     """How well one flavor fits all requested resources of its group: as well as the worst of them."""
-    fungibility = search.queue.spec.fungibility
+    fungibility, behaviours = search.queue.spec.fungibility, search.cache.gates.behaviours
     choice: dict[str, FlavorChoice] = {}
     rank: Rank = BEST
     borrow = 0
@@ -258,7 +260,7 @@ def _try_flavor(
         if level > borrow:
             borrow = level
         this = (possibility, level)
-        if is_preferred(rank, this, fungibility):
+        if is_preferred(rank, this, fungibility, behaviours):
             rank = this
         if rank[0] != Possibility.NO_FIT:
             choice[resource] = FlavorChoice(flavor, MODE_OF[possibility], level)

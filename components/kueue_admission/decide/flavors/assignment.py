@@ -9,6 +9,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from kueue_admission.api.cluster_queue import FlavorFungibility
+from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.flavors.evidence import Evidence, FlavorLacksResource, sentence
 from kueue_admission.decide.model import DomainAssignment, PodSetAssignment
 from kueue_admission.decide.reasons import QuotaReservedReason, most_severe
@@ -55,14 +56,15 @@ BEST: Rank = (Possibility.FIT, 0)
 """Fits without borrowing: no rank is above it."""
 
 
-def is_preferred(a: Rank, b: Rank, fungibility: FlavorFungibility) -> bool:
+def is_preferred(a: Rank, b: Rank, fungibility: FlavorFungibility, behaviours: Behaviours) -> bool:
     """Whether `a` is better than `b` under the queue's preference."""
     if a[0] == Possibility.NO_FIT:
         return False
     if b[0] == Possibility.NO_FIT:
         return True
-    if (a[0] == Possibility.NO_CANDIDATES) != (b[0] == Possibility.NO_CANDIDATES):
-        return a[0] != Possibility.NO_CANDIDATES
+    lacks_candidates = a[0] == Possibility.NO_CANDIDATES
+    if behaviours.prefers_flavors_with_candidates and lacks_candidates != (b[0] == Possibility.NO_CANDIDATES):
+        return not lacks_candidates
     if fungibility.preference == "PreemptionOverBorrowing":
         return a[1] < b[1] if a[1] != b[1] else a[0] > b[0]
     return a[0] > b[0] if a[0] != b[0] else a[1] < b[1]

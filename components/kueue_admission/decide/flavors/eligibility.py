@@ -6,16 +6,18 @@ Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/{flavorassigner,tas_flavorass
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from kueue_admission.decide.flavors.evidence import AffinityMismatch, Evidence, TopologyMismatch, UntoleratedTaint
 from kueue_admission.decide.model import ResourceFlavor, Topology
 from kueue_admission.decide.pods import NodeSelectorTerm, PodSet
 from kueue_admission.decide.queue.cluster_queue import GroupLayout, QueueNode
 
 
-def check_flavor(pod_set: PodSet, flavor: ResourceFlavor) -> Evidence | None:
+def check_flavor(pod_set: PodSet, flavor: ResourceFlavor, keys: Set[str] | None = None) -> Evidence | None:
     """Why the pods may not run on the flavor's nodes; None if they may.
 
-    Of the pods' node selector and affinity only the flavor's own label keys are looked at.
+    Of the pods' node selector and affinity only label keys in `keys` are looked at; None: the flavor's own.
     """
     for taint in flavor.node_taints:
         if taint.effect not in ("NoSchedule", "NoExecute"):
@@ -23,18 +25,19 @@ def check_flavor(pod_set: PodSet, flavor: ResourceFlavor) -> Evidence | None:
         if not any(t.tolerates(taint) for t in (*pod_set.tolerations, *flavor.tolerations)):
             return UntoleratedTaint(flavor.name, taint)
     labels = dict(flavor.node_labels)
-    if any(labels[key] != value for key, value in pod_set.node_selector if key in labels):
+    keys = labels.keys() if keys is None else keys
+    if any(labels.get(key) != value for key, value in pod_set.node_selector if key in keys):
         return AffinityMismatch(flavor.name)
-    if pod_set.affinity is not None and not _affinity_matches(pod_set.affinity, labels):
+    if pod_set.affinity is not None and not _affinity_matches(pod_set.affinity, labels, keys):
         return AffinityMismatch(flavor.name)
     return None
 
 
-def _affinity_matches(terms: tuple[NodeSelectorTerm, ...], labels: dict[str, str]) -> bool:
-    """Terms are alternatives; one without a requirement on the flavor's keys lets every flavor pass."""
+def _affinity_matches(terms: tuple[NodeSelectorTerm, ...], labels: dict[str, str], keys: Set[str]) -> bool:
+    """Terms are alternatives; one without a requirement on the keys lets every flavor pass."""
     known = []
     for term in terms:
-        requirements = tuple(r for r in term.requirements if r.key in labels)
+        requirements = tuple(r for r in term.requirements if r.key in keys)
         if not requirements:
             return True
         known.append(NodeSelectorTerm(requirements))

@@ -61,7 +61,7 @@ class Cache:
         self.topologies: dict[str, TopologyState] = {}
         self.namespaces: dict[str, dict[str, str]] = {}
         self.ledger: UsageLedger | None = None
-        self._eligible: dict[tuple[int, str], Evidence | None] = {}
+        self._eligible: dict[tuple[int, str, frozenset[str] | None], Evidence | None] = {}
         self._namespace_answers: dict[tuple[str, str], bool] = {}
         self.load(objects)
 
@@ -303,9 +303,15 @@ class Cache:
             found = check_topology(requests.pod_set, flavor, queue, group, topology)
             if found is not None:
                 return found
-        key = (requests.placement, flavor_name)
+        keys = None if self.gates.behaviours.looks_at_own_labels_of_flavor else self._label_keys(group)
+        key = (requests.placement, flavor_name, keys)
         try:
             return self._eligible[key]
         except KeyError:
-            answer = self._eligible[key] = check_flavor(requests.pod_set, flavor)
+            answer = self._eligible[key] = check_flavor(requests.pod_set, flavor, keys)
             return answer
+
+    def _label_keys(self, group: GroupLayout) -> frozenset[str]:
+        """The keys that any flavor of the group has as labels."""
+        there = (self.flavors[name] for name in group.flavors if name in self.flavors)
+        return frozenset(key for flavor in there for key, _ in flavor.node_labels)

@@ -33,8 +33,8 @@ NO_CACHE = "workload requires Topology, but there is no TAS cache information"
 def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> TopologyRequests:
     """The pod sets of an assignment that have to be placed now.
 
-    A contradiction becomes the pod set's error. Placement is left for later where a check first has to find the
-    cluster (MultiKueue) or make the nodes (ProvisioningRequest).
+    A contradiction becomes the pod set's error, for which its job is refused where the release does that. Placement is
+    left for later where a check first has to find the cluster (MultiKueue) or make the nodes (ProvisioningRequest).
     """
     found: TopologyRequests = {}
     for pod_set in info.workload.pod_sets:
@@ -43,25 +43,21 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
         result = assignment.pod_set(pod_set.name)
         if result.error or result.count == 0 or result.topology is not None:
             continue
-        if not queue.tas_flavors:
-            _fail(assignment, result, NO_CACHE)
-            continue
         flavors = sorted({choice.flavor for choice in result.flavors.values() if choice.flavor in queue.tas_flavors})
-        if not flavors:
-            _fail(assignment, result, NO_FLAVOR)
+        if not queue.tas_flavors:
+            result.error = NO_CACHE
+        elif not flavors:
+            result.error = NO_FLAVOR
         elif len(flavors) > 1:
-            _fail(assignment, result, f"more than one TAS flavor assigned: {', '.join(flavors)}")
+            result.error = f"more than one TAS flavor assigned: {', '.join(flavors)}"
         elif queue.has_multikueue or (not info.is_reserved and flavors[0] in queue.provisioning_flavors):
             result.delayed_topology = True
         else:
             request = PlacementRequest(pod_set, result.count, is_topology_implied(pod_set, queue))
             found.setdefault(flavors[0], []).append(request)
+        if result.error and cache.gates.behaviours.refuses_pods_without_topology_flavor:
+            assignment.forget_mode()
     return found
-
-
-def _fail(assignment: Assignment, result: PodSetResult, error: str) -> None:
-    result.error = error
-    assignment.forget_mode()
 
 
 def place_assignment(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
