@@ -35,7 +35,7 @@ rehearse: $(READY) ## bring the stack up on real control planes here, run its jo
 .PHONY: test
 # Twice the cores: tests on control planes wait for a part of their time.
 test: PROCESSES ?= 4
-test: $(READY) engines operators programs ## every test, those on real control planes included, in PROCESSES=4; these once more where one fails
+test: $(READY) engines operators release-engines programs ## every test, those on real control planes included, in PROCESSES=4; these once more where one fails
 	@$(BIN)/python -m tests.twice -n $(PROCESSES) $(BY_FILE)
 
 .PHONY: test-fast
@@ -92,6 +92,14 @@ engines: $(READY) ## find or build etcd, kube-apiserver, Kueue, Pulumi and the r
 .PHONY: operators
 operators: $(READY) ## find or build KubeRay, LeaderWorkerSet and Trainer, which only rehearsals of fleets with them need (once; 3 minutes)
 	@$(BIN)/python -m kueue_rehearsal.engines kuberay lws trainer
+
+.PHONY: release-engines
+release-engines: $(READY) ## find or build the other releases of Kueue, which only rehearsals of fleets that name them need (once; 8 minutes)
+	@$(BIN)/python -m kueue_rehearsal.engines kueue-0.17 kueue-0.18
+
+.PHONY: releases
+releases: $(READY) engines release-engines ## stacks and the fleet's controller on each release of Kueue, and mixed
+	@$(BIN)/pytest -v tests/differential/test_releases.py tests/engines/all_releases.py
 
 .PHONY: engine-wheels
 engine-wheels: $(READY) ## pack the engines of a rehearsal into wheels, in build/wheels; builds those that are missing

@@ -25,6 +25,7 @@ from kueue_fleet.fleet_file.parse import AS_PUBLISHED_KEY, CHARTS_KEY, PULUMI_KE
 from kueue_rehearsal.cloud.dws_limits import beyond_stock
 from kueue_rehearsal.engines import (
     ENGINES,
+    KUEUE_ENGINES,
     OPERATOR_ENGINES,
     BuildProgress,
     EngineCache,
@@ -144,15 +145,15 @@ class Session:
         """Hold the right to change this rehearsal: see `state_folder.exclusive`."""
         return exclusive(self.paths, self.stack)
 
-    def expected_build_seconds(self, operators: Collection[str] = ()) -> float:
+    def expected_build_seconds(self, more: Collection[str] = ()) -> float:
         """About how long `prepare_engines` builds, in seconds; 0 where it finds everything."""
-        return expected_build_seconds(EngineCache(engines_dir()), self._needed(operators))
+        return expected_build_seconds(EngineCache(engines_dir()), self._needed(more))
 
-    def prepare_engines(self, say: Callable[[str], None], operators: Collection[str] = ()) -> str:
+    def prepare_engines(self, say: Callable[[str], None], more: Collection[str] = ()) -> str:
         """Find the engines, and build those that are missing; returns a line that names them.
 
-        SAY is called with what is being built, and in parentheses how far all of it is. OPERATORS are fields below
-        `operators` of the fleet file: those that the fleet installs.
+        SAY is called with what is being built, and in parentheses how far all of it is. MORE are the engines that not
+        every fleet needs: see `fleet_engines`.
 
         Raises:
             RehearsalError: no toolchain, no disk, or a build that failed.
@@ -161,14 +162,14 @@ class Session:
         def report(progress: BuildProgress) -> None:
             say(f"building, once: {progress.engine} {progress.phase} ({progress.fraction:.0%} of all)")
 
-        self._engines = build_engines(EngineCache(engines_dir()), report, self._needed(operators))
-        shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *(OPERATOR_ENGINES[name] for name in operators))
+        self._engines = build_engines(EngineCache(engines_dir()), report, self._needed(more))
+        shown = ("pulumi", "kube-apiserver", "etcd", "kueue", "jobset", *more)
         return ", ".join(f"{name} {self._engines.programs[name].version.removeprefix('v')}" for name in shown)
 
-    def _needed(self, operators: Collection[str]) -> list[str]:
+    def _needed(self, more: Collection[str]) -> list[str]:
         own = self._real_parts.keys()
         needed = [each.name for each in ENGINES if each.for_rehearsal and not dict(each.binaries).keys() <= own]
-        return [*needed, *(OPERATOR_ENGINES[name] for name in operators)]
+        return [*needed, *more]
 
     @contextmanager
     def running(self, *, keep: bool, fleet: FleetSpec | None = None) -> Iterator[None]:
@@ -263,18 +264,14 @@ class Session:
         """
         project = self._project
         self.write_settings()
-        charts = {
-            "kueue": str(self.engines.asset("kueue-chart")),
-            "jobSet": str(self.engines.asset("jobset-chart")),
-        }
-        charts |= {
-            field: str(self.engines.assets[f"{name}-chart"])
-            for field, name in OPERATOR_ENGINES.items()
-            if f"{name}-chart" in self.engines.assets
-        }
+        engines = {"kueue": "kueue", "jobSet": "jobset", **OPERATOR_ENGINES}
         # A chart that the stack names by its folder is used as it is; others would have to be fetched.
-        own = self._config(CHARTS_KEY) or {}
-        charts |= {name: chart for name, chart in own.items() if Path(chart).is_dir()}
+        own = {name: chart for name, chart in (self._config(CHARTS_KEY) or {}).items() if Path(chart).is_dir()}
+        if "kueue" not in own:
+            engines |= {name: name for name in KUEUE_ENGINES.values()}
+        there = self.engines.assets
+        charts = {name: str(there[asset]) for name, each in engines.items() if (asset := f"{each}-chart") in there}
+        charts |= own
         published = {AS_PUBLISHED_KEY: True} if self.as_published else {}
         project.write(self.project_dir, {CHARTS_KEY: charts, **published})
         pulumi = self.engines.binary("pulumi")

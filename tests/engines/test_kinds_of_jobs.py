@@ -15,6 +15,7 @@ from job_definitions import place_of
 from job_files import jobs_in
 from kueue_fleet.cli.rehearsed_jobs import read_jobs
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
+from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.session import Session
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
@@ -97,7 +98,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rehearsed]:
         quick_rehearsals(patch)
         session = Session.for_stack("kinds-of-jobs", ROOT)
         session.fleet_file = file
-        engines = session.prepare_engines(print, fleet.operators.installed)
+        engines = session.prepare_engines(print, fleet_engines(fleet))
         assert "kuberay 1.6.2, lws 0.9.0, trainer 2.2.1" in engines
         stack.enter_context(session.exclusive())
         stack.enter_context(session.running(keep=False))

@@ -20,7 +20,7 @@ import yaml
 import kueue_fleet
 from controller_faults import Replicas
 from fork_server import start_fork_server, write_program
-from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values, parse_fleet
+from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
 from kueue_fleet.objects import render_cluster
@@ -28,7 +28,7 @@ from kueue_fleet.objects.controller_configuration import controller_configuratio
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_rehearsal.control_planes.cluster_services import cluster_services
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
-from kueue_rehearsal.engines import EngineCache, Engines, find_engines
+from kueue_rehearsal.engines import KUEUE_ENGINES, EngineCache, Engines, find_engines
 from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
@@ -400,7 +400,7 @@ def controller_lab(folder: Path, data: Json, services: str = "controller_lab:ser
         engines = find_engines(EngineCache(engines_dir()))
         with ThreadPoolExecutor(4) as pool:
             clusters = dict(
-                pool.map(lambda entry: (entry.name, _cluster(supervisor, paths, entry, engines)), fleet.clusters)
+                pool.map(lambda each: (each.name, _cluster(supervisor, paths, fleet, each, engines)), fleet.clusters)
             )
             lab = ControllerLab(fleet, supervisor, clusters, folder)
             list(pool.map(lambda name: _install(lab, name), fleet.cluster_names))
@@ -413,7 +413,9 @@ def controller_lab(folder: Path, data: Json, services: str = "controller_lab:ser
                     replica.kill()
 
 
-def _cluster(supervisor: RunningSupervisor, paths: RehearsalPaths, entry: Any, engines: Engines) -> OneCluster:
+def _cluster(
+    supervisor: RunningSupervisor, paths: RehearsalPaths, fleet: FleetSpec, entry: ClusterEntry, engines: Engines
+) -> OneCluster:
     made = supervisor.client.put_cluster(entry.name, project="lab-project", location=entry.region, autopilot=True)
     folder = paths.root / f"client-{entry.name}"
     folder.mkdir()
@@ -421,7 +423,8 @@ def _cluster(supervisor: RunningSupervisor, paths: RehearsalPaths, entry: Any, e
     write_kubeconfig(folder / "kubeconfig", rehearsal_kubeconfig([made], token, entry.name))
     ca_file = folder / "ca.crt"
     ca_file.write_bytes(base64.b64decode(made["caCertificate"]))
-    return OneCluster(entry.name, supervisor, engines, f"https://{made['endpoint']}", folder, token, ca_file)
+    server, kueue = f"https://{made['endpoint']}", KUEUE_ENGINES[fleet.kueue_on(entry.name).release.minor]
+    return OneCluster(entry.name, supervisor, engines, server, folder, token, ca_file, kueue)
 
 
 def install_kueue(lab: ControllerLab, name: str, kubernetes_version: str | None = None, **multi_kueue: Any) -> None:

@@ -30,7 +30,7 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
 
     Raises CommandError: the stack cannot be rehearsed, Pulumi cannot run here, or the jobs are wrong.
     """
-    from kueue_rehearsal.jobs.refused_pods import check_runs_here, other_versions
+    from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, other_versions
 
     began = time.monotonic()
     fleet = load_fleet(session.stack_file, as_published=session.as_published)
@@ -42,11 +42,11 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
     documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
     for problem in (*(each.as_published() for each in check_fleet(fleet)), *other_versions(fleet)):
         console.warning(f"{session.stack_file}: {problem}")
-    if seconds := session.expected_build_seconds(fleet.operators.installed):
+    if seconds := session.expected_build_seconds(more := fleet_engines(fleet)):
         show_what_is_known(session, fleet, jobs, seconds)
     with session.exclusive(), ExitStack() as running:
         with step("Engines") as say:
-            say(session.prepare_engines(say.stage, fleet.operators.installed))
+            say(session.prepare_engines(say.stage, more))
         if session.kept:
             line("Kept", f"a rehearsal of {session.stack} is running; this run updates it in place")
         with step("Supervisor") as say:

@@ -14,6 +14,7 @@ import pulumi
 from kueue_admission.api import Manifest
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import namespace_manifest
+from kueue_admission.releases import minors, nearest
 from kueue_fleet.fleet_file import JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
@@ -24,7 +25,8 @@ from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.objects.monitoring import GRAFANA_RELEASE, grafana_helm_values
 
 CHARTS_CONFIG = "charts"
-"""Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the names of `CHART_NAMES`."""
+"""Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the names of `CHART_NAMES`
+and of `kueue_chart`."""
 CHART_NAMES = ("kueue", "jobSet", *FRAMEWORKS, "grafana")
 """Charts whose reference a stack can replace."""
 RELEASES = {"kubeRay": "kuberay-operator", "leaderWorkerSet": "lws", "trainer": "kubeflow-trainer"}
@@ -34,6 +36,11 @@ RELEASE_TIMEOUT_SECONDS = 900
 MAX_HISTORY = 5
 """Revisions that Helm keeps; each is a Secret in the cluster."""
 _RESOURCE_TIMEOUTS = pulumi.CustomTimeouts(create="20m", update="20m", delete="20m")
+
+
+def kueue_chart(version: str) -> str:
+    """The name, in the stack's config, of Kueue's chart for the clusters of one minor release only: `kueue-0.18`."""
+    return f"kueue-{nearest(version).minor}"
 
 
 class _Installation(Component):
@@ -65,7 +72,9 @@ class _Installation(Component):
         """
         self.namespace = spec.namespace
         self.namespace_object = declare_object(self, f"{name}-namespace", namespace_manifest(spec.namespace))
-        replaced = _charts_of_stack().get(chart_name)
+        charts = _charts_of_stack()
+        replaced = charts.get(kueue_chart(spec.version)) if chart_name == "kueue" and spec.version else None
+        replaced = replaced or charts.get(chart_name)
         if replaced:
             pulumi.log.info(f"chart {spec.chart} is {replaced} here, by the stack's config", self)
         self.release = HelmRelease(
@@ -250,7 +259,7 @@ def _charts_of_stack() -> dict[str, str]:
     """Chart references of the stack's config. Raises ValueError for a name that is not a chart's."""
     config = pulumi.Config("kueue-fleet")
     charts: dict[str, str] = config.get_object(CHARTS_CONFIG) or {}
-    unknown = sorted(set(charts) - set(CHART_NAMES))
+    unknown = sorted(set(charts) - {*CHART_NAMES, *map(kueue_chart, minors())})
     if unknown:
         key = config.full_key(CHARTS_CONFIG)
         raise ValueError(f"{key}: {', '.join(unknown)} is not a chart; the charts are {', '.join(CHART_NAMES)}")

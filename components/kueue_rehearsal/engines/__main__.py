@@ -59,7 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
         "--wheels", type=Path, metavar="FOLDER", help="also pack those of a rehearsal into wheels there"
     )
     parser.add_argument("--requirements", action="store_true", help="only print the wheels that a release names")
-    parser.add_argument("engines", nargs="*", metavar="ENGINE", help="only these engines; default: all but those of some fleets")
+    parser.add_argument(
+        "engines", nargs="*", metavar="ENGINE", help="only these engines; default: all but those of some fleets"
+    )
     options = parser.parse_args(arguments)
     if options.requirements:
         print("\n".join(requirements()))

@@ -121,7 +121,8 @@ def build_engines(
     names: Iterable[str] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Engines:
-    """Everything that is there, after building what was not: the engines in `names`, by default all but those of some fleets.
+    """Everything that is there, after building what was not: the engines in `names`, by default all but those that only
+    some fleets need.
 
     `listener` is called several times a second while something is built, and not at all when nothing is missing.
     Raises RehearsalError: no toolchain, no disk, a module refused, a build failed.

@@ -10,10 +10,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kueue_admission.forms import Problem
-from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.fleet_rules import NOT_REHEARSED, OTHER_VERSION
-from kueue_rehearsal.engines import ENGINES
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient
 from kueue_rehearsal.pulumi_events import Operation
@@ -126,31 +122,3 @@ class RefusedPods:
     def _is_in_vain(self, pod: RefusedPod, operation: Operation) -> bool:
         patience = PATIENCE_SECONDS if pod.since >= operation.since else REPLACEMENT_SECONDS
         return self.now() - max(pod.since, operation.since) >= patience
-
-
-def check_runs_here(fleet: FleetSpec) -> list[Problem]:
-    """What the fleet declares and no rehearsal can bring up, known before anything starts."""
-    if not fleet.observability.grafana.enabled:
-        return []
-    return [
-        NOT_REHEARSED.at(
-            "observability.grafana.enabled",
-            "true, but a rehearsal has no container engine, and no program stands in for Prometheus and Grafana",
-            "set it to false in a copy of this stack, and rehearse that",
-        )
-    ]
-
-
-def other_versions(fleet: FleetSpec) -> list[Problem]:
-    """The operators that run here in another version than the fleet declares."""
-    engines = {engine.operator: engine for engine in ENGINES if engine.operator}
-    return [
-        OTHER_VERSION.at(
-            f"operators.{name}.version",
-            f"is {operator.version}, but a rehearsal runs {here}",
-            "do not rely on it for what changed between them",
-            "warning",
-        )
-        for name, operator in fleet.operators.installed.items()
-        if operator.version != (here := engines[name].version.removeprefix("v"))
-    ]

@@ -38,7 +38,9 @@ def test_versions_come_from_go_mod() -> None:
 
 
 def test_a_rehearsal_needs_neither_helm_nor_a_language_host_but_its_own() -> None:
-    assert {engine.name for engine in ENGINES} - {engine.name for engine in ENGINES if engine.for_some_fleets} - {*REHEARSAL_ENGINES} == {
+    assert {engine.name for engine in ENGINES} - {engine.name for engine in ENGINES if engine.for_some_fleets} - set(
+        REHEARSAL_ENGINES
+    ) == {
         "helm",
         "pulumi-yaml",
         "pulumi-nodejs",

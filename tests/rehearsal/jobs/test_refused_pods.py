@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from kueue_fleet.fleet_file import parse_fleet
 from kueue_rehearsal.jobs.refused_pods import (
     ASK_SECONDS,
     PATIENCE_SECONDS,
@@ -16,12 +15,9 @@ from kueue_rehearsal.jobs.refused_pods import (
     RefusedPods,
     RefusedPodsError,
     blocked,
-    check_runs_here,
-    other_versions,
 )
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.pulumi_events import Operation
-from rehearse_command import fleet
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 SERVICE = "kubernetes:core/v1:Service"
@@ -183,25 +179,3 @@ def test_a_supervisor_that_does_not_answer_is_somebody_elses_news() -> None:
     watched.supervisor.gone = True
     assert watched.at(200.0, operation(DEPLOYMENT, named())) is None
     assert watched.watch.ask() == []
-
-
-def test_a_fleet_with_its_own_grafana_is_refused_before_anything_starts() -> None:
-    data = {**fleet(), "observability": {"grafana": {"enabled": True}}}
-    [problem] = check_runs_here(parse_fleet(data))
-    assert str(problem) == (
-        "observability.grafana.enabled: true, but a rehearsal has no container engine, and no program stands in for "
-        "Prometheus and Grafana; set it to false in a copy of this stack, and rehearse that"
-    )
-    assert check_runs_here(parse_fleet(fleet())) == []
-
-
-def test_an_operator_of_another_version_than_runs_here_is_named() -> None:
-    operators = {"kubeRay": {"version": "1.6.3"}, "leaderWorkerSet": {}, "trainer": {"version": "2.3.0"}}
-    data = {**fleet(), "jobSet": {"enabled": True}, "operators": operators}
-    found = [str(problem) for problem in other_versions(parse_fleet(data))]
-    fix = "do not rely on it for what changed between them"
-    assert found == [
-        f"operators.kubeRay.version: is 1.6.3, but a rehearsal runs 1.6.2; {fix}",
-        f"operators.trainer.version: is 2.3.0, but a rehearsal runs 2.2.1; {fix}",
-    ]
-    assert {problem.severity for problem in other_versions(parse_fleet(data))} == {"warning"}

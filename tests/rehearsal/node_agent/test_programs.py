@@ -44,7 +44,7 @@ def test_an_image_is_known_by_its_repository_under_any_registry(image: str) -> N
 
 @pytest.mark.parametrize(
     ("tag", "program"),
-    [("v0.18.3", "kueue-0.18"), ("v0.17.0", "kueue-0.17"), ("v0.19.4", "kueue"), ("main", "kueue"), ("v0.180.1", "kueue")],
+    [("v0.18.3", "kueue-0.18"), ("v0.17.0", "kueue-0.17"), ("v0.19.4", "kueue"), ("main", "kueue")],
 )
 def test_the_release_in_an_image_of_kueue_decides_which_runs(tag: str, program: str) -> None:
     image = f"registry.k8s.io/kueue/kueue:{tag}"

@@ -1,0 +1,73 @@
+"""Which engines a fleet needs that others do not, and what of it no engine here runs."""
+
+from __future__ import annotations
+
+from kueue_admission.forms import Problem
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.fleet_rules import NOT_REHEARSED, OTHER_VERSION
+from kueue_fleet.fleet_file.in_words import listed
+from kueue_rehearsal.engines import ENGINES, KUEUE_ENGINES, OPERATOR_ENGINES
+
+_VERSIONS = {engine.name: engine.version.removeprefix("v") for engine in ENGINES}
+
+
+def fleet_engines(fleet: FleetSpec) -> list[str]:
+    """The names of the engines that only some fleets need, and this one does: of its operators, and of its releases of
+    Kueue. Each cluster runs the release that it names."""
+    releases = {_minor(version) for version in _kueue_versions(fleet).values()}
+    others = [name for release, name in KUEUE_ENGINES.items() if release in releases and name != "kueue"]
+    return [*(OPERATOR_ENGINES[name] for name in fleet.operators.installed), *others]
+
+
+def check_runs_here(fleet: FleetSpec) -> list[Problem]:
+    """What the fleet declares and no rehearsal can bring up, known before anything starts."""
+    found = []
+    if fleet.observability.grafana.enabled:
+        found.append(
+            NOT_REHEARSED.at(
+                "observability.grafana.enabled",
+                "true, but a rehearsal has no container engine, and no program stands in for Prometheus and Grafana",
+                "set it to false in a copy of this stack, and rehearse that",
+            )
+        )
+    known = listed([_VERSIONS[name] for name in KUEUE_ENGINES.values()])
+    for path, version in _kueue_versions(fleet).items():
+        if _minor(version) not in KUEUE_ENGINES:
+            found.append(
+                NOT_REHEARSED.at(
+                    path, f"{version}, but a rehearsal has Kueue {known}", "write one of them in a copy of this stack"
+                )
+            )
+    return found
+
+
+def other_versions(fleet: FleetSpec) -> list[Problem]:
+    """What runs here in another version than the fleet declares: operators, and Kueue in another patch release."""
+    declared = {
+        f"operators.{name}.version": (operator.version, OPERATOR_ENGINES[name])
+        for name, operator in fleet.operators.installed.items()
+    }
+    for path, version in _kueue_versions(fleet).items():
+        if _minor(version) in KUEUE_ENGINES:
+            declared[path] = (version, KUEUE_ENGINES[_minor(version)])
+    return [
+        OTHER_VERSION.at(
+            path,
+            f"is {version}, but a rehearsal runs {_VERSIONS[engine]}",
+            "do not rely on it for what changed between them",
+            "warning",
+        )
+        for path, (version, engine) in declared.items()
+        if version != _VERSIONS[engine]
+    ]
+
+
+def _kueue_versions(fleet: FleetSpec) -> dict[str, str]:
+    """Each version of Kueue that the file names, and where; the fleet's only where a cluster has it."""
+    own = {f"clusters[{each.name}].kueue.version": each.kueue.version for each in fleet.clusters}
+    found = {path: version for path, version in own.items() if version is not None}
+    return found if len(found) == len(own) else {"kueue.version": fleet.kueue.version, **found}
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
