@@ -2,6 +2,7 @@
 
     export PYTHONPATH=tests/support
     python -m tests.differential record --setting fair --seed 21 --count 600   # corpus/fair-21.jsonl.xz
+    python -m tests.differential record --release 0.18 --file fair-81 --count 200    # corpus/0.18/fair-81.jsonl.xz
     python -m tests.differential settle                                        # after the core was mended
     python -m tests.differential shrink --setting fair --seed 21 --index 17    # makes one mismatch small
     python -m tests.differential count                                         # the features of the corpus
@@ -19,6 +20,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +29,10 @@ from tests.differential.batch import answers
 from tests.differential.compare import mismatch
 from tests.differential.generate import scenario
 from tests.differential.lab import Lab, kueue
-from tests.differential.settings import SETTINGS, side_by_side
+from tests.differential.settings import LATEST, SETTINGS, side_by_side
 from tests.differential.shrink import shrunk
+
+from kueue_rehearsal.engines import KUEUE_ENGINES
 
 Json = dict[str, Any]
 BATCHES = 4
@@ -74,16 +78,17 @@ class Asking:
             number += 1
 
 
-def record(setting: str, seed: int, count: int) -> int:
-    """Asks Kueue what is not yet in the file of this setting and seed, and keeps its answers there."""
+def record(path: Path, cases: Iterable[Json]) -> int:
+    """Asks Kueue what is not yet in the file, and keeps its answers there."""
     started = time.monotonic()
-    path = corpus.FOLDER / f"{setting}-{seed}.jsonl.xz"
     known = corpus.read(path) if path.exists() else []
     names = {case["name"] for case, _ in known}
-    found = Asking([one for index in range(count) if (one := scenario(seed, index, setting))["name"] not in names])
+    found = Asking([one for one in cases if one["name"] not in names])
     found.kept.extend(known)
     while found.waiting:
-        with tempfile.TemporaryDirectory() as folder, kueue(Path(folder), setting) as lab:
+        first = found.waiting[0]
+        setting, release = first["setting"], first.get("release", LATEST)
+        with tempfile.TemporaryDirectory() as folder, kueue(Path(folder), setting, release) as lab:
             for number in range(BATCHES):
                 if found.waiting:
                     found.go_on(lab, f"b{number}")
@@ -98,7 +103,7 @@ def record(setting: str, seed: int, count: int) -> int:
 def settle() -> int:
     """Adds to the corpus what differed when it was recorded and does not any more."""
     left = 0
-    for path in sorted(corpus.FOLDER.glob("*.wrong")):
+    for path in sorted(corpus.FOLDER.rglob("*.wrong")):
         wrong = corpus.read(path)
         right = [one for one in wrong if mismatch(*one) is None]
         known = path.with_name(path.name.removesuffix(".wrong"))
@@ -140,9 +145,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--index", type=int, default=0)
+    parser.add_argument("--release", choices=KUEUE_ENGINES, default=LATEST)
+    parser.add_argument("--file", default="")
     given = parser.parse_args()
+    if given.command == "record" and given.file:
+        asked = corpus.of_release(given.file, given.release)[: given.count]
+        return record(corpus.file_of(given.file, given.release), asked)
     if given.command == "record":
-        return record(given.setting, given.seed, given.count)
+        cases = (scenario(given.seed, index, given.setting) for index in range(given.count))
+        return record(corpus.file_of(f"{given.setting}-{given.seed}"), cases)
     if given.command == "settle":
         return settle()
     if given.command == "shrink":

@@ -4,7 +4,10 @@ The files are made by `python -m tests.differential record` (see `differential._
 `made` (per workload: the second of its creation, the rank of its uid) and `rounds`; a round has its `event`, the
 `trace` of what Kueue did (see `differential.trace`), its `end`, the `changes` of states, and the `times` of
 reservations and evictions. Times count from the moment at which all queues opened. `asked-*` are what people reported,
-by the number of the report, and the same with one thing changed.
+by the number of the report, and the same with one thing changed; `changed-*` are the smallest that show what another
+release decides differently.
+
+A folder has the answers of another release to scenarios of the file of the same name, with `name` in place of `case`.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.differential.settings import LATEST
 from tests.differential.states import is_held
 from tests.differential.steps import submitted
 
@@ -23,18 +27,30 @@ Json = dict[str, Any]
 FOLDER = Path(__file__).parent / "corpus"
 
 
-def load() -> list[tuple[Json, Json]]:
-    """Every scenario with Kueue's answer."""
-    return [one for path in sorted(FOLDER.glob("*.jsonl.xz")) for one in read(path)]
+def load(release: str = LATEST) -> list[tuple[Json, Json]]:
+    """Every scenario that a release was asked, with its answer."""
+    return [one for path in sorted(file_of("*", release).parent.glob("*.jsonl.xz")) for one in read(path)]
+
+
+def file_of(name: str, release: str = LATEST) -> Path:
+    """Where the answers of a release to the scenarios of a file are."""
+    return (FOLDER if release == LATEST else FOLDER / release) / f"{name}.jsonl.xz"
+
+
+def of_release(name: str, release: str) -> list[Json]:
+    """The scenarios of a file, to ask a release."""
+    return [case if release == LATEST else {**case, "release": release} for case, _ in read(file_of(name))]
 
 
 def read(path: Path) -> list[tuple[Json, Json]]:
     """The scenarios of one file with Kueue's answers."""
+    name, release = path.name.partition(".")[0], path.parent.name
+    known = {} if path.parent == FOLDER else {case["name"]: case for case in of_release(name, release)}
     found = []
     with lzma.open(path, "rt") as lines:
         for line in lines:
             answer = json.loads(line)
-            found.append((answer.pop("case"), answer))
+            found.append((answer.pop("case") if not known else known[answer.pop("name")], answer))
     return found
 
 
@@ -43,7 +59,8 @@ def save(path: Path, records: list[tuple[Json, Json]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with lzma.open(path, "wt", preset=9) as lines:
         for case, answer in records:
-            lines.write(json.dumps({"case": case, **answer}, separators=(",", ":")) + "\n")
+            asked = {"name": case["name"]} if "release" in case else {"case": case}
+            lines.write(json.dumps({**asked, **answer}, separators=(",", ":")) + "\n")
 
 
 def features(case: Json, answer: Json) -> set[str]:

@@ -1,4 +1,4 @@
-"""A control plane with the real Kueue 0.19.2 in it, arranged for hundreds of scenarios side by side."""
+"""A control plane with the real Kueue in it, of one release, arranged for hundreds of scenarios side by side."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from tests.differential.settings import configuration
+from tests.differential.settings import LATEST, configuration
 
+from kueue_rehearsal.engines import KUEUE_ENGINES
 from one_cluster import OneCluster, one_cluster
 
 Json = dict[str, Any]
@@ -45,14 +46,15 @@ class Lab:
 
 
 @contextmanager
-def kueue(folder: Path, setting: str) -> Iterator[Lab]:
-    """Kueue by its chart. Its webhooks are off, they would only check what is right; so are its events, which cost.
+def kueue(folder: Path, setting: str, release: str = LATEST) -> Iterator[Lab]:
+    """Kueue of a minor release by its chart. Its webhooks are off, they would only check what is right; so are its
+    events, which cost.
 
     The controller manager is halted meanwhile: nothing here is its business, and it would give up nodes without agents.
     """
-    with one_cluster(folder) as cluster:
+    with one_cluster(folder, kueue=KUEUE_ENGINES[release]) as cluster:
         settings = folder / "kueue.json"
-        settings.write_text(json.dumps(configuration(setting)))
+        settings.write_text(json.dumps(configuration(setting, release)))
         cluster.helm_install("kueue", "--set-file", f"managerConfig.controllerManagerConfigYaml={settings}")
         for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
             for item in cluster.items(f"{HOOKS}/{kind}"):

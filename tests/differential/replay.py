@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.decide import expand
 from tests.differential import states
-from tests.differential.settings import deciding
+from tests.differential.settings import LATEST, deciding
 from tests.differential.steps import reclaimed
 
 from kueue_admission.decide.decisions import Decision, Evicted, Parked, QuotaReserved, Released, Requeued
@@ -44,6 +44,7 @@ from kueue_admission.decide.workload.workload_controller import WorkloadControll
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import Parsed, parse_objects
+from kueue_admission.releases import release
 
 Json = dict[str, Any]
 
@@ -120,12 +121,12 @@ def parse(case: Json, workloads: Json) -> Parsed:
             item["spec"]["stopPolicy"] = case["stopped"][name]
         if item["kind"] == "LocalQueue" and name in case.get("weights", {}):
             item["spec"]["fairSharing"] = {"weight": case["weights"][name]}
-    return parse_objects(manifests, _configuration(case["setting"]))
+    return parse_objects(manifests, _configuration(case["setting"], case.get("release", LATEST)))
 
 
 @cache
-def _configuration(setting: str) -> Configuration:
-    return parse_configuration(deciding(setting))
+def _configuration(setting: str, version: str) -> Configuration:
+    return parse_configuration(deciding(setting, version), release(version))
 
 
 class _Controller(WorkloadController):
@@ -302,6 +303,12 @@ class _Engine(Engine):
             self.withdrawn.discard(key)
             self.queues.wake_others(info)
 
+    def saw_own_write(self, key: str) -> None:
+        """Kueue saw its own write of a workload without quota."""
+        self.wake_others(key)
+        if key in self.workloads and not self.cache.gates.flavor_fungibility_preserve_scan_progress:
+            self.workloads[key].last_progress = None
+
     def settle(self) -> None:
         """What Kueue does not log: looking again where nothing is parked."""
         for key in sorted(self.controller.deferred):
@@ -347,7 +354,12 @@ class Replay:
         """In the first round, Kueue also looks at trees again for what it learns of their objects one by one."""
         self.evicted: dict[str, str] = {}
         beside: Json = {name: case.get(name, {}) for name in ("limitRanges", "runtimeClasses")}
-        self._alone: Json = {**beside, "setting": case["setting"], "localQueues": {}}
+        self._alone: Json = {
+            **beside,
+            "setting": case["setting"],
+            "release": case.get("release", LATEST),
+            "localQueues": {},
+        }
         """What a workload is read with; it refers to other objects by name only."""
         parsed = parse(self.case, self._dated(case["workloads"]))
         self.engine = _Engine(parsed.objects, chance)
@@ -393,7 +405,7 @@ class Replay:
                 self._handle(PodsReadyChanged(now, f"{NAMESPACE}/{item[2]}", True))
             case "p":
                 self._handle(TimePassed(now))
-                self.engine.wake_others(f"{NAMESPACE}/{item[2]}")
+                self.engine.saw_own_write(f"{NAMESPACE}/{item[2]}")
                 if self.engine.controller.requeue(f"{NAMESPACE}/{item[2]}"):
                     self._come_back(item[2])
             case "u":

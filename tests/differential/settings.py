@@ -9,6 +9,8 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 
+LATEST: Final = "0.19"
+"""The release that a fleet gets unless it says else, and that the corpus is of."""
 FINAL, INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
 READY_TIMEOUT_SECONDS = 8
 
@@ -48,14 +50,30 @@ _RUNS: Final[Json] = {
 }
 
 
-def deciding(setting: str) -> Json:
-    """What decides in the configuration."""
-    return {"featureGates": {"UnadmittedWorkloadsObservability": True}, **_DECIDES[setting]}
+def deciding(setting: str, release: str = LATEST) -> Json:
+    """What decides in the configuration; finer words of why a workload waits are new in 0.19."""
+    gates = {"UnadmittedWorkloadsObservability": True} if says_why(release) else {}
+    return {"featureGates": gates, **_DECIDES[setting]}
 
 
-def configuration(setting: str) -> Json:
+def says_why(release: str) -> bool:
+    """Whether the objects of a release say why a workload waits."""
+    return release == LATEST
+
+
+def names_no_fit(release: str) -> bool:
+    """Whether the log of a release says that a workload was queued again because it does not fit."""
+    return release != "0.17"
+
+
+def keeps_progress(release: str) -> bool:
+    """Whether a release knows where a search through flavors stopped after it has written why the workload waits."""
+    return release == LATEST
+
+
+def configuration(setting: str, release: str = LATEST) -> Json:
     """The whole configuration."""
-    return {**_RUNS, **deciding(setting)}
+    return {**_RUNS, **deciding(setting, release)}
 
 
 def side_by_side(setting: str) -> int:

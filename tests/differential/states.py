@@ -39,9 +39,9 @@ def pending(reason: str) -> str:
     """The state of a workload without quota.
 
     What Kueue writes before it looked at the workload is none, and neither is what it writes when it happens to
-    reconcile a workload of a stopped queue.
+    reconcile a workload of a stopped queue, or what releases before 0.19 write of every one.
     """
-    return PENDING if reason in ("", "PendingEvaluation", "Suspended") else f"{PENDING} {reason}"
+    return PENDING if reason in ("", PENDING, "PendingEvaluation", "Suspended") else f"{PENDING} {reason}"
 
 
 def restless(found: Iterable[str]) -> str:

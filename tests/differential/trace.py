@@ -98,8 +98,10 @@ class Trace:
     for two periods, then left out by whole periods.
     """
 
-    def __init__(self, is_alone: Callable[[str], bool]) -> None:
+    def __init__(self, is_alone: Callable[[str], bool], *, writes_matter: bool = False) -> None:
         self._is_alone = is_alone
+        self._writes_matter = writes_matter
+        """Whether Kueue forgets where a search through flavors stopped when it sees what it wrote about it."""
         self._items: list[tuple[int, float, list[Any]]] = []
         self._cycles: dict[int, tuple[int, Cycle]] = {}
         self._idle: list[Heads] = []
@@ -107,10 +109,11 @@ class Trace:
 
     def add(self, line: Line, kind: str, *rest: Any) -> None:
         """One item that is not a cycle. Samples leave cycles that repeat themselves as they are."""
-        if kind == "p" and self._idle and rest[0] in (name for name, _ in self._idle[-1]):
+        of_idle = kind == "p" and bool(self._idle) and rest[0] in (name for name, _ in self._idle[-1])
+        if of_idle and not self._writes_matter:
             return
         self._items.append((line.number, line.at, [kind, *rest]))
-        if kind != "t":
+        if kind != "t" and not of_idle:
             self._idle = []
 
     def cycle(self, start: Line) -> Cycle:
@@ -132,6 +135,8 @@ class Trace:
             return True
         known = heads in self._idle[-PERIOD:]
         self._idle.append(heads)
+        if self._writes_matter:
+            return not known
         if len(self._idle) > 2 * PERIOD and self._idle[-PERIOD:] == self._idle[-2 * PERIOD : -PERIOD]:
             del self._idle[-PERIOD:]
             cycles = [place for place, (_, _, item) in enumerate(self._items) if item[0] == "c"]

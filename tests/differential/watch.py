@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.differential import states
 from tests.differential.parts import Parts
+from tests.differential.settings import LATEST, keeps_progress
 from tests.differential.steps import submitted
 from tests.differential.trace import Line, Log, Trace
 
@@ -25,7 +26,7 @@ class Scenario:
         self.case = case
         self.prefix = prefix
         self.parts = Parts(case, prefix, batch)
-        self.trace = Trace(self._is_alone)
+        self.trace = Trace(self._is_alone, writes_matter=not keeps_progress(case.get("release", LATEST)))
         self.event: list[Any] | None = ["start"]
         self.waits_for: tuple[str, str, float] | None = None
         """The message, the object's name and the earliest time of the line that says Kueue saw the event."""

@@ -1,0 +1,105 @@
+"""The core decides every scenario that an older release was asked as that release did, by its named behaviours."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.differential import corpus
+from tests.differential.compare import mismatch
+
+from kueue_admission.cli.console import count
+from kueue_admission.decide.behaviours import Behaviours
+from kueue_admission.decide.errors import NotModelledError
+from kueue_admission.read.configuration import parse_configuration
+from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.releases import release
+
+Json = dict[str, Any]
+
+LEAST = {"0.17": 240, "0.18": 240}
+PAGE = Path(__file__).parents[2] / "docs" / "changed-decisions.md"
+
+
+@pytest.mark.parametrize("version", LEAST)
+def test_every_answer_is_the_releases(version: str) -> None:
+    records = corpus.load(version)
+    assert len(records) >= LEAST[version]
+    banners = [banner for case, answer in records if (banner := mismatch(case, answer)) is not None]
+    assert not banners, f"{len(banners)} of {len(records)} scenarios differ\n\n" + "\n\n".join(banners[:3])
+
+
+def changed() -> dict[str, dict[str, tuple[Json, Json]]]:
+    """By scenario and release: the smallest scenarios that show what changed, and what each release answered."""
+    found: dict[str, dict[str, tuple[Json, Json]]] = {}
+    for version in ("0.17", "0.18", "0.19"):
+        for case, answer in corpus.load(version):
+            if case["name"].startswith("changed-"):
+                found.setdefault(case["name"].removeprefix("changed-"), {})[version] = case, answer
+    return found
+
+
+SHOWN = {
+    "labels": ("0.17", "0.18"),
+    "candidates": ("0.18", "0.19"),
+    "scan": ("0.18", "0.19"),
+    "equal": ("0.17", "0.18"),
+    "together": ("0.17", "0.18"),
+    "leader": ("0.17", "0.18"),
+}
+"""By scenario: the last release that decided in the one way, and the first of those here that decided in the other."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_later_release_decides_otherwise(name: str) -> None:
+    """The answer of the one is a mismatch for the core of the other."""
+    before, after = SHOWN[name]
+    asked = changed()[name]
+    assert set(asked) == {"0.17", "0.18", "0.19"}
+    (case, _), (_, other) = asked[after], asked[before]
+    assert mismatch(case, other) is not None
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_page_says_what_each_release_answered(name: str) -> None:
+    [row] = [line for line in PAGE.read_text().splitlines() if line.startswith(f"| `{name}` |")]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    assert cells[-3:] == [said(answer) for _, answer in changed()[name].values()]
+
+
+def said(answer: Json) -> str:
+    """What became of the workloads, and in how many cycles."""
+    states = {name: state for one in answer["rounds"] for name, state in one["changes"].items()}
+    held = " ".join(f"{name} {state.partition(' ')[0]}" for name, state in sorted(states.items()))
+    cycles = [item for one in answer["rounds"] for item in one["trace"] if item[0] == "c"]
+    number = sum(item[4] for item in cycles)
+    restless = cycles[-1][3] and number > 5
+    return f"{held}; {'cycle after cycle' if restless else count(number, 'cycle')}"
+
+
+def test_each_behaviour_begins_with_a_release_and_has_a_source() -> None:
+    for each in fields(Behaviours):
+        assert each.metadata["source"]
+        assert f"`{each.name}`" in PAGE.read_text()
+        assert getattr(Behaviours.of(each.metadata["since"]), each.name)
+        assert not getattr(Behaviours.of("0.17.0"), each.name)
+    assert Behaviours.of("0.19.2") == Behaviours()
+
+
+def test_pods_that_are_not_ready_are_waited_for_by_default_since_0_19() -> None:
+    assert parse_configuration({}, release("0.18.3")).wait_for_pods_ready is None
+    assert parse_configuration({}, release("0.19.0")).wait_for_pods_ready is not None
+    assert parse_configuration({"waitForPodsReady": {}}, release("0.18.3")).wait_for_pods_ready is not None
+
+
+def test_topologies_that_share_nodes_are_refused_by_name_before_0_18() -> None:
+    flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor"}
+    flavors = [
+        {**flavor, "metadata": {"name": name}, "spec": {"nodeLabels": labels, "topologyName": "t"}}
+        for name, labels in (("a", {"gpu": "l4"}), ("b", {"gpu": "l4", "spot": "true"}))
+    ]
+    with pytest.raises(NotModelledError, match=r"ResourceFlavor a: .*TASHandleOverlappingFlavors"):
+        parse_objects(flavors, parse_configuration({}, release("0.17.1")))
+    parse_objects(flavors, parse_configuration({}, release("0.18.3")))
