@@ -362,6 +362,10 @@ def test_kueues_version_is_found(labels: Mapping[str, str], images: Sequence[str
     assert version_of(labels, *images) == version
 
 
+def test_a_version_that_is_none_is_kept_for_the_check_to_name() -> None:
+    assert version_of({VERSION: "main"}) == "main"
+
+
 def test_the_defaults_of_a_fleet_file_may_be_taken_for_kueue() -> None:
     adopted = adopt_fleet([AdoptedCluster("only", "us-east4", [], (), "Autopilot")], IDENTITY)
     assert "kueue" not in adopted.data
@@ -412,19 +416,16 @@ def test_namespaces_that_are_not_given_are_asked_for_where_a_queue_chooses_by_la
     assert "the labels of team-vision, team-language and default are not known" in str(adopt(left, fleet).notes)
 
 
-def test_versions_of_kueue_that_differ_are_named() -> None:
+def test_a_cluster_with_another_version_of_kueue_keeps_it() -> None:
     maps = [{**CONFIGURATION, "metadata": {"name": "k", "labels": {VERSION: f"v0.19.{number}"}}} for number in (1, 2)]
     objects, fleet = rendered()
     clusters = [
         AdoptedCluster(name, "us-east4", [*items, maps[name == "worker-b"]], (), "Autopilot")
         for name, items in objects.items()
     ]
-    with pytest.raises(SpecError) as refused:
-        adopt_fleet(clusters, replace(IDENTITY, name=fleet.name))
-    assert str(refused.value.problems[0]) == (
-        "kueue.version: 0.19.1 on manager, 0.19.1 on worker-a, 0.19.2 on worker-b, but a fleet has one; make it the "
-        "same, or import the clusters one at a time"
-    )
+    found = adopt_fleet(clusters, replace(IDENTITY, name=fleet.name)).data
+    assert found["kueue"]["version"] == "0.19.1"
+    assert [each.get("kueue", {}).get("version") for each in found["clusters"]] == [None, None, "0.19.2"]
 
 
 def test_disagreements_are_all_named() -> None:

@@ -49,3 +49,27 @@ def test_the_time_that_a_workload_ran_before() -> None:
 def test_another_version_stays_as_it_is() -> None:
     other = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"cohort": "x"}}
     assert as_v1beta2(other) is other
+
+
+def test_the_priority_class_of_a_workload() -> None:
+    given = {"priorityClassName": "high", "priorityClassSource": "scheduling.k8s.io/priorityclass", "priority": 5}
+    wanted = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": "high"}
+    assert converted("Workload", spec=given)["spec"] == {"priority": 5, "priorityClassRef": wanted}
+
+
+def test_a_priority_class_without_a_source_is_dropped() -> None:
+    assert converted("Workload", spec={"priorityClassName": "high", "priority": 5})["spec"] == {"priority": 5}
+
+
+def test_a_worker_that_is_reached_by_its_profile() -> None:
+    given = {"kubeConfig": {"location": "", "locationType": "Secret"}, "clusterProfileRef": {"name": "a"}}
+    assert converted("MultiKueueCluster", spec=given)["spec"] == {"clusterSource": {"clusterProfileRef": {"name": "a"}}}
+
+
+def test_what_the_status_of_a_queue_no_longer_has() -> None:
+    usage = [{"name": "l4", "resources": []}]
+    local = converted("LocalQueue", status={"flavorUsage": usage, "flavors": [{"name": "l4"}]})
+    assert local["status"] == {"flavorsUsage": usage}
+    sharing = {"weightedShare": 3, "admissionFairSharingStatus": {}}
+    queue = converted("ClusterQueue", status={"pendingWorkloadsStatus": {}, "fairSharing": sharing})
+    assert queue["status"] == {"fairSharing": {"weightedShare": 3}}

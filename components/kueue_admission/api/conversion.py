@@ -1,5 +1,7 @@
 """Objects of Kueue's v1beta1 as v1beta2, as Kueue's own conversions make them.
 
+The conversion is the same in 0.17, 0.18 and 0.19, but for how few slices the places of a pod set are written in.
+
 Source: kueue@v0.19.2 apis/kueue/v1beta1/*_conversion.go.
 """
 
@@ -12,6 +14,18 @@ from kueue_admission.forms.names import KUEUE_API, KUEUE_GROUP
 
 _V1BETA1: Final = f"{KUEUE_GROUP}/v1beta1"
 _FUNGIBILITY: Final = {"Borrow": "MayStopSearch", "Preempt": "MayStopSearch"}
+_PRIORITY_CLASSES: Final = {
+    f"{KUEUE_GROUP}/workloadpriorityclass": {"group": KUEUE_GROUP, "kind": "WorkloadPriorityClass"},
+    "scheduling.k8s.io/priorityclass": {"group": "scheduling.k8s.io", "kind": "PriorityClass"},
+}
+"""What `priorityClassSource` of a Workload becomes."""
+_RENAMED: Final = {
+    "Workload": {"accumulatedPastExexcutionTimeSeconds": "accumulatedPastExecutionTimeSeconds"},  # Kueue's spelling.
+    "LocalQueue": {"flavorUsage": "flavorsUsage"},
+}
+"""Fields of a status that have another name."""
+_DROPPED: Final = {"ClusterQueue": ("pendingWorkloadsStatus",), "LocalQueue": ("flavors",)}
+"""Fields of a status that v1beta2 does not have."""
 
 Object = Mapping[str, Any]
 """An object of Kubernetes as plain data."""
@@ -22,11 +36,11 @@ def as_v1beta2(manifest: Object) -> Object:
     if manifest.get("apiVersion") != _V1BETA1:
         return manifest
     found = {**manifest, "apiVersion": KUEUE_API}
-    spec, status = manifest.get("spec"), manifest.get("status")
+    kind, spec, status = str(manifest.get("kind")), manifest.get("spec"), manifest.get("status")
     if isinstance(spec, Mapping):
-        found["spec"] = spec_as_v1beta2(str(manifest.get("kind")), spec)
-    if manifest.get("kind") == "Workload" and isinstance(status, Mapping):
-        found["status"] = _workload_status(status)
+        found["spec"] = spec_as_v1beta2(kind, spec)
+    if isinstance(status, Mapping):
+        found["status"] = _status(kind, status)
     return found
 
 
@@ -38,13 +52,23 @@ def spec_as_v1beta2(kind: str, spec: Object) -> dict[str, Any]:
     elif kind == "AdmissionCheck":
         moved.pop("retryDelayMinutes", None)
     elif kind == "MultiKueueCluster" and "clusterSource" not in moved:
-        moved = {"clusterSource": moved}
+        moved = {"clusterSource": {name: value for name, value in moved.items() if _is_source(value)}}
+    elif kind == "Workload":
+        name, source = moved.pop("priorityClassName", ""), moved.pop("priorityClassSource", None)
+        if source in _PRIORITY_CLASSES:
+            moved["priorityClassRef"] = {**_PRIORITY_CLASSES[source], "name": name}
     return moved
 
 
+def _is_source(value: Any) -> bool:
+    """Whether a cluster is reached by it: v1beta1 writes an empty kubeConfig beside a ClusterProfile."""
+    return not isinstance(value, Mapping) or value.get("location") != ""
+
+
 def _convert_cluster_queue(spec: dict[str, Any]) -> None:
-    if "cohort" in spec:
-        spec["cohortName"] = spec.pop("cohort")
+    cohort = spec.pop("cohort", None)
+    if cohort:
+        spec["cohortName"] = cohort
     checks = spec.pop("admissionChecks", None)
     if isinstance(checks, list) and checks:
         spec["admissionChecksStrategy"] = {"admissionChecks": [{"name": name} for name in checks]}
@@ -57,11 +81,12 @@ def _convert_cluster_queue(spec: dict[str, Any]) -> None:
         spec.pop("flavorFungibility", None)
 
 
-def _workload_status(status: Object) -> dict[str, Any]:
-    found = dict(status)
-    past = "accumulatedPastExexcutionTimeSeconds"  # Kueue's own spelling.
-    if past in found:
-        found["accumulatedPastExecutionTimeSeconds"] = found.pop(past)
+def _status(kind: str, status: Object) -> dict[str, Any]:
+    names = _RENAMED.get(kind, {})
+    found = {names.get(name, name): value for name, value in status.items() if name not in _DROPPED.get(kind, ())}
+    sharing = found.get("fairSharing")
+    if kind in ("ClusterQueue", "Cohort") and isinstance(sharing, Mapping):
+        found["fairSharing"] = {name: value for name, value in sharing.items() if name != "admissionFairSharingStatus"}
     admission = found.get("admission")
     pod_sets = admission.get("podSetAssignments") if isinstance(admission, Mapping) else None
     if isinstance(admission, Mapping) and isinstance(pod_sets, list):

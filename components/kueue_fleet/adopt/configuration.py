@@ -7,12 +7,14 @@ Defaults that the fleet has anyway are left out.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.manifests import TEAM_LABEL
 from kueue_admission.api.old_configuration import CONFIGURATION_API, POD_OPTIONS, configuration_as_v1beta2
+from kueue_admission.forms import syntax
 from kueue_admission.forms.names import REGIONS_LABEL
 from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY
 from kueue_admission.releases import DEFAULT_VERSION, nearest
@@ -51,7 +53,7 @@ class KueueSettings(NamedTuple):
     sections: Data
     """Sections `kueue` and `jobSet`, without the fleet's defaults."""
     own: Mapping[str, Data]
-    """The Configuration of single clusters, as far as it is not that of all."""
+    """The section `kueue` of single clusters: version and Configuration, as far as they are not those of all."""
     multi_kueue: Data
     """Fields of the section `multiKueue`."""
 
@@ -88,7 +90,7 @@ def _read(platform: Platform, item: Object, path: str) -> Object:
     data = platform.yaml_in(item, CONFIGURATION_KEY, path)
     data, ignored = configuration_as_v1beta2(data)
     if ignored:
-        lost = f"{listed(ignored)} left out: Kueue 0.19 passes over what v1beta1 has there"
+        lost = f"{listed(ignored)} left out: Kueue passes over what v1beta1 has there"
         instead = "; managedJobsNamespaceSelector says which pods it manages" if POD_OPTIONS in ignored else ""
         platform.notes.append(f"{path}: {lost}{instead}")
     if data and data.get("apiVersion") != CONFIGURATION_API:
@@ -110,7 +112,9 @@ def adopt_configuration(
     `observed`: whether the fleet's monitoring is there; `default`: whether what is not known is to be the default.
     """
     namespace = _one(platform, "namespace", {c: conf.get("namespace") for c, conf in configurations.items()})
-    version = _one(platform, "version", _versions(platform))
+    versions = {cluster: found for cluster, found in _versions(platform).items() if found}
+    # What most clusters have is the fleet's.
+    version = Counter(versions.values()).most_common(1)[0][0] if versions else None
     if version is None and configurations and not default:
         platform.problem(
             "kueue.version",
@@ -119,8 +123,6 @@ def adopt_configuration(
             f"add the Deployment {KUEUE_DEPLOYMENT} to them{_OR_DEFAULT}",
         )
     job_sets = _has_job_sets(platform, configurations)
-    release = nearest(version or DEFAULT_VERSION)
-    base = default_configuration(namespace or "kueue-system", release, observed=observed, job_sets=job_sets)
     dispatches = (platform.controller_settings or {}).get("dispatches")
     multi_kueue = _take_section({"multiKueue": {"dispatcherName": DISPATCHER_NAME}}) if dispatches else {}
     every: dict[str, Data] = {cluster: {} for cluster in platform.objects}
@@ -129,6 +131,9 @@ def adopt_configuration(
         if cluster == platform.manager:
             multi_kueue = _take_section(plain)
         _take_managed_jobs(platform, plain)
+        here = versions.get(cluster) or version
+        release = nearest(here if here and syntax.version(here) is None else DEFAULT_VERSION)
+        base = default_configuration(namespace or "kueue-system", release, observed=observed, job_sets=job_sets)
         every[cluster] = _beyond(plain, base)
     shared = {
         key: value
@@ -147,7 +152,13 @@ def adopt_configuration(
             "kueue": {name: value for name, value in kueue.items() if value},
             **({} if job_sets else {"jobSet": {"enabled": False}}),
         },
-        {cluster: {key: value for key, value in each.items() if key not in shared} for cluster, each in every.items()},
+        {
+            cluster: {
+                **({"version": versions[cluster]} if versions.get(cluster, version) != version else {}),
+                **({"configuration": own} if (own := _without(each, shared)) else {}),
+            }
+            for cluster, each in every.items()
+        },
         multi_kueue,
     )
 
@@ -258,6 +269,10 @@ def _take_dispatcher(configuration: Data) -> None:
 def _without_gate(configuration: Data, gate: str) -> None:
     gates = configuration.get("featureGates") or {}
     configuration["featureGates"] = {name: on for name, on in gates.items() if name != gate}
+
+
+def _without(value: Mapping[str, Any], shared: Mapping[str, Any]) -> Data:
+    return {key: each for key, each in value.items() if key not in shared}
 
 
 def _beyond(value: Mapping[str, Any], base: Mapping[str, Any]) -> Data:

@@ -192,7 +192,7 @@ def _cluster(
         "role": role,
         "region": cluster.region,
         "mode": modes[cluster.name],
-        **({"kueue": {"configuration": own}} if own else {}),
+        **({"kueue": own} if own else {}),
     }
 
 
