@@ -32,6 +32,16 @@ def another_queue() -> None:
     kf.LocalQueue("gpu", kf.LocalQueueSpec(cluster_queue="prod"), namespace="vision", cluster_queue=queue)
 
 
+def twice() -> None:
+    for _ in range(2):
+        kf.ClusterQueue("q", kf.ClusterQueueSpec())
+
+
+def set_afterwards() -> None:
+    spec: Any = kf.ClusterQueueSpec(cohort_name="a")
+    spec.cohort_name = "b"
+
+
 def pool_of(mode: str, cluster: Any) -> None:
     entry = kf.ClusterEntry.model_validate({**WORKER_ENTRY, "mode": mode})
     kf.NodePool(
@@ -98,6 +108,13 @@ def any_of(value: object) -> Any:
             lambda: kf.ClusterQueue("q", any_of(kf.LocalQueueSpec(cluster_queue="x"))),
             "a LocalQueueSpec is given; give a Clus",
         ),
+        (set_afterwards, "ClusterQueueSpec.cohort_name: is set afterwards; give it where the model is made"),
+        (twice, "ClusterQueue q: is declared before, with the same parent; give each its own name"),
+        (
+            lambda: kf.ClusterQueue("q", kf.ClusterQueueSpec(), opts=any_of(pulumi.Alias(name="x"))),
+            "ClusterQueue q: opts: Alias is given; give pulumi.ResourceOptions",
+        ),
+        (lambda: kf.Fleet("lab", fleet_data(WORKER), opts=any_of("lab")), "Fleet lab: opts: str is given"),
         (another_queue, "the spec names prod, and cluster_queue is adhoc; name one queue"),
         (lambda: kf.LocalQueue("gpu", namespace="vision"), "no queue is named; give cluster_queue=..."),
         (lambda: pool_of("Autopilot", "std"), "std is an Autopilot cluster, whose nodes GKE makes"),
@@ -117,6 +134,8 @@ def test_it_is_said_what_to_do(mistake: Callable[[], object], said: str) -> None
         pulumi_mocks.run(mistake)
     assert said in str(raised.value)
     assert "pydantic" not in str(raised.value)
+    assert isinstance(raised.value, pulumi.RunError), "a program ends without a traceback"
+    assert all(problem.endswith("]") and " [KF" in problem for problem in str(raised.value).splitlines())
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,11 @@ def __getattr__(name: str) -> "Any":
         return sorted(_homes())
     if name.startswith("_") or name not in _homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import sys
     from importlib import import_module
 
+    if "pulumi" in sys.modules:
+        import_module("kueue_fleet.in_programs")  # In a program, errors of models too end it without a traceback.
     found = globals()[name] = getattr(import_module(_HOMES[name]), name)
     return found
 

@@ -65,6 +65,7 @@ from kueue_fleet.google.resources import (
     reservation_of,
     team_arguments,
 )
+from kueue_fleet.in_programs import OwnComponent
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
 
 CONFIG: Final = "kueue-fleet"
@@ -93,7 +94,7 @@ def _unusable(refused: SpecError) -> pulumi.RunError:
     return pulumi.RunError(f"the fleet in {CONFIG}:fleet cannot be used:\n{problems}")
 
 
-class Fleet(pulumi.ComponentResource):
+class Fleet(OwnComponent):
     """A manager with its workers, or one standalone cluster, with Kueue and its queues on them."""
 
     spec: FleetSpec

@@ -21,5 +21,5 @@ def test_seen_from_an_enclosing_object() -> None:
 
 def test_error_says_all_of_them() -> None:
     error = SpecError([MISSING.at("a", "w", "f"), MISSING.at("b", "v", "g", "warning")])
-    assert str(error) == "a: w; f\nwarning: b: v; g"
+    assert str(error) == f"a: w; f [{MISSING.code}]\nwarning: b: v; g [{MISSING.code}]"
     assert errors_of(error.problems) == (MISSING.at("a", "w", "f"),)

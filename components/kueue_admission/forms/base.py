@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, dataclass_transform
 
 from pydantic import (
     AfterValidator,
@@ -27,7 +27,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from kueue_admission.forms import syntax
-from kueue_admission.forms.form_rules import listed_twice
+from kueue_admission.forms.form_rules import NOT_ALLOWED, listed_twice
 from kueue_admission.forms.problem import (
     Problem,
     SpecError,
@@ -52,11 +52,17 @@ class Hint:
     fix: str
 
 
-_Metaclass: Any = type(BaseModel)
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from pydantic._internal._model_construction import ModelMetaclass
+else:
+    ModelMetaclass = type(BaseModel)
 
-    class _Metaclass(_Metaclass):
-        """Reports what is wrong in a program in the words that files get, in the place of pydantic's."""
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
+class _Metaclass(ModelMetaclass):
+    """Reports what is wrong in a program in the words that files get, in the place of pydantic's."""
+
+    if not TYPE_CHECKING:
 
         def __call__(cls, *args: Any, **fields: Any) -> Any:  # noqa: N805  (of a class, the class is itself)
             try:
@@ -81,7 +87,7 @@ def _named(model: type[BaseModel], values: tuple[Any, ...], fields: Mapping[str,
     return named
 
 
-class SpecModel(BaseModel, **({} if TYPE_CHECKING else {"metaclass": _Metaclass})):
+class SpecModel(BaseModel, metaclass=_Metaclass):
     """A frozen model whose fields are written in camelCase in files and in snake_case in Python.
 
     Making one raises SpecError, with every problem, where a field or a rule is broken.
@@ -110,6 +116,10 @@ class SpecModel(BaseModel, **({} if TYPE_CHECKING else {"metaclass": _Metaclass}
             if name in type(self).model_fields:
                 raise NotKnownError(f"{type(self).__name__}.{name} could not be read")
             return super().__getattr__(name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            path, wrong = f"{type(self).__name__}.{name}", "is set afterwards"
+            raise SpecError([NOT_ALLOWED.at(path, wrong, "give it where the model is made")])
 
     @classmethod
     def not_here(cls, name: str) -> tuple[str, str] | None:

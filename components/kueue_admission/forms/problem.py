@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from pkgutil import get_data
-from typing import Any, Literal, ParamSpec
+from typing import Any, ClassVar, Literal, ParamSpec, Self
 
 from kueue_admission.forms.unknown import NotKnownError
 
@@ -128,11 +128,23 @@ class Place(str):
 
 
 class SpecError(ValueError):
-    """A fleet, or an object of it, that cannot be used; `problems` holds all of them, in file order."""
+    """A fleet, or an object of it, that cannot be used; `problems` holds all of them, in file order.
+
+    In a Pulumi program it is a pulumi.RunError too.
+    """
+
+    raised_as: ClassVar[type[SpecError] | None] = None
+    """The class of those that are raised in such a program."""
+
+    def __new__(cls, *args: object) -> Self:
+        """Raised as what `raised_as` says."""
+        raised: type[Any] = cls.raised_as or cls
+        made: Self = super().__new__(raised, *args)
+        return made
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
-        lines = (str(p) if p.severity == "error" else f"warning: {p}" for p in self.problems)
+        lines = (p.coded if p.severity == "error" else f"warning: {p.coded}" for p in self.problems)
         super().__init__("\n".join(lines))
 
 

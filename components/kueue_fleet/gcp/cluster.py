@@ -20,6 +20,7 @@ from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.resource import joined, workload_pool
+from kueue_fleet.in_programs import OwnComponent
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class ControlPlaneAccess(Access):
     Without it the DNS name takes only Google's own tokens."""
 
 
-class GkeCluster(pulumi.ComponentResource):
+class GkeCluster(OwnComponent):
     """What the clusters of every role have in common; use the subclass of the role."""
 
     cluster_name: str

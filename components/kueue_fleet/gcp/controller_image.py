@@ -17,6 +17,7 @@ from pulumi.runtime.settings import SETTINGS
 from kueue_fleet.fleet_file.controller_image import BuiltImage
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.images import image_repository
+from kueue_fleet.in_programs import OwnComponent
 
 PACKAGES = Path(__file__).resolve().parents[2]
 """The folder of the packages kueue_fleet and kueue_admission, from which the image is built."""
@@ -25,7 +26,7 @@ TOKEN_USER = "oauth2accesstoken"  # noqa: S105  (no secret)
 https://cloud.google.com/artifact-registry/docs/docker/authentication#token."""
 
 
-class ControllerImage(pulumi.ComponentResource):
+class ControllerImage(OwnComponent):
     """A repository, and the controller's image in it."""
 
     reference: pulumi.Output[str]

@@ -12,9 +12,10 @@ import pulumi_gcp as gcp
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.dashboards import dashboards
+from kueue_fleet.in_programs import OwnComponent
 
 
-class Dashboards(pulumi.ComponentResource):
+class Dashboards(OwnComponent):
     """A dashboard and alert policies for Kueue, MultiKueue, GPUs and waiting for DWS."""
 
     dashboard: "gcp.monitoring.Dashboard | None"

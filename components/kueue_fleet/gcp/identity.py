@@ -8,9 +8,10 @@ import pulumi_gcp as gcp
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.identities import NODE_ROLES, manager_identity, member_access, node_identity, team_identity
+from kueue_fleet.in_programs import OwnComponent
 
 
-class NodeIdentity(pulumi.ComponentResource):
+class NodeIdentity(OwnComponent):
     """The service account of a cluster's nodes, with its roles."""
 
     email: pulumi.Output[str]
@@ -35,7 +36,7 @@ class NodeIdentity(pulumi.ComponentResource):
         self.register_outputs({"email": self.email})
 
 
-class TeamIdentity(pulumi.ComponentResource):
+class TeamIdentity(OwnComponent):
     """A team's Google service account, its roles, and which pods act as it."""
 
     email: pulumi.Output[str]
@@ -78,7 +79,7 @@ class TeamIdentity(pulumi.ComponentResource):
         self.register_outputs({"email": self.email})
 
 
-class ManagerIdentity(pulumi.ComponentResource):
+class ManagerIdentity(OwnComponent):
     """The Google service accounts by which the manager's pods reach the workers: they may connect, and no more.
 
     The workers' RBAC decides what they may do there.
@@ -102,7 +103,7 @@ class ManagerIdentity(pulumi.ComponentResource):
         self.register_outputs({})
 
 
-class MemberAccess(pulumi.ComponentResource):
+class MemberAccess(OwnComponent):
     """A role by which the members of teams connect to the clusters; RBAC decides what they may do there."""
 
     role: "gcp.projects.IAMCustomRole"

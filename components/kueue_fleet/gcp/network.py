@@ -9,6 +9,7 @@ import pulumi_gcp as gcp
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.google.networks import Vpc, existing_vpc, own_vpc
+from kueue_fleet.in_programs import OwnComponent
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def existing_network(spec: FleetSpec, project: pulumi.Input[str]) -> NetworkIds 
     return None if vpc is None else NetworkIds(**put_in(vars(vpc)))
 
 
-class Network(pulumi.ComponentResource):
+class Network(OwnComponent):
     """A VPC network with a private subnet and Cloud NAT in each region."""
 
     network: "gcp.compute.Network"

@@ -18,9 +18,10 @@ from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.node_pools import node_pool
+from kueue_fleet.in_programs import OwnComponent
 
 
-class NodePool(pulumi.ComponentResource):
+class NodePool(OwnComponent):
     """A node pool."""
 
     pool: "gcp.container.NodePool"

@@ -11,9 +11,10 @@ import pulumi_gcp as gcp
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.reserved_capacity import reserved_capacity
+from kueue_fleet.in_programs import OwnComponent
 
 
-class ReservedCapacity(pulumi.ComponentResource):
+class ReservedCapacity(OwnComponent):
     """Reservations, future reservations and commitments of a project."""
 
     reservations: "dict[str, gcp.compute.Reservation]"

@@ -7,9 +7,10 @@ import pulumi_gcp as gcp
 
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.services import services
+from kueue_fleet.in_programs import OwnComponent
 
 
-class ProjectServices(pulumi.ComponentResource):
+class ProjectServices(OwnComponent):
     """APIs that are enabled, and stay enabled when the component is destroyed: others may use them."""
 
     services: "dict[str, gcp.projects.Service]"

@@ -14,6 +14,7 @@ from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_PLAIN
+from kueue_fleet.in_programs import OwnComponent
 from kueue_fleet.kueue.applied_objects import KubernetesObject, is_kueue_object
 from kueue_fleet.kueue.webhook_retry import webhook_retry
 
@@ -26,7 +27,7 @@ _TIMEOUT = "10m"
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
 
-class Component(pulumi.ComponentResource):
+class Component(OwnComponent):
     """A component of objects in one cluster; subclasses say of what type."""
 
     pulumi_type: ClassVar[str]
