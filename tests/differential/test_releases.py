@@ -94,6 +94,13 @@ def test_pods_that_are_not_ready_are_waited_for_by_default_since_0_19() -> None:
     assert parse_configuration({"waitForPodsReady": {}}, release("0.18.3")).wait_for_pods_ready is not None
 
 
+def test_admission_fair_sharing_is_refused_by_name_before_0_19_1() -> None:
+    section = {"admissionFairSharing": {"usageHalfLifeTime": "30s"}}
+    with pytest.raises(NotModelledError, match=r"admissionFairSharing: admission fair sharing before Kueue 0\.19\.1"):
+        parse_configuration(section, release("0.18.3"))
+    assert parse_configuration(section).admission_fair_sharing is not None
+
+
 def test_topologies_that_share_nodes_are_refused_by_name_before_0_18() -> None:
     flavor = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor"}
     flavors = [

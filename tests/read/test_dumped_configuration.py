@@ -130,3 +130,20 @@ def test_explain_decides_by_it(
     result = CliRunner().invoke(app, ["explain", "b1", "--objects", str(dump), "-o", "json"])
     [explanation] = json.loads(result.stdout)["explanations"]
     assert [blocker["first"] for blocker in explanation["blockers"]] == [first]
+
+
+@pytest.mark.parametrize(
+    ("labels", "own_labels", "said"),
+    [
+        ({"app.kubernetes.io/version": "v0.17.1"}, False, ", and it is decided as Kueue 0.17 does"),
+        ({"helm.sh/chart": "kueue-0.18.3"}, True, ", and it is decided as Kueue 0.18 does"),
+        ({"app.kubernetes.io/version": "v0.19.2"}, True, ""),
+        ({}, True, ""),
+    ],
+)
+def test_it_is_decided_as_its_release_does(labels: dict[str, str], own_labels: bool, said: str) -> None:
+    config = config_map(V1BETA2)
+    config["metadata"]["labels"] = labels
+    found = dumped_configuration([config], fair_sharing=False)
+    assert found.configuration.gates.behaviours.looks_at_own_labels_of_flavor is own_labels
+    assert found.notes[0].endswith(f"fair sharing is off{said}")

@@ -37,6 +37,10 @@ class Behaviours:
     """A pod set that asks for nothing, such as the leader of a LeaderWorkerSet, is placed on the flavor of its topology
     group. Before, its job found no flavor."""
 
+    counts_each_admission_once: bool = _since("0.19.1", "pkg/scheduler/scheduler.go shouldApplyEntryPenalty")
+    """Admission fair sharing adds a job's penalty once, and only in queues that are ordered by usage. Before, a second
+    pass added it again, and other queues kept it until Kueue restarted; that is not modelled, and refused."""
+
     @classmethod
     def of(cls, version: str) -> Self:
         """Those of a release, such as `0.18.3`."""

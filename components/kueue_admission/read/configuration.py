@@ -52,7 +52,7 @@ def parse_configuration(data: Mapping[str, Any], kueue: Release = _DEFAULT) -> C
     undeclared = resources.quota_check_strategy == "IgnoreUndeclared" and parsed.quota_check_strategy
     return Configuration(
         fair_sharing=fair_sharing,
-        admission_fair_sharing=_admission_fair_sharing(given.admission_fair_sharing, gates),
+        admission_fair_sharing=_admission_fair_sharing(given.admission_fair_sharing, gates, parsed.behaviours),
         wait_for_pods_ready=None if off or wait is None else _pods_ready(wait),
         ignore_undeclared_resources=undeclared,
         requeue_batch=10.0 if gates.get("SchedulerLongRequeueInterval") else 1.0,
@@ -69,10 +69,12 @@ def _gates(given: Mapping[str, bool], kueue: Release) -> Gates:
 
 
 def _admission_fair_sharing(
-    given: api.AdmissionFairSharing | None, gates: Mapping[str, bool]
+    given: api.AdmissionFairSharing | None, gates: Mapping[str, bool], behaviours: Behaviours
 ) -> AdmissionFairSharing | None:
     if given is None or not gates.get("AdmissionFairSharing", True):
         return None
+    if not behaviours.counts_each_admission_once:
+        raise NotModelledError("admission fair sharing before Kueue 0.19.1", "admissionFairSharing")
     half_life, interval = given.usage_half_life_time, given.usage_sampling_interval
     return AdmissionFairSharing(
         half_life=0.0 if half_life is None else half_life.seconds,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
@@ -14,6 +15,7 @@ from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
 from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.read.manifests import label_of
+from kueue_admission.releases import DEFAULT_VERSION, Release, nearest, release
 
 CONFIGURATION_KEY: Final = "controller_manager_config.yaml"
 """Where the ConfigMap has it."""
@@ -44,6 +46,8 @@ def configurations_in(manifests: Iterable[Manifest]) -> Iterator[tuple[Manifest,
 def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -> DumpedConfiguration:
     """Kueue's Configuration, and the defaults of 0.19.2 where it is not among the objects or cannot be read.
 
+    Its release is that of the labels that Kueue's chart gives its ConfigMap, such as app.kubernetes.io/version; 0.19.2
+    where it has none.
     `fair_sharing`: it is on, whatever the Configuration says.
     """
     given = list(manifests)
@@ -56,8 +60,9 @@ def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -
     from kueue_admission.read.configuration import parse_configuration  # Its models take a while.
 
     config, data = found
+    kueue = _release_of(config)
     try:
-        read = parse_configuration(data)
+        read = parse_configuration(data, kueue)
     except (ObjectError, NotModelledError) as refused:
         wrong = "; ".join(map(str, refused.problems)) if isinstance(refused, ObjectError) else str(refused)
         return DumpedConfiguration(default, (f"{label_of(config)}: the defaults of Kueue count instead: {wrong}",))
@@ -65,7 +70,16 @@ def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -
         read = replace(read, fair_sharing=DEFAULT_STRATEGIES)
     strategies = ", ".join(read.fair_sharing or ())
     state = f"fair sharing is on ({strategies})" if strategies else "fair sharing is off"
+    if kueue.minor != release(DEFAULT_VERSION).minor:
+        state += f", and it is decided as Kueue {kueue.minor} does"
     return DumpedConfiguration(read, (f"Kueue's Configuration is that of {label_of(config)}: {state}",))
+
+
+def _release_of(config: Manifest) -> Release:
+    labels = inside(config, "metadata").get("labels") or {}
+    version = str(labels.get("app.kubernetes.io/version") or labels.get("helm.sh/chart") or "")
+    found = re.search(r"\d+\.\d+\.\d+", version)
+    return nearest(found[0] if found else DEFAULT_VERSION)
 
 
 def _not_there(queue: Manifest) -> str:
