@@ -41,6 +41,9 @@ class Mix(NamedTuple):
         for each in fleet["clusters"]:
             if each["role"] == "manager" and self.manager != self.others:
                 each["kueue"] = {"version": self.manager}
+                if self.others < "0.18" < self.manager:
+                    # Workers of 0.17 know the Workload of a Job by its label alone.
+                    each["kueue"]["configuration"] = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
 
 
 MIXED = Mix("0.19.2", "0.18.3")

@@ -103,3 +103,15 @@ def test_a_fleet_of_each_release_that_runs_here_is_valid(version: str) -> None:
 def test_a_manager_and_a_worker_of_two_releases_go_together(manager: str, worker: str) -> None:
     changes = {"kueue/version": manager, "clusters/1/kueue": {"version": worker}}
     assert problems(changed(fleet_data(), changes)) == []
+
+
+def test_workers_of_0_17_know_a_jobs_workload_by_a_label_alone() -> None:
+    """As a rehearsal with the real releases showed: the worker makes a second Workload for each Job."""
+    mixed = {"kueue/version": "0.19.2", "clusters/1/kueue": {"version": "0.17.1"}}
+    assert problems(changed(fleet_data(), mixed)) == [
+        "clusters[worker-a].kueue.version: 0.17.1, whose Workloads have no tie to a Job but a label; the manager's "
+        "0.19.2 writes an annotation, so that the worker makes a second Workload; use 0.18 or newer on the worker, or "
+        "set featureGates.WorkloadIdentifierAnnotations of the manager to false"
+    ]
+    gates = {"configuration": {"featureGates": {"WorkloadIdentifierAnnotations": False}}}
+    assert problems(changed(fleet_data(), {**mixed, "clusters/0/kueue": gates})) == []

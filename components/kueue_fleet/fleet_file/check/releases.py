@@ -18,6 +18,8 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 
 _API: Final = "v1beta2"
+_BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
+"""Feature gate, new in 0.18: a Job names its Workload by an annotation, where it did so by a label."""
 _OBJECTS: Final = {
     "flavors": "ResourceFlavor",
     "topologies": "Topology",
@@ -132,13 +134,17 @@ def _objects(scope: Scope) -> Iterator[Problem]:
 def _skew(scope: Scope) -> Iterator[Problem]:
     """A worker keeps every field of a Workload that the manager copies to it, else the copy is made again and again.
 
-    Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (isRemoteSpecOutOfSync); each release
-    from 0.17 on writes copies in v1beta2.
+    It also knows the Workload of a Job in the way in which the manager writes it: 0.17 reads a label alone, where 0.18
+    and newer write an annotation. It would make a second Workload for each Job, as a rehearsal of 0.19.2 with workers
+    of 0.17.1 did.
+    Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (isRemoteSpecOutOfSync),
+    pkg/controller/jobframework/utils.go (SetPrebuiltWorkloadName); each release from 0.17 on writes copies in v1beta2.
     """
     fleet = scope.fleet
     if fleet.manager is None:
         return
     manager = fleet.kueue_on(fleet.manager.name).release
+    annotates = manager.gate_is_on(_BY_ANNOTATION, kueue_configuration(fleet, fleet.manager.name).get("featureGates"))
     for name in fleet.worker_names:
         worker = fleet.kueue_on(name).release
         lost = sorted(manager.fields_of("Workload", _API, "spec.") - worker.fields_of("Workload", _API, "spec."))
@@ -147,4 +153,11 @@ def _skew(scope: Scope) -> Iterator[Problem]:
                 f"{scope.path(fleet.cluster(name))}.kueue.version",
                 f"{worker.version}, whose Workloads have no {listed(lost)}; the manager's {manager.version} writes it",
                 "use a release on the worker that has them",
+            )
+        if annotates and _BY_ANNOTATION not in worker.gates:
+            yield RELEASE_SKEW.at(
+                f"{scope.path(fleet.cluster(name))}.kueue.version",
+                f"{worker.version}, whose Workloads have no tie to a Job but a label; the manager's {manager.version} "
+                "writes an annotation, so that the worker makes a second Workload",
+                f"use 0.18 or newer on the worker, or set featureGates.{_BY_ANNOTATION} of the manager to false",
             )
