@@ -46,10 +46,11 @@ POOLS = [
 ]  # fmt: skip
 EXPECTED = re.compile(
     r"node pool system of|of Google Cloud only node pools are read|"
-    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota"
+    r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota|"
+    r"ClusterQueue \S+ on \S+ would be changed: [^,]*admissionChecks"
 )
-"""What has to be named: what belongs to a cluster itself, or is not in Kubernetes, and headroom in
-cohorts' quotas."""
+"""What has to be named: what belongs to a cluster itself, or is not in Kubernetes, headroom in cohorts' quotas, and a
+check of the manager for a flavor that the queue has on no worker, as there is no name for the flavor."""
 CONTROLLER = {
     "multiKueue/dispatcher": "External",
     "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},
@@ -118,6 +119,21 @@ def test_flavors_of_node_pools_name_their_pool_again() -> None:
     again = parse_fleet(adopt(fleet).data)
     assert (again.flavors, again.clusters) == (fleet.flavors, fleet.clusters)
     assert [(pool.name, pool.clusters) for pool in again.node_pools] == [("l4", None), ("t4", ("worker-b",))]
+
+
+def test_a_check_for_flavors_that_no_worker_of_its_queue_has_is_named() -> None:
+    """The clusters have the check without the name of its flavor, so that it would be for every flavor."""
+    budget = {"name": "budget", "clusters": ["manager", "worker-a", "worker-b"], "controllerName": "example.com/budget"}
+    change = {
+        "admissionChecks": [budget],
+        "clusterQueues/0/admissionChecksStrategy": {"admissionChecks": [{"name": "budget", "onFlavors": ["t4"]}]},
+        "clusterQueues/0/clusters": ["worker-a"],
+    }
+    adopted = adopt(parse_fleet(changed(fleet_data(), change)))
+    named = [note for note in adopted.notes if note.startswith("ClusterQueue vision on worker-a would be changed")]
+    assert len(named) == 1
+    assert "budget" in named[0]
+    assert all(EXPECTED.match(note) for note in adopted.notes)
 
 
 @settings(max_examples=examples(40), deadline=None)
