@@ -9,19 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pulumi_policy import Severity
-
 from kueue_admission.forms.unknown import UNKNOWN
-from kueue_fleet.fleet_file.worker_tokens import ROTATE_BY_ANNOTATION
 from kueue_fleet_policies.estate import Estate
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.kubernetes_access import is_rotated
-from kueue_fleet_policies.properties import is_false, is_off, prohibit
-from kueue_fleet_policies.resource import CLUSTER, NODE_POOL, Resource
-from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, StackRule
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import entries, items
 
-_ISOLATION: Final = "https://cloud.google.com/kubernetes-engine/docs/concepts/network-isolation"
 _IP_ENDPOINT: Final = "controlPlaneEndpointsConfig.ipEndpointsConfig.enabled"
 _PRIVATE_ENDPOINT: Final = "privateClusterConfig.enablePrivateEndpoint"
 _NETWORKS: Final = "masterAuthorizedNetworksConfig"
@@ -106,74 +102,13 @@ def _dns_credentials(estate: Estate, settings: Settings) -> Iterator[tuple[Resou
             )
 
 
-_GROUP: Final = "GKE endpoint"
-
-RULES: Final = (
-    StackRule(
-        name="gke-dns-endpoint-credentials",
-        asks="The DNS endpoint must take Google's credentials only.",
-        severity=Severity.HIGH,
-        source=f"{_ISOLATION}#dns-based-endpoint",
-        group=_GROUP,
-        check=_dns_credentials,
-        exempts=f"tokens for a MultiKueue worker, whose token Secret says in {ROTATE_BY_ANNOTATION} when to replace it",
-    ),
-    ResourceRule(
-        name="gke-authorized-networks",
-        asks="The internet must not reach the control plane's IP address.",
-        cis="5.6.3",
-        severity=Severity.CRITICAL,
-        source="https://cloud.google.com/kubernetes-engine/docs/how-to/authorized-networks",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_authorized_networks,
-    ),
-    ResourceRule(
-        name="gke-private-endpoint",
-        asks="The control plane must not have a public IP address.",
-        cis="5.6.4",
-        level=ADVISORY,
-        severity=Severity.HIGH,
-        source=_ISOLATION,
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_private_endpoint,
-    ),
-    ResourceRule(
-        name="gke-reachable-endpoint",
-        asks="The control plane must be reachable.",
-        level=ADVISORY,
-        source=_ISOLATION,
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_dns_endpoint,
-    ),
-    ResourceRule(
-        name="gke-private-nodes",
-        asks="Nodes must not have public addresses.",
-        cis="5.6.5",
-        severity=Severity.HIGH,
-        source=_ISOLATION,
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=prohibit(
-            is_off,
-            "privateClusterConfig.enablePrivateNodes",
-            "is not true, so nodes have public addresses",
-            "set it to true, and give the subnet Cloud NAT",
-        ),
-    ),
-    ResourceRule(
-        name="gke-pool-private-nodes",
-        asks="Node pools must not give their nodes public addresses.",
-        cis="5.6.5",
-        severity=Severity.HIGH,
-        source=_ISOLATION,
-        group=_GROUP,
-        types=(NODE_POOL,),
-        check=prohibit(
-            is_false, "networkConfig.enablePrivateNodes", "is false, so its nodes have public addresses", "remove it"
-        ),
-    ),
+RULES: Final = rules_of(
+    "GKE endpoint",
+    {
+        "gke-dns-endpoint-credentials": _dns_credentials,
+        "gke-authorized-networks": _authorized_networks,
+        "gke-private-endpoint": _private_endpoint,
+        "gke-reachable-endpoint": _dns_endpoint,
+    },
 )
 """The rules of this module."""

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Final
 
-from pulumi_policy import Severity
-
 from kueue_admission.forms.unknown import UNKNOWN
-from kueue_fleet_policies.properties import is_off, prohibit, put
-from kueue_fleet_policies.resource import CLUSTER, Resource
-from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, list_option
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rows import rules_of, said
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at
-
-_GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 
 
 def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Breach]:
@@ -25,8 +20,7 @@ def _release_channel(cluster: Resource, settings: Settings) -> Iterator[Breach]:
     if channel is None and not cluster.standard:
         return
     if channel not in allowed:
-        said = "is missing" if channel is None else f"is {channel}"
-        yield Breach("releaseChannel.channel", said, f"set it to one of {', '.join(allowed)}")
+        yield Breach("releaseChannel.channel", said(channel), f"set it to one of {', '.join(allowed)}")
 
 
 def _observed(cluster: Resource, config: str, service: str) -> Iterator[Breach]:
@@ -75,65 +69,15 @@ def _regional(cluster: Resource, _: Settings) -> Iterator[Breach]:
         )
 
 
-_rule: Final = partial(ResourceRule, group="GKE operations", types=(CLUSTER,))
-
-RULES: Final = (
-    _rule(
-        name="gke-release-channel",
-        asks="Clusters must be on a release channel.",
-        cis="5.5.4",
-        source=f"{_GKE}/concepts/release-channels",
-        check=_release_channel,
-        options={"channels": list_option("Channels that are allowed.", ["RAPID", "REGULAR", "STABLE", "EXTENDED"])},
-    ),
-    _rule(
-        name="gke-logging",
-        asks="System logs must go to Cloud Logging.",
-        cis="5.7.1",
-        source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
-        check=_logging,
-    ),
-    _rule(
-        name="gke-monitoring",
-        asks="System metrics must go to Cloud Monitoring.",
-        cis="5.7.1",
-        source="https://cloud.google.com/kubernetes-engine/docs/how-to/config-logging-monitoring",
-        check=_monitoring,
-    ),
-    _rule(
-        name="gke-labels",
-        asks="Clusters must have labels that say whose they are.",
-        level=ADVISORY,
-        severity=Severity.LOW,
-        source=f"{_GKE}/how-to/creating-managing-labels",
-        check=_labels,
-        options={"labels": list_option("Labels that every cluster has to have.")},
-    ),
-    _rule(
-        name="gke-cost-allocation",
-        asks="Bills must name namespaces.",
-        level=ADVISORY,
-        severity=Severity.LOW,
-        source=f"{_GKE}/how-to/cost-allocations",
-        check=prohibit(
-            is_off, "costManagementConfig.enabled", "is not true, so bills do not name namespaces", "set it to true"
-        ),
-        remedy=put("costManagementConfig.enabled", True),
-    ),
-    _rule(
-        name="gke-maintenance-window",
-        asks="Upgrades must have a maintenance window.",
-        level=ADVISORY,
-        severity=Severity.LOW,
-        source=f"{_GKE}/concepts/maintenance-windows-and-exclusions",
-        check=_maintenance,
-    ),
-    _rule(
-        name="gke-regional",
-        asks="Control planes must be in more than one zone.",
-        level=ADVISORY,
-        source=f"{_GKE}/concepts/regional-clusters",
-        check=_regional,
-    ),
+RULES: Final = rules_of(
+    "GKE operations",
+    {
+        "gke-release-channel": _release_channel,
+        "gke-logging": _logging,
+        "gke-monitoring": _monitoring,
+        "gke-labels": _labels,
+        "gke-maintenance-window": _maintenance,
+        "gke-regional": _regional,
+    },
 )
 """The rules of this module."""

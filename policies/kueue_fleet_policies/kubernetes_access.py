@@ -11,22 +11,17 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any, Final
 
-from pulumi_policy import Severity
 from pydantic import ValidationError
 
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, ROTATE_BY_ANNOTATION, ROTATE_WITHIN
-from kueue_fleet.objects.monitoring import READER_ROLE
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import Breach, ResourceRule, Settings, list_option
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, entries, items
 
-_RBAC: Final = "kubernetes:rbac.authorization.k8s.io/v1:"
-_BINDINGS: Final = (f"{_RBAC}ClusterRoleBinding", f"{_RBAC}RoleBinding")
-_ROLES: Final = (f"{_RBAC}ClusterRole", f"{_RBAC}Role")
-_CLUSTER_ROLE: Final = (f"{_RBAC}ClusterRole",)
 _EVERYBODY: Final = {
     "system:anonymous": "everybody who reaches the cluster is that user",
     "system:unauthenticated": "everybody who reaches the cluster is in it",
@@ -71,17 +66,16 @@ _INDIRECT: Final = {
 _ARGO_CD: Final = re.compile(
     r"(.+-)?argocd-((application|applicationset|clusterprofile|notifications)-controller|server)"
 )
-_OF_ARGO_CD: Final = "roles of Argo CD, by their names and the label app.kubernetes.io/part-of: argocd"
 
 
-def _argo_cd(role: Resource) -> str | None:
-    """Why Argo CD's roles are left alone.
+def _argo_cd(role: Resource) -> bool:
+    """Whether a role is Argo CD's, which applies whatever is committed.
 
     Source: https://argo-cd.readthedocs.io/en/stable/operator-manual/security/#cluster-rbac
     """
     part_of = entries(role.get("metadata.labels")).get("app.kubernetes.io/part-of") == "argocd"
     named = _ARGO_CD.fullmatch(str(role.get("metadata.name")))
-    return "Argo CD applies whatever is committed" if part_of and named else None
+    return part_of and named is not None
 
 
 def is_rotated(secret: Resource, today: date) -> bool | None:
@@ -241,101 +235,18 @@ def _token_secret(secret: Resource, settings: Settings) -> Iterator[Breach]:
         )
 
 
-_GOOD_PRACTICES: Final = "https://kubernetes.io/docs/concepts/security/rbac-good-practices/"
-_GROUP: Final = "Kubernetes access"
-
-RULES: Final = (
-    ResourceRule(
-        name="kube-no-cluster-admin",
-        asks="cluster-admin must not be bound, nor admin, edit or a role of the system in every namespace.",
-        cis="4.1.1",
-        severity=Severity.HIGH,
-        source=_GOOD_PRACTICES,
-        group=_GROUP,
-        types=_BINDINGS,
-        check=_cluster_admin,
-        exempts="roles that only read or ask, such as system:auth-delegator, and those of schedulers",
-    ),
-    ResourceRule(
-        name="kube-secret-access",
-        asks="ClusterRoles must not read all Secrets.",
-        cis="4.1.2",
-        severity=Severity.HIGH,
-        source=f"{_GOOD_PRACTICES}#listing-secrets",
-        group=_GROUP,
-        types=_CLUSTER_ROLE,
-        check=_secrets,
-        exemption=_argo_cd,
-        exempts=_OF_ARGO_CD,
-    ),
-    ResourceRule(
-        name="kube-no-wildcard-roles",
-        asks="Roles must list what they allow.",
-        cis="4.1.3",
-        severity=Severity.HIGH,
-        source=_GOOD_PRACTICES,
-        group=_GROUP,
-        types=_ROLES,
-        check=_wildcards,
-        exemption=_argo_cd,
-        exempts=_OF_ARGO_CD,
-    ),
-    ResourceRule(
-        name="kube-no-masters",
-        asks="Roles must not be bound to system:masters.",
-        cis="4.1.6",
-        severity=Severity.CRITICAL,
-        source=_GOOD_PRACTICES,
-        group=_GROUP,
-        types=_BINDINGS,
-        check=_masters,
-    ),
-    ResourceRule(
-        name="kube-no-escalation",
-        asks="Roles must not allow escalate, nor bind, impersonate, approve or sign without names of your own.",
-        cis="4.1.7",
-        severity=Severity.HIGH,
-        source=f"{_GOOD_PRACTICES}#escalate-verb",
-        group=_GROUP,
-        types=_ROLES,
-        check=_escalation,
-    ),
-    ResourceRule(
-        name="kube-no-public-bindings",
-        asks="Roles must not be bound to all who can reach the cluster.",
-        cis="4.1.8, 4.1.9, 4.1.10",
-        severity=Severity.CRITICAL,
-        source="https://cloud.google.com/kubernetes-engine/docs/best-practices/rbac#default-roles-groups",
-        group=_GROUP,
-        types=_BINDINGS,
-        check=_public_binding,
-    ),
-    ResourceRule(
-        name="kube-no-indirect-access",
-        asks="Roles must not give shells in all pods, tokens of accounts, kubelets, volumes, webhooks or namespaces.",
-        severity=Severity.HIGH,
-        source=f"{_GOOD_PRACTICES}#kubernetes-rbac-privilege-escalation-risks",
-        group=_GROUP,
-        types=_ROLES,
-        check=_indirect,
-        exemption=_argo_cd,
-        exempts=_OF_ARGO_CD,
-    ),
-    ResourceRule(
-        name="kube-no-token-secrets",
-        asks="Service account tokens must expire.",
-        severity=Severity.HIGH,
-        source="https://kubernetes.io/docs/concepts/security/service-accounts/#get-a-token",
-        group=_GROUP,
-        types=("kubernetes:core/v1:Secret",),
-        check=_token_secret,
-        exempts="Secrets by which MultiKueue and the fleet's controller reach workers: "
-        f"{ROTATE_BY_ANNOTATION} is a day within {ROTATE_WITHIN.days} days, or {CONTROLLER_NAME}",
-        options={
-            "accounts": list_option(
-                "Service accounts whose token is read by what cannot ask for one, such as a scraper.", [READER_ROLE]
-            )
-        },
-    ),
+RULES: Final = rules_of(
+    "Kubernetes access",
+    {
+        "kube-no-cluster-admin": _cluster_admin,
+        "kube-secret-access": _secrets,
+        "kube-no-wildcard-roles": _wildcards,
+        "kube-no-masters": _masters,
+        "kube-no-escalation": _escalation,
+        "kube-no-public-bindings": _public_binding,
+        "kube-no-indirect-access": _indirect,
+        "kube-no-token-secrets": _token_secret,
+    },
+    exemptions=dict.fromkeys(("kube-secret-access", "kube-no-wildcard-roles", "kube-no-indirect-access"), _argo_cd),
 )
 """The rules of this module."""

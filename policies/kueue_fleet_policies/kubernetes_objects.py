@@ -6,37 +6,30 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from pulumi_policy import Severity
-
 from kueue_admission.api.manifests import POD_SECURITY_LABEL
 from kueue_admission.forms.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet_policies.internet import internet_ranges
 from kueue_fleet_policies.resource import HELM_RELEASE, KUBERNETES, Resource, patched_type
-from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import entries, items
 
-_NAMESPACE: Final = "kubernetes:core/v1:Namespace"
-_SERVICE: Final = "kubernetes:core/v1:Service"
 _RBAC: Final = f"{KUBERNETES}rbac.authorization.k8s.io/"
 _ENFORCED: Final = ("baseline", "restricted")
 _OF_SYSTEM: Final = re.compile(r"^(kube-(system|public|node-lease)|gke-(managed|gmp)-.+|gmp-(system|public))$")
 _LOAD_BALANCER_TYPE: Final = ("networking.gke.io/load-balancer-type", "cloud.google.com/load-balancer-type")
 _EXTERNAL_CLASS: Final = "networking.gke.io/l4-regional-external"
-_INGRESS: Final = "kubernetes:networking.k8s.io/v1:Ingress"
 _INGRESS_CLASS: Final = "kubernetes.io/ingress.class"
-_VERSIONS: Final = ("v1", "v1beta1")
-_GATEWAYS: Final = tuple(f"{KUBERNETES}gateway.networking.k8s.io/{version}:Gateway" for version in _VERSIONS)
 _PUBLIC_GATEWAY: Final = re.compile(r"gke-l7-(gxlb|(global|regional)-external-managed)(-mc)?")
 """Source: https://cloud.google.com/kubernetes-engine/docs/how-to/gatewayclass-capabilities"""
-_MULTI_CLUSTER: Final = tuple(f"{KUBERNETES}networking.gke.io/{version}:MultiClusterIngress" for version in _VERSIONS)
 _SOURCE_RANGES: Final = "service.beta.kubernetes.io/load-balancer-source-ranges"
 _REACHED: Final = "with an address that the internet reaches"
 _EXACT_VERSION: Final = re.compile(r"^v?\d+\.\d+\.\d+([-+][0-9A-Za-z.+-]+)?$")
 
 
-def _of_system(namespace: Resource) -> str | None:
+def _of_system(namespace: Resource) -> bool:
     name = namespace.get("metadata.name")
-    return "it is one of Kubernetes or GKE" if isinstance(name, str) and _OF_SYSTEM.match(name) else None
+    return isinstance(name, str) and _OF_SYSTEM.match(name) is not None
 
 
 def _pod_security(namespace: Resource, _: Settings) -> Iterator[Breach]:
@@ -132,95 +125,17 @@ def _chart_version(release: Resource, _: Settings) -> Iterator[Breach]:
         yield Breach("version", f"{said}, so the next update may install another one", "name one version")
 
 
-def _awaited(release: Resource, _: Settings) -> Iterator[Breach]:
-    if release.is_on("skipAwait"):
-        yield Breach("skipAwait", "is true, so what follows begins before the chart serves", "remove it")
-
-
-_KUBERNETES: Final = "https://kubernetes.io/docs/concepts"
-_RELEASE: Final = "https://www.pulumi.com/registry/packages/kubernetes/api-docs/helm/v3/release/"
-_GROUP: Final = "Kubernetes objects"
-
-RULES: Final = (
-    ResourceRule(
-        name="kube-namespace-pod-security",
-        asks="Namespaces must enforce the Pod Security Standard baseline or restricted.",
-        cis="4.2.1",
-        severity=Severity.HIGH,
-        source=f"{_KUBERNETES}/security/pod-security-admission/",
-        group=_GROUP,
-        types=(_NAMESPACE,),
-        check=_pod_security,
-        exemption=_of_system,
-        exempts="namespaces of Kubernetes and GKE, such as kube-system",
-    ),
-    ResourceRule(
-        name="kube-no-default-namespace",
-        asks="Objects must not be in the namespace default.",
-        cis="4.6.4",
-        severity=Severity.LOW,
-        source=f"{_KUBERNETES}/overview/working-with-objects/namespaces/",
-        group=_GROUP,
-        types=(KUBERNETES,),
-        check=_default_namespace,
-        exempts="roles and their bindings, which let others read what Kubernetes has there",
-    ),
-    ResourceRule(
-        name="kube-own-type",
-        asks="Objects must be resources of the type of their apiVersion and kind, each by itself.",
-        severity=Severity.HIGH,
-        source="https://www.pulumi.com/registry/packages/kubernetes/api-docs/apiextensions/customresource/",
-        group=_GROUP,
-        types=(KUBERNETES,),
-        check=_own_type,
-    ),
-    ResourceRule(
-        name="kube-no-public-load-balancer",
-        asks="Services must not have a load balancer that the internet reaches.",
-        cis="5.6.7",
-        severity=Severity.HIGH,
-        source="https://cloud.google.com/kubernetes-engine/docs/concepts/service-load-balancer",
-        group=_GROUP,
-        types=(_SERVICE,),
-        check=_public_load_balancer,
-        exempts="load balancers of other makers, by their class",
-    ),
-    ResourceRule(
-        name="kube-no-external-ips",
-        asks="Services must not take the traffic of addresses that they name.",
-        severity=Severity.HIGH,
-        source="https://github.com/kubernetes/kubernetes/issues/97076",
-        group=_GROUP,
-        types=(_SERVICE,),
-        check=_external_ips,
-    ),
-    ResourceRule(
-        name="kube-no-public-ingress",
-        asks="Ingresses and Gateways must not have an address that the internet reaches.",
-        severity=Severity.HIGH,
-        source="https://cloud.google.com/kubernetes-engine/docs/concepts/ingress",
-        group=_GROUP,
-        types=(_INGRESS, *_GATEWAYS, *_MULTI_CLUSTER),
-        check=_public_ingress,
-        exempts="those of other controllers than GKE's, by their class",
-    ),
-    ResourceRule(
-        name="helm-version",
-        asks="Helm releases must name one version of their chart.",
-        source=_RELEASE,
-        group=_GROUP,
-        types=(HELM_RELEASE,),
-        check=_chart_version,
-        exempts="charts of a local folder or archive, which are their own version",
-    ),
-    ResourceRule(
-        name="helm-await",
-        asks="Helm releases must be waited for.",
-        level=ADVISORY,
-        source=_RELEASE,
-        group=_GROUP,
-        types=(HELM_RELEASE,),
-        check=_awaited,
-    ),
+RULES: Final = rules_of(
+    "Kubernetes objects",
+    {
+        "kube-namespace-pod-security": _pod_security,
+        "kube-no-default-namespace": _default_namespace,
+        "kube-own-type": _own_type,
+        "kube-no-public-load-balancer": _public_load_balancer,
+        "kube-no-external-ips": _external_ips,
+        "kube-no-public-ingress": _public_ingress,
+        "helm-version": _chart_version,
+    },
+    exemptions={"kube-namespace-pod-security": _of_system},
 )
 """The rules of this module."""

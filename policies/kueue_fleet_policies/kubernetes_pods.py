@@ -7,23 +7,17 @@ https://kubernetes.io/docs/concepts/security/pod-security-standards/, which a na
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from typing import Any, Final
-
-from pulumi_policy import Severity
 
 from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
 from kueue_admission.forms.unknown import UNKNOWN, holds_unknown
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
 from kueue_fleet_policies.pods import containers, metadata, pod_specs, security_contexts
-from kueue_fleet_policies.resource import KUBERNETES, Resource
-from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, list_option
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, entries, items, number, truth
 
-DRIVER_INSTALLER: Final = "a DaemonSet for nodes with GPUs only, which needs the host to install their driver"
-"""Why the installer of GPU drivers is left alone by rules about the host."""
-NODE_AGENT: Final = "a DaemonSet, whose pods watch their node"
-"""Why DaemonSets are left alone by rules about what only the node's own agents need."""
 _SE_LINUX: Final = {
     "type": ("", "container_t", "container_init_t", "container_kvm_t", "container_engine_t"),
     "user": ("",),
@@ -41,9 +35,9 @@ _APP_ARMOR: Final = "container.apparmor.security.beta.kubernetes.io/"
 """Beginning of the annotation of a pod that was there before `appArmorProfile`, and that Kubernetes still reads."""
 
 
-def _installs_driver(workload: Resource) -> str | None:
+def _installs_driver(workload: Resource) -> bool:
     pods = [spec for _, spec in pod_specs(workload)] if workload.kind == "DaemonSet" else []
-    return DRIVER_INSTALLER if pods and all(map(_only_beside_gpus, pods)) else None
+    return bool(pods) and all(map(_only_beside_gpus, pods))
 
 
 def _only_beside_gpus(spec: Mapping[str, Any]) -> bool:
@@ -57,10 +51,6 @@ def _only_beside_gpus(spec: Mapping[str, Any]) -> bool:
 
 def _asks_for_accelerator(expression: Any) -> bool:
     return at(expression, "key") == ACCELERATOR and at(expression, "operator") in ("In", "Exists")
-
-
-def _watches_node(workload: Resource) -> str | None:
-    return NODE_AGENT if workload.kind == "DaemonSet" else None
 
 
 def _service_account(workload: Resource, _: Settings) -> Iterator[Breach]:
@@ -255,129 +245,30 @@ def _known(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-_KUBERNETES: Final = "https://kubernetes.io/docs/concepts"
-_STANDARDS: Final = f"{_KUBERNETES}/security/pod-security-standards/"
-_FOR_DRIVERS: Final = f"a DaemonSet that selects nodes by {ACCELERATOR}: {DRIVER_INSTALLER}"
-_rule: Final = partial(ResourceRule, group="Pods", types=(KUBERNETES,))
-
-RULES: Final = (
-    _rule(
-        name="kube-workload-service-account",
-        asks="Workloads must have a service account of their own, or no token.",
-        cis="4.1.4",
-        source=f"{_KUBERNETES}/security/service-accounts/",
-        check=_service_account,
-    ),
-    _rule(
-        name="kube-not-privileged",
-        asks="Containers must not be privileged.",
-        cis="4.2.1",
-        severity=Severity.HIGH,
-        source=_STANDARDS,
-        check=_privileged,
-        exemption=_installs_driver,
-        exempts=_FOR_DRIVERS,
-    ),
-    _rule(
-        name="kube-no-host-namespaces",
-        asks="Pods must not share the node's processes, memory, network or ports, nor have it send requests elsewhere.",
-        cis="4.2.1",
-        severity=Severity.HIGH,
-        source=_STANDARDS,
-        check=_host_namespaces,
-        exemption=_installs_driver,
-        exempts=f"{_FOR_DRIVERS}; all but memory for any other DaemonSet, such as node-exporter",
-    ),
-    _rule(
-        name="kube-no-host-path",
-        asks="Pods must not mount files of their node.",
-        cis="4.2.1",
-        severity=Severity.HIGH,
-        source=_STANDARDS,
-        check=_host_paths,
-        exemption=_installs_driver,
-        exempts=f"{_FOR_DRIVERS}; read-only mounts of any other DaemonSet",
-    ),
-    _rule(
-        name="kube-no-added-capabilities",
-        asks="Containers must not add capabilities.",
-        cis="4.2.1",
-        severity=Severity.HIGH,
-        source=_STANDARDS,
-        check=_capabilities,
-        exemption=_installs_driver,
-        exempts=f"capabilities that containers have by default; {_FOR_DRIVERS}",
-        options={"capabilities": list_option("Capabilities that may be added, such as IPC_LOCK for RDMA.")},
-    ),
-    _rule(
-        name="kube-kernel-protection",
-        asks="Pods must keep the kernel's protection: seccomp, AppArmor, SELinux, masked /proc, safe sysctls.",
-        cis="4.2.1",
-        severity=Severity.HIGH,
-        source=_STANDARDS,
-        check=_kernel_protection,
-        exemption=_installs_driver,
-        exempts=_FOR_DRIVERS,
-    ),
-    _rule(
-        name="kube-not-root",
-        asks="Containers must not run as root.",
-        severity=Severity.HIGH,
-        source=_STANDARDS,
-        check=_root,
-        exemption=_watches_node,
-        exempts="DaemonSets, whose pods watch their node, and workloads that do not say as whom they run",
-    ),
-    _rule(
-        name="kube-no-privilege-escalation",
-        asks="Containers must not allow privilege escalation.",
-        severity=Severity.HIGH,
-        source=_STANDARDS,
-        check=_privilege_escalation,
-        exemption=_installs_driver,
-        exempts=_FOR_DRIVERS,
-    ),
-    _rule(
-        name="kube-token-lifetime",
-        asks="Tokens of service accounts in pods must expire soon.",
-        severity=Severity.HIGH,
-        source=f"{_KUBERNETES}/storage/projected-volumes/#serviceaccounttoken",
-        check=_token_lifetime,
-        options={
-            "maxSeconds": {
-                "type": "integer",
-                "minimum": 600,
-                "description": "Longest life of a token in a projected volume, in seconds.",
-                "default": 86_400,
-            }
-        },
-    ),
-    _rule(
-        name="kube-image-version",
-        asks="Images must have a version or a digest.",
-        source=f"{_KUBERNETES}/configuration/overview/",
-        check=_image,
-    ),
-    _rule(
-        name="kube-image-registry",
-        asks="Images must come from allowed registries.",
-        cis="5.1.4",
-        level=ADVISORY,
-        source="https://cloud.google.com/binary-authorization/docs/overview",
-        check=_registry,
-        options={
-            "registries": list_option(
-                "Registries, or beginnings of image names; `*.host` for every host below it.",
-                ["registry.k8s.io", "*.pkg.dev", "gcr.io", "*.gcr.io", "ghcr.io", "quay.io"],
-            )
-        },
-    ),
-    _rule(
-        name="kube-gpu-requests",
-        asks="Containers that ask for GPUs must ask for CPU and memory too.",
-        level=ADVISORY,
-        source="https://kueue.sigs.k8s.io/docs/concepts/workload/#resource-requests",
-        check=_requests,
-    ),
+RULES: Final = rules_of(
+    "Pods",
+    {
+        "kube-workload-service-account": _service_account,
+        "kube-not-privileged": _privileged,
+        "kube-no-host-namespaces": _host_namespaces,
+        "kube-no-host-path": _host_paths,
+        "kube-no-added-capabilities": _capabilities,
+        "kube-kernel-protection": _kernel_protection,
+        "kube-not-root": _root,
+        "kube-no-privilege-escalation": _privilege_escalation,
+        "kube-token-lifetime": _token_lifetime,
+        "kube-image-version": _image,
+        "kube-image-registry": _registry,
+        "kube-gpu-requests": _requests,
+    },
+    exemptions={
+        "kube-not-privileged": _installs_driver,
+        "kube-no-host-namespaces": _installs_driver,
+        "kube-no-host-path": _installs_driver,
+        "kube-no-added-capabilities": _installs_driver,
+        "kube-kernel-protection": _installs_driver,
+        "kube-not-root": lambda workload: workload.kind == "DaemonSet",
+        "kube-no-privilege-escalation": _installs_driver,
+    },
 )
 """The rules of this module."""

@@ -13,12 +13,13 @@ from typing import Any, Final
 from kueue_admission.forms import Quantity
 from kueue_admission.forms.names import PROVISIONING_CONTROLLER
 from kueue_admission.forms.unknown import UNKNOWN, is_known
-from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, NODE_POOL, NodeTaint, accelerator_of
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, NODE_POOL, NodeTaint, accelerator_of
 from kueue_fleet_policies.estate import ClusterView, Estate, object_name, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, checks_of, dispatches, quotas_of
 from kueue_fleet_policies.pool import Pool, gpus_of
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, Breach, Settings, StackRule, list_option
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import entries, items
 
 
@@ -232,53 +233,14 @@ def _pool_without_flavor(estate: Estate, _: Settings) -> Iterator[Finding]:
                 )
 
 
-_CONCEPTS: Final = "https://kueue.sigs.k8s.io/docs/concepts"
-_GROUP: Final = "Kueue flavors"
-
-RULES: Final = (
-    StackRule(
-        name="kueue-flavor-has-nodes",
-        asks="A flavor's labels must be those of nodes that can exist.",
-        source=f"{_CONCEPTS}/resource_flavor/#resourceflavor-labels",
-        group=_GROUP,
-        check=_has_nodes,
-        exempts="Autopilot clusters, and queues that MultiKueue sends elsewhere",
-    ),
-    StackRule(
-        name="kueue-flavor-tolerates-nodes",
-        asks="Pods on a flavor must tolerate the taints of its nodes.",
-        source=f"{_CONCEPTS}/resource_flavor/#resourceflavor-taints",
-        group=_GROUP,
-        check=_tolerates_nodes,
-        exempts="taints that GKE itself has the right pods tolerate, such as nvidia.com/gpu",
-    ),
-    StackRule(
-        name="kueue-quota-within-capacity",
-        asks="Queues must not promise more than the nodes can offer.",
-        source="https://github.com/project-codeflare/mlbatch/blob/main/QUOTA_MAINTENANCE.md",
-        group=_GROUP,
-        check=_within_capacity,
-        options={
-            "resources": list_option(
-                "Resources whose quota is compared with the node pools.", [GPU_RESOURCE, "cpu", "memory"]
-            )
-        },
-        exempts="Autopilot clusters, and queues that MultiKueue sends elsewhere",
-    ),
-    StackRule(
-        name="kueue-dws-check",
-        asks="Flavors of queued pools must have a ProvisioningRequest check.",
-        source="https://cloud.google.com/kubernetes-engine/docs/how-to/provisioningrequest",
-        group=_GROUP,
-        check=_queued_without_check,
-    ),
-    StackRule(
-        name="kueue-pool-has-flavor",
-        asks="Pools with GPUs must belong to a flavor.",
-        level=ADVISORY,
-        source=f"{_CONCEPTS}/resource_flavor/",
-        group=_GROUP,
-        check=_pool_without_flavor,
-    ),
+RULES: Final = rules_of(
+    "Kueue flavors",
+    {
+        "kueue-flavor-has-nodes": _has_nodes,
+        "kueue-flavor-tolerates-nodes": _tolerates_nodes,
+        "kueue-quota-within-capacity": _within_capacity,
+        "kueue-dws-check": _queued_without_check,
+        "kueue-pool-has-flavor": _pool_without_flavor,
+    },
 )
 """The rules of this module."""

@@ -15,7 +15,8 @@ from kueue_admission.forms.unknown import UNKNOWN, holds_unknown, is_known
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet_policies.estate import Estate, KubernetesObjects, object_name, objects_by_name
 from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import ADVISORY, Breach, ResourceRule, Settings, StackRule, list_option
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, entries, items, number
 
 _KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
@@ -164,57 +165,15 @@ def _zero_quota(queue: Resource, _: Settings) -> Iterator[Breach]:
         )
 
 
-_CONCEPTS: Final = "https://kueue.sigs.k8s.io/docs/concepts"
-_GROUP: Final = "Kueue queues"
-
-RULES: Final = (
-    StackRule(
-        name="kueue-queue-references",
-        asks="ClusterQueues must name flavors and checks that exist.",
-        source=f"{_CONCEPTS}/cluster_queue/",
-        group=_GROUP,
-        check=_references,
-    ),
-    StackRule(
-        name="kueue-local-queue-reference",
-        asks="LocalQueues must name a ClusterQueue that exists.",
-        source=f"{_CONCEPTS}/local_queue/",
-        group=_GROUP,
-        check=_local_queues,
-    ),
-    StackRule(
-        name="kueue-multikueue-local-queues",
-        asks="A manager's LocalQueues must exist on its workers.",
-        source=f"{_CONCEPTS}/multikueue/",
-        group=_GROUP,
-        check=_same_queues_on_workers,
-    ),
-    ResourceRule(
-        name="kueue-limits-need-cohort",
-        asks="Queues that borrow or lend must have a cohort.",
-        source=f"{_CONCEPTS}/cluster_queue/#cohort",
-        group=_GROUP,
-        types=CLUSTER_QUEUE,
-        check=_limits,
-    ),
-    ResourceRule(
-        name="kueue-covers-cpu-and-memory",
-        asks="Queues for GPUs must cover what else jobs ask for.",
-        level=ADVISORY,
-        source=f"{_CONCEPTS}/cluster_queue/#flavors-and-resources",
-        group=_GROUP,
-        types=CLUSTER_QUEUE,
-        check=_covers,
-        options={"resources": list_option("Resources that a queue for GPUs has to cover.", ["cpu", "memory"])},
-    ),
-    ResourceRule(
-        name="kueue-queue-admits",
-        asks="Queues must be able to admit something.",
-        level=ADVISORY,
-        source=f"{_CONCEPTS}/cluster_queue/",
-        group=_GROUP,
-        types=CLUSTER_QUEUE,
-        check=_zero_quota,
-    ),
+RULES: Final = rules_of(
+    "Kueue queues",
+    {
+        "kueue-queue-references": _references,
+        "kueue-local-queue-reference": _local_queues,
+        "kueue-multikueue-local-queues": _same_queues_on_workers,
+        "kueue-limits-need-cohort": _limits,
+        "kueue-covers-cpu-and-memory": _covers,
+        "kueue-queue-admits": _zero_quota,
+    },
 )
 """The rules of this module."""

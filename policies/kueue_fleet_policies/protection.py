@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pulumi_policy import Severity
-
 from kueue_admission.forms.unknown import is_known
 from kueue_fleet_policies.estate import DISPOSABLE_LABEL, Estate, is_disposable
-from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, Resource
-from kueue_fleet_policies.rule import Breach, Option, ResourceRule, Settings, StackRule, list_option
+from kueue_fleet_policies.resource import HELM_RELEASE, Resource
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at
 
 RESERVATION: Final = "gcp:compute/reservation:Reservation"
@@ -24,11 +23,6 @@ COMMITMENT: Final = "gcp:compute/regionCommitment:RegionCommitment"
 """Pulumi type of a commitment."""
 
 _DISPOSABLE_PATH: Final = f"resourceLabels.{DISPOSABLE_LABEL}"
-_ALLOW_DISPOSABLE: Final[Option] = {
-    "type": "boolean",
-    "description": f"Whether what belongs to clusters with the label {DISPOSABLE_LABEL}=true may do without.",
-    "default": True,
-}
 
 
 def _cluster_protected(cluster: Resource, settings: Settings) -> Iterator[Breach]:
@@ -78,47 +72,12 @@ def _releases_protected(estate: Estate, settings: Settings) -> Iterator[tuple[Re
             )
 
 
-_GROUP: Final = "Protection"
-
-RULES: Final = (
-    ResourceRule(
-        name="protect-clusters",
-        asks="Clusters must be protected from deletion.",
-        severity=Severity.CRITICAL,
-        source="https://www.pulumi.com/registry/packages/gcp/api-docs/container/cluster/#deletionprotection_csharp",
-        group=_GROUP,
-        types=(CLUSTER,),
-        check=_cluster_protected,
-        options={"allowDisposable": _ALLOW_DISPOSABLE},
-        exempts=f"clusters with the label {DISPOSABLE_LABEL}=true, unless the setting forbids them",
-    ),
-    StackRule(
-        name="protect-capacity",
-        asks="Reservations and commitments must be protected from deletion.",
-        severity=Severity.HIGH,
-        source="https://cloud.google.com/compute/docs/instances/reservations-overview",
-        group=_GROUP,
-        check=_capacity_protected,
-        options={"allowDisposable": _ALLOW_DISPOSABLE},
-        exempts=(
-            f"reservations, not future ones and not commitments, of a stack whose clusters all have {DISPOSABLE_LABEL}"
-            "=true, unless the setting forbids them"
-        ),
-    ),
-    StackRule(
-        name="protect-kueue",
-        asks="Kueue must be protected from deletion.",
-        severity=Severity.CRITICAL,
-        source="https://kueue.sigs.k8s.io/docs/installation/#uninstall",
-        group=_GROUP,
-        check=_releases_protected,
-        options={
-            "allowDisposable": _ALLOW_DISPOSABLE,
-            "charts": list_option(
-                "Names of the charts that bring the definitions of objects people depend on.", ["kueue", "jobset"]
-            ),
-        },
-        exempts=f"releases on clusters with the label {DISPOSABLE_LABEL}=true, unless the setting forbids them",
-    ),
+RULES: Final = rules_of(
+    "Protection",
+    {
+        "protect-clusters": _cluster_protected,
+        "protect-capacity": _capacity_protected,
+        "protect-kueue": _releases_protected,
+    },
 )
 """The rules of this module."""

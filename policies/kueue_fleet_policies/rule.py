@@ -6,7 +6,7 @@ again by `pulumi up`, before the resource is made.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -29,13 +29,6 @@ from kueue_fleet_policies.inputs import SeenInputs
 from kueue_fleet_policies.resource import STACK, Resource, kubernetes_type, patched_type
 from kueue_fleet_policies.values import unwrapped
 
-ADVISORY: Final = EnforcementLevel.ADVISORY
-"""Reports it, and lets the update continue."""
-MANDATORY: Final = EnforcementLevel.MANDATORY
-"""Stops the update."""
-REMEDIATE: Final = EnforcementLevel.REMEDIATE
-"""Repairs what it can, and lets the update continue."""
-
 CIS_NAME: Final = "CIS Google Kubernetes Engine (GKE) Benchmark"
 """The benchmark that rules with a number are from."""
 CIS_VERSION: Final = "1.9"
@@ -43,11 +36,6 @@ CIS_VERSION: Final = "1.9"
 
 Option = Mapping[str, Any]
 """JSON schema of one setting of a rule, with its default."""
-
-
-def list_option(description: str, default: Sequence[str] = ()) -> Option:
-    """A setting that is a list of texts."""
-    return {"type": "array", "items": {"type": "string"}, "description": description, "default": list(default)}
 
 
 EXEMPTIONS: Final = "exemptions"
@@ -133,14 +121,14 @@ class Rule:
     """Where the rule comes from: a page."""
     group: str
     """Module it is in, for the table of rules."""
-    level: EnforcementLevel = MANDATORY
+    level: EnforcementLevel = EnforcementLevel.MANDATORY
     severity: Severity = Severity.MEDIUM
     cis: str | None = None
     """Number in the CIS GKE Benchmark 1.9."""
     options: Mapping[str, Option] = field(default_factory=dict)
     """Settings of its own; every rule has `exemptions` too."""
     exempts: str = ""
-    """Which resources the rule itself leaves alone, and why; for the table of rules."""
+    """Which resources the rule itself leaves alone, and why."""
 
     @property
     def schema(self) -> dict[str, Option]:
@@ -189,8 +177,8 @@ class ResourceRule(Rule):
     """Type tokens; one that ends in `:` stands for every type that begins so."""
     check: ResourceCheck | None = None
     """Finds what breaks the rule; without one the rule only remediates."""
-    exemption: Callable[[Resource], str | None] | None = None
-    """Why the rule leaves a resource alone, if it does."""
+    exemption: Callable[[Resource], bool] | None = None
+    """Whether the rule leaves a resource alone, for the reason in `exempts`."""
     remedy: Remedy | None = None
 
     @property
@@ -205,7 +193,8 @@ class ResourceRule(Rule):
 
     def exempt(self, resource: Resource, settings: Settings) -> str | None:
         """Why the resource is exempt, by configuration or by the rule itself."""
-        return settings.exemption(resource) or (self.exemption(resource) if self.exemption else None)
+        own = self.exemption is not None and self.exemption(resource)
+        return settings.exemption(resource) or (self.exempts if own else None)
 
     def problems(self, resource: Resource, config: Mapping[str, Any] | None = None) -> list[Breach]:
         """What breaks the rule in a resource."""

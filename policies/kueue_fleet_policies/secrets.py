@@ -13,17 +13,15 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, Final
 
-from pulumi_policy import Severity
 from pulumi_policy.secret import Secret
 
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet_policies.pods import containers, metadata, pod_specs
-from kueue_fleet_policies.resource import CLUSTER, HELM_RELEASE, KUBERNETES, KUBERNETES_PROVIDER, NODE_POOL, Resource
-from kueue_fleet_policies.rule import REMEDIATE, Breach, ResourceRule, Settings
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, entries, items, objects_in
 
-CONFIG_MAP: Final = "kubernetes:core/v1:ConfigMap"
-"""Pulumi type of a ConfigMap."""
 SECRET: Final = "kubernetes:core/v1:Secret"  # noqa: S105  (a type token)
 """Pulumi type of a Secret."""
 
@@ -219,75 +217,18 @@ def _opened(value: Any) -> Any:
     return value.value if isinstance(value, Secret) else value
 
 
-_SECRETS: Final = "https://kubernetes.io/docs/concepts/security/secrets-good-practices/"
-_STATE: Final = "https://www.pulumi.com/docs/iac/concepts/secrets/"
-_GROUP: Final = "Secrets"
-
-RULES: Final = (
-    ResourceRule(
-        name="secret-not-in-config-map",
-        asks="ConfigMaps must not hold secrets.",
-        severity=Severity.CRITICAL,
-        source=_SECRETS,
-        group=_GROUP,
-        types=(CONFIG_MAP,),
-        check=_in_config_map,
-    ),
-    ResourceRule(
-        name="secret-not-in-environment",
-        asks="Containers must not have secrets in their environment or arguments.",
-        severity=Severity.CRITICAL,
-        source=_SECRETS,
-        group=_GROUP,
-        types=(KUBERNETES,),
-        check=_in_environment,
-    ),
-    ResourceRule(
-        name="secret-not-in-node-metadata",
-        asks="Metadata and labels of nodes must not hold secrets.",
-        severity=Severity.CRITICAL,
-        source="https://cloud.google.com/compute/docs/metadata/overview",
-        group=_GROUP,
-        types=(NODE_POOL, CLUSTER),
-        check=_in_metadata,
-    ),
-    ResourceRule(
-        name="secret-not-in-annotations",
-        asks="Annotations and labels must not hold secrets.",
-        severity=Severity.CRITICAL,
-        source=_SECRETS,
-        group=_GROUP,
-        types=(KUBERNETES,),
-        check=_in_annotations,
-    ),
-    ResourceRule(
-        name="secret-not-in-kubeconfig",
-        asks="Kubeconfigs of providers must not hold credentials.",
-        severity=Severity.HIGH,
-        source="https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-access-for-kubectl",
-        group=_GROUP,
-        types=(KUBERNETES_PROVIDER,),
-        check=_static_credentials,
-    ),
-    ResourceRule(
-        name="secret-encrypted-in-state",
-        asks="The data of a Secret must be encrypted in Pulumi's state.",
-        level=REMEDIATE,
-        severity=Severity.HIGH,
-        source=_STATE,
-        group=_GROUP,
-        types=(SECRET,),
-        remedy=_encrypt_secret,
-    ),
-    ResourceRule(
-        name="secret-chart-values-encrypted",
-        asks="Passwords among the values of a chart must be encrypted in Pulumi's state.",
-        level=REMEDIATE,
-        severity=Severity.HIGH,
-        source=_STATE,
-        group=_GROUP,
-        types=(HELM_RELEASE,),
-        remedy=_encrypt_values,
-    ),
+RULES: Final = rules_of(
+    "Secrets",
+    {
+        "secret-not-in-config-map": _in_config_map,
+        "secret-not-in-environment": _in_environment,
+        "secret-not-in-node-metadata": _in_metadata,
+        "secret-not-in-annotations": _in_annotations,
+        "secret-not-in-kubeconfig": _static_credentials,
+    },
+    remedies={
+        "secret-encrypted-in-state": _encrypt_secret,
+        "secret-chart-values-encrypted": _encrypt_values,
+    },
 )
 """The rules of this module."""

@@ -8,27 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from pulumi_policy import Severity
-
 from kueue_fleet.gke.labels import GPU_RESOURCE
 from kueue_fleet_policies.estate import ClusterView, Estate
 from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
 from kueue_fleet_policies.pool import gpus_of, max_nodes, view_of
-from kueue_fleet_policies.protection import COMMITMENT
-from kueue_fleet_policies.resource import NODE_POOL, Resource
-from kueue_fleet_policies.rule import ADVISORY, Breach, Option, ResourceRule, Settings, StackRule, list_option
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rows import rules_of
+from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import number
-
-POOL_GPUS: Final = 256
-"""GPUs of one pool above which the rule asks, by default."""
-STACK_GPUS: Final = 2048
-"""GPUs of a stack above which the rule asks, by default."""
-
-
-def _guard(default: int, what: str) -> dict[str, Option]:
-    return {
-        "maxGpus": {"type": "integer", "minimum": 0, "description": f"Most GPUs of {what}.", "default": default},
-    }
 
 
 def _pool(pool: Resource, settings: Settings) -> Iterator[Breach]:
@@ -116,57 +103,14 @@ def _idle(pool: Resource, _: Settings) -> Iterator[Breach]:
             )
 
 
-_GROUP: Final = "Spend"
-_PRICES: Final = "https://cloud.google.com/compute/gpus-pricing"
-
-RULES: Final = (
-    ResourceRule(
-        name="spend-pool-gpus",
-        asks="Node pools must not grow beyond a number of GPUs.",
-        severity=Severity.HIGH,
-        source=_PRICES,
-        group=_GROUP,
-        types=(NODE_POOL,),
-        check=_pool,
-        options=_guard(POOL_GPUS, "one node pool"),
-    ),
-    StackRule(
-        name="spend-stack-gpus",
-        asks="Stacks must not grow beyond a number of GPUs.",
-        severity=Severity.HIGH,
-        source=_PRICES,
-        group=_GROUP,
-        check=_stack,
-        options=_guard(STACK_GPUS, "all node pools and auto-provisioning limits of a stack"),
-    ),
-    StackRule(
-        name="spend-quota",
-        asks="Queues must not promise more than a number of GPUs.",
-        severity=Severity.HIGH,
-        source=_PRICES,
-        group=_GROUP,
-        check=_quota,
-        options=_guard(STACK_GPUS, "one ClusterQueue, on Autopilot the only limit"),
-        exempts="queues that MultiKueue sends elsewhere, whose quota is that of the workers together",
-    ),
-    ResourceRule(
-        name="spend-commitments",
-        asks="Commitments must be agreed to by name.",
-        severity=Severity.CRITICAL,
-        source="https://cloud.google.com/compute/docs/instances/committed-use-discounts-overview",
-        group=_GROUP,
-        types=(COMMITMENT,),
-        check=_commitment,
-        options={"commitments": list_option("Names of the commitments whose cost is approved.")},
-    ),
-    ResourceRule(
-        name="spend-idle-gpus",
-        asks="GPUs without a reservation must come and go with the jobs.",
-        level=ADVISORY,
-        source=_PRICES,
-        group=_GROUP,
-        types=(NODE_POOL,),
-        check=_idle,
-    ),
+RULES: Final = rules_of(
+    "Spend",
+    {
+        "spend-pool-gpus": _pool,
+        "spend-stack-gpus": _stack,
+        "spend-quota": _quota,
+        "spend-commitments": _commitment,
+        "spend-idle-gpus": _idle,
+    },
 )
 """The rules of this module."""

@@ -24,8 +24,6 @@ PACKAGES = (
 )
 RULES = re.compile(r"/fleet_file/check/(?!__init__|scope)|/gke/\w+_rules\.py$")
 """Modules of rules that name their source in their docstring."""
-POLICIES = {"ResourceRule", "StackRule"}
-"""Rules that name it in an argument."""
 
 MODELS = {"BaseModel", "SpecModel", "RuledModel"}
 """Models that others are made from; a model made from one of the same library counts too."""
@@ -58,12 +56,6 @@ def missing(path: Path, text: str) -> Iterator[str]:
 def _found(tree: ast.Module, path: Path) -> Iterator[tuple[int, str, str]]:
     if RULES.search(path.as_posix()) and not CITED.search(ast.get_docstring(tree) or ""):
         yield 1, path.stem, "names no source; write where its rules come from, as https://... or kueue@v0.19.2 FILE"
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in POLICIES:
-            given = {keyword.arg: ast.unparse(keyword.value).strip("'") for keyword in node.keywords}
-            if not given.get("source"):
-                name = given.get("name", "a rule")
-                yield node.lineno, name, "names no source; write source=, the page where it comes from"
     for name, statement, said in _declared(tree.body):
         if said is None and name not in UNNAMED and not _is_said_elsewhere(statement):
             yield statement.lineno, name, "has no docstring; write below it what it is"

@@ -100,12 +100,6 @@ def test_rules_name_their_source() -> None:
 
 
 def test_policies_name_their_source_and_their_number() -> None:
-    says = "names no source; write source=, the page where it comes from"
-    assert said("_RULES = (ResourceRule(name='a', asks='b'), StackRule(name='c', source=''))\n") == [
-        f"a: {says}",
-        f"c: {says}",
-    ]
-    assert said("_RULES = (ResourceRule(name='a', source=f'{_GKE}/how-to'),)\n") == []
     assert [rule.name for rule in RULES if not rule.source.startswith("https://")] == []
     assert [
         rule.name for rule in RULES if rule.cis and not re.fullmatch(r"\d+(\.\d+)+(, \d+(\.\d+)+)*", rule.cis)

@@ -274,6 +274,10 @@ def test_a_setting_that_does_not_exist_is_refused() -> None:
         BY_NAME["region-allowed"].settings({"regionz": ["europe-west4"]})
 
 
+def test_every_row_judges_or_repairs() -> None:
+    assert [rule.name for rule in RULES if not (rule.check or rule.remediable)] == []
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_says_who_it_is(rule: ResourceRule | StackRule) -> None:
     policy = rule.policy()
