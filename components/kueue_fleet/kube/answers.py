@@ -8,8 +8,6 @@ from typing import Any, Final
 
 Json = dict[str, Any]
 """An object as the API server sends it."""
-JsonView = Mapping[str, Any]
-"""The same, to be read alone."""
 
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 """Content type of server-side apply."""
@@ -70,7 +68,7 @@ def read_object(text: bytes) -> Json:
     return found
 
 
-def list_of(answer: JsonView) -> list[Json]:
+def list_of(answer: Mapping[str, Any]) -> list[Json]:
     """The objects of a list. Raises ApiError where the answer is none."""
     items = answer.get("items")
     if not isinstance(items, list) or not all(map(_is_object, items)):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.printed import Printed
@@ -25,7 +26,6 @@ from kueue_fleet.gke.labels import (
     ZONE,
     accelerator_of,
 )
-from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.cloud.node_planning import NodePlan, NodeSource, plan_nodes
 from kueue_rehearsal.cloud.node_pools import NodePool
 from kueue_rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
@@ -83,7 +83,7 @@ class Request:
     parameters: Mapping[str, str]
     pod_sets: tuple[tuple[str, int], ...]
     """(name of the PodTemplate, count)"""
-    conditions: Mapping[str, JsonView]
+    conditions: Mapping[str, Manifest]
     generation: int = 1
 
     @property
@@ -104,7 +104,7 @@ class Request:
         return self.holds("Failed") or self.holds("CapacityRevoked")
 
 
-def parse_request(item: JsonView) -> Request:
+def parse_request(item: Manifest) -> Request:
     """From the API object."""
     metadata, spec = item["metadata"], item["spec"]
     return Request(
@@ -204,7 +204,7 @@ class Supply:
         return tuple(made)
 
 
-def plan_request(request: Request, templates: Mapping[str, JsonView], supply: Supply, now: float) -> NodePlan:
+def plan_request(request: Request, templates: Mapping[str, Manifest], supply: Supply, now: float) -> NodePlan:
     """The nodes for all pods of the request at once, on new machines only. Raises ValueError when it cannot be served.
 
     `templates` maps the name of a PodTemplate to it.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Protocol
 
-from kueue_fleet.kube.answers import JsonView
+from kueue_admission.forms.manifest import Manifest
 from kueue_rehearsal.cloud.node_templates import NodeTemplate
 from kueue_rehearsal.cloud.pod_needs import PodNeeds, fits_node, tolerates
 
@@ -47,13 +47,13 @@ class _Room:
 
     name: str
     labels: Mapping[str, str]
-    taints: tuple[JsonView, ...]
+    taints: tuple[Manifest, ...]
     free: dict[str, int]
 
 
 def plan_nodes(
     waiting: Sequence[PodNeeds],
-    nodes: Mapping[str, JsonView],
+    nodes: Mapping[str, Manifest],
     free: Mapping[str, Mapping[str, int]],
     sources: Sequence[NodeSource],
 ) -> NodePlan:

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.pool import Pool, property_path, read_pool, reservation_name
 from kueue_fleet.gke.pool_rules import breaches
-from kueue_fleet.kube.answers import JsonView
 
 _NAME = re.compile(r"[a-z]([a-z0-9-]{0,38}[a-z0-9])?")
 
@@ -37,7 +37,7 @@ class Reservation:
 
 
 def refusals(
-    name: str, body: JsonView, region: str, cluster_zones: Sequence[str], reservations: Sequence[Reservation]
+    name: str, body: Manifest, region: str, cluster_zones: Sequence[str], reservations: Sequence[Reservation]
 ) -> list[str]:
     """Why GKE would not have such a pool; empty when it would. Clusters are taken to be on a release channel."""
     pool = read_pool(body, region=region, zones=cluster_zones, zone_count=len(cluster_zones), release_channel=True)
@@ -52,7 +52,7 @@ def refusals(
     return found + list(_reservation(pool, reservations))
 
 
-def reservation_end(body: JsonView, reservations: Sequence[Reservation]) -> float | None:
+def reservation_end(body: Manifest, reservations: Sequence[Reservation]) -> float | None:
     """When Google takes the machines of the pool away: the first end of the reservation that it names, if it has one.
 
     Source: https://cloud.google.com/compute/docs/instances/future-reservations-calendar-mode-overview

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from kueue_fleet.kube.answers import JsonView
+from kueue_admission.forms.manifest import Manifest
 from kueue_rehearsal.cloud.node_pools import NodePool, parse_node_pool
 from kueue_rehearsal.cloud.node_sources import ResourceLimits
 from kueue_rehearsal.cloud.node_templates import Place
@@ -24,7 +24,7 @@ class NodePoolStore:
         self.autopilot = autopilot
         self._path = path
         self._place = place
-        self._settings: JsonView = {}
+        self._settings: Manifest = {}
         self.pools: dict[str, NodePool] = {}
         if path.is_file():
             content = json.loads(path.read_text())
@@ -39,16 +39,16 @@ class NodePoolStore:
         return Place(self._place.cluster, self._place.region, zones or self._place.zones)
 
     @property
-    def inputs(self) -> JsonView:
+    def inputs(self) -> Manifest:
         """What the cluster and its pools were last asked to be."""
         return {"cluster": self._settings, "nodePools": {name: pool.body for name, pool in self.pools.items()}}
 
-    def put_inputs(self, settings: JsonView) -> None:
+    def put_inputs(self, settings: Manifest) -> None:
         """Keeps what the cluster is asked to be, of which `nodeLocations` and `clusterAutoscaling` matter to nodes."""
         self._settings = dict(settings)
         self._write()
 
-    def put(self, name: str, body: JsonView, ends_at: float | None = None) -> NodePool:
+    def put(self, name: str, body: Manifest, ends_at: float | None = None) -> NodePool:
         """Keeps a pool, whose reservation ends then; `node_pool_rules.refusals` has found nothing wrong with it."""
         pool = self._parse(name, body, ends_at)
         self.pools[name] = pool
@@ -72,14 +72,14 @@ class NodePoolStore:
         zones = tuple(scaling.get("autoProvisioningLocations") or ())
         return Place(self._place.cluster, self._place.region, zones or self.place.zones)
 
-    def limits(self, nodes: Mapping[str, JsonView]) -> ResourceLimits | None:
+    def limits(self, nodes: Mapping[str, Manifest]) -> ResourceLimits | None:
         """The cluster's resource limits, with what `nodes` use of them; None on Autopilot and where none are set."""
         limits = (self._settings.get("clusterAutoscaling") or {}).get("resourceLimits")
         if self.autopilot or not self.auto_provisions or not limits:
             return None
         return ResourceLimits.of(limits, nodes.values())
 
-    def _parse(self, name: str, body: JsonView, ends_at: float | None) -> NodePool:
+    def _parse(self, name: str, body: Manifest, ends_at: float | None) -> NodePool:
         return replace(parse_node_pool(name, body, self.place.zones), ends_at=ends_at)
 
     def _write(self) -> None:

@@ -12,13 +12,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import NODE_POOL, ZONE
 from kueue_fleet.gke.machines import MachineType
 from kueue_fleet.gke.pool import Pool, read_pool
 from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU, topology_of_nodes
-from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.cloud.node_templates import (
     AUTOSCALED,
     FINGERPRINT,
@@ -36,7 +36,7 @@ class NodePool:
 
     view: Pool
     machine: MachineType
-    body: JsonView = field(default_factory=dict, repr=False, compare=False)
+    body: Manifest = field(default_factory=dict, repr=False, compare=False)
     """The inputs it was read from."""
     ends_at: float | None = None
     """When its reservation ends and Google takes the nodes away, in seconds since the epoch."""
@@ -109,7 +109,7 @@ class NodePool:
             for number in range(0 if self.view.queued else count)
         )
 
-    def zone_for_next(self, nodes: Iterable[JsonView]) -> str:
+    def zone_for_next(self, nodes: Iterable[Manifest]) -> str:
         """The zone with the fewest nodes of the pool; `nodes` are all of the cluster."""
         count = dict.fromkeys(self.view.zones, 0)
         for labels in (node["metadata"].get("labels") or {} for node in nodes):
@@ -124,7 +124,7 @@ def _number(key: str, digest: str) -> int:
     return int(number) if kind == "standing" and number.isdecimal() else int(digest[:6], 16) % 64
 
 
-def parse_node_pool(name: str, body: JsonView, cluster_zones: Sequence[str]) -> NodePool:
+def parse_node_pool(name: str, body: Manifest, cluster_zones: Sequence[str]) -> NodePool:
     """The pool that the inputs describe; `node_pool_rules.refusals` has found nothing wrong with them.
 
     Raises KeyError for a machine type that is not in the catalogue.
@@ -141,7 +141,7 @@ def parse_node_pool(name: str, body: JsonView, cluster_zones: Sequence[str]) -> 
     return NodePool(view, view.machine, dict(body))
 
 
-def _placement(body: JsonView) -> JsonView | None:
+def _placement(body: Manifest) -> Manifest | None:
     """Of a slice whose workload policy says the topology, that of as many nodes as the pool has."""
     placement = body.get("placementPolicy")
     machine = str((body.get("nodeConfig") or {}).get("machineType"))
@@ -151,11 +151,11 @@ def _placement(body: JsonView) -> JsonView | None:
     return {**placement, "policyName": None, "tpuTopology": topology_of_nodes(machine, sizes.max_nodes or 1)}
 
 
-def is_bound(node: JsonView) -> bool:
+def is_bound(node: Manifest) -> bool:
     """Whether a node belongs to a ProvisioningRequest."""
     return RESIZE_REQUEST in (node["metadata"].get("labels") or {})
 
 
-def pool_nodes(nodes: Mapping[str, JsonView], pool: str) -> dict[str, JsonView]:
+def pool_nodes(nodes: Mapping[str, Manifest], pool: str) -> dict[str, Manifest]:
     """The nodes of a pool."""
     return {name: node for name, node in nodes.items() if (node["metadata"].get("labels") or {}).get(NODE_POOL) == pool}

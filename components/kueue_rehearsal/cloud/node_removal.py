@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.labels import NODE_POOL
-from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.cloud.node_templates import AUTOSCALED, RESIZE_REQUEST
 from kueue_rehearsal.cloud.pod_needs import used_node
 
@@ -16,8 +16,8 @@ RETIREMENT_SECONDS = 1.0
 
 
 def plan_removals(
-    nodes: Mapping[str, JsonView],
-    pods: Iterable[JsonView],
+    nodes: Mapping[str, Manifest],
+    pods: Iterable[Manifest],
     empty_since: Mapping[str, float],
     now: float,
     idle_seconds: float,
@@ -50,7 +50,7 @@ def plan_removals(
 
 
 def plan_retirement(
-    unneeded: Iterable[str], nodes: Mapping[str, JsonView], now: float
+    unneeded: Iterable[str], nodes: Mapping[str, Manifest], now: float
 ) -> tuple[list[str], list[str], list[str]]:
     """(nodes to close, nodes to delete, nodes to open again).
 

@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,
@@ -38,7 +39,6 @@ from kueue_fleet.gke.machines import MachineType, gpus, machine_catalogue, tpus
 from kueue_fleet.gke.pool import Gpus, Pool
 from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import topology_of_nodes
-from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.cloud.node_planning import misfit, scarce, untolerated
 from kueue_rehearsal.cloud.node_pools import NodePool, pool_nodes
 from kueue_rehearsal.cloud.node_templates import (
@@ -69,7 +69,7 @@ class ResourceLimits:
     used: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, limits: Sequence[JsonView], nodes: Iterable[JsonView]) -> ResourceLimits:
+    def of(cls, limits: Sequence[Manifest], nodes: Iterable[Manifest]) -> ResourceLimits:
         """From `clusterAutoscaling.resourceLimits` and the nodes of all pools."""
         made = cls({str(one["resourceType"]): float(one.get("maximum") or 0) for one in limits})
         for node in nodes:
@@ -114,7 +114,7 @@ class PoolSource:
 
     pool: NodePool
     place: Place
-    nodes: Mapping[str, JsonView]
+    nodes: Mapping[str, Manifest]
     """All nodes of the cluster."""
     limits: ResourceLimits | None = None
     stock: dict[str, int] | None = None

@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
-from kueue_fleet.kube.answers import ApiError, JsonView
+from kueue_fleet.kube.answers import ApiError
 from kueue_rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, SPOT_RECLAIMED, ClusterView
 from kueue_rehearsal.cloud.node_planning import NodeSource, plan_nodes
 from kueue_rehearsal.cloud.node_pool_store import NodePoolStore
@@ -184,7 +185,7 @@ class NodeProvisioner:
         for key, reason in plan.refused.items():
             await self._tell_once(dict(waiting[key]), reason)
 
-    def _sources(self, nodes: Mapping[str, JsonView], now: float) -> list[NodeSource]:
+    def _sources(self, nodes: Mapping[str, Manifest], now: float) -> list[NodeSource]:
         """The pools, the smallest machine first, then auto-provisioning."""
         limits, stock = self._store.limits(nodes), self._stock.available(nodes.values(), now)
         pools = [pool for pool in self._store.pools.values() if pool.on_demand_of_pods and not pool.is_over(now)]
@@ -223,11 +224,11 @@ class NodeProvisioner:
         await self._view.retire(gone, own, now)
 
 
-def _is_current(node: JsonView, pool: NodePool) -> bool:
+def _is_current(node: Manifest, pool: NodePool) -> bool:
     return (node["metadata"].get("annotations") or {}).get(FINGERPRINT) == pool.fingerprint
 
 
-def _is_over(node: JsonView, now: float) -> bool:
+def _is_over(node: Manifest, now: float) -> bool:
     end = (node["metadata"].get("annotations") or {}).get(TERMINATION_TIME)
     return end is not None and parse_timestamp(end) <= now
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.pod_requests import pod_requests
 from kueue_admission.read.printed import PrintedPod
-from kueue_fleet.kube.answers import JsonView
 
 # Both names are in use: Kueue writes the first, older releases of the cluster autoscaler read the second.
 CONSUME_ANNOTATIONS = (
@@ -33,7 +33,7 @@ class PodNeeds:
     uid: str
     requests: Mapping[str, int]
     node_selector: Mapping[str, str]
-    tolerations: tuple[JsonView, ...] = ()
+    tolerations: tuple[Manifest, ...] = ()
     not_modelled: tuple[str, ...] = ()
     created: str = ""
 
@@ -43,7 +43,7 @@ def amounts(resources: Mapping[str, Any]) -> dict[str, int]:
     return _amounts({name: Quantity(value) for name, value in resources.items()})
 
 
-def requests_of(spec: JsonView) -> dict[str, int]:
+def requests_of(spec: Manifest) -> dict[str, int]:
     """What a pod asks of its node, a place among its pods too."""
     return {"pods": 1, **_amounts(pod_requests(Fields(spec, "", [])))}
 
@@ -52,7 +52,7 @@ def _amounts(quantities: Mapping[str, Quantity]) -> dict[str, int]:
     return {name: each.milli if name == "cpu" else each.value for name, each in quantities.items()}
 
 
-def pod_needs(key: str, uid: str, spec: JsonView, created: str = "") -> PodNeeds:
+def pod_needs(key: str, uid: str, spec: Manifest, created: str = "") -> PodNeeds:
     """What the scheduler looks at in a pod's, or a PodTemplate's, spec."""
     not_modelled = []
     affinity = spec.get("affinity") or {}
@@ -75,7 +75,7 @@ def pod_needs(key: str, uid: str, spec: JsonView, created: str = "") -> PodNeeds
     )
 
 
-def consumed_request(pod: JsonView) -> str | None:
+def consumed_request(pod: Manifest) -> str | None:
     """The ProvisioningRequest (namespace/name) whose capacity the pod uses."""
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
@@ -85,18 +85,18 @@ def consumed_request(pod: JsonView) -> str | None:
     return None
 
 
-def is_daemon(pod: JsonView) -> bool:
+def is_daemon(pod: Manifest) -> bool:
     """Whether the pod is a DaemonSet's: it comes and goes with its node, and neither brings nor keeps one."""
     return any(owner.kind == "DaemonSet" for owner in PrintedPod.of(pod).owners)
 
 
-def used_node(pod: JsonView) -> str | None:
+def used_node(pod: Manifest) -> str | None:
     """The node that the pod keeps; None for one that has none, that has ended, or that goes with its node."""
     printed = PrintedPod.of(pod)
     return None if printed.is_over or is_daemon(pod) else printed.node or None
 
 
-def is_unschedulable(pod: JsonView) -> bool:
+def is_unschedulable(pod: Manifest) -> bool:
     """Whether the scheduler has tried the pod and found no node for it."""
     printed = PrintedPod.of(pod)
     if printed.node or "deletionTimestamp" in printed.metadata or pod["spec"].get("schedulingGates"):
@@ -104,7 +104,7 @@ def is_unschedulable(pod: JsonView) -> bool:
     return not printed.is_true("PodScheduled") and printed.reason("PodScheduled") == "Unschedulable"
 
 
-def tolerates(tolerations: Iterable[JsonView], taint: JsonView) -> bool:
+def tolerates(tolerations: Iterable[Manifest], taint: Manifest) -> bool:
     """Whether a pod with these tolerations may run on a node with this taint (k8s.io/api core/v1 toleration.go)."""
     if taint["effect"] == "PreferNoSchedule":
         return True
@@ -120,7 +120,7 @@ def tolerates(tolerations: Iterable[JsonView], taint: JsonView) -> bool:
     return False
 
 
-def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[JsonView], free: Mapping[str, int]) -> bool:
+def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[Manifest], free: Mapping[str, int]) -> bool:
     """Whether the scheduler could put the pod on such a node."""
     return (
         all(labels.get(key) == value for key, value in needs.node_selector.items())
@@ -129,7 +129,7 @@ def fits_node(needs: PodNeeds, labels: Mapping[str, str], taints: Iterable[JsonV
     )
 
 
-def free_resources(nodes: Mapping[str, JsonView], pods: Iterable[JsonView]) -> dict[str, dict[str, int]]:
+def free_resources(nodes: Mapping[str, Manifest], pods: Iterable[Manifest]) -> dict[str, dict[str, int]]:
     """What is left on each node."""
     free = {name: amounts(node.get("status", {}).get("allocatable") or {}) for name, node in nodes.items()}
     for pod in pods:

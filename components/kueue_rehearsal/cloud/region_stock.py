@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.labels import FLEX_START, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
 from kueue_fleet.gke.machines import accelerators
-from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings, stock
 from kueue_rehearsal.cloud.node_templates import RESIZE_REQUEST
 from kueue_rehearsal.cloud.pod_needs import amounts
@@ -20,7 +20,7 @@ class RegionStock:
         self._settings = settings
         self._started_at = started_at
 
-    def available(self, nodes: Iterable[JsonView], now: float) -> dict[str, int]:
+    def available(self, nodes: Iterable[Manifest], now: float) -> dict[str, int]:
         """GPUs and TPU chips of each kind that can be given out beside those of `nodes`; may be less than none."""
         elapsed, settings = now - self._started_at, self._settings()
         left = {name: stock(settings, self._region, name, elapsed) for name in accelerators()}

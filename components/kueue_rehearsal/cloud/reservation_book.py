@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from kueue_fleet.kube.answers import JsonView
+from kueue_admission.forms.manifest import Manifest
 from kueue_rehearsal.cloud.node_pool_rules import Reservation
 from kueue_rehearsal.node_agent.status import parse_timestamp
 from kueue_rehearsal.private_files import write_private
@@ -19,9 +19,9 @@ class ReservationBook:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._entries: dict[str, JsonView] = json.loads(path.read_text()) if path.is_file() else {}
+        self._entries: dict[str, Manifest] = json.loads(path.read_text()) if path.is_file() else {}
 
-    def put(self, zone: str, name: str, body: JsonView) -> None:
+    def put(self, zone: str, name: str, body: Manifest) -> None:
         """Keeps a reservation."""
         self._entries[f"{zone}/{name}"] = {**body, "zone": zone, "name": name}
         self._write()
@@ -39,12 +39,12 @@ class ReservationBook:
         write_private(self._path, json.dumps(self._entries, indent=1).encode())
 
 
-def _parse(entry: JsonView, now: float) -> Reservation:
+def _parse(entry: Manifest, now: float) -> Reservation:
     future = entry.get("specificSkuProperties")
-    specific: JsonView = future or entry.get("specificReservation") or {}
-    properties: JsonView = specific.get("instanceProperties") or {}
+    specific: Manifest = future or entry.get("specificReservation") or {}
+    properties: Manifest = specific.get("instanceProperties") or {}
     gpus = properties.get("guestAccelerators") or [{}]
-    window: JsonView = entry.get("timeWindow") or {}
+    window: Manifest = entry.get("timeWindow") or {}
     start, end = (parse_timestamp(window[at]) if window.get(at) else None for at in ("startTime", "endTime"))
     ended = end is not None and end <= now
     name = entry.get("reservationName") if future else None

@@ -10,8 +10,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
-from kueue_fleet.kube.answers import JsonView
 from kueue_rehearsal.node_agent.status import parse_timestamp
 
 _HOUR_SECONDS = 3600.0
@@ -35,7 +35,7 @@ def lifetime_seconds(settings: SpotSettings, node: str) -> float:
     return -math.log1p(-share) / settings.reclaims_per_hour * _HOUR_SECONDS
 
 
-def spot_nodes(nodes: Mapping[str, JsonView], pool: str | None = None) -> list[str]:
+def spot_nodes(nodes: Mapping[str, Manifest], pool: str | None = None) -> list[str]:
     """The names of the Spot nodes, of one pool if it is given."""
     found = []
     for name, node in sorted(nodes.items()):
@@ -45,7 +45,7 @@ def spot_nodes(nodes: Mapping[str, JsonView], pool: str | None = None) -> list[s
     return found
 
 
-def due_reclaims(nodes: Mapping[str, JsonView], settings: SpotSettings, now: float) -> list[str]:
+def due_reclaims(nodes: Mapping[str, Manifest], settings: SpotSettings, now: float) -> list[str]:
     """The Spot nodes whose time is over. `now` in seconds since the epoch."""
     due = []
     for name in spot_nodes(nodes):
@@ -56,7 +56,7 @@ def due_reclaims(nodes: Mapping[str, JsonView], settings: SpotSettings, now: flo
     return due
 
 
-def choose_reclaims(nodes: Mapping[str, JsonView], pool: str | None, count: int, settings: SpotSettings) -> list[str]:
+def choose_reclaims(nodes: Mapping[str, Manifest], pool: str | None, count: int, settings: SpotSettings) -> list[str]:
     """Up to `count` Spot nodes, by seed."""
 
     def rank(name: str) -> str:

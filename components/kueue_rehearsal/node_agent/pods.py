@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.quantity import Quantity
-from kueue_fleet.kube.answers import JsonView
 
 _VARIABLE = re.compile(r"\$\$|\$\(([A-Za-z_.][A-Za-z0-9_.-]*)\)")
 _MAP_KEY = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
@@ -51,7 +51,7 @@ class HostFacts:
     node_name: str
 
 
-def unsupported(pod: JsonView) -> list[str]:
+def unsupported(pod: Manifest) -> list[str]:
     """What the pod asks for and this node cannot give, each as a sentence; an empty list when it can run."""
     spec = pod["spec"]
     problems = [
@@ -70,7 +70,7 @@ def unsupported(pod: JsonView) -> list[str]:
     return problems
 
 
-def _unsupported_container(container: JsonView) -> list[str]:
+def _unsupported_container(container: Manifest) -> list[str]:
     name = container["name"]
     problems = []
     for probe in _PROBES:
@@ -90,7 +90,7 @@ def _unsupported_container(container: JsonView) -> list[str]:
     return problems
 
 
-def environment_sources(container: JsonView) -> set[Source]:
+def environment_sources(container: Manifest) -> set[Source]:
     """The ConfigMaps and Secrets that the container's environment refers to."""
     references = [*container.get("envFrom", ()), *(one.get("valueFrom") or {} for one in container.get("env", ()))]
     return {
@@ -102,7 +102,7 @@ def environment_sources(container: JsonView) -> set[Source]:
 
 
 def environment(
-    pod: JsonView, container: JsonView, facts: HostFacts, sources: Mapping[Source, Mapping[str, bytes] | None]
+    pod: Manifest, container: Manifest, facts: HostFacts, sources: Mapping[Source, Mapping[str, bytes] | None]
 ) -> dict[str, str]:
     """The container's variables, `$(NAME)` expanded, in the kubelet's order: envFrom, then env.
 
@@ -138,9 +138,9 @@ def source_content(
 
 
 def _value_from(
-    pod: JsonView,
-    container: JsonView,
-    variable: JsonView,
+    pod: Manifest,
+    container: Manifest,
+    variable: Manifest,
     facts: HostFacts,
     sources: Mapping[Source, Mapping[str, bytes] | None],
 ) -> str | None:
@@ -176,7 +176,7 @@ def expand(text: str, variables: Mapping[str, str]) -> str:
     return _VARIABLE.sub(replace, text)
 
 
-def field_value(pod: JsonView, field_path: str, facts: HostFacts) -> str:
+def field_value(pod: Manifest, field_path: str, facts: HostFacts) -> str:
     """The downward API's value of `field_path`. Raises PodError for a field that it does not have."""
     metadata, spec = pod["metadata"], pod["spec"]
     simple = {
@@ -204,7 +204,7 @@ def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
-def resource_value(pod: JsonView, container: JsonView, reference: JsonView) -> str:
+def resource_value(pod: Manifest, container: Manifest, reference: Manifest) -> str:
     """The downward API's value of `limits.cpu` and the like, in units of its divisor, rounded up.
 
     Raises PodError where the container does not set it.
@@ -236,7 +236,7 @@ def rewrite_paths(text: str, places: Mapping[str, str]) -> str:
     return pattern.sub(lambda match: stripped[match.group(0)], text)
 
 
-def container_ports(containers: Iterable[JsonView]) -> list[int]:
+def container_ports(containers: Iterable[Manifest]) -> list[int]:
     """The TCP ports that the containers declare."""
     return [
         port["containerPort"]
@@ -246,7 +246,7 @@ def container_ports(containers: Iterable[JsonView]) -> list[int]:
     ]
 
 
-def port_number(container: JsonView, port: int | str) -> int:
+def port_number(container: Manifest, port: int | str) -> int:
     """A probe's or Service's port by number or by the container's port name. Raises PodError for an unknown name."""
     if isinstance(port, int):
         return port

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from kueue_fleet.kube.answers import JsonView
+from kueue_admission.forms.manifest import Manifest
 from kueue_rehearsal.node_agent.pods import (
     HostFacts,
     PodError,
@@ -42,7 +42,7 @@ class TokenProjection:
     expiration_seconds: int
 
 
-def volume_sources(volume: JsonView) -> set[Source]:
+def volume_sources(volume: Manifest) -> set[Source]:
     """The ConfigMaps and Secrets that the volume refers to."""
     if "configMap" in volume:
         return {Source("configmaps", volume["configMap"]["name"])}
@@ -56,7 +56,7 @@ def volume_sources(volume: JsonView) -> set[Source]:
     }
 
 
-def token_projections(volume: JsonView) -> list[TokenProjection]:
+def token_projections(volume: Manifest) -> list[TokenProjection]:
     """The tokens that the volume asks for; one hour where it does not say how long (TokenRequest's default)."""
     return [
         TokenProjection(
@@ -70,8 +70,8 @@ def token_projections(volume: JsonView) -> list[TokenProjection]:
 
 
 def volume_files(
-    pod: JsonView,
-    volume: JsonView,
+    pod: Manifest,
+    volume: Manifest,
     facts: HostFacts,
     sources: Mapping[Source, Mapping[str, bytes] | None],
     tokens: Mapping[TokenProjection, str],
@@ -99,7 +99,7 @@ def volume_files(
 
 
 def _from_source(
-    kind: str, name: str, reference: JsonView, sources: Mapping[Source, Mapping[str, bytes] | None]
+    kind: str, name: str, reference: Manifest, sources: Mapping[Source, Mapping[str, bytes] | None]
 ) -> dict[str, VolumeFile]:
     optional = bool(reference.get("optional"))
     data = source_content(sources, Source(kind, name), optional, "ContainerCreating")
@@ -116,7 +116,7 @@ def _from_source(
     return files
 
 
-def _from_downward(pod: JsonView, reference: JsonView, facts: HostFacts) -> dict[str, VolumeFile]:
+def _from_downward(pod: Manifest, reference: Manifest, facts: HostFacts) -> dict[str, VolumeFile]:
     files = {}
     for item in reference.get("items", ()):
         if "fieldRef" in item:
