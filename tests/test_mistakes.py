@@ -54,6 +54,11 @@ def pool_of(mode: str, cluster: Any) -> None:
     )
 
 
+def on_standard() -> dict[str, Any]:
+    entry = kf.ClusterEntry.model_validate({**WORKER_ENTRY, "mode": "Standard"})
+    return {"cluster_spec": entry, "project": "lab-project-1", "cluster": "std", "service_account": "a@b"}
+
+
 def any_of(value: object) -> Any:
     """What no type checker lets pass."""
     return value
@@ -120,6 +125,42 @@ def any_of(value: object) -> Any:
         (lambda: pool_of("Autopilot", "std"), "std is an Autopilot cluster, whose nodes GKE makes"),
         (lambda: pool_of("Standard", kf.Cohort("c", kf.CohortSpec())), "cluster is a resource; give its name"),
         (
+            lambda: kf.NodePool("p", kf.NodePoolEntry(**POOL, clusters=["auto"]), **on_standard()),
+            "NodePool p.clusters: is on auto, and cluster_spec is std",
+        ),
+        (
+            lambda: kf.NodePool("p", kf.NodePoolEntry(**{**POOL, "zones": ["europe-west4-a"]}), **on_standard()),
+            "nodePools[p].zones[0]: is europe-west4-a, which is not in us-central1",
+        ),
+        (
+            lambda: kf.ReservedCapacity(
+                "r",
+                project="lab-project-1",
+                reservations=[
+                    kf.ReservationEntry(name="r", zone="us-central1-q", machine_type="a3-highgpu-8g", count=1)
+                ],
+            ),
+            "reservations[r].zone: is us-central1-q, which does not exist",
+        ),
+        (
+            lambda: kf.StandaloneCluster(
+                "c",
+                kf.ClusterEntry(name="c", role="standalone", region="europe-wst4"),
+                project="lab-project-1",
+                network="n",
+                subnetwork="s",
+            ),
+            "clusters[c].region: europe-wst4 is not a known region; did you mean europe-west4?",
+        ),
+        (
+            lambda: kf.WorkerCluster.get("std", "std"),
+            "WorkerCluster std: 'std' is not the id of a cluster; write projects/P/locations/REGION/clusters/N",
+        ),
+        (
+            lambda: kf.PriorityClass("High Priority", kf.PriorityClassFields(value=1)),
+            '"High Priority" has characters or a form that are not allowed',
+        ),
+        (
             lambda: kf.Fleet("lab", {"name": "lab", "project": "lab-project-1", "clusters": []}),
             "clusters: there are none",
         ),
@@ -147,7 +188,7 @@ def test_it_is_said_what_to_do(mistake: Callable[[], object], said: str) -> None
         ),
         (
             lambda: kf.ClusterQueue("q", kf.ClusterQueueSpec(resource_groups=(group("nope", cpu=1),))),
-            "flavors nope is not",
+            "flavors[nope].name: whether there is a ResourceFlavor nope is not checked",
         ),
         (
             lambda: kf.LocalQueue("gpu", {"clusterQueue": "prod"}, namespace="vision"),

@@ -181,6 +181,7 @@ from kueue_fleet.kueue import RunDurationPolicy as RunDurationPolicy
 from kueue_fleet.kueue import Team as Team
 from kueue_fleet.kueue import Topology as Topology
 from kueue_fleet.kueue import WorkerAccess as WorkerAccess
+from kueue_fleet.kueue import WorkerGrant as WorkerGrant
 from kueue_fleet.kueue import WorkloadPriorityClass as WorkloadPriorityClass
 
 __all__: list[str]

@@ -14,6 +14,7 @@ import pulumi
 from pulumi.resource import DependencyResource
 
 from kueue_admission.forms import SpecError, errors_of
+from kueue_fleet.component import Component
 from kueue_fleet.fleet_file import (
     ClusterEntry,
     FleetSpec,
@@ -65,7 +66,6 @@ from kueue_fleet.google.resources import (
     reservation_of,
     team_arguments,
 )
-from kueue_fleet.in_programs import OwnComponent
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
 
 CONFIG: Final = "kueue-fleet"
@@ -94,8 +94,11 @@ def _unusable(refused: SpecError) -> pulumi.RunError:
     return pulumi.RunError(f"the fleet in {CONFIG}:fleet cannot be used:\n{problems}")
 
 
-class Fleet(OwnComponent):
+class Fleet(Component):
     """A manager with its workers, or one standalone cluster, with Kueue and its queues on them."""
+
+    pulumi_type = "kueue-fleet:index:Fleet"
+    judges_whole = True
 
     spec: FleetSpec
     """What was declared, with calendar pools open or closed as they are now."""
@@ -165,7 +168,7 @@ class Fleet(OwnComponent):
             raise SpecError(problems)
         short_names = name == spec.name
         name, opts = _below_parent(name, opts)
-        super().__init__("kueue-fleet:index:Fleet", name, None, opts)
+        super().__init__(name, opts)
         now = datetime.now(UTC)  # noqa: TID251  (a program runs once, and now)
         for warning in (*problems, *check_dates(spec, now.date())):
             pulumi.log.warn(str(warning), self)
@@ -198,10 +201,10 @@ class Fleet(OwnComponent):
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
         self.kubeconfig = pulumi.Output.secret(
             pulumi.Output.all(*(self.clusters[entry.name].kubeconfig for entry in current_first)).apply(
-                lambda kubeconfigs: json.dumps(merge_kubeconfigs(kubeconfigs), sort_keys=True)
+                lambda texts: json.dumps(merge_kubeconfigs([json.loads(text) for text in texts]), sort_keys=True)
             )
         )
-        self.register_outputs({"endpoints": self.endpoints, "kubeconfig": self.kubeconfig})
+        self._give_out()
 
     @classmethod
     def from_config(

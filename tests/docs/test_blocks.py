@@ -8,6 +8,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -166,12 +167,20 @@ def test_the_rehearsal_that_is_shown_is_one_of_this_version() -> None:
 
 
 def test_the_program_of_the_page_is_a_pulumi_program() -> None:
-    [program] = blocks(ROOT / "docs" / "programs.md", "python")
+    program, *_ = blocks(ROOT / "docs" / "programs.md", "python")
     code = compile(program, "programs.md", "exec")
     config = {"kueue-fleet:fleet": json.dumps(fleet_data(WORKER))}
     made = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}), config=config)
     assert made.one("kueue-fleet:index:Fleet").name == "lab"
     assert {cluster.place for cluster in made.of_type("gcp:container/cluster:Cluster")} == {MANAGER, WORKER}
+
+
+def test_the_program_of_single_components_declares_them_in_order() -> None:
+    _, program, _ = blocks(ROOT / "docs" / "programs.md", "python")
+    code = compile(program, "programs.md", "exec")
+    made = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}))
+    order = [made.one(kind, custom=True) for kind in ("ResourceFlavor", "ClusterQueue", "LocalQueue")]
+    assert all(made.is_before(first, then) for first, then in pairwise(order))
 
 
 def test_the_program_of_kueue_admission_explains_and_decides(

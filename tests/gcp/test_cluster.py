@@ -126,3 +126,27 @@ def test_nodes_run_as_the_account_that_the_file_names(spec: ClusterEntry) -> Non
     assert {
         pool.inputs["nodeConfig"]["serviceAccount"] for pool in recording.of_type("gcp:container/nodePool:NodePool")
     } <= {theirs}
+
+
+def test_a_cluster_that_exists_is_read_and_nothing_is_made_for_it() -> None:
+    def program() -> None:
+        there = WorkerCluster.get("std", "projects/lab-project-1/locations/us-central1/clusters/std")
+        assert there.cluster_name == "std"
+
+    recording = pulumi_mocks.run(program)
+    assert not recording.of_type("gcp:container/cluster:Cluster")
+    assert {made.type for made in recording if made.custom} == {"pulumi:providers:kubernetes"}
+
+
+def test_the_kubeconfig_is_a_secret_without_a_credential() -> None:
+    async def look(made: WorkerCluster) -> None:
+        assert await made.kubeconfig.is_secret()
+        [user] = json.loads(str(await made.kubeconfig.future()))["users"]
+        assert user["user"]["exec"]["command"] == "gke-gcloud-auth-plugin"
+
+    entry = ClusterEntry(name="std", role="worker", region="us-central1")
+    pulumi_mocks.run(
+        lambda: pulumi.Output.from_input(
+            look(WorkerCluster("std", entry, project="lab-project-1", network="n", subnetwork="s"))
+        )
+    )

@@ -207,7 +207,7 @@ def test_nodes_are_upgraded_as_their_capacity_allows(capacity: dict[str, Any], s
 
 def test_the_largest_machines_stand_together_by_a_workload_policy() -> None:
     fields: dict[str, Any] = {"machineType": "a4-highgpu-8g", "zones": ["us-east4-b"], "compactPlacement": True}
-    recording = pulumi_mocks.run(lambda: declare(**fields))
+    recording = pulumi_mocks.run(lambda: declare(**fields, capacity={"type": "spot"}))
     policy = recording.one("ResourcePolicy")
     assert policy.inputs["workloadPolicy"] == {"type": "HIGH_THROUGHPUT"}
     assert (policy.inputs["name"], policy.inputs["region"]) == ("worker-l4", "us-east4")
@@ -221,7 +221,7 @@ def test_the_largest_machines_stand_together_by_a_workload_policy() -> None:
     [("a2-ultragpu-4g", 4), ("a3-highgpu-8g", 16), ("a3-megagpu-8g", 16), ("a4-highgpu-8g", 32), ("a2-highgpu-4g", 0)],
 )
 def test_local_ssds_that_come_with_the_machine_are_said(machine_type: str, disks: int) -> None:
-    config = pool(machineType=machine_type, zones=["us-east4-c"]).inputs["nodeConfig"]
+    config = pool(machineType=machine_type, zones=["us-east4-c"], capacity={"type": "spot"}).inputs["nodeConfig"]
     assert config.get("ephemeralStorageLocalSsdConfig") == ({"localSsdCount": disks} if disks else None)
 
 
@@ -273,7 +273,7 @@ def test_options_of_the_component_reach_only_what_they_are_for() -> None:
     made = recording.one("gcp:container/nodePool:NodePool")
     assert made.parent == component.urn
     assert not made.aliases
-    assert component.outputs == {"name": "l4"}
+    assert component.outputs == {"name": "l4", "poolName": "l4", "identifier": "pool-id"}
 
 
 def test_a_slice_of_tpu7x_takes_its_topology_from_a_workload_policy() -> None:

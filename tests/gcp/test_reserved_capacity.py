@@ -185,5 +185,5 @@ def test_a_commitment_for_a_reservation_of_others_is_refused() -> None:
 
 def test_a_commitment_takes_one_reservation() -> None:
     two = COMMITMENTS[0].model_copy(update={"reservations": ("l4-us-east4", "l4-backup")})
-    with pytest.raises(ValueError, match="commitment l4-year: pulumi-gcp takes one reservation"):
+    with pytest.raises(ValueError, match="are 2, but Google's provider takes one for a commitment"):
         run(commitments=[two])

@@ -36,5 +36,7 @@ def test_unless_one_knows_that_the_controller_is_there() -> None:
 
 def test_an_entry_of_another_kind_is_refused() -> None:
     entry = AdmissionCheckEntry(name="residency", controller_name="lab.dev/residency")
-    with pytest.raises(ValueError, match="admission check residency: no provisioningRequest; use AdmissionCheck"):
+    with pytest.raises(
+        ValueError, match="AdmissionCheck residency: there is no provisioningRequest; use AdmissionCheck"
+    ):
         pulumi_mocks.run(lambda: ProvisioningRequestCheck("residency", entry))

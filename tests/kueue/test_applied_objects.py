@@ -208,15 +208,17 @@ def test_fields_at_the_top_of_an_object_stay_there() -> None:
 def test_the_object_may_have_another_name_than_the_component() -> None:
     recording = run_flavor(name="eu/l4", object_name="l4")
     assert recording.one("ResourceFlavor", "eu/l4", custom=True).inputs["metadata"]["name"] == "l4"
-    assert recording.one("ResourceFlavor", "eu/l4", custom=False).outputs == {"name": "l4"}
+    assert recording.one("ResourceFlavor", "eu/l4", custom=False).outputs == {"name": "l4", "objectName": "l4"}
 
 
 def test_a_manifest_of_another_kind_is_refused() -> None:
     manifest = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Cohort", "metadata": {"name": "a"}, "spec": {}}
-    with pytest.raises(ValueError, match="l4: a manifest of kind 'Cohort' was given; ResourceFlavor is needed"):
+    with pytest.raises(
+        ValueError, match="a manifest of kind 'Cohort' with the name 'a' is given; give one of kind ResourceFlavor"
+    ):
         pulumi_mocks.run(lambda: ResourceFlavor("l4", manifest))
 
 
 def test_a_local_queue_needs_a_namespace() -> None:
-    with pytest.raises(ValueError, match="LocalQueue q: no namespace; give namespace="):
+    with pytest.raises(ValueError, match="LocalQueue q: no namespace is given; give namespace="):
         pulumi_mocks.run(lambda: LocalQueue("q", LocalQueueSpec(cluster_queue="gpu")))

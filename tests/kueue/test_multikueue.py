@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pulumi
 import pytest
 
+import kueue_fleet as kf
 import pulumi_mocks
 from kueue_fleet import MultiKueue, WorkerAccess
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.kueue.credentials import WorkerGrant
 from kueue_fleet.objects import render_worker_access
 from pulumi_mocks import CA_CERTIFICATE, Recording
 from small_fleets import SECOND_WORKER, WORKER, fleet, fleet_data
 
 TOKEN = "token-of-multikueue-manager-2026-11"
 SPEC = fleet()
+GRANT = WorkerGrant("{}", "2026-11")
 
 
 def access(spec: FleetSpec = SPEC) -> WorkerAccess:
@@ -184,6 +188,74 @@ def test_with_cluster_profiles_there_are_no_kubeconfigs() -> None:
     assert provider["cluster"] == {"server": "https://worker.test", "certificate-authority-data": CA_CERTIFICATE}
     assert not profile.secrets
     assert recording.is_before(profile, recording.one("MultiKueueCluster"))
+
+
+def alone(**arguments: Any) -> None:
+    """Both sides without a fleet."""
+    credentials = kf.ServiceAccountToken("2026-11", rotate_by="2027-02-01")
+    granted = WorkerAccess(
+        "access",
+        cluster_name=WORKER,
+        endpoint="worker.test",
+        ca_certificate=CA_CERTIFICATE,
+        namespaces=["shared", "team-a"],
+        **{"credentials": credentials, **arguments},
+    )
+    MultiKueue("multikueue", workers={WORKER: granted})
+
+
+def test_without_a_fleet_the_same_resources_are_made() -> None:
+    of_fleet, single = run_both(), pulumi_mocks.run(alone)
+    made = {urn: resource for urn, resource in single.resources.items() if resource.custom}
+    assert made.keys() == {urn for urn, resource in of_fleet.resources.items() if resource.custom}
+    for urn, resource in made.items():
+        assert resource.inputs == of_fleet.resources[urn].inputs, resource.short
+    assert single.resources.keys() == of_fleet.resources.keys(), "components too"
+
+
+def test_a_worker_is_connected_after_all_that_it_grants() -> None:
+    recording = pulumi_mocks.run(alone)
+    connected = recording.one("MultiKueueCluster")
+    for kind in ("ServiceAccount", "ClusterRoleBinding"):
+        assert recording.is_before(recording.one(kind), connected)
+
+
+def test_a_google_account_needs_no_token() -> None:
+    recording = pulumi_mocks.run(lambda: alone(credentials=None, google_account="manager@lab.example"))
+    assert not recording.of_type("Secret")
+    assert recording.one("ClusterRoleBinding").inputs["subjects"][0]["name"] == "manager@lab.example"
+    assert recording.one("MultiKueueCluster").inputs["spec"]["clusterSource"]["clusterProfileRef"] == {"name": WORKER}
+    assert recording.one("ClusterProfile").inputs["status"]["accessProviders"]
+
+
+def test_each_check_has_workers_of_its_own() -> None:
+    def program() -> None:
+        grants = {name: WorkerGrant("{}", "2026-11") for name in ("eu", "us")}
+        made = MultiKueue("multikueue", workers=grants, checks={"everywhere": ["us", "eu"], "eu-only": ["eu"]})
+        rules = [kf.AdmissionCheckStrategyRule(made.checks["eu-only"])]
+        strategy = kf.AdmissionChecksStrategy(admission_checks=rules)
+        kf.ClusterQueue("q", kf.ClusterQueueSpec(admission_checks_strategy=strategy))
+
+    recording = pulumi_mocks.run(program)
+    clusters = {each.inputs["metadata"]["name"]: each.inputs["spec"] for each in recording.of_type("MultiKueueConfig")}
+    assert clusters == {"everywhere": {"clusters": ["us", "eu"]}, "eu-only": {"clusters": ["eu"]}}
+    check = recording.one("AdmissionCheck", "multikueue/eu-only", custom=True)
+    assert recording.is_before(check, recording.one("ClusterQueue", custom=True))
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda: MultiKueue("m", workers={"eu": GRANT}, checks={"a": ["us"]}), r"m.checks\[a\]: us is not among"),
+        (lambda: MultiKueue("m"), "there are no workers; give workers="),
+        (lambda: MultiKueue("m", SPEC, workers={"eu": GRANT}), "there are no workers"),
+        (lambda: alone(google_account="a@b"), "give exactly one of them"),
+        (lambda: alone(credentials=kf.ServiceAccountToken("2026-11")), "rotateBy: is missing, but no controller"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(mistake: Callable[[], object], said: str) -> None:
+    with pytest.raises(kf.SpecError, match=said):
+        pulumi_mocks.run(mistake)
 
 
 def test_a_missing_kubeconfig_is_refused() -> None:

@@ -15,12 +15,12 @@ from kueue_admission.forms import SpecError
 from kueue_fleet import ClusterQueue, Fleet, MultiKueue, NodePool, TeamIdentity, WorkerAccess, WorkerCluster
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gcp import ControlPlaneAccess
+from kueue_fleet.kueue.credentials import WorkerGrant
 from kueue_fleet.plugin.arguments import arguments_of, inputs_of, read_arguments
 from kueue_fleet.plugin.package import components
 from small_fleets import WORKER, fleet, fleet_data
 
 RESOURCES = {
-    "LocalQueue": {"cluster_queue"},
     "MultiKueue": {"workers_ready"},
     "Team": {"cluster_queues"},
     "TeamIdentity": {"after"},
@@ -108,6 +108,8 @@ def test_the_constructors_own_types() -> None:
     assert "labels" not in read, "the constructor's own default is used"
     identity = {"project": "p", "fleet": "f", "team": "t", "roles": [], "kubernetesAccounts": [["ns", "job"]]}
     assert read_arguments(TeamIdentity, identity)["kubernetes_accounts"] == [("ns", "job")]
+    grant = {"kubeconfig": "{}", "rotation": "2026-11"}
+    assert read_arguments(MultiKueue, {"workers": {"eu": grant}}) == {"workers": {"eu": WorkerGrant(**grant)}}
     worker = read_arguments(WorkerAccess, {"objects": [], "clusterName": "eu", "endpoint": "e"})
     assert worker["ca_certificate"] is None
 

@@ -118,8 +118,9 @@ def test_a_component_is_declared_and_gives_out_what_the_schema_says(name: str) -
     assert recording.children(component), "it declares something"
     assert state.pop("urn") == component.urn
     promised = set(package_schema()["resources"][token]["properties"])
-    # A certificate authority is given out only where it is not a public one, a link only to a dashboard.
-    assert promised - set(state) <= {"caCertificate", "dashboardUrl"}
+    # A certificate authority is given out only where it is not a public one, a link only to a dashboard, and a serial
+    # only of a token that the component makes.
+    assert promised - set(state) <= {"caCertificate", "dashboardUrl", "rotation"}
     assert set(state) <= promised
 
 
@@ -135,7 +136,7 @@ def test_a_fleet_is_the_same_as_from_python() -> None:
     ("token", "inputs", "says"),
     [
         ("kueue-fleet:index:Fleets", {}, "is not a component of kueue-fleet"),
-        ("kueue-fleet:index:LocalQueue", {"spec": {"clusterQueue": "gpu"}}, "no namespace; give namespace"),
+        ("kueue-fleet:index:LocalQueue", {"spec": {"clusterQueue": "gpu"}}, "no namespace is given; give namespace"),
         ("kueue-fleet:index:Fleet", {"spec": fleet_data(WORKER), "charts": {}}, "is not a known field"),
         ("kueue-fleet:index:ManagerCluster", INPUTS["WorkerCluster"], "needs role manager, but it has worker"),
     ],

@@ -16,7 +16,7 @@ from pydantic import Field
 from kueue_admission.api.quotas import FairSharing, LimitRules, ResourceGroup, check_resource_groups, check_totals
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import suggest
-from kueue_admission.forms.base import DnsSubdomain, Hint, Int32, RuledModel, SpecModel, syntax_of
+from kueue_admission.forms.base import DnsSubdomain, Hint, Int32, RuledModel, SpecModel
 from kueue_admission.forms.form_rules import (
     CONCURRENT_ADMISSION,
     EXCLUDED,
@@ -24,9 +24,9 @@ from kueue_admission.forms.form_rules import (
     NO_QUOTA_ON_FLAVOR,
     listed_twice,
 )
-from kueue_admission.forms.given import ListOf, ListOfText
+from kueue_admission.forms.given import NOT_GIVEN, ListOf
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.syntax import admission_check_name
+from kueue_admission.forms.references import NO_NAMES, CheckName, FlavorNames, OptionalCohortName, QueueName
 
 StopPolicy = Literal["None", "Hold", "HoldAndDrain"]
 """Whether a queue admits: yes; no; no, and what runs ends."""
@@ -42,8 +42,6 @@ WithinPolicy = Literal["Never", "LowerPriority", "LowerOrNewerEqualPriority"]
 """Which jobs of the same queue may be preempted."""
 PreemptionPolicy = ReclaimPolicy | WithinPolicy
 """Either of the two."""
-AdmissionCheckName = Annotated[str, Field(strict=True), syntax_of(admission_check_name)]
-"""Name of an AdmissionCheck."""
 
 
 class FlavorFungibility(RuledModel):
@@ -99,9 +97,9 @@ class ClusterQueuePreemption(RuledModel):
 class AdmissionCheckStrategyRule(SpecModel):
     """One admission check of a queue, and the flavors it is for."""
 
-    name: AdmissionCheckName = Field(kw_only=False)
-    """The AdmissionCheck."""
-    on_flavors: Annotated[ListOfText[DnsSubdomain], Field(max_length=64)] = ()
+    name: CheckName = Field(kw_only=False)
+    """The AdmissionCheck; a program may give what declares it."""
+    on_flavors: Annotated[FlavorNames, Field(max_length=64)] = NO_NAMES
     """Only jobs that get one of these flavors are checked; empty: every job."""
 
 
@@ -151,7 +149,7 @@ class ClusterQueueSpec(RuledModel):
     }
     resource_groups: Annotated[ListOf[ResourceGroup], Field(max_length=16)] = ()
     """The quotas; a resource and a flavor belong to one group each."""
-    cohort_name: DnsSubdomain | None = None
+    cohort_name: OptionalCohortName = NOT_GIVEN
     """The cohort to borrow from and lend to; absent: none."""
     queueing_strategy: QueueingStrategy = "BestEffortFIFO"
     """BestEffortFIFO (default): a job that does not fit lets later ones pass; StrictFIFO: it blocks them."""
@@ -259,7 +257,7 @@ class CohortSpec(RuledModel):
     """`spec` of a Cohort: a node of the tree in which queues lend each other what they do not use."""
 
     replaced: ClassVar[Mapping[str, str]] = {"parent": "parentName"}
-    parent_name: DnsSubdomain | None = None
+    parent_name: OptionalCohortName = NOT_GIVEN
     """The cohort above; absent: this is the root of its tree."""
     resource_groups: Annotated[ListOf[ResourceGroup], Field(max_length=16)] = ()
     """Quota of the cohort itself, shared by everything below it."""
@@ -274,7 +272,7 @@ class CohortSpec(RuledModel):
 class LocalQueueSpec(RuledModel):
     """`spec` of a LocalQueue: where a namespace's jobs enter a ClusterQueue."""
 
-    cluster_queue: Annotated[DnsSubdomain, Hint("add the name of the ClusterQueue behind it")]
+    cluster_queue: Annotated[QueueName, Hint("add the name of the ClusterQueue behind it")]
     """The ClusterQueue behind it. Immutable."""
     stop_policy: StopPolicy = "None"
     """None (default); Hold: admit nothing new; HoldAndDrain: also evict what runs."""

@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import DnsSubdomain, Hint, LabelKey, RuledModel, SpecModel
+from kueue_admission.forms.base import Hint, LabelKey, RuledModel, SpecModel
 from kueue_admission.forms.form_rules import (
     BYTES,
     COVERED,
@@ -26,6 +26,7 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_admission.forms.quantity import ONE, ZERO, OptionalQuantityField, Quantity, QuantityField
+from kueue_admission.forms.references import FlavorName
 
 _MEBIBYTE: Final = Quantity("1Mi")
 
@@ -62,8 +63,8 @@ class ResourceQuota(SpecModel):
 class FlavorQuotas(SpecModel):
     """Quotas on one flavor, one for each covered resource, in the same order."""
 
-    name: DnsSubdomain = Field(kw_only=False)
-    """The ResourceFlavor."""
+    name: FlavorName = Field(kw_only=False)
+    """The ResourceFlavor; a program may give what declares it."""
     resources: Annotated[ListOf[ResourceQuota], Field(min_length=1, max_length=64)] = Field(kw_only=False)
     """One quota for each of the group's coveredResources, in the same order."""
 

@@ -11,11 +11,12 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import DnsSubdomain, LabelKey, LabelValue, RuledModel, SpecModel, Text, Whole
+from kueue_admission.forms.base import LabelKey, LabelValue, RuledModel, SpecModel, Text, Whole
 from kueue_admission.forms.form_rules import EXCLUDED, LISTED_TWICE, LOWEST_LEVEL, NEEDED, listed_twice
-from kueue_admission.forms.given import ListOf
+from kueue_admission.forms.given import NOT_GIVEN, ListOf
 from kueue_admission.forms.names import HOSTNAME_LABEL
 from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.references import OptionalTopologyName
 
 Effect = Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 """What a taint does to pods that do not tolerate it."""
@@ -72,7 +73,7 @@ class ResourceFlavorSpec(RuledModel):
     """Taints of the flavor's nodes; only jobs that tolerate them, or that `tolerations` cover, get the flavor."""
     tolerations: Annotated[ListOf[Toleration], Field(max_length=8)] = ()
     """Tolerations that Kueue adds to the pods it admits on the flavor."""
-    topology_name: DnsSubdomain | None = None
+    topology_name: OptionalTopologyName = NOT_GIVEN
     """The Topology for topology-aware scheduling. Once set, it, nodeLabels and tolerations are immutable."""
 
     def own_problems(self) -> Iterator[Problem]:

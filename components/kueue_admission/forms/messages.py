@@ -141,7 +141,7 @@ def _shown(value: Any) -> str:
 
 def _is_of_pulumi(value: Any) -> bool:
     """Whether it is a resource or an output of one, whose text is a warning of Pulumi."""
-    return type(value).__module__.partition(".")[0] == "pulumi"
+    return any(each.__module__.partition(".")[0] == "pulumi" for each in type(value).__mro__)
 
 
 def _fault(kind: str, value: Any, context: Mapping[str, Any], message: str) -> Fault:

@@ -119,12 +119,22 @@ def worker_token(fleet: FleetSpec, worker: str, account: str) -> WorkerToken | N
 def first_token_manifest(fleet: FleetSpec, account: str) -> list[Manifest]:
     """The Secret on a worker for which Kubernetes makes the first token; none for other kinds of credentials."""
     credentials = token_credentials(fleet)
-    if credentials is None:
-        return []
+    return [] if credentials is None else [first_token(credentials, fleet.kueue.namespace, account)]
+
+
+def first_token(credentials: ServiceAccountToken, namespace: str, account: str) -> Manifest:
+    """The same of these credentials, for an account in this namespace."""
     # Where there is no day, a controller replaces it by itself.
     replaced = {ROTATE_BY_ANNOTATION: str(credentials.rotate_by or CONTROLLER_NAME)}
-    name = _first_secret(credentials, account)
-    return [token_secret_manifest(name, fleet.kueue.namespace, account, **replaced)]
+    return token_secret_manifest(_first_secret(credentials, account), namespace, account, **replaced)
+
+
+def kubeconfig_secret_name(worker: str, rotation: str) -> str:
+    """The Secret on the manager by which its Kueue reaches a worker.
+
+    With the serial in its name, a new serial is a new Secret: what replaced the first token is left alone.
+    """
+    return f"{worker}-{rotation}"
 
 
 def _token(fleet: FleetSpec, worker: str, account: str, secret_namespace: str) -> WorkerToken | None:
@@ -138,8 +148,7 @@ def _token(fleet: FleetSpec, worker: str, account: str, secret_namespace: str) -
         account_namespace=fleet.kueue.namespace,
         first_secret=_first_secret(credentials, account),
         secret_namespace=secret_namespace,
-        # With the serial in its name, a new serial is a new Secret: what replaced the first token is left alone.
-        secret=f"{prefix}{worker}-{credentials.rotation}",
+        secret=f"{prefix}{kubeconfig_secret_name(worker, credentials.rotation)}",
     )
 
 

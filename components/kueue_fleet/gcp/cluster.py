@@ -6,13 +6,17 @@ Not here: node pools for jobs (`gcp.node_pool`), and anything inside the cluster
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, Literal, Self
 
 import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
+from kueue_admission.forms import SpecError
+from kueue_fleet.component import Component, judge
 from kueue_fleet.fleet_file import ClusterEntry
+from kueue_fleet.fleet_file.alone import check_alone
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
@@ -20,7 +24,9 @@ from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.resource import joined, workload_pool
-from kueue_fleet.in_programs import OwnComponent
+
+_PARTS_OF_ID = 6
+"""Of the id of a cluster, between slashes."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +42,13 @@ class ControlPlaneAccess(Access):
     Without it the DNS name takes only Google's own tokens."""
 
 
-class GkeCluster(OwnComponent):
+class GkeCluster(Component):
     """What the clusters of every role have in common; use the subclass of the role."""
 
+    name: pulumi.Output[str]
+    """Name in Google Cloud, once the cluster is there, and of the kubeconfig's context."""
     cluster_name: str
-    """Name in Google Cloud, and of the kubeconfig's context."""
+    """The same, known before."""
     identifier: pulumi.Output[str]
     """`projects/P/locations/L/clusters/N`: known before the cluster exists and the same for its whole life."""
     cluster: "gcp.container.Cluster"
@@ -53,8 +61,9 @@ class GkeCluster(OwnComponent):
     """The address for the other clusters of the network: the same DNS name, or the private IP address."""
     ca_certificate: pulumi.Output[str | None]
     """Certificate authority of the API server, base64 PEM; None: the certificate is a public one."""
-    kubeconfig: pulumi.Output[dict[str, Any]]
-    """Kubeconfig with one context; it holds no credential, gke-gcloud-auth-plugin gets one."""
+    kubeconfig: pulumi.Output[str]
+    """Kubeconfig with one context, JSON, secret. It holds no credential: gke-gcloud-auth-plugin gets one that soon
+    expires, of whoever uses it."""
     provider: kubernetes.Provider
     """Provider for everything in this cluster and for nothing outside it."""
     workload_pool: pulumi.Output[str]
@@ -68,7 +77,7 @@ class GkeCluster(OwnComponent):
 
     pulumi_type: ClassVar[str]
     """Pulumi type of the component."""
-    role: ClassVar[str]
+    role: ClassVar[Literal["manager", "worker", "standalone"]]
     """What the cluster is in its fleet."""
 
     def __init__(
@@ -100,22 +109,27 @@ class GkeCluster(OwnComponent):
         and must be false in the state before the cluster can be destroyed; `labels` are Google Cloud labels.
 
         Raises:
-            ValueError: the entry has another role than the class, a cluster that is made has no network or has an
-                `existing_id`, or that is the id of another cluster; from within Pulumi where it is an output.
+            SpecError: the entry has another role than the class, or breaks rules; a cluster that is made has no
+                network or has an `existing_id`.
+            ValueError: that is the id of another cluster; from within Pulumi where it is an output.
         """
+        where = f"cluster {spec.name}"
         if spec.role != self.role:
-            raise ValueError(
-                f"cluster {spec.name}: {type(self).__name__} needs role {self.role}, but it has {spec.role}"
-            )
-        super().__init__(self.pulumi_type, name, None, opts)
+            wrong = f"{type(self).__name__} needs role {self.role}, but it has {spec.role}"
+            raise SpecError([COMPONENT.at(where, wrong, "use the class of its role")])
+        if existing_id is not None and not spec.existing:
+            raise SpecError([COMPONENT.at(where, "has an id of the program, but not existing: true", "add it")])
+        if not spec.existing and (network is None or subnetwork is None):
+            wrong = "no network or no subnetwork"
+            raise SpecError([COMPONENT.at(where, wrong, "give network=... and subnetwork=...")])
+        judge(check_alone("clusters", spec), opts)
+        super().__init__(name, opts)
         self.cluster_name = spec.name
         identifier = put_in(joined("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}"))
         self.identifier = pulumi.Output.from_input(identifier)
         self.workload_pool = pulumi.Output.from_input(put_in(workload_pool(project)))
         access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
-        if existing_id is not None and not spec.existing:
-            raise ValueError(f"cluster {spec.name}: has an id of the program, but not existing: true; add it")
         known = identifier
         if spec.existing:
             if existing_id is not None:
@@ -133,11 +147,7 @@ class GkeCluster(OwnComponent):
                 f"{name}-nodes", project=project, cluster_name=spec.name, opts=pulumi.ResourceOptions(parent=self)
             )
             self.node_service_account, roles = identity.email, identity.roles
-        if not spec.existing:
-            if network is None or subnetwork is None:
-                raise ValueError(
-                    f"cluster {spec.name}: no network or no subnetwork; give network=... and subnetwork=..."
-                )
+        if network is not None and subnetwork is not None and not spec.existing:
             waiting = {str(index): role for index, role in enumerate(roles)}
             rendered = cluster(
                 name,
@@ -159,15 +169,17 @@ class GkeCluster(OwnComponent):
         theirs = self.cluster.private_cluster_config.apply(_private_nodes) if spec.existing else True
         self.private_nodes = pulumi.Output.from_input(theirs)
         self._addresses(access)
+        self.name = self.cluster.name
         # With the id: what is in the cluster depends on the resource that makes it, and goes before it.
-        self.kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate, known).apply(
-            lambda parts: cluster_kubeconfig(spec.name, *parts[:2])
+        kubeconfig = pulumi.Output.all(self.endpoint, self.ca_certificate, known).apply(
+            lambda parts: json.dumps(cluster_kubeconfig(spec.name, *parts[:2]), sort_keys=True)
         )
+        self.kubeconfig = pulumi.Output.secret(kubeconfig)
         own_nodes = not (autopilot or spec.existing)
         self.system_pool = self._system_pool(name, project, spec, labels, deletion_protection) if own_nodes else None
         self.provider = kubernetes.Provider(
             name,
-            kubeconfig=self.kubeconfig.apply(lambda kubeconfig: json.dumps(kubeconfig, sort_keys=True)),
+            kubeconfig=kubeconfig,
             cluster_identifier=identifier,
             # A worker's kubeconfig is rotated in place: the manager never is without it.
             enable_secret_mutable=True,
@@ -176,9 +188,24 @@ class GkeCluster(OwnComponent):
             enable_patch_force=spec.upsert_existing_objects or None,
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self.system_pool] if self.system_pool else []),
         )
-        self.register_outputs(
-            {"identifier": self.identifier, "endpoint": self.endpoint, "nodeServiceAccount": self.node_service_account}
-        )
+        self._give_out()
+
+    @classmethod
+    def get(cls, name: str, identifier: str, *, opts: pulumi.ResourceOptions | None = None) -> Self:
+        """A cluster that exists, `projects/P/locations/REGION/clusters/N`: it is read, and nothing is made for it.
+
+        Raises:
+            SpecError: the identifier is of something else, or in a zone.
+        """
+        parts = identifier.split("/") if isinstance(identifier, str) else []
+        if parts[::2] != ["projects", "locations", "clusters"] or len(parts) != _PARTS_OF_ID:
+            wrong = f"{identifier!r} is not the id of a cluster"
+            fix = "write projects/P/locations/REGION/clusters/N"
+            raise SpecError([COMPONENT.at(f"{cls.__name__} {name}", wrong, fix)])
+        project, region, cluster = parts[1::2]
+        # As for Autopilot, the nodes' account is the cluster's own: no pools are added.
+        entry = ClusterEntry(name=cluster, role=cls.role, region=region, existing=True, mode="Autopilot")
+        return cls(name, entry, project=project, opts=opts)
 
     def _addresses(self, access: ControlPlaneAccess) -> None:
         cluster = self.cluster
@@ -204,7 +231,7 @@ class GkeCluster(OwnComponent):
         protection: bool,
     ) -> NodePool:
         """Zones are the cluster's. No taint: GKE's own pods, Kueue and JobSet tolerate none."""
-        return NodePool(
+        return _SystemPool(
             f"{name}/system",
             system_pool_entry(spec),
             cluster_spec=spec,
@@ -236,6 +263,12 @@ class StandaloneCluster(GkeCluster):
 
     pulumi_type = "kueue-fleet:index:StandaloneCluster"
     role = "standalone"
+
+
+class _SystemPool(NodePool):
+    """The pool that Kueue and the rest of the system run on."""
+
+    in_file = False
 
 
 def _same_cluster(name: str, identifier: str, given: str) -> str:

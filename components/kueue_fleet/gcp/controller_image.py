@@ -14,10 +14,10 @@ import pulumi_docker_build as docker_build
 import pulumi_gcp as gcp
 from pulumi.runtime.settings import SETTINGS
 
+from kueue_fleet.component import Component
 from kueue_fleet.fleet_file.controller_image import BuiltImage
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.images import image_repository
-from kueue_fleet.in_programs import OwnComponent
 
 PACKAGES = Path(__file__).resolve().parents[2]
 """The folder of the packages kueue_fleet and kueue_admission, from which the image is built."""
@@ -26,8 +26,10 @@ TOKEN_USER = "oauth2accesstoken"  # noqa: S105  (no secret)
 https://cloud.google.com/artifact-registry/docs/docker/authentication#token."""
 
 
-class ControllerImage(OwnComponent):
+class ControllerImage(Component):
     """A repository, and the controller's image in it."""
+
+    pulumi_type = "kueue-fleet:index:ControllerImage"
 
     reference: pulumi.Output[str]
     """Registry, path, tag and digest."""
@@ -50,7 +52,7 @@ class ControllerImage(OwnComponent):
         deleted stays in the registry until its cleanup policies, or the end of the repository, remove it: pods may
         still run it.
         """
-        super().__init__("kueue-fleet:index:ControllerImage", name, None, opts)
+        super().__init__(name, opts)
         where = built.project if project is None else project
         reference = pulumi.Output.from_input(where).apply(lambda known: replace(built, project=known).reference)
         repository = image_repository(name, built, project=where, labels=labels or {})
@@ -74,7 +76,7 @@ class ControllerImage(OwnComponent):
             ),
         )
         self.reference = image.ref
-        self.register_outputs({"reference": self.reference})
+        self._give_out()
 
 
 def _access_token(parent: pulumi.Resource) -> pulumi.Output[str]:

@@ -9,14 +9,16 @@ from collections.abc import Mapping, Sequence
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_fleet.component import Component
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.dashboards import dashboards
-from kueue_fleet.in_programs import OwnComponent
 
 
-class Dashboards(OwnComponent):
+class Dashboards(Component):
     """A dashboard and alert policies for Kueue, MultiKueue, GPUs and waiting for DWS."""
+
+    pulumi_type = "kueue-fleet:index:Dashboards"
 
     dashboard: "gcp.monitoring.Dashboard | None"
     """The dashboard, unless it is switched off."""
@@ -46,7 +48,7 @@ class Dashboards(OwnComponent):
         ClusterQueues that are inactive on purpose; `controller_namespace` is where the fleet's own controller runs on
         the manager, if there is one; `labels` are Google Cloud labels.
         """
-        super().__init__("kueue-fleet:index:Dashboards", name, None, opts)
+        super().__init__(name, opts)
         rendered = dashboards(
             name,
             spec,
@@ -65,7 +67,7 @@ class Dashboards(OwnComponent):
         if self.dashboard is not None:
             self.url = pulumi.Output.all(project, self.dashboard.id).apply(lambda parts: _url(*map(str, parts)))
         self.alerts = {each.pulumi_resource_name.removeprefix(f"{name}/"): each for each in made}
-        self.register_outputs({"alerts": list(self.alerts)})
+        self._give_out()
 
 
 def _url(project: str, dashboard_id: str) -> str:

@@ -5,17 +5,21 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_fleet.component import Component
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.identities import NODE_ROLES, manager_identity, member_access, node_identity, team_identity
-from kueue_fleet.in_programs import OwnComponent
 
 
-class NodeIdentity(OwnComponent):
+class NodeIdentity(Component):
     """The service account of a cluster's nodes, with its roles."""
+
+    pulumi_type = "kueue-fleet:index:NodeIdentity"
 
     email: pulumi.Output[str]
     """The account's address."""
+    member: pulumi.Output[str]
+    """The same as a member of grants: `serviceAccount:` and the address."""
     roles: "list[gcp.projects.IAMMember]"
     """The grants; nodes that start before them cannot write logs, so a cluster waits for all of them."""
 
@@ -29,18 +33,22 @@ class NodeIdentity(OwnComponent):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the account and grant it `roles` in `project`."""
-        super().__init__("kueue-fleet:index:NodeIdentity", name, None, opts)
+        super().__init__(name, opts)
         rendered = node_identity(name, project=project, cluster_name=cluster_name, roles=roles)
         account, *self.roles = declare(self, rendered).values()
-        self.email = account.email
-        self.register_outputs({"email": self.email})
+        self.email, self.member = account.email, account.member
+        self._give_out()
 
 
-class TeamIdentity(OwnComponent):
+class TeamIdentity(Component):
     """A team's Google service account, its roles, and which pods act as it."""
+
+    pulumi_type = "kueue-fleet:index:TeamIdentity"
 
     email: pulumi.Output[str]
     """The account's address."""
+    member: pulumi.Output[str]
+    """The same as a member of grants: `serviceAccount:` and the address."""
     account: "gcp.serviceaccount.Account"
     """The account."""
 
@@ -63,7 +71,7 @@ class TeamIdentity(OwnComponent):
         put a cluster of the same program into `after`. Source:
         https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
         """
-        super().__init__("kueue-fleet:index:TeamIdentity", name, None, opts)
+        super().__init__(name, opts)
         known = {str(index): resource for index, resource in enumerate(after)}
         rendered = team_identity(
             name,
@@ -75,15 +83,17 @@ class TeamIdentity(OwnComponent):
             after=tuple(known),
         )
         self.account, *_ = declare(self, rendered, known).values()
-        self.email = self.account.email
-        self.register_outputs({"email": self.email})
+        self.email, self.member = self.account.email, self.account.member
+        self._give_out()
 
 
-class ManagerIdentity(OwnComponent):
+class ManagerIdentity(Component):
     """The Google service accounts by which the manager's pods reach the workers: they may connect, and no more.
 
     The workers' RBAC decides what they may do there.
     """
+
+    pulumi_type = "kueue-fleet:index:ManagerIdentity"
 
     def __init__(
         self,
@@ -96,18 +106,22 @@ class ManagerIdentity(OwnComponent):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the accounts, the role and the grants; `after` as for `TeamIdentity`."""
-        super().__init__("kueue-fleet:index:ManagerIdentity", name, None, opts)
+        super().__init__(name, opts)
         known = {str(index): resource for index, resource in enumerate(after)}
         rendered = manager_identity(name, project=project, fleet=fleet, accounts=accounts, after=tuple(known))
         declare(self, rendered, known)
-        self.register_outputs({})
+        self._give_out()
 
 
-class MemberAccess(OwnComponent):
+class MemberAccess(Component):
     """A role by which the members of teams connect to the clusters; RBAC decides what they may do there."""
+
+    pulumi_type = "kueue-fleet:index:MemberAccess"
 
     role: "gcp.projects.IAMCustomRole"
     """The role."""
+    role_name: pulumi.Output[str]
+    """Its name in Google Cloud, as grants have it."""
 
     def __init__(
         self,
@@ -119,7 +133,8 @@ class MemberAccess(OwnComponent):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the role in `project`, and grant it to `members`: `group:`, `user:` or `serviceAccount:`, address."""
-        super().__init__("kueue-fleet:index:MemberAccess", name, None, opts)
+        super().__init__(name, opts)
         rendered = member_access(name, project=project, fleet=fleet, members=members)
         self.role, *_ = declare(self, rendered).values()
-        self.register_outputs({"role": self.role.name})
+        self.role_name = self.role.name
+        self._give_out()

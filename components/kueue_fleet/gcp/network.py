@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_fleet.component import Component
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.google.networks import Vpc, existing_vpc, own_vpc
-from kueue_fleet.in_programs import OwnComponent
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,15 @@ def existing_network(spec: FleetSpec, project: pulumi.Input[str]) -> NetworkIds 
     return None if vpc is None else NetworkIds(**put_in(vars(vpc)))
 
 
-class Network(OwnComponent):
+class Network(Component):
     """A VPC network with a private subnet and Cloud NAT in each region."""
+
+    pulumi_type = "kueue-fleet:index:Network"
 
     network: "gcp.compute.Network"
     """The VPC."""
+    name: pulumi.Output[str]
+    """Its name in Google Cloud."""
     self_link: pulumi.Output[str]
     """What a cluster takes as `network`."""
     subnetworks: dict[str, pulumi.Output[str]]
@@ -82,7 +86,7 @@ class Network(OwnComponent):
         Raises:
             ValueError: a region has no known range and `ranges` does not give one.
         """
-        super().__init__("kueue-fleet:index:Network", name, None, opts)
+        super().__init__(name, opts)
         vpc = own_vpc(
             name,
             project=project,
@@ -94,10 +98,10 @@ class Network(OwnComponent):
         )
         made = declare(self, vpc.resources)
         self.network = made[vpc.resources[0].key]
-        self.self_link = self.network.self_link
+        self.name, self.self_link = self.network.name, self.network.self_link
         self.subnetworks = put_in(vpc.subnetworks, made)
         self.egress = {region: made[key] for region, key in vpc.egress.items()}
         self.pod_range_names, self.service_range_names = dict(vpc.pod_range_names), dict(vpc.service_range_names)
         self.node_ranges, self.pod_ranges = dict(vpc.node_ranges), dict(vpc.pod_ranges)
         self.service_ranges = dict(vpc.service_ranges)
-        self.register_outputs({"selfLink": self.self_link})
+        self._give_out()

@@ -7,27 +7,39 @@ reservation or quota twice while both exist. No queue and no other pool changes.
 pool is protected: Pulumi refuses the change.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import pulumi
 import pulumi_gcp as gcp
 
 from kueue_admission.forms import SpecError
+from kueue_fleet.component import Component, judge
+from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.node_pools import node_pool
-from kueue_fleet.in_programs import OwnComponent
 
 
-class NodePool(OwnComponent):
+class NodePool(Component):
     """A node pool."""
+
+    pulumi_type = "kueue-fleet:index:NodePool"
 
     pool: "gcp.container.NodePool"
     """The pool."""
+    in_file: ClassVar[bool] = True
+    """Whether its entry is one of the fleet file's `nodePools`."""
+    name: pulumi.Output[str]
+    """Its name in GKE, once it is there, and the value of the nodes' label cloud.google.com/gke-nodepool."""
     pool_name: str
-    """Its name in GKE, and the value of the nodes' label cloud.google.com/gke-nodepool."""
+    """The same, known before."""
+    identifier: pulumi.Output[str]
+    """`projects/P/locations/L/clusters/C/nodePools/N`, once it is there."""
+    instance_group_urls: pulumi.Output[Sequence[str]]
+    """The managed instance groups of its nodes, one in each zone."""
     placement: "gcp.compute.ResourcePolicy | None"
     """The workload policy that keeps the nodes together, on machines that need one for compact placement."""
 
@@ -54,23 +66,21 @@ class NodePool(OwnComponent):
         the pool; `labels` are Google Cloud labels. Put a reservation of the same program into `opts.depends_on`.
 
         Raises:
-            SpecError: the cluster is Autopilot, or a resource is given for its name.
+            SpecError: the cluster is Autopilot, or not among those of the pool, a resource is given for its name, or
+                GKE would refuse the pool.
         """
+        where = f"NodePool {name}"
         if cluster_spec.mode == "Autopilot":
-            raise SpecError(
-                [
-                    COMPONENT.at(
-                        f"NodePool {name}",
-                        f"{cluster_spec.name} is an Autopilot cluster, whose nodes GKE makes",
-                        "remove the pool, or make the cluster Standard",
-                    )
-                ]
-            )
+            wrong = f"{cluster_spec.name} is an Autopilot cluster, whose nodes GKE makes"
+            raise SpecError([COMPONENT.at(where, wrong, "remove the pool, or make the cluster Standard")])
         if isinstance(cluster, pulumi.Resource):
-            raise SpecError(
-                [COMPONENT.at(f"NodePool {name}", "cluster is a resource", "give its name: c.cluster.name")]
-            )
-        super().__init__("kueue-fleet:index:NodePool", name, None, opts)
+            raise SpecError([COMPONENT.at(where, "cluster is a resource", "give its name: c.name")])
+        if spec.clusters is not None and cluster_spec.name not in spec.clusters:
+            wrong = f"is on {', '.join(spec.clusters)}, and cluster_spec is {cluster_spec.name}"
+            raise SpecError([COMPONENT.at(f"{where}.clusters", wrong, "remove clusters from the entry")])
+        if self.in_file:
+            judge(check_alone("nodePools", spec, clusters=(cluster_spec,)), opts)
+        super().__init__(name, opts)
         whole = opts.deleted_with if opts else None
         declared = node_pool(
             name,
@@ -87,4 +97,6 @@ class NodePool(OwnComponent):
         *placement, self.pool = declare(self, declared, {"whole": whole}).values()
         self.placement = placement[0] if placement else None
         self.pool_name = spec.name
-        self.register_outputs({"name": spec.name})
+        self.name, self.identifier = self.pool.name, self.pool.id
+        self.instance_group_urls = self.pool.instance_group_urls
+        self._give_out()

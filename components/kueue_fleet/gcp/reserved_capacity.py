@@ -8,14 +8,17 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_fleet.component import Component, judge
+from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.reserved_capacity import reserved_capacity
-from kueue_fleet.in_programs import OwnComponent
 
 
-class ReservedCapacity(OwnComponent):
+class ReservedCapacity(Component):
     """Reservations, future reservations and commitments of a project."""
+
+    pulumi_type = "kueue-fleet:index:ReservedCapacity"
 
     reservations: "dict[str, gcp.compute.Reservation]"
     """Reservations by name."""
@@ -38,9 +41,22 @@ class ReservedCapacity(OwnComponent):
         """Declare them.
 
         Raises:
+            SpecError: an entry breaks rules of the fleet file.
             ValueError: a commitment names a reservation that is not among `reservations`, or more than one.
         """
-        super().__init__("kueue-fleet:index:ReservedCapacity", name, None, opts)
+        judge(
+            (
+                problem
+                for section, entries in (
+                    ("reservations", reservations),
+                    ("futureReservations", future_reservations),
+                    ("commitments", commitments),
+                )
+                for problem in check_alone(section, *entries, reservations=tuple(reservations))
+            ),
+            opts,
+        )
+        super().__init__(name, opts)
         rendered = reserved_capacity(
             name,
             project=project,
@@ -53,9 +69,12 @@ class ReservedCapacity(OwnComponent):
         self.reservations = {entry.name: next(made) for entry in reservations}
         self.future_reservations = {entry.name: next(made) for entry in future_reservations}
         self.commitments = {entry.name: next(made) for entry in commitments}
-        self.register_outputs(
-            {"reservations": [*self.reservations, *self.future_reservations], "commitments": list(self.commitments)}
-        )
+        self._give_out()
+
+    @property
+    def self_links(self) -> dict[str, pulumi.Output[str]]:
+        """Self link of each reservation, once it is there."""
+        return {name: made.self_link for name, made in self.reservations.items()}
 
     def named(self, reservation: str) -> list[pulumi.Resource]:
         """The reservation or future reservation of that name if it is made here, for a node pool to depend on."""

@@ -5,14 +5,18 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_fleet.component import Component
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.services import services
-from kueue_fleet.in_programs import OwnComponent
 
 
-class ProjectServices(OwnComponent):
+class ProjectServices(Component):
     """APIs that are enabled, and stay enabled when the component is destroyed: others may use them."""
 
+    pulumi_type = "kueue-fleet:index:ProjectServices"
+
+    apis: list[str]
+    """The APIs."""
     services: "dict[str, gcp.projects.Service]"
     """By the API's name."""
 
@@ -25,7 +29,8 @@ class ProjectServices(OwnComponent):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Enable `apis`, such as container.googleapis.com, in `project`."""
-        super().__init__("kueue-fleet:index:ProjectServices", name, None, opts)
+        super().__init__(name, opts)
         made = declare(self, services(name, project=project, apis=apis))
+        self.apis = list(apis)
         self.services = dict(zip(apis, made.values(), strict=True))
-        self.register_outputs({"apis": list(self.services)})
+        self._give_out()

@@ -6,7 +6,7 @@ on any Kubernetes cluster, or together by `kueue_fleet.fleet`. Nothing here know
 
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
-from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
+from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess, WorkerGrant
 from kueue_fleet.kueue.install import GrafanaInstall, JobSetInstall, KueueInstall
 from kueue_fleet.kueue.multikueue import MultiKueue
 from kueue_fleet.kueue.platform import GpuDrivers, ManagedMonitoring, RunDurationPolicy
@@ -43,5 +43,6 @@ __all__ = [
     "Team",
     "Topology",
     "WorkerAccess",
+    "WorkerGrant",
     "WorkloadPriorityClass",
 ]

@@ -3,27 +3,37 @@
 The MultiKueue check is in `kueue_fleet.kueue.multikueue`.
 """
 
+from typing import Any, ClassVar
+
 import pulumi
 
 from kueue_admission.api import AdmissionCheckSpec, Manifest
 from kueue_admission.api.manifests import admission_check_manifest
+from kueue_admission.forms import SpecError, syntax
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import AdmissionCheckEntry
+from kueue_fleet.fleet_file.alone import check_alone
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import Component, ObjectComponent, declare_object, manifest_of
+from kueue_fleet.kueue.asked import Key, asked_for
+from kueue_fleet.kueue.component import Component, StatusComponent, declare_object
 from kueue_fleet.objects.render import render_admission_check, render_provisioning_request_config
 
 OWN_CONTROLLERS = frozenset({MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER})
 """Controllers that are part of Kueue, which is there when the check is made."""
 
 
-class AdmissionCheck(ObjectComponent):
+class AdmissionCheck(StatusComponent[AdmissionCheckSpec]):
     """An AdmissionCheck."""
 
     pulumi_type = "kueue-fleet:index:AdmissionCheck"
     kind = "AdmissionCheck"
+    model = AdmissionCheckSpec
+    render = admission_check_manifest
+    name_syntax = syntax.admission_check_name
 
-    expect_active: bool
+    expect_active: bool = False
     """Whether the check was waited for; queues that use one that was not may stay inactive for now."""
 
     def __init__(
@@ -41,10 +51,10 @@ class AdmissionCheck(ObjectComponent):
         The check's controller is immutable, and Kueue keeps a deleted check until no queue uses it. Replacing a check
         would therefore hang: the update is refused, with the advice to use a new name.
         """
-        manifest = manifest_of(self.kind, spec, object_name or name, AdmissionCheckSpec, admission_check_manifest)
-        own = manifest["spec"]["controllerName"] in OWN_CONTROLLERS
+        asked = asked_for(type(self), spec, object_name or name, opts)
+        own = asked.manifest["spec"]["controllerName"] in OWN_CONTROLLERS
         self.expect_active = own if expect_active is None else expect_active
-        self._declare(name, manifest, opts, expect_active=self.expect_active)
+        self._declare(name, asked, opts, expect_active=self.expect_active)
 
 
 class ProvisioningRequestCheck(Component):
@@ -52,6 +62,8 @@ class ProvisioningRequestCheck(Component):
 
     pulumi_type = "kueue-fleet:index:ProvisioningRequestCheck"
 
+    kind: ClassVar[str] = "AdmissionCheck"
+    """Kind of what others refer to."""
     config: KubernetesObject
     """The ProvisioningRequestConfig."""
     check: AdmissionCheck
@@ -61,17 +73,32 @@ class ProvisioningRequestCheck(Component):
     expect_active: bool = True
     """The check is always waited for."""
 
+    @property
+    def name(self) -> pulumi.Output[str]:
+        """Name of the AdmissionCheck, once it is there."""
+        return self.check.name
+
+    @property
+    def status(self) -> pulumi.Output[Any]:
+        """Status of the AdmissionCheck, as it was when it was made, changed or read last."""
+        return self.check.status
+
+    @property
+    def declares(self) -> dict[Key, pulumi.Resource]:
+        """The check."""
+        return {(self.kind, self.object_name): self}
+
     def __init__(self, name: str, spec: AdmissionCheckEntry, *, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the check and its config; both have their names from the entry.
 
         Raises:
-            ValueError: the entry is not a ProvisioningRequest check.
+            SpecError: the entry is not a ProvisioningRequest check, or breaks rules.
         """
         configs = render_provisioning_request_config(spec)
         if not configs:
-            raise ValueError(
-                f"admission check {spec.name}: no provisioningRequest; use AdmissionCheck for other checks"
-            )
+            wrong = "there is no provisioningRequest"
+            raise SpecError([COMPONENT.at(f"AdmissionCheck {spec.name}", wrong, "use AdmissionCheck for other checks")])
+        judge(check_alone("admissionChecks", spec), opts)
         super().__init__(name, opts)
         self.config = declare_object(self, name, configs[0])
         self.check = AdmissionCheck(
@@ -80,4 +107,4 @@ class ProvisioningRequestCheck(Component):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[self.config], deleted_with=self.deleted_with),
         )
         self.object_name = self.check.object_name
-        self.register_outputs({"name": self.object_name})
+        self._give_out()

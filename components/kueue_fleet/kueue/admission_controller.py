@@ -59,7 +59,7 @@ class AdmissionController(Component):
             made = declare_object(self, f"{name}/{label}", wanted, depends_on=last)
             self.objects[label] = made
             last = [made]
-        self.register_outputs({})
+        self._give_out()
 
     def _secrets(
         self, name: str, deployment: Manifest, kubeconfigs: Mapping[str, pulumi.Input[str]]

@@ -44,7 +44,7 @@ class KubernetesObject(pulumi.CustomResource):
                 *(opts.aliases or []),
                 *(pulumi.Alias(type_=resource_type(f"{group}/{v}", kind)) for v in former),
             ]
-        properties = dict(manifest)
+        properties = dict(manifest) if group != KUEUE_GROUP else {"status": None, **manifest}
         if kind == "Secret":
             opts.additional_secret_outputs = [*(opts.additional_secret_outputs or []), *_SECRET_OUTPUTS]
             properties = {**dict.fromkeys(_SECRET_OUTPUTS), **properties}
@@ -55,6 +55,11 @@ class KubernetesObject(pulumi.CustomResource):
     def object_name(self) -> str:
         """`metadata.name`."""
         return str(self.manifest["metadata"]["name"])
+
+    @property
+    def name(self) -> pulumi.Output[str]:
+        """The same, once the object is there."""
+        return self.urn.apply(lambda _: self.object_name)
 
     def output(self, key: str) -> pulumi.Output[Any]:
         """The top-level property `key` of the object as the API server has it."""

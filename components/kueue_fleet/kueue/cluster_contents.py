@@ -261,9 +261,7 @@ class ClusterContents:
         name, manifest = self._name(path), each.manifest
         if kind == "ClusterQueue":
             # A check of the fleet's own controller is Active once that runs, which needs the workers.
-            checks = [made for made in needs if isinstance(made, AdmissionCheck | ProvisioningRequestCheck)]
-            expect = all(check.expect_active for check in checks)
-            return ClusterQueue(name, manifest, expect_active=expect, opts=self._opts(*before))
+            return ClusterQueue(name, manifest, opts=self._opts(*before))
         if kind == "LocalQueue":
             queue = next(made for made in needs if isinstance(made, ClusterQueue))
             rest = [made for made in before if made is not queue]

@@ -4,18 +4,18 @@ Their objects wait until they are Active where that can be waited for, retry whi
 and are not deleted one by one when their whole cluster goes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import pulumi
 
 from kueue_admission.api import Manifest
 from kueue_admission.forms import SpecError
-from kueue_admission.forms.base import SpecModel, problems_in
-from kueue_admission.forms.read_model import read_model
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_PLAIN
-from kueue_fleet.in_programs import OwnComponent
+from kueue_admission.forms.base import SpecModel
+from kueue_fleet import component
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject, is_kueue_object
+from kueue_fleet.kueue.asked import Asked, Key, ObjectForm, asked_for
 from kueue_fleet.kueue.webhook_retry import webhook_retry
 
 WAIT_FOR_ANNOTATION = "pulumi.com/waitFor"
@@ -27,74 +27,106 @@ _TIMEOUT = "10m"
 _Spec = TypeVar("_Spec", bound=SpecModel)
 
 
-class Component(OwnComponent):
-    """A component of objects in one cluster; subclasses say of what type."""
-
-    pulumi_type: ClassVar[str]
-    """Pulumi type of the component."""
+class Component(component.Component):
+    """A component of objects in one cluster."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
         """Register the component; of its options its objects get `deleted_with`, and inherit provider and `protect`."""
-        super().__init__(self.pulumi_type, name, None, opts)
+        super().__init__(name, opts)
         self.deleted_with = opts.deleted_with if opts else None
 
+    @property
+    def declares(self) -> dict[Key, pulumi.Resource]:
+        """What it declares that others refer to, by kind and name: resources to wait for."""
+        return {}
 
-class ObjectComponent(Component):
+
+class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
     """A component that is one Kubernetes object; subclasses say which.
 
-    Their `spec` is a model, the same as plain data in Kubernetes' spelling, or a whole manifest with its kind.
+    Their `spec` is a model, the same as plain data in Kubernetes' spelling, or a whole manifest with its kind. Fields
+    that name another object take its component as well: this one is then made after it.
     """
 
-    kind: ClassVar[str]
-    """Kind of the object."""
+    replaced_by: ClassVar[Sequence[str]] = ()
+    """Paths that Kubernetes does not let change; the object is deleted and made again."""
 
     object: KubernetesObject
     """The object."""
     object_name: str
-    """Name of the object in the cluster."""
+    """Name of the object in the cluster, known before it is there."""
+
+    @property
+    def name(self) -> pulumi.Output[str]:
+        """Name of the object in the cluster, once it is there."""
+        return self.object.name
+
+    @property
+    def declares(self) -> dict[Key, pulumi.Resource]:
+        """The object."""
+        return {(self.kind, self.object_name): self}
+
+    @classmethod
+    def get(
+        cls,
+        name: str,
+        object_name: str | None = None,
+        *,
+        namespace: str | None = None,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> Self:
+        """An object that exists: it is read, and never changed or deleted.
+
+        `object_name` is its name in the cluster, by default `name`; `namespace` that of one in a namespace.
+
+        Raises:
+            SpecError: a namespace is missing, or given where there is none.
+        """
+        if cls.namespaced is (namespace is None):
+            wrong = "no namespace is given" if cls.namespaced else f"{namespace} is given, and it is in no namespace"
+            fix = "give namespace=..." if cls.namespaced else "remove the namespace"
+            raise SpecError([COMPONENT.at(f"{cls.kind} {name}.namespace", wrong, fix)])
+        made = cls.__new__(cls, name, opts=opts)
+        Component.__init__(made, name, opts)
+        made.object_name = object_name or name
+        place = "/".join(filter(None, (namespace, made.object_name)))
+        known = {"apiVersion": cls.api_version, "kind": cls.kind, "metadata": {"name": made.object_name}}
+        made.object = KubernetesObject(name, known, pulumi.ResourceOptions(parent=made, id=place))
+        made._give_out()
+        return made
 
     def _declare(
-        self,
-        name: str,
-        manifest: Mapping[str, Any],
-        opts: pulumi.ResourceOptions | None,
-        *,
-        depends_on: Sequence[pulumi.Resource] = (),
-        expect_active: bool = False,
-        replace_on_changes: Sequence[str] = (),
+        self, name: str, asked: Asked, opts: pulumi.ResourceOptions | None, *, expect_active: bool = False
     ) -> None:
-        """Register the component and its object.
+        """Register the component and its object, after what it refers to.
 
-        Args:
-            name: Pulumi name of both.
-            manifest: the object.
-            depends_on: what the object needs beside what the component's options say.
-            opts: the component's options.
-            expect_active: whether creating and changing the object ends only when its condition Active is True.
-            replace_on_changes: paths that Kubernetes does not let change; the object is deleted and made again.
+        With `expect_active`, creating and changing the object ends only when its condition Active is True.
         """
         super().__init__(name, opts)
+        asked.compare(self)
         self.object = declare_object(
             self,
             name,
-            manifest,
-            depends_on=depends_on,
+            asked.manifest,
+            depends_on=asked.after,
             expect_active=expect_active,
-            replace_on_changes=replace_on_changes,
+            replace_on_changes=self.replaced_by,
         )
         self.object_name = self.object.object_name
-        self.register_outputs({"name": self.object_name})
+        self._give_out()
 
 
-class ModelComponent(ObjectComponent, Generic[_Spec]):
+class StatusComponent(ObjectComponent[_Spec]):
+    """One of an object that Kueue writes a status of."""
+
+    @property
+    def status(self) -> pulumi.Output[Any]:
+        """The object's status, as it was when the object was made, changed or read last."""
+        return self.object.output("status")
+
+
+class ModelComponent(ObjectComponent[_Spec]):
     """A component that is one Kubernetes object and needs nothing but its spec."""
-
-    model: ClassVar[type[SpecModel]]
-    """Model of the spec."""
-    render: ClassVar[Callable[[str, Any], Manifest]]
-    """Makes the object of its name and the model."""
-    replaced_by: ClassVar[Sequence[str]] = ()
-    """Paths that Kubernetes does not let change; the object is deleted and made again."""
 
     def __init__(
         self,
@@ -105,8 +137,7 @@ class ModelComponent(ObjectComponent, Generic[_Spec]):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the object, which is called `object_name`, or else `name`."""
-        manifest = manifest_of(self.kind, spec, object_name or name, self.model, type(self).render)
-        self._declare(name, manifest, opts, replace_on_changes=self.replaced_by)
+        self._declare(name, asked_for(type(self), spec, object_name or name, opts), opts)
 
 
 class OrderedObjects(Component):
@@ -122,7 +153,7 @@ class OrderedObjects(Component):
         for manifest in objects:
             made = declare_object(self, f"{name}/{manifest['kind']}", manifest, depends_on=self.objects[-1:])
             self.objects.append(made)
-        self.register_outputs({})
+        self._give_out()
 
 
 def object_labels(objects: Sequence[Manifest]) -> list[str]:
@@ -153,39 +184,6 @@ def object_labels(objects: Sequence[Manifest]) -> list[str]:
 def _full_label(each: Manifest) -> str:
     namespace = each["metadata"].get("namespace")
     return "/".join((each["kind"], *([namespace] if namespace else []), each["metadata"]["name"]))
-
-
-def manifest_of(
-    kind: str, spec: _Spec | Manifest, name: str, model: type[_Spec], render: Callable[[str, _Spec], Manifest]
-) -> Manifest:
-    """The object: what `render` makes of `name` and the model, or `spec` itself if it is a whole manifest.
-
-    The model may be given as plain data, with the fields in Kubernetes' spelling. What the fleet file's rules only warn
-    of is logged.
-
-    Raises:
-        SpecError: plain data that is not such a model, with every problem; a model of something else; a name that is
-            known later.
-        ValueError: a manifest of another kind.
-    """
-    if not isinstance(name, str):
-        raise SpecError([NOT_PLAIN.at(kind, "its name comes from another resource", "write the name itself")])
-    if not isinstance(spec, dict):
-        if not isinstance(spec, model) or set(type(spec).model_fields) - set(model.model_fields):
-            given, wanted = type(spec).__name__, model.__name__
-            raise SpecError([COMPONENT.at(f"{kind} {name}", f"a {given} is given", f"give a {wanted}")])
-        return render(name, _warned(kind, name, spec))
-    if not {"apiVersion", "kind"} & set(spec):
-        return render(name, _warned(kind, name, read_model(model, spec, f"{kind} {name}")))
-    if spec.get("kind") != kind:
-        raise ValueError(f"{name}: a manifest of kind {spec.get('kind')!r} was given; {kind} is needed")
-    return spec
-
-
-def _warned(kind: str, name: str, spec: _Spec) -> _Spec:
-    for problem in problems_in(spec, f"{kind} {name}"):
-        pulumi.log.warn(problem.coded)
-    return spec
 
 
 def declare_object(

@@ -6,17 +6,23 @@ The token never leaves secret outputs: not in names, not in errors, not in what 
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 
 from kueue_admission.api import Manifest
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE, manifest
-from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN, exec_config
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.form_rules import NEEDED
+from kueue_fleet.fleet_file import ServiceAccountToken
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PLUGIN, exec_config
 from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, object_labels
+from kueue_fleet.objects.access import google_access, token_access
 from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
 
 _TOKEN_IS_THERE = "jsonpath={.data.token}"  # noqa: S105 - a path, not a token
@@ -44,6 +50,16 @@ def _kubeconfig(name: str, endpoint: str, ca_certificate: str | None, user: Mapp
     return render_kubeconfig(name, cluster, user, user_name="multikueue-manager")
 
 
+@dataclass(frozen=True)
+class WorkerGrant:
+    """What a worker grants to the manager, as `WorkerAccess` gives it out."""
+
+    kubeconfig: pulumi.Input[str]
+    """Kubeconfig of the account, JSON; secret with a token."""
+    rotation: str | None = None
+    """Serial of its token; None: a plugin gives the credentials, and the manager has a ClusterProfile."""
+
+
 class WorkerAccess(Component):
     """What a worker grants to the manager: ServiceAccount, ClusterRole, binding, and a token of the account."""
 
@@ -51,33 +67,56 @@ class WorkerAccess(Component):
 
     kubeconfig: pulumi.Output[str]
     """Kubeconfig of the account, JSON; secret with a token."""
+    rotation: str | None
+    """Serial of its token; None: there is none, or `objects` were given."""
 
     def __init__(
         self,
         name: str,
-        objects: Sequence[Manifest],
+        objects: Sequence[Manifest] | None = None,
         *,
         cluster_name: str,
         endpoint: pulumi.Input[str],
         ca_certificate: pulumi.Input[str | None],
+        credentials: ServiceAccountToken | None = None,
+        google_account: "pulumi.Input[str] | None" = None,
+        namespaces: Sequence[str] = (),
+        frameworks: Sequence[str] = ("batch/job", JOBSET_FRAMEWORK),
+        kueue_namespace: str = "kueue-system",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the grant.
 
-        `objects` are what `objects.render_worker_access` returns for the worker; `endpoint` is the address of its API
-        server without a scheme, as the manager reaches it; `ca_certificate` is base64 PEM, or None where the
-        server's certificate is a public one. Without a token Secret among the objects, they grant rights to a Google
-        account, whose credentials a plugin gives. A new rotation serial renames the token Secret: the new token is
-        there, and with the manager, before the old one goes.
+        `endpoint` is the address of the worker's API server without a scheme, as the manager reaches it;
+        `ca_certificate` is base64 PEM, or None where the server's certificate is a public one. `credentials` make a
+        token of an account on the worker, or `google_account` is the address of the account that the manager acts as,
+        whose credentials a plugin gives. It may write in `namespaces`, where jobs are, the kinds of `frameworks`, those
+        of the manager's Kueue. A new rotation serial renames the token Secret: the new token is there, and with the
+        manager, before the old one goes. `kueue_namespace` is where the account is.
+
+        A fleet gives its `objects` instead, what `objects.render_worker_access` returns for the worker.
 
         Raises:
-            ValueError: `objects` has several Secrets for a service account's token.
+            SpecError: not one of the three says who gets access, the token would never be renewed, or `objects` has
+                several Secrets for a service account's token.
         """
+        if [objects, credentials, google_account].count(None) != 2:
+            wrong = "credentials, google_account and objects say who gets access"
+            raise SpecError([COMPONENT.at(f"WorkerAccess {name}", wrong, "give exactly one of them")])
+        if credentials is not None and credentials.rotate_by is None:
+            wrong, fix = "is missing, but no controller renews the token", "add the day by which to renew it"
+            raise SpecError([NEEDED.at(f"WorkerAccess {name}.credentials.rotateBy", wrong, fix)])
+        self.rotation = credentials.rotation if credentials else None
+        if credentials is not None:
+            objects = token_access(credentials, kueue_namespace, namespaces, frameworks)
+        elif objects is None:
+            objects = google_access(google_account, namespaces, frameworks)
         super().__init__(name, opts)
         grants = [each for each in objects if each["kind"] != "Secret"]
         secrets = [each for each in objects if each.get("type") == TOKEN_SECRET_TYPE]
         if len(secrets) > 1:
-            raise ValueError(f"worker {cluster_name}: {len(secrets)} token Secrets were given; give one, or none")
+            wrong = f"{len(secrets)} token Secrets were given"
+            raise SpecError([COMPONENT.at(f"worker {cluster_name}", wrong, "give one, or none")])
         declared: list[KubernetesObject] = []
         for label, each in zip(object_labels(grants), grants, strict=True):
             declared.append(declare_object(self, f"{name}/{label}", each, depends_on=declared[-1:]))
@@ -85,7 +124,7 @@ class WorkerAccess(Component):
             self.kubeconfig = pulumi.Output.all(endpoint, ca_certificate).apply(
                 lambda parts: json.dumps(plugin_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
-            self.register_outputs({})
+            self._give_out()
             return
         secret = declare_object(self, f"{name}/token", secrets[0], depends_on=declared, wait_for=_TOKEN_IS_THERE)
         token = secret.output("data").apply(lambda data: _token(cluster_name, data))
@@ -94,7 +133,8 @@ class WorkerAccess(Component):
                 lambda parts: json.dumps(token_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
         )
-        self.register_outputs({})
+        # The token is in the state of its Secret.
+        self._give_out("kubeconfig")
 
 
 class ClusterProfiles(OrderedObjects):
@@ -114,7 +154,7 @@ class KueuePlugin(Component):
         made: list[pulumi.Resource] = []
         for each in patches:
             made = [declare_object(self, f"{name}/{each['kind']}", each, depends_on=made, patch=True)]
-        self.register_outputs({})
+        self._give_out()
 
 
 def kubeconfig_secret(

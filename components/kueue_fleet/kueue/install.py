@@ -53,6 +53,11 @@ class _Installation(Component):
     release: HelmRelease
     """The release; whatever uses its CRDs depends on it."""
 
+    @property
+    def status(self) -> pulumi.Output[Any]:
+        """What Helm says of the release."""
+        return self.release.status
+
     def _install(
         self,
         name: str,
@@ -100,7 +105,7 @@ class _Installation(Component):
                 custom_timeouts=_RESOURCE_TIMEOUTS,
             ),
         )
-        self.register_outputs({"namespace": self.namespace})
+        self._give_out()
 
 
 class KueueInstall(_Installation):

@@ -5,19 +5,23 @@ Objects of one worker depend on that worker alone, so that adding a worker chang
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pulumi
 
+from kueue_admission.forms import SpecError
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.model.per_cluster import DispatchGroup, dispatch_groups
+from kueue_fleet.fleet_file.worker_tokens import kubeconfig_secret_name, token_credentials
 from kueue_fleet.kueue.admission_checks import AdmissionCheck
 from kueue_fleet.kueue.applied_objects import KubernetesObject
+from kueue_fleet.kueue.asked import Key
 from kueue_fleet.kueue.component import Component, declare_object
-from kueue_fleet.kueue.credentials import kubeconfig_secret
-from kueue_fleet.objects.cluster_profiles import profile_status, render_cluster_profile
-from kueue_fleet.objects.render import render_multikueue_check, render_multikueue_cluster, render_multikueue_config
+from kueue_fleet.kueue.credentials import WorkerAccess, WorkerGrant, kubeconfig_secret
+from kueue_fleet.objects.cluster_profiles import cluster_profile, profile_status
+from kueue_fleet.objects.render import multikueue_cluster, render_multikueue_check, render_multikueue_config
 
 CONNECTED = 'jsonpath={.status.conditions[?(@.type=="Active")].status}=True'
 """What the provider waits for. Not `condition=Active`, which wants the condition to be of the latest generation: Kueue
@@ -40,29 +44,47 @@ class MultiKueue(Component):
     def __init__(
         self,
         name: str,
-        spec: FleetSpec,
+        spec: FleetSpec | None = None,
         *,
-        kubeconfigs: Mapping[str, pulumi.Input[str]],
+        workers: Mapping[str, WorkerAccess | WorkerGrant] | None = None,
+        checks: Mapping[str, Sequence[str]] | None = None,
+        kueue_namespace: str = "kueue-system",
+        kubeconfigs: Mapping[str, pulumi.Input[str]] | None = None,
         workers_ready: Mapping[str, Sequence[pulumi.Resource]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the manager's side.
 
-        `kubeconfigs` gives each worker's kubeconfig, as `WorkerAccess.kubeconfig` has it; a ClusterProfile says where
-        the worker is as that does. `workers_ready` names what must stand on a worker before the manager connects to it,
-        its queues above all. The provider in `opts` is the manager's.
+        `workers` are the `WorkerAccess` components, by the worker's name; or what one of another program gave out, as a
+        `WorkerGrant`. `checks` are AdmissionChecks by name, each with the workers that it dispatches to, most preferred
+        first; by default one, called multikueue, with all of them. `kueue_namespace` is Kueue's on the manager.
+
+        `workers_ready` names what must stand on a worker before the manager connects to it, its queues above all. The
+        provider in `opts` is the manager's. How jobs are dispatched is in the values of the manager's `KueueInstall`.
+
+        A fleet gives its `spec` and `kubeconfigs` instead, the workers' by their names.
 
         Raises:
-            ValueError: a worker of the fleet has no kubeconfig.
+            SpecError: a worker has no kubeconfig, a check names one that is not among them, or what is given is for a
+                fleet and for workers.
         """
+        groups: Sequence[DispatchGroup]
+        if spec is not None and workers is None:
+            grants = _of_fleet(name, spec, kubeconfigs or {})
+            groups, kueue_namespace = dispatch_groups(spec), spec.kueue.namespace
+        elif workers and spec is None:
+            grants = dict(workers)
+            groups = _groups(name, grants, {"multikueue": tuple(grants)} if checks is None else checks)
+        else:
+            raise SpecError([COMPONENT.at(f"MultiKueue {name}", "there are no workers", "give workers={...}")])
         super().__init__(name, opts)
-        self.clusters = {}
-        for worker in spec.worker_names:
-            ready = list((workers_ready or {}).get(worker, ()))
-            self.clusters[worker] = self._cluster(name, spec, worker, kubeconfigs.get(worker), ready)
+        self.clusters = {
+            worker: self._cluster(name, worker, grant, kueue_namespace, (workers_ready or {}).get(worker, ()))
+            for worker, grant in grants.items()
+        }
         self.configs = {}
         self.checks = {}
-        for group in dispatch_groups(spec):
+        for group in groups:
             config = declare_object(
                 self,
                 f"{name}/{group.config_name}",
@@ -75,28 +97,72 @@ class MultiKueue(Component):
                 render_multikueue_check(group),
                 opts=pulumi.ResourceOptions(parent=self, depends_on=[config], deleted_with=self.deleted_with),
             )
-        self.register_outputs({"workers": list(self.clusters), "admissionChecks": list(self.checks)})
+        self._give_out()
+
+    @property
+    def worker_names(self) -> list[str]:
+        """The workers."""
+        return list(self.clusters)
+
+    @property
+    def admission_checks(self) -> dict[str, pulumi.Output[str]]:
+        """Names of the AdmissionChecks, once they are there."""
+        return {name: made.name for name, made in self.checks.items()}
+
+    @property
+    def declares(self) -> dict[Key, pulumi.Resource]:
+        """The checks."""
+        return {key: made for check in self.checks.values() for key, made in check.declares.items()}
 
     def _cluster(
         self,
         name: str,
-        spec: FleetSpec,
         worker: str,
-        kubeconfig: pulumi.Input[str] | None,
-        ready: list[pulumi.Resource],
+        grant: WorkerAccess | WorkerGrant,
+        namespace: str,
+        ready: Sequence[pulumi.Resource],
     ) -> KubernetesObject:
-        cluster = render_multikueue_cluster(spec, worker)
-        secrets: list[pulumi.Resource] = []
-        if kubeconfig is None:
-            raise ValueError(f"MultiKueue {name}: worker {worker} has no kubeconfig; add it to kubeconfigs")
-        for profile in render_cluster_profile(spec, worker):
-            status = pulumi.Output.from_input(kubeconfig).apply(_profile_status)
-            secrets.append(declare_object(self, f"{name}/{worker}", {**profile, "status": status}))
-        if "kubeConfig" in cluster["spec"]["clusterSource"]:
-            location = cluster["spec"]["clusterSource"]["kubeConfig"]["location"]
-            secrets.append(kubeconfig_secret(self, f"{name}/{worker}", location, spec.kueue.namespace, kubeconfig))
-        needed = [*secrets, *ready]
-        return declare_object(self, f"{name}/{worker}", cluster, depends_on=needed, wait_for=CONNECTED)
+        needed = [grant, *ready] if isinstance(grant, WorkerAccess) else list(ready)
+        if grant.rotation is None:
+            secret = None
+            status = pulumi.Output.from_input(grant.kubeconfig).apply(_profile_status)
+            profile = {**cluster_profile(worker, namespace), "status": status}
+            way = declare_object(self, f"{name}/{worker}", profile)
+        else:
+            secret = kubeconfig_secret_name(worker, grant.rotation)
+            way = kubeconfig_secret(self, f"{name}/{worker}", secret, namespace, grant.kubeconfig)
+        made = multikueue_cluster(worker, secret)
+        return declare_object(self, f"{name}/{worker}", made, depends_on=[way, *needed], wait_for=CONNECTED)
+
+
+def _of_fleet(
+    name: str, spec: FleetSpec, kubeconfigs: Mapping[str, pulumi.Input[str]]
+) -> dict[str, WorkerAccess | WorkerGrant]:
+    """The workers of a fleet, by name."""
+    credentials = token_credentials(spec)
+    rotation = credentials.rotation if credentials else None
+    missing = [worker for worker in spec.worker_names if worker not in kubeconfigs]
+    if missing:
+        wrong = f"worker {missing[0]} has no kubeconfig"
+        raise SpecError([COMPONENT.at(f"MultiKueue {name}", wrong, "add it to kubeconfigs")])
+    return {worker: WorkerGrant(kubeconfigs[worker], rotation) for worker in spec.worker_names}
+
+
+def _groups(name: str, workers: Collection[str], checks: Mapping[str, Sequence[str]]) -> list[DispatchGroup]:
+    """One for each check, whose MultiKueueConfig has its name."""
+    unknown = [
+        COMPONENT.at(
+            f"MultiKueue {name}.checks[{check}]",
+            f"{worker} is not among the workers",
+            "add it to workers, or remove it",
+        )
+        for check, named in checks.items()
+        for worker in named
+        if worker not in workers
+    ]
+    if unknown:
+        raise SpecError(unknown)
+    return [DispatchGroup(check, check, tuple(named), ()) for check, named in checks.items()]
 
 
 def _profile_status(kubeconfig: str) -> dict[str, Any]:

@@ -37,4 +37,4 @@ class GpuDrivers(Component):
         """Declare the DaemonSet `spec`."""
         super().__init__(name, opts)
         self.daemon_set = declare_object(self, name, spec)
-        self.register_outputs({})
+        self._give_out()

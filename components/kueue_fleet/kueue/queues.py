@@ -1,11 +1,11 @@
 """Kueue's own objects of which each is alone: topologies, flavors, cohorts, priority classes and queues.
 
 Queues are Active when they are done, unless they are stopped on purpose or wait for a controller that is not part of
-the fleet. The order between components is the caller's, by `depends_on`: a flavor after its Topology, queues after
-both.
+the fleet. Each is made after the components that its spec refers to, or that are in `opts.depends_on`.
 """
 
 from functools import partial
+from typing import Any, ClassVar
 
 import pulumi
 
@@ -30,7 +30,8 @@ from kueue_admission.api.manifests import (
 )
 from kueue_admission.forms import SpecError
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
-from kueue_fleet.kueue.component import ModelComponent, ObjectComponent, manifest_of
+from kueue_fleet.kueue.asked import asked_for
+from kueue_fleet.kueue.component import ModelComponent, StatusComponent
 
 
 class Topology(ModelComponent[TopologySpec]):
@@ -69,6 +70,7 @@ class PriorityClass(ModelComponent[PriorityClassFields]):
 
     pulumi_type = "kueue-fleet:index:PriorityClass"
     kind = "PriorityClass"
+    api_version = "scheduling.k8s.io/v1"
     model = PriorityClassFields
     render = priority_class_manifest
     # Running pods keep their priority.
@@ -84,13 +86,15 @@ class WorkloadPriorityClass(ModelComponent[WorkloadPriorityClassFields]):
     render = workload_priority_class_manifest
 
 
-class ClusterQueue(ObjectComponent):
+class ClusterQueue(StatusComponent[ClusterQueueSpec]):
     """Quotas, and how jobs wait, borrow and preempt for them."""
 
     pulumi_type = "kueue-fleet:index:ClusterQueue"
     kind = "ClusterQueue"
+    model = ClusterQueueSpec
+    render = cluster_queue_manifest
 
-    expect_active: bool
+    expect_active: bool = False
     """Whether the queue was waited for."""
 
     def __init__(
@@ -99,92 +103,70 @@ class ClusterQueue(ObjectComponent):
         spec: ClusterQueueSpec | Manifest,
         *,
         object_name: str | None = None,
-        expect_active: bool = True,
+        expect_active: bool | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the queue.
+        """Declare the queue, after the flavors, checks and cohort of this program that it names.
 
-        Give its flavors, checks and cohort in `opts.depends_on`: the queue is Active only with them, and they can be
-        deleted only after it. Set `expect_active` to false where a check is answered by a controller that is installed
-        later; a stopped queue is never waited for.
+        Give their components in place of their names: `FlavorQuotas(flavor, [...])`. The queue is Active only with
+        them, and they can be deleted only after it. By default it waits until it is Active, unless it is stopped, or a
+        check is answered by a controller that may be installed later.
         """
-        manifest = manifest_of(self.kind, spec, object_name or name, ClusterQueueSpec, cluster_queue_manifest)
-        if manifest is not spec and (unknown := _not_among(manifest, opts)):
-            pulumi.log.info(
-                f"ClusterQueue {name}: whether there are flavors {', '.join(unknown)} is not checked; put the flavors "
-                "of this program into opts.depends_on"
-            )
-        self.expect_active = expect_active and manifest["spec"].get("stopPolicy", "None") == "None"
-        self._declare(name, manifest, opts, expect_active=self.expect_active)
+        asked = asked_for(type(self), spec, object_name or name, opts)
+        if expect_active is None:
+            expect_active = all(getattr(made, "expect_active", True) for made in asked.declared.values())
+        self.expect_active = expect_active and asked.manifest["spec"].get("stopPolicy", "None") == "None"
+        self._declare(name, asked, opts, expect_active=self.expect_active)
 
 
-class LocalQueue(ObjectComponent):
+class LocalQueue(StatusComponent[LocalQueueSpec]):
     """Where a namespace's jobs enter a ClusterQueue."""
 
     pulumi_type = "kueue-fleet:index:LocalQueue"
     kind = "LocalQueue"
+    namespaced: ClassVar[bool] = True
+    model = LocalQueueSpec
+    # Running jobs continue, and waiting ones move to the other queue.
+    replaced_by = ("spec.clusterQueue",)
 
     def __init__(
         self,
         name: str,
         spec: LocalQueueSpec | Manifest | None = None,
         *,
-        namespace: str | None = None,
+        namespace: "pulumi.Input[str] | None" = None,
         object_name: str | None = None,
-        cluster_queue: ClusterQueue | None = None,
+        cluster_queue: ClusterQueue | str | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the queue.
 
-        A model needs `namespace`; a manifest has its own. With `cluster_queue`, which the spec need not name again, the
-        LocalQueue is made after that queue and deleted before it, and is waited for if that queue is; without it, the
-        queue that the spec names is one that exists, which nothing checks. Another ClusterQueue replaces the
-        LocalQueue: running jobs continue, and waiting ones move to it.
+        A model needs `namespace`; a manifest has its own. `cluster_queue`, or that of the spec, is the component of a
+        ClusterQueue, or the name of one that exists. After a component the LocalQueue is made, and before it deleted;
+        it is waited for if that queue is. Another ClusterQueue replaces the LocalQueue.
 
         Raises:
-            SpecError: the spec names another queue than `cluster_queue`, or none is named.
-            ValueError: a model without a namespace.
+            SpecError: the spec names another queue than `cluster_queue`, or none is named, or there is no namespace.
         """
-        if spec is None and cluster_queue is not None:
-            spec = LocalQueueSpec(cluster_queue=cluster_queue.object_name)
-        elif spec is None:
-            raise SpecError([COMPONENT.at(f"LocalQueue {name}", "no queue is named", "give cluster_queue=...")])
-        manifest = manifest_of(self.kind, spec, object_name or name, LocalQueueSpec, partial(_local_queue, namespace))
-        stopped = manifest["spec"].get("stopPolicy", "None") != "None"
-        named = manifest["spec"].get("clusterQueue")
-        if cluster_queue is None and manifest is not spec:
-            pulumi.log.info(f"LocalQueue {name}: whether there is a ClusterQueue {named} is not checked")
-        elif cluster_queue is not None and cluster_queue.object_name != named:
-            raise SpecError(
-                [
-                    COMPONENT.at(
-                        f"LocalQueue {name}.clusterQueue",
-                        f"the spec names {named}, and cluster_queue is {cluster_queue.object_name}",
-                        "name one queue",
-                    )
-                ]
-            )
-        self._declare(
-            name,
-            manifest,
-            opts,
-            depends_on=[cluster_queue] if cluster_queue else [],
-            expect_active=cluster_queue is not None and cluster_queue.expect_active and not stopped,
-            replace_on_changes=["spec.clusterQueue"],
-        )
+        where = f"LocalQueue {object_name or name}"
+        if spec is None:
+            if cluster_queue is None:
+                raise SpecError([COMPONENT.at(where, "no queue is named", "give cluster_queue=...")])
+            spec = LocalQueueSpec(cluster_queue=cluster_queue)
+        if namespace is None and not (isinstance(spec, dict) and "kind" in spec):
+            raise SpecError([COMPONENT.at(where, "no namespace is given", "give namespace=...")])
+        needs = cluster_queue.declares if isinstance(cluster_queue, ClusterQueue) else {}
+        asked = asked_for(type(self), spec, object_name or name, opts, needs, partial(_placed, namespace))
+        given = cluster_queue.object_name if isinstance(cluster_queue, ClusterQueue) else cluster_queue
+        named = asked.manifest["spec"].get("clusterQueue")
+        if given is not None and given != named:
+            wrong = f"the spec names {named}, and cluster_queue is {given}"
+            raise SpecError([COMPONENT.at(f"{where}.clusterQueue", wrong, "name one queue")])
+        stopped = asked.manifest["spec"].get("stopPolicy", "None") != "None"
+        queue = asked.declared.get(("ClusterQueue", named))
+        self._declare(name, asked, opts, expect_active=getattr(queue, "expect_active", False) and not stopped)
 
 
-def _not_among(manifest: Manifest, opts: pulumi.ResourceOptions | None) -> list[str]:
-    """The flavors of a queue that are not among what it is declared to need."""
-    needed = opts.depends_on if opts is not None else None
-    known = (
-        {each.object_name for each in needed if isinstance(each, ResourceFlavor)} if isinstance(needed, list) else ()
-    )
-    groups = manifest["spec"].get("resourceGroups", ())
-    return [flavor["name"] for group in groups for flavor in group["flavors"] if flavor["name"] not in known]
-
-
-def _local_queue(namespace: str | None, name: str, spec: LocalQueueSpec) -> Manifest:
-    if namespace is None:
-        raise ValueError(f"LocalQueue {name}: no namespace; give namespace=...")
+def _placed(namespace: Any, name: str, spec: LocalQueueSpec) -> Manifest:
+    """The object, whose namespace may come from another resource."""
     return local_queue_manifest(namespace, name, spec)

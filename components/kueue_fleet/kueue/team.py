@@ -12,7 +12,9 @@ import pulumi
 
 from kueue_admission.api import Manifest
 from kueue_admission.api.manifests import local_queue_manifest, manifest, namespace_labels, namespace_manifest
+from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import TeamEntry
+from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
@@ -26,6 +28,11 @@ class Namespaces(Component):
     objects: dict[str, KubernetesObject]
     """The namespaces by name."""
 
+    @property
+    def names(self) -> dict[str, pulumi.Output[str]]:
+        """Their names, once they are there, by name: what a LocalQueue takes as `namespace`."""
+        return {name: made.name for name, made in self.objects.items()}
+
     def __init__(
         self, name: str, spec: Sequence[str | Manifest], *, opts: pulumi.ResourceOptions | None = None
     ) -> None:
@@ -38,7 +45,7 @@ class Namespaces(Component):
             # Kubernetes makes this one, and never lets it be deleted.
             patch = namespace == "default"
             self.objects[namespace] = declare_object(self, f"{name}/{namespace}", made, patch=patch)
-        self.register_outputs({"names": list(self.objects)})
+        self._give_out()
 
 
 class Team(Component):
@@ -52,6 +59,12 @@ class Team(Component):
     """The team's LocalQueues by namespace and name."""
     secrets: dict[tuple[str, str], KubernetesObject]
     """The team's Secrets by namespace and name."""
+
+    @property
+    def namespace_names(self) -> list[str]:
+        """The team's namespaces."""
+        return list(self.namespaces)
+
     objects: list[KubernetesObject]
     """What else it has: ServiceAccount, Role, RoleBinding, LimitRange, ResourceQuota, NetworkPolicy, and the policy on
     its jobs."""
@@ -74,6 +87,7 @@ class Team(Component):
         to; without, all of them are. `secrets` has what is in the Secrets that the team's entry names, by name and key;
         without it, none are made.
         """
+        judge(check_alone("teams", spec), opts)
         super().__init__(name, opts)
         self.namespaces = {}
         self.local_queues = {}
@@ -109,7 +123,7 @@ class Team(Component):
             label = (namespace, each["kind"], metadata["name"]) if namespace else (each["kind"],)
             needed = [self.namespaces[namespace]] if namespace else self.objects[-1:]
             self.objects.append(declare_object(self, "/".join((name, *label)), each, depends_on=needed))
-        self.register_outputs({"namespaces": list(self.namespaces)})
+        self._give_out()
 
 
 def _secret_data(team: str, secret: str, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

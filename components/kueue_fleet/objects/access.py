@@ -9,16 +9,19 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, external_kinds
-from kueue_admission.api.manifests import Manifest
+from kueue_admission.api.manifests import Manifest, manifest
+from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
-from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, first_token_manifest
+from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, first_token, first_token_manifest
 from kueue_fleet.objects.grants import (
     READ_VERBS,
     cluster_grant,
+    google_subject,
     job_namespaces,
     namespace_grants,
     policy_rule,
+    service_account_subject,
     worker_service_account,
     worker_subject,
 )
@@ -45,11 +48,35 @@ def render_worker_access(fleet: FleetSpec, worker: str) -> list[Manifest]:
     subject = worker_subject(fleet, ACCOUNT_NAME)
     return [
         *worker_service_account(fleet, ACCOUNT_NAME),
-        *namespace_grants(
-            ACCOUNT_JOBS_ROLE_NAME, worker_job_rules(frameworks, external), subject, job_namespaces(fleet)
-        ),
-        *cluster_grant(ACCOUNT_NAME, worker_rules(frameworks, external), subject),
+        *_grants(subject, job_namespaces(fleet), frameworks, external),
         *first_token_manifest(fleet, ACCOUNT_NAME),
+    ]
+
+
+def token_access(
+    credentials: ServiceAccountToken, namespace: str, job_namespaces: Sequence[str], frameworks: Sequence[str]
+) -> list[Manifest]:
+    """The same without a fleet, to an account in Kueue's `namespace`, with the Secret of its first token."""
+    subject = service_account_subject(ACCOUNT_NAME, namespace)
+    return [
+        manifest("v1", "ServiceAccount", ACCOUNT_NAME, namespace),
+        *_grants(subject, job_namespaces, frameworks),
+        first_token(credentials, namespace, ACCOUNT_NAME),
+    ]
+
+
+def google_access(address: Any, job_namespaces: Sequence[str], frameworks: Sequence[str]) -> list[Manifest]:
+    """The same to a Google account, which may be an output of Pulumi."""
+    return _grants(google_subject(address), job_namespaces, frameworks)
+
+
+def _grants(
+    subject: dict[str, str], namespaces: Sequence[str], frameworks: Sequence[str], external: Sequence[str] = ()
+) -> list[Manifest]:
+    jobs = worker_job_rules(frameworks, external)
+    return [
+        *namespace_grants(ACCOUNT_JOBS_ROLE_NAME, jobs, subject, namespaces),
+        *cluster_grant(ACCOUNT_NAME, worker_rules(frameworks, external), subject),
     ]
 
 

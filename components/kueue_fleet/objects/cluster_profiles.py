@@ -64,11 +64,14 @@ def render_profile_definition(fleet: FleetSpec, cluster: str) -> list[Manifest]:
 
 def render_cluster_profile(fleet: FleetSpec, worker: str) -> list[Manifest]:
     """The manager's ClusterProfile of a worker; none where the credentials are tokens."""
-    if profile_credentials(fleet) is None:
-        return []
+    return [] if profile_credentials(fleet) is None else [cluster_profile(worker, fleet.kueue.namespace)]
+
+
+def cluster_profile(worker: str, namespace: str) -> Manifest:
+    """The ClusterProfile of a worker in Kueue's namespace on the manager."""
     spec = {"displayName": worker, "clusterManager": {"name": ACCESS_PROVIDER}}
     labels = {"x-k8s.io/cluster-manager": ACCESS_PROVIDER}
-    return [manifest(PROFILE_API, "ClusterProfile", worker, fleet.kueue.namespace, labels=labels, spec=spec)]
+    return manifest(PROFILE_API, "ClusterProfile", worker, namespace, labels=labels, spec=spec)
 
 
 def profile_status(cluster: dict[str, Any]) -> dict[str, Any]:

@@ -31,15 +31,19 @@ def service_account_subject(name: str, namespace: str) -> dict[str, str]:
     return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
 
 
-def worker_subject(fleet: FleetSpec, name: str) -> dict[str, str]:
-    """Whom a worker grants rights to: the Google account that reaches it, or a ServiceAccount of its own.
+def google_subject(address: str) -> dict[str, str]:
+    """A Google service account as the subject of a binding: GKE knows it by its address.
 
-    GKE knows a Google service account by its address. Source:
-    https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control.
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/role-based-access-control.
     """
+    return {"apiGroup": RBAC_GROUP, "kind": "User", "name": address}
+
+
+def worker_subject(fleet: FleetSpec, name: str) -> dict[str, str]:
+    """Whom a worker grants rights to: the Google account that reaches it, or a ServiceAccount of its own."""
     account = manager_account(fleet, name)
     if account is not None:
-        return {"apiGroup": RBAC_GROUP, "kind": "User", "name": account.address}
+        return google_subject(account.address)
     return service_account_subject(name, fleet.kueue.namespace)
 
 

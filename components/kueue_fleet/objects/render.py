@@ -208,10 +208,15 @@ def render_assignment_check(fleet: FleetSpec, cluster: str) -> list[Manifest]:
 def render_multikueue_cluster(fleet: FleetSpec, worker: str) -> Manifest:
     """The manager's MultiKueueCluster for `worker`; a ClusterProfile has the worker's name."""
     token = worker_token(fleet, worker, ACCOUNT_NAME)
-    if token is None:
+    return multikueue_cluster(worker, token.secret if token else None)
+
+
+def multikueue_cluster(worker: str, secret: str | None) -> Manifest:
+    """A MultiKueueCluster whose kubeconfig is in `secret`; None: there is a ClusterProfile of the worker's name."""
+    if secret is None:
         source = ClusterSource(cluster_profile_ref=ClusterProfileReference(name=worker))
     else:
-        source = ClusterSource(kube_config=KubeConfig(location=token.secret))
+        source = ClusterSource(kube_config=KubeConfig(location=secret))
     return multikueue_cluster_manifest(worker, MultiKueueClusterSpec(cluster_source=source))
 
 

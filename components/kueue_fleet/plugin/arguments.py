@@ -67,7 +67,7 @@ def read_arguments(component: type[Any], inputs: Mapping[str, Any]) -> dict[str,
         raise SpecError(problems)
     read = read_model(model, data)
     return {
-        parameter.name: _argument(parameter, read)
+        parameter.name: _argument(parameter.annotation, getattr(read, parameter.name))
         for parameter in _parameters(component)
         if parameter.name in read.model_fields_set
         or (parameter.name in model.model_fields and parameter.default is parameter.empty)
@@ -103,10 +103,11 @@ def _unpacked(annotation: Any) -> Iterator[inspect.Parameter]:
         yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
-def _argument(parameter: inspect.Parameter, read: SpecModel) -> Any:
+def _argument(annotation: Any, value: Any) -> Any:
     """The value in the type that the constructor has."""
-    value = getattr(read, parameter.name)
-    for member in _members(parameter.annotation):
+    for member in _members(annotation):
+        if get_origin(member) is Mapping and isinstance(value, dict):
+            return {key: _argument(get_args(member)[1], item) for key, item in value.items()}
         if is_dataclass(member) and isinstance(member, type) and isinstance(value, SpecModel):
             return member(**{name: getattr(value, name) for name in value.model_fields_set})
         if get_origin(member) is Sequence and get_origin(get_args(member)[0]) is tuple:
@@ -121,6 +122,8 @@ def _argument_type(annotation: Any) -> Any:
     members = [member for member in _members(annotation) if member is not NoneType]
     # A manifest is the other way to say what the model says.
     members = [m for m in members if get_origin(m) is not dict] or members
+    # So is a component, of what it gives out.
+    members = [m for m in members if not _is_resource(m)] or members
     kinds = [_member_type(member) for member in members]
     if any(kind is None for kind in kinds):
         return None
@@ -147,9 +150,13 @@ def _member_type(member: Any) -> Any:
         return member
     if isinstance(member, type) and is_dataclass(member):
         return _model_of_dataclass(member)
-    if isinstance(member, type) and issubclass(member, pulumi.Resource):
+    if _is_resource(member):
         return None
     raise TypeError(f"{member}: no rule says how another language gives this")
+
+
+def _is_resource(member: Any) -> bool:
+    return isinstance(member, type) and issubclass(member, pulumi.Resource)
 
 
 @cache

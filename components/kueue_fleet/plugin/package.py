@@ -5,11 +5,10 @@ https://www.pulumi.com/docs/iac/using-pulumi/extending-pulumi/schema/.
 """
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from types import NoneType, UnionType
-from typing import Any, Final, ForwardRef, Union, get_args, get_origin
+from typing import Any, Final
 
 import pulumi
 from pydantic import BaseModel
@@ -17,6 +16,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
 
 import kueue_fleet
+from kueue_fleet.component import Schema, data_of
 from kueue_fleet.fleet_file.schema import describe, field_docs, models_in
 from kueue_fleet.plugin.arguments import INPUT_MARK, arguments_of, inputs_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, describe_argument
@@ -30,9 +30,6 @@ _DEFINITION: Final = "#/$defs/"
 _TYPES: Final = "#/types/"
 _ANY: Final[Mapping[str, Any]] = {"$ref": "pulumi.json#/Any"}
 _SCALARS: Final = frozenset({"string", "integer", "number", "boolean"})
-
-Schema = dict[str, Any]
-"""A part of the package's schema, or of a model's JSON schema."""
 
 
 def components() -> dict[str, type[pulumi.ComponentResource]]:
@@ -156,52 +153,11 @@ def _resource(
 
 
 def outputs_of(component: type[Any]) -> dict[str, tuple[str, str, Schema]]:
-    """What a component gives out, by its name in camelCase: the attribute, its meaning and its type.
-
-    Those are its attributes and properties that are data; resources stay with it.
-    """
-    found: dict[str, tuple[str, str, Schema]] = {}
-    for base in reversed(component.__mro__):
-        if not issubclass(base, pulumi.ComponentResource) or base is pulumi.ComponentResource:
-            continue
-        docs = field_docs(base)
-        for attribute, annotation in inspect.get_annotations(base, eval_str=True).items():
-            schema = _output_type(annotation)
-            if schema is not None and attribute in docs:
-                found[to_camel(attribute)] = (attribute, docs[attribute], schema)
-        for attribute, each in vars(base).items():
-            if isinstance(each, property) and each.fget is not None and not attribute.startswith("_"):
-                schema = _output_type(inspect.get_annotations(each.fget, eval_str=True).get("return"))
-                if schema is not None:
-                    found[to_camel(attribute)] = (attribute, inspect.cleandoc(each.__doc__ or ""), schema)
-    return found
+    """What a component gives out, by its name in camelCase: the attribute, its meaning and its type."""
+    return {to_camel(name): (name, _meaning(base, name), schema) for name, (base, schema) in data_of(component).items()}
 
 
-def _output_type(annotation: Any) -> Schema | None:
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if annotation is str:
-        return {"type": "string"}
-    if annotation is bool:
-        return {"type": "boolean"}
-    if annotation is Any:
-        return dict(_ANY)
-    if origin is pulumi.Output:
-        return _output_type(arguments[0])
-    if origin in (Union, UnionType):
-        members = [each for each in arguments if each is not NoneType and not isinstance(each, ForwardRef)]
-        return _output_type(members[0]) if len(members) == 1 else None
-    if origin is dict and arguments[0] is str:
-        inner = _output_type(arguments[1])
-        return {"type": "object", "additionalProperties": inner} if inner else None
-    if origin is list:
-        inner = _output_type(arguments[0])
-        return {"type": "array", "items": inner} if inner else None
-    return None
-
-
-def state_of(made: pulumi.ComponentResource) -> Iterator[tuple[str, Any]]:
-    """The outputs that `made` has, by their names in camelCase."""
-    for key, (attribute, _, _) in outputs_of(type(made)).items():
-        value = getattr(made, attribute, None)
-        if value is not None:
-            yield key, value
+def _meaning(base: type[Any], name: str) -> str:
+    """The docstring of an attribute or property."""
+    each = vars(base).get(name)
+    return inspect.cleandoc(each.__doc__ or "") if isinstance(each, property) else field_docs(base).get(name, "")

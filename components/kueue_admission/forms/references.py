@@ -1,0 +1,114 @@
+"""Fields that name another object: they take the name, or what a program declares the object with.
+
+A name that came from a declaration keeps it, so that whoever declares the object that refers can wait for the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Protocol, get_args
+
+from pydantic import GetCoreSchemaHandler, ValidatorFunctionWrapHandler
+from pydantic_core import CoreSchema, core_schema
+
+from kueue_admission.forms.base import DnsSubdomain, SpecModel, Text, syntax_of
+from kueue_admission.forms.form_rules import WRONG_TYPE, Fault
+from kueue_admission.forms.given import Given
+from kueue_admission.forms.problem import item_labels, join_path
+from kueue_admission.forms.syntax import admission_check_name
+
+
+class Declared(Protocol):
+    """What declares an object of a cluster, as components do."""
+
+    @property
+    def kind(self) -> str:
+        """Kind of the object."""
+
+    @property
+    def object_name(self) -> str:
+        """Name of the object."""
+
+
+class ObjectName(str):
+    """The name of an object, and what declares it. Copies of it are plain text."""
+
+    declared: Declared
+
+    def __new__(cls, declared: Declared) -> ObjectName:
+        """The name is the object's."""
+        made = super().__new__(cls, declared.object_name)
+        made.declared = declared
+        return made
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)
+
+
+@dataclass(frozen=True, slots=True)
+class RefersTo:
+    """Metadata of a field: it names an object of this kind."""
+
+    kind: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """The schema of the name, behind the declaration."""
+        return core_schema.no_info_wrap_validator_function(self._read, handler(source))
+
+    def _read(self, value: Any, read: ValidatorFunctionWrapHandler) -> Any:
+        if isinstance(value, ObjectName):
+            value = value.declared
+        kind, name = getattr(value, "kind", None), getattr(value, "object_name", None)
+        if kind is None or not isinstance(name, str):
+            return read(value)
+        if kind != self.kind:
+            raise Fault(f"is given where a {self.kind} is needed", f"give a {self.kind}", WRONG_TYPE).error()
+        read(name)
+        return ObjectName(value)
+
+
+FlavorName = Given[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], str | Declared]
+"""Names a ResourceFlavor."""
+FlavorNames = Given[
+    tuple[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], ...],
+    list[str] | tuple[str | Declared, ...] | Sequence[Declared],
+]
+"""Names ResourceFlavors."""
+NO_NAMES: Final[Any] = ()
+"""Default of such a field. Not typed: to a type checker it is not a plain value."""
+QueueName = Given[Annotated[DnsSubdomain, RefersTo("ClusterQueue")], str | Declared]
+"""Names a ClusterQueue."""
+OptionalCohortName = Given[Annotated[DnsSubdomain, RefersTo("Cohort")] | None, str | Declared | None]
+"""Names a Cohort, or none."""
+OptionalTopologyName = Given[Annotated[DnsSubdomain, RefersTo("Topology")] | None, str | Declared | None]
+"""Names a Topology, or none."""
+CheckName = Given[Annotated[Text, syntax_of(admission_check_name), RefersTo("AdmissionCheck")], str | Declared]
+"""Names an AdmissionCheck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One object that another one names."""
+
+    path: str
+    """The field."""
+    kind: str
+    """Kind of the object that is named."""
+    name: str
+    """Its name; an `ObjectName` where it was given as what declares it."""
+
+
+def references_in(model: SpecModel, path: str = "") -> Iterator[Reference]:
+    """The objects that `model` names, in its own fields and in those of models in it; not those in lists of names."""
+    for name, field in type(model).model_fields.items():
+        value, here = model.__dict__.get(name), join_path(path, field.alias or name)
+        if isinstance(value, str):
+            parts = (field.metadata, *(getattr(part, "__metadata__", ()) for part in get_args(field.annotation)))
+            for refers in (each for part in parts for each in part if isinstance(each, RefersTo)):
+                yield Reference(here, refers.kind, value)
+        elif isinstance(value, SpecModel):
+            yield from references_in(value, here)
+        elif isinstance(value, tuple) and value and isinstance(value[0], SpecModel):
+            for item, label in zip(value, item_labels([each.__dict__.get("name") for each in value]), strict=True):
+                yield from references_in(item, f"{here}[{label}]")

@@ -1,0 +1,117 @@
+"""What all components have in common: their options, their outputs, and the rules of the fleet file on what they take.
+
+A fleet judges itself as a whole; a component outside of one judges what it is given, when it is declared.
+"""
+
+import inspect
+from collections.abc import Iterable, Iterator, Sequence
+from types import NoneType, UnionType
+from typing import Any, ClassVar, ForwardRef, Union, get_args, get_origin
+
+import pulumi
+from pydantic.alias_generators import to_camel
+
+from kueue_admission.forms import Problem, SpecError, errors_of
+from kueue_fleet.in_programs import OwnComponent
+
+Schema = dict[str, Any]
+"""A part of a Pulumi package's schema."""
+
+
+class Component(OwnComponent):
+    """A component; subclasses say of what type."""
+
+    pulumi_type: ClassVar[str]
+    """Pulumi type of the component."""
+    judges_whole: ClassVar[bool] = False
+    """Whether what is below it was judged with it."""
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
+        """Register the component."""
+        self._above = opts.parent if opts else None
+        super().__init__(self.pulumi_type, name, None, opts)
+
+    def _give_out(self, *kept: str) -> None:
+        """End the component, with its outputs; `kept` are names of those that a state has once already."""
+        self.register_outputs({name: value for name, value in state_of(self) if name not in kept})
+
+
+def is_judged(opts: pulumi.ResourceOptions | None) -> bool:
+    """Whether the component of these options is a part of what judged all of it."""
+    above = opts.parent if isinstance(opts, pulumi.ResourceOptions) else None
+    while isinstance(above, Component):
+        if above.judges_whole:
+            return True
+        above = above._above
+    return False
+
+
+def judge(problems: Iterable[Problem], opts: pulumi.ResourceOptions | None) -> None:
+    """Log the warnings about a component outside of a fleet. Raises SpecError where there are errors."""
+    if is_judged(opts):
+        return
+    found = list(problems)
+    if errors_of(found):
+        raise SpecError(found)
+    for problem in found:
+        pulumi.log.warn(problem.coded)
+
+
+def state_of(made: pulumi.ComponentResource) -> Iterator[tuple[str, Any]]:
+    """The outputs that `made` has, by their names in camelCase."""
+    component: type[Any] = type(made)
+    for attribute in data_of(component):
+        value = getattr(made, attribute, None)
+        if value is not None:
+            yield to_camel(attribute), value
+
+
+_DATA: "dict[type[Any], dict[str, tuple[type[Any], Schema]]]" = {}
+
+
+def data_of(component: type[Any]) -> dict[str, tuple[type[Any], Schema]]:
+    """The attributes and properties of a component that are data, by name: the class that has it, and its type.
+
+    Resources are not data; an annotation in quotes is that of one.
+    """
+    if component not in _DATA:
+        _DATA[component] = _data_of(component)
+    return _DATA[component]
+
+
+def _data_of(component: type[Any]) -> dict[str, tuple[type[Any], Schema]]:
+    found: dict[str, tuple[type[Any], Schema]] = {}
+    for base in reversed(component.__mro__):
+        if not issubclass(base, pulumi.ComponentResource) or base is pulumi.ComponentResource:
+            continue
+        annotations = dict(inspect.get_annotations(base))
+        for name, each in vars(base).items():
+            if isinstance(each, property) and each.fget is not None:
+                annotations[name] = inspect.get_annotations(each.fget).get("return")
+        for name, annotation in annotations.items():
+            schema = None if name.startswith("_") else _output_type(annotation)
+            if schema is not None:
+                found[name] = (base, schema)
+    return found
+
+
+def _output_type(annotation: Any) -> Schema | None:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if annotation is str:
+        return {"type": "string"}
+    if annotation is bool:
+        return {"type": "boolean"}
+    if annotation is Any:
+        return {"$ref": "pulumi.json#/Any"}
+    if origin is pulumi.Output:
+        return _output_type(arguments[0])
+    if origin in (Union, UnionType):
+        members = [each for each in arguments if each is not NoneType and not isinstance(each, ForwardRef)]
+        return _output_type(members[0]) if len(members) == 1 else None
+    if origin is dict and arguments[0] is str:
+        inner = _output_type(arguments[1])
+        return {"type": "object", "additionalProperties": inner} if inner else None
+    if origin in (list, Sequence):
+        inner = _output_type(arguments[0])
+        return {"type": "array", "items": inner} if inner else None
+    return None

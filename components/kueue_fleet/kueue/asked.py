@@ -1,0 +1,174 @@
+"""One object as a program asks for it: judged, with the objects that it refers to.
+
+A reference is good where it was given as a component, or where a component of that kind and name is in
+`opts.depends_on`. Of any other, which may be there without this program, it is said that it is not checked.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from weakref import WeakSet
+
+import pulumi
+from pulumi.runtime.settings import get_monitor
+
+from kueue_admission.api import Manifest
+from kueue_admission.forms import SpecError, syntax
+from kueue_admission.forms.base import SpecModel, problems_in
+from kueue_admission.forms.form_rules import syntax_problems
+from kueue_admission.forms.names import KUEUE_API
+from kueue_admission.forms.read_model import read_model, read_stored
+from kueue_admission.forms.references import ObjectName, references_in
+from kueue_fleet.component import Component, is_judged, judge
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_CHECKED, NOT_PLAIN
+
+Key = tuple[str, str]
+"""Kind and name of an object."""
+_SAID: "WeakSet[Any]" = WeakSet()
+"""Programs in which it was said that there is no provider."""
+_HEAD = ("apiVersion", "kind", "metadata", "status")
+
+
+class ObjectForm:
+    """Of what form the object of a component is."""
+
+    kind: ClassVar[str]
+    """Kind of the object."""
+    api_version: ClassVar[str] = KUEUE_API
+    """Its `apiVersion`."""
+    namespaced: ClassVar[bool] = False
+    """Whether the object is in a namespace."""
+    model: ClassVar[type[SpecModel]]
+    """Model of the spec."""
+    render: ClassVar[Callable[[str, Any], Manifest]]
+    """Makes the object of its name and the model."""
+    name_syntax: ClassVar[syntax.Check] = syntax.dns_subdomain
+    """What names Kubernetes, or Kueue, takes."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An object that is to be declared."""
+
+    manifest: Manifest
+    """The object."""
+    where: str
+    """What messages call it: its kind and name."""
+    declared: Mapping[Key, pulumi.Resource]
+    """What it refers to of this program, by kind and name."""
+    opts: pulumi.ResourceOptions | None
+    """Options of the component."""
+
+    @property
+    def after(self) -> list[pulumi.Resource]:
+        """What the object has to wait for, beside what the component's options say."""
+        return [made for made in self.declared.values() if made not in _needed(self.opts)]
+
+    def compare(self, component: Component) -> None:
+        """Say where the component of another cluster's object is referred to, as far as providers tell."""
+        own = _provider(component)
+        if own is None and not is_judged(self.opts):
+            _say_default_provider(self.where)
+        for (kind, name), other in self.declared.items():
+            if _provider(other) is not own:
+                wrong = f"{kind} {name} has another provider than this {component.pulumi_type.rpartition(':')[2]}"
+                fix = "give both the provider of their cluster"
+                pulumi.log.warn(NOT_CHECKED.at(self.where, wrong, fix).coded)
+
+
+def asked_for(
+    component: type[ObjectForm],
+    spec: SpecModel | Manifest,
+    name: str,
+    opts: pulumi.ResourceOptions | None,
+    needs: Mapping[Key, pulumi.Resource] | None = None,
+    render: Callable[[str, Any], Manifest] | None = None,
+) -> Asked:
+    """The object called `name`: what the component renders of a model or plain data, or `spec` if it is a manifest.
+
+    Outside of a fleet, which judges it, the rules of the fleet file for one object are run.
+
+    Raises:
+        SpecError: what is given is not for this component, or breaks rules, with every problem.
+    """
+    if not isinstance(name, str):
+        raise SpecError([NOT_PLAIN.at(component.kind, "its name comes from another resource", "write the name itself")])
+    where = f"{component.kind} {name}"
+    if isinstance(spec, dict) and {"apiVersion", "kind"} & set(spec):
+        return _asked_whole(component, spec, opts, needs or {})
+    wanted = component.model
+    if isinstance(spec, dict):
+        spec = read_model(wanted, spec, where)
+    elif not isinstance(spec, wanted) or set(type(spec).model_fields) - set(wanted.model_fields):
+        raise SpecError([COMPONENT.at(where, f"a {type(spec).__name__} is given", f"give a {wanted.__name__}")])
+    judge([*syntax_problems(where, name, component.name_syntax), *problems_in(spec, where)], opts)
+    return Asked((render or component.render)(name, spec), where, _declared(spec, where, opts, needs or {}), opts)
+
+
+def _asked_whole(
+    component: type[ObjectForm],
+    manifest: Manifest,
+    opts: pulumi.ResourceOptions | None,
+    needs: Mapping[Key, pulumi.Resource],
+) -> Asked:
+    """The same for a whole manifest, which stays as it is."""
+    kind, name = component.kind, manifest.get("metadata", {}).get("name")
+    if manifest.get("kind") != kind or not isinstance(name, str):
+        wrong = f"a manifest of kind {manifest.get('kind')!r} with the name {name!r} is given"
+        raise SpecError([COMPONENT.at(kind, wrong, f"give one of kind {kind} with a metadata.name")])
+    where = f"{kind} {name}"
+    if _is_late(manifest) or manifest.get("apiVersion") != component.api_version:
+        wrong = f"is not checked, since values in it come later or are not of {component.api_version}"
+        pulumi.log.info(NOT_CHECKED.at(where, wrong, "write them, or give a model").coded)
+        return Asked(manifest, where, needs, opts)
+    body = {key: value for key, value in manifest.items() if key not in _HEAD}
+    read = read_stored if is_judged(opts) else read_model
+    model = read(component.model, body.get("spec", body), where)
+    judge([*syntax_problems(where, name, component.name_syntax), *problems_in(model, where)], opts)
+    return Asked(manifest, where, _declared(model, where, opts, needs), opts)
+
+
+def _declared(
+    model: SpecModel, where: str, opts: pulumi.ResourceOptions | None, needs: Mapping[Key, pulumi.Resource]
+) -> dict[Key, pulumi.Resource]:
+    """What the object refers to, as far as it is this program's. What is not is said, outside of a fleet."""
+    there = dict(needs)
+    for each in _needed(opts):
+        there |= getattr(each, "declares", {})
+    found: dict[Key, pulumi.Resource] = {}
+    for reference in references_in(model, where):
+        key = (reference.kind, str(reference.name))
+        known = reference.name.declared if isinstance(reference.name, ObjectName) else there.get(key)
+        if isinstance(known, pulumi.Resource):
+            found[key] = known
+        elif key not in found and not is_judged(opts):
+            wrong = f"whether there is a {' '.join(key)} is not checked"
+            fix = f"give the component of the {key[0]} for its name, if this program has it"
+            pulumi.log.info(NOT_CHECKED.at(reference.path, wrong, fix).coded)
+    return found
+
+
+def _needed(opts: pulumi.ResourceOptions | None) -> list[Any]:
+    """What the options say that a component needs; none where that is known later."""
+    after = opts.depends_on if opts is not None else None
+    return after if isinstance(after, list) else [after]
+
+
+def _is_late(value: Any) -> bool:
+    """Whether something in it is known later."""
+    if isinstance(value, Mapping):
+        return any(map(_is_late, value.values()))
+    return any(map(_is_late, value)) if isinstance(value, list) else isinstance(value, pulumi.Output)
+
+
+def _say_default_provider(where: str) -> None:
+    """Say once in a program that an object goes to whatever cluster is current, unless the stack's config names one."""
+    monitor, config = get_monitor(), pulumi.Config("kubernetes")
+    if monitor not in _SAID and config.get("kubeconfig") is None and config.get("context") is None:
+        _SAID.add(monitor)
+        wrong = "has no provider, so which cluster it goes to is not checked: that of the current kubeconfig"
+        pulumi.log.info(NOT_CHECKED.at(where, wrong, "give opts=pulumi.ResourceOptions(provider=...)").coded)
+
+
+def _provider(made: pulumi.Resource) -> pulumi.ProviderResource | None:
+    return made.get_provider("kubernetes:core/v1:Namespace")
