@@ -5,7 +5,7 @@ A name that came from a declaration keeps it, so that whoever declares the objec
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Protocol, get_args
 
@@ -68,22 +68,20 @@ class RefersTo:
         return ObjectName(value)
 
 
-FlavorName = Given[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], str | Declared]
+# Given Any: a subclass of a frozen model reads such a field as what it is given (mypy 2.4.1).
+FlavorName = Given[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], Any]
 """Names a ResourceFlavor."""
-FlavorNames = Given[
-    tuple[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], ...],
-    list[str] | tuple[str | Declared, ...] | Sequence[Declared],
-]
+FlavorNames = Given[tuple[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], ...], Any]
 """Names ResourceFlavors."""
 NO_NAMES: Final[Any] = ()
 """Default of such a field. Not typed: to a type checker it is not a plain value."""
-QueueName = Given[Annotated[DnsSubdomain, RefersTo("ClusterQueue")], str | Declared]
+QueueName = Given[Annotated[DnsSubdomain, RefersTo("ClusterQueue")], Any]
 """Names a ClusterQueue."""
-OptionalCohortName = Given[Annotated[DnsSubdomain, RefersTo("Cohort")] | None, str | Declared | None]
+OptionalCohortName = Given[Annotated[DnsSubdomain, RefersTo("Cohort")] | None, Any]
 """Names a Cohort, or none."""
-OptionalTopologyName = Given[Annotated[DnsSubdomain, RefersTo("Topology")] | None, str | Declared | None]
+OptionalTopologyName = Given[Annotated[DnsSubdomain, RefersTo("Topology")] | None, Any]
 """Names a Topology, or none."""
-CheckName = Given[Annotated[Text, syntax_of(admission_check_name), RefersTo("AdmissionCheck")], str | Declared]
+CheckName = Given[Annotated[Text, syntax_of(admission_check_name), RefersTo("AdmissionCheck")], Any]
 """Names an AdmissionCheck."""
 
 

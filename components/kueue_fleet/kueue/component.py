@@ -86,7 +86,7 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
             wrong = "no namespace is given" if cls.namespaced else f"{namespace} is given, and it is in no namespace"
             fix = "give namespace=..." if cls.namespaced else "remove the namespace"
             raise SpecError([COMPONENT.at(f"{cls.kind} {name}.namespace", wrong, fix)])
-        made = cls.__new__(cls, name, opts=opts)
+        made = cls.__new__(cls, name, opts=opts)  # type: ignore[call-arg]
         Component.__init__(made, name, opts)
         made.object_name = object_name or name
         place = "/".join(filter(None, (namespace, made.object_name)))
