@@ -113,7 +113,8 @@ def test_the_batch_platform_runs_its_jobs(mix: Mix, tmp_path_factory: pytest.Tem
         run(fleet, jobs)
 
 
-@pytest.mark.parametrize("mix", MIXES, ids="-with-".join)
+# Not 0.17.1 with workers of 0.19.2: docs/changed-decisions.md has what that does.
+@pytest.mark.parametrize("mix", MIXES[:-1], ids="-with-".join)
 def test_the_fleets_controller_lets_each_job_run_once(mix: Mix, tmp_path_factory: pytest.TempPathFactory) -> None:
     asked = fleet_data(REGIONS, prices=PRICES, dispatch=DISPATCH)  # Fallback needs 0.18, as `check` says.
     mix.give_to(asked)
@@ -124,10 +125,10 @@ def test_the_fleets_controller_lets_each_job_run_once(mix: Mix, tmp_path_factory
         for name in names:
             lab.submit(job(name, seconds=2))
         wait_until(lambda: all(condition(lab.workload(name) or {}, "Finished") == "True" for name in names))
-        assert {name: ran(lab, name) for name in names} == dict.fromkeys(names, (1, 0))
+        wait_until(lambda: {name: ran(lab, name) for name in names} == dict.fromkeys(names, (1, 0)))
 
 
 def ran(lab: ControllerLab, name: str) -> tuple[int, int]:
     """How many pods of a job ended well, and how many did not."""
-    status = lab.manager.get(f"{JOBS}/{name}")["status"]  # settled: Kueue writes Finished after it
-    return status["succeeded"], status.get("failed", 0)
+    status = lab.manager.get(f"{JOBS}/{name}")["status"]
+    return status.get("succeeded", 0), status.get("failed", 0)
