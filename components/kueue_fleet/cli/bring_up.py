@@ -14,13 +14,13 @@ from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.progress import Say, line, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, read_jobs, run_jobs
 from kueue_fleet.fleet_file import check_fleet
+from kueue_fleet.google.provider_facts import CLUSTER
 from kueue_rehearsal.pulumi_events import STACK_TYPE, Operation
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
     from kueue_rehearsal.session import Session
 
-_CLUSTER_TYPE = "gcp:container/cluster:Cluster"
 _LONG_SECONDS = 60.0
 _MOST_WAITS = 3
 
@@ -117,7 +117,7 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
                     continue
                 finished += event.done
                 kind = event.type.rsplit(":", 1)[-1]
-                if event.done and event.op == "create" and event.type == _CLUSTER_TYPE:
+                if event.done and event.op == "create" and event.type == CLUSTER:
                     ready += 1
                     say.note(f"{event.name.rpartition('/')[2]} is ready")
                 if event.op != "same":

@@ -12,10 +12,9 @@ from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
 from kueue_fleet.google.node_pools import CLOUD_PLATFORM_SCOPE, IMAGE_TYPE, NO_READONLY_PORT, node_security
+from kueue_fleet.google.provider_facts import CLUSTER
 from kueue_fleet.google.resource import CloudResource, workload_pool
 
-CLUSTER = "gcp:container/cluster:Cluster"
-"""Pulumi's token of a cluster."""
 _AT_ANY_TIME = {
     "recurringWindow": {
         "startTime": "2026-01-01T00:00:00Z",

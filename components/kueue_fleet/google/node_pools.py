@@ -17,6 +17,7 @@ from kueue_fleet.fleet_file.model.pool_properties import pool_properties
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool
 from kueue_fleet.gke.machines import COMPACT_FLEX_START
 from kueue_fleet.gke.tpu_slices import WORKLOAD_POLICY_TPU
+from kueue_fleet.google.provider_facts import NODE_POOL
 from kueue_fleet.google.resource import CloudResource
 
 CLOUD_PLATFORM_SCOPE = "https://www.googleapis.com/auth/cloud-platform"
@@ -27,8 +28,6 @@ IMAGE_TYPE = "COS_CONTAINERD"
 
 NO_READONLY_PORT = "FALSE"
 """The kubelet's port without authentication is closed; the API takes text here."""
-NODE_POOL = "gcp:container/nodePool:NodePool"
-"""Pulumi's token of a node pool."""
 
 
 def node_pool(

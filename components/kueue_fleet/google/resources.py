@@ -15,7 +15,7 @@ from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
-from kueue_fleet.google.clusters import CLUSTER, Access, cluster
+from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.dashboards import dashboards
 from kueue_fleet.google.identities import (
     NODE_ROLES,
@@ -27,6 +27,7 @@ from kueue_fleet.google.identities import (
 from kueue_fleet.google.images import image_repository
 from kueue_fleet.google.networks import OwnVpc, Vpc, existing_vpc, own_vpc
 from kueue_fleet.google.node_pools import node_pool
+from kueue_fleet.google.provider_facts import CLUSTER
 from kueue_fleet.google.reserved_capacity import RESERVATIONS, reserved_capacity
 from kueue_fleet.google.resource import CloudResource
 from kueue_fleet.google.services import services

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.forms.unknown import UNKNOWN
-from kueue_fleet.google.provider_facts import Fact, Facts, load_facts
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, Fact, Facts, load_facts
 from kueue_rehearsal.standins.property_values import Asset, Value, reveal
 
 
@@ -237,7 +237,6 @@ _ACCOUNT_ID: Final = _matching(
 )
 
 _COMPUTE: Final = "gcp:compute/"
-_CLUSTER: Final = "gcp:container/cluster:Cluster"
 _WINDOW: Final = "maintenancePolicy.recurringWindow"
 _EXCLUSION: Final = "maintenancePolicy.maintenanceExclusions[]"
 FORMS: Final[Mapping[tuple[str, str], Form]] = {
@@ -259,18 +258,18 @@ FORMS: Final[Mapping[tuple[str, str], Form]] = {
     (f"{_COMPUTE}subnetwork:Subnetwork", "ipCidrRange"): _range,
     (f"{_COMPUTE}subnetwork:Subnetwork", "secondaryIpRanges[].ipCidrRange"): _range,
     (f"{_COMPUTE}subnetwork:Subnetwork", "secondaryIpRanges[].rangeName"): _NAME,
-    (_CLUSTER, "name"): _GKE_NAME,
-    ("gcp:container/nodePool:NodePool", "name"): _GKE_NAME,
-    (_CLUSTER, "masterAuthorizedNetworksConfig.cidrBlocks[].cidrBlock"): _range,
-    (_CLUSTER, "privateClusterConfig.masterIpv4CidrBlock"): _control_plane_range,
-    (_CLUSTER, "clusterIpv4Cidr"): _range_or_size,
-    (_CLUSTER, "ipAllocationPolicy.clusterIpv4CidrBlock"): _range_or_size,
-    (_CLUSTER, "ipAllocationPolicy.servicesIpv4CidrBlock"): _range_or_size,
-    (_CLUSTER, f"{_WINDOW}.startTime"): _time,
-    (_CLUSTER, f"{_WINDOW}.endTime"): _time,
-    (_CLUSTER, f"{_EXCLUSION}.startTime"): _time,
-    (_CLUSTER, f"{_EXCLUSION}.endTime"): _time,
-    (_CLUSTER, "maintenancePolicy.dailyMaintenanceWindow.startTime"): _matching(
+    (CLUSTER, "name"): _GKE_NAME,
+    (NODE_POOL, "name"): _GKE_NAME,
+    (CLUSTER, "masterAuthorizedNetworksConfig.cidrBlocks[].cidrBlock"): _range,
+    (CLUSTER, "privateClusterConfig.masterIpv4CidrBlock"): _control_plane_range,
+    (CLUSTER, "clusterIpv4Cidr"): _range_or_size,
+    (CLUSTER, "ipAllocationPolicy.clusterIpv4CidrBlock"): _range_or_size,
+    (CLUSTER, "ipAllocationPolicy.servicesIpv4CidrBlock"): _range_or_size,
+    (CLUSTER, f"{_WINDOW}.startTime"): _time,
+    (CLUSTER, f"{_WINDOW}.endTime"): _time,
+    (CLUSTER, f"{_EXCLUSION}.startTime"): _time,
+    (CLUSTER, f"{_EXCLUSION}.endTime"): _time,
+    (CLUSTER, "maintenancePolicy.dailyMaintenanceWindow.startTime"): _matching(
         r"([01][0-9]|2[0-3]):[0-5][0-9]", "it is a time of day, such as 03:00"
     ),
     ("gcp:serviceaccount/account:Account", "accountId"): _ACCOUNT_ID,
