@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kueue_admission.api.conversion import as_v1beta2
-from one_cluster import OneCluster, wait_until
+from one_cluster import OneCluster, Refused, wait_until
 
 Json = dict[str, Any]
 MERGE_PATCH = "application/merge-patch+json"
@@ -96,6 +96,15 @@ CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
+def is_served(cluster: OneCluster, plural: str) -> bool:
+    """Whether v1beta1 can be asked: the API server makes its storage again after a change of the definition."""
+    try:
+        cluster.get(f"{GROUP}/v1beta1/{plural}")
+    except Refused:
+        return False
+    return True
+
+
 @pytest.fixture(scope="module")
 def both_versions(kueue_cluster: OneCluster) -> Iterator[OneCluster]:
     """The cluster with v1beta1 served again, which tests leave out to save its cache."""
@@ -110,7 +119,7 @@ def both_versions(kueue_cluster: OneCluster) -> Iterator[OneCluster]:
             "schema": {"openAPIV3Schema": ANYTHING},
         }
         kueue_cluster.request("PATCH", path, {"spec": {"versions": [old, *versions]}}, MERGE_PATCH)
-    wait_until(lambda: all(kueue_cluster.find(f"{GROUP}/v1beta1/{plural}") for plural, _ in OBJECTS.values()))
+    wait_until(lambda: all(is_served(kueue_cluster, plural) for plural, _ in OBJECTS.values()))
     yield kueue_cluster
     for path, versions in before.items():
         kueue_cluster.request("PATCH", path, {"spec": {"versions": versions}}, MERGE_PATCH)
