@@ -127,6 +127,11 @@ CALLS = {
     "import": [["import", "a=queues.yaml", *IMPORT], ["import", f"{HOSTILE}=queues.yaml", *IMPORT]],
     "diff": [["diff", "fleet.yaml", FLEET]],
     "cost": [["cost", "fleet.yaml"], ["cost", FLEET, "--prices", "prices.csv"], ["cost", FLEET, "--prices", HOSTILE]],
+    "upgrade": [
+        ["upgrade", "fleet.yaml", "--to", "0.19.2"],
+        ["upgrade", FLEET, "--to", HOSTILE],
+        ["upgrade", FLEET, "--to", "0.20.0", "--objects", HOSTILE],
+    ],
     "preflight": [["preflight", "fleet.yaml"]],
     "status": [["status", "fleet.yaml"], ["status", FLEET, "--kubeconfig", HOSTILE]],
     "top": [["top", "fleet.yaml"], ["top", FLEET, "--kubeconfig", HOSTILE]],

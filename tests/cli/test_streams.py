@@ -42,6 +42,7 @@ PRINTING = {
     "import": (f"import a={{folder}}/queues.yaml {IMPORT}", 0),
     "diff": (f"diff {FLEET} stacks/Pulumi.prod.yaml --exit-code", 1),
     "cost": (f"cost {FLEET}", 0),
+    "upgrade": (f"upgrade {FLEET} --to 0.19.2", 0),
     "preflight": (f"preflight --page {FLEET}", 0),
     "status": (f"status {FLEET} --kubeconfig {{folder}}/kubeconfig", 1),
     **{name: (f"{name} --help", 0) for name in ("top", "describe", "logs", "exec", "cancel", "when", "rotate")},

@@ -42,6 +42,8 @@ CALLS: Final = (
     "diff fleet.yaml {file}",
     "diff fleet.yaml fleet.yaml -w {file}",
     "cost {file}",
+    "upgrade {file} --to 0.19.2",
+    "upgrade fleet.yaml --to 0.20.0 --objects {file}",
     "preflight {file}",
     "cost fleet.yaml --prices {file}",
     f"import a={{file}} {IDENTITY}",

@@ -61,6 +61,11 @@ class Release:
         return tuple(self.facts["read"])
 
     @property
+    def served(self) -> tuple[str, ...]:
+        """Versions of `kueue.x-k8s.io` that it serves."""
+        return tuple(self.facts["served"])
+
+    @property
     def run_here(self) -> bool:
         """Whether this project's tests run it; else its facts are from reading alone."""
         return bool(self.facts["runHere"])

@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "controller": _listed("controller", "Run the fleet's own dispatcher, checks and watchdog.", "controller"),
     "import": _listed("adopt", "Write a fleet file from the objects of existing clusters."),
     "diff": _listed("diff", "Say what is different between two fleet files, team by team."),
+    "upgrade": _listed("upgrade", "Say what another release of Kueue breaks in a fleet."),
     "preflight": _listed("preflight", "Say whether a fleet fits into its Google Cloud project.", "preflight"),
     "cost": _listed("cost", "Say what a fleet costs, used or not, by hour and month."),
     "status": _listed("status", "Show a live fleet: queues, what waits and why, workers, DWS."),

@@ -1,0 +1,121 @@
+"""What an upgrade of Kueue does to a fleet: what breaks, what is different by default, and in which order to go.
+
+Source: the tables of `kueue_admission.releases`, read from kueue@v0.19.2 and other releases.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kueue_admission.forms.names import KUEUE_GROUP
+from kueue_admission.forms.problem import Problem
+from kueue_admission.releases import Release, nearest
+from kueue_fleet.fleet_file.check import check_fleet
+from kueue_fleet.fleet_file.fleet_rules import RELEASE_API
+from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.clusters import ClusterKueue
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+
+_CRDS = "apiextensions.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """What an upgrade does, from the file and from the objects of a cluster."""
+
+    before: Mapping[str, str]
+    """The version on each cluster."""
+    to: str
+    problems: Sequence[Problem]
+    """What the file or the objects have and the new release does not take, or does not have."""
+    changes: Sequence[str]
+    """What is different by default."""
+    steps: Sequence[str]
+    """What to do, in order."""
+
+
+def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]] = ()) -> Upgrade:
+    """The upgrade of every cluster of `fleet` to the version `to`; `manifests` are objects of its clusters."""
+    after = nearest(to)
+    before = {each.name: fleet.kueue_on(each.name).version for each in fleet.clusters}
+    known = set(check_fleet(fleet))
+    problems = [each for each in check_fleet(_with_version(fleet, to)) if each not in known]
+    problems += _stored(manifests, after)
+    changes: dict[str, None] = {}
+    for release in dict.fromkeys(nearest(version) for version in before.values()):
+        changes.update(dict.fromkeys(_changes(fleet, release, after)))
+    return Upgrade(before, to, problems, list(changes), list(_steps(fleet, to, goes_out=bool(_gone(before, after)))))
+
+
+def _with_version(fleet: FleetSpec, to: str) -> FleetSpec:
+    clusters = tuple(
+        each.model_copy(update={"kueue": ClusterKueue(configuration=each.kueue.configuration)})
+        for each in fleet.clusters
+    )
+    kueue = fleet.kueue.model_copy(update={"version": to})
+    # No copy of the fleet: that would keep what was worked out of the old one.
+    fields = {name: getattr(fleet, name) for name in FleetSpec.model_fields}
+    return FleetSpec(**{**fields, "clusters": clusters, "kueue": kueue})
+
+
+def _gone(before: Mapping[str, str], after: Release) -> list[str]:
+    """Versions of Kueue's API that are served now and not any more after."""
+    now = [api for version in before.values() for api in nearest(version).served]
+    return [api for api in dict.fromkeys(now) if api not in after.served]
+
+
+def _stored(manifests: Sequence[Mapping[str, Any]], after: Release) -> Iterator[Problem]:
+    """Objects in a version that goes, and definitions of which etcd may still have objects in one."""
+    for item in manifests:
+        group, _, api = str(item.get("apiVersion", "")).partition("/")
+        path = f"{item.get('kind')} {(item.get('metadata') or {}).get('name')}"
+        if group == KUEUE_GROUP and api not in after.served:
+            wrong = f"is in {api}, which Kueue {after.version} does not serve"
+            yield RELEASE_API.at(path, wrong, f"write it in {listed(after.served)}")
+        elif group == _CRDS and (item.get("spec") or {}).get("group") == KUEUE_GROUP:
+            stored = (item.get("status") or {}).get("storedVersions") or ()
+            gone = [each for each in stored if each not in after.served]
+            if gone:
+                fix = "run Kueue's hack/migrate-to-v1beta2.sh before the upgrade"
+                yield RELEASE_API.at(path, f"may have objects stored in {listed(gone)}", fix)
+
+
+def _changes(fleet: FleetSpec, before: Release, after: Release) -> Iterator[str]:
+    configurations = (fleet.kueue.configuration, *(each.kueue.configuration for each in fleet.clusters))
+    written = {name for each in configurations for name in each.feature_gates or {}}
+    for name, gate in after.gates.items():
+        was = before.gates.get(name)
+        if was is not None and was.on is not gate.on and name not in written:
+            yield f"feature gate {name} is {'on' if gate.on else 'off'} by default"
+    earlier = {row["behaviour"]: row["state"] for row in before.table("behaviours")}
+    for row in after.table("behaviours"):
+        was_so, is_so = earlier.get(row["behaviour"]), row["state"]
+        if {was_so, is_so} == {"yes", "no"}:
+            yield f"{row['behaviour']}: {was_so} before, {is_so} after"
+    built = {row["framework"]: row["version"] for row in before.table("frameworks")}
+    for row in after.table("frameworks"):
+        if row["framework"] in fleet.operators.frameworks and row["version"] != built.get(row["framework"]):
+            yield f"{row['framework']}: built with {row['version']}, before {built.get(row['framework'])}"
+    allowed = {row["name"]: row["value"] for row in before.table("chart") if row["part"] == "permission"}
+    for row in after.table("chart"):
+        if row["part"] == "permission" and row["value"] != allowed.get(row["name"]):
+            yield f"Kueue may {row['value']} {row['name']}, before {allowed.get(row['name'], 'nothing')}"
+
+
+def _steps(fleet: FleetSpec, to: str, *, goes_out: bool) -> Iterator[str]:
+    yield f"Read the release notes of every minor release up to {to}, and write what the problems above say."
+    if fleet.worker_names:
+        yield "Upgrade the workers before the manager: a worker has to keep every field that the manager writes there."
+    if goes_out:
+        yield "Write manifests and clients in v1beta2, and run Kueue's hack/migrate-to-v1beta2.sh on every cluster."
+    for name in fleet.worker_names:
+        yield (
+            f"Set clusters[{name}].kueue.version to {to}, and run pulumi up: until Kueue is back there, {name} admits "
+            "no job; running jobs continue."
+        )
+    yield (
+        f"Set kueue.version to {to}, remove those of the clusters, and run pulumi up: until Kueue is back on "
+        f"{fleet.home}, no job is admitted; running jobs continue."
+    )

@@ -1,0 +1,78 @@
+"""What an upgrade of Kueue breaks, what is different after it, and in which order to go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.fleet_file.builders import fleet
+
+from kueue_fleet.diff.upgrade import Upgrade, upgrade_of
+
+
+def upgraded(to: str, changes: dict[str, Any], *manifests: dict[str, Any]) -> Upgrade:
+    return upgrade_of(fleet(changes), to, manifests)
+
+
+def broken(found: Upgrade) -> list[str]:
+    return [str(problem) for problem in found.problems if "never ran here" not in problem.wrong]
+
+
+def test_a_gate_that_the_new_release_does_not_have_breaks() -> None:
+    gates = {"kueue/configuration": {"featureGates": {"LendingLimit": True}}}
+    assert broken(upgraded("0.19.2", {**gates, "kueue/version": "0.18.3"})) == [
+        "kueue.configuration.featureGates[LendingLimit]: Kueue 0.19.2 has no feature gate LendingLimit; remove it, or "
+        "use 0.17 or 0.18, which have it"
+    ]
+
+
+def test_what_is_wrong_already_is_no_news() -> None:
+    found = upgraded("0.19.2", {"kueue/version": "0.18.6"})
+    assert broken(found) == []
+
+
+def test_a_cluster_that_names_its_own_version_is_upgraded_too() -> None:
+    found = upgraded("0.19.2", {"clusters/1/kueue": {"version": "0.17.1"}})
+    assert found.before == {"manager": "0.19.2", "worker-a": "0.17.1", "worker-b": "0.19.2"}
+    assert "jobs without ready pods are evicted after 30 minutes by default: no before, yes after" in found.changes
+
+
+def test_objects_in_a_version_that_goes_break() -> None:
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "a"}}
+    found = upgraded("0.20.0", {}, queue)
+    assert broken(found) == ["ClusterQueue a: is in v1beta1, which Kueue 0.20.0 does not serve; write it in v1beta2"]
+    assert broken(upgraded("0.19.2", {"kueue/version": "0.18.3"}, queue)) == []
+
+
+def test_a_definition_says_what_may_still_be_stored() -> None:
+    crd = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "workloads.kueue.x-k8s.io"},
+        "spec": {"group": "kueue.x-k8s.io"},
+        "status": {"storedVersions": ["v1beta1", "v1beta2"]},
+    }
+    assert broken(upgraded("0.20.0", {}, crd)) == [
+        "CustomResourceDefinition workloads.kueue.x-k8s.io: may have objects stored in v1beta1; run Kueue's "
+        "hack/migrate-to-v1beta2.sh before the upgrade"
+    ]
+
+
+@pytest.mark.parametrize("to", ["0.19.2", "0.20.0"])
+def test_workers_come_before_the_manager(to: str) -> None:
+    steps = upgraded(to, {"kueue/version": "0.18.3"}).steps
+    found = [
+        text
+        for step in steps
+        for text in ("worker-a", "worker-b", "manager")
+        if f"is back on {text}" in step or f"{text} admits" in step
+    ]
+    assert found == ["worker-a", "worker-b", "manager"]
+
+
+def test_a_gate_that_the_file_sets_does_not_change_by_itself() -> None:
+    old = {"kueue/version": "0.18.3"}
+    gate = "feature gate QuotaCheckStrategy is on by default"
+    assert gate in upgraded("0.19.2", old).changes
+    written = {**old, "kueue/configuration": {"featureGates": {"QuotaCheckStrategy": False}}}
+    assert gate not in upgraded("0.19.2", written).changes
