@@ -75,6 +75,8 @@ USABLE: Final = {
     ("a pod template of text", "import a={file}"),
     ("a job set without jobs", "import a={file}"),
     ("a Pulumi project", "rehearse up good --project"),
+    ("metadata of text", "upgrade fleet.yaml"),
+    ("a queue of text", "upgrade fleet.yaml"),
 }
 """Files that are right, or not looked at so closely, for one of the calls."""
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import Problem
 from kueue_admission.releases import Release, nearest
@@ -70,13 +71,13 @@ def _stored(manifests: Sequence[Mapping[str, Any]], after: Release) -> Iterator[
     """Objects in a version that goes, and definitions of which etcd may still have objects in one."""
     for item in manifests:
         group, _, api = str(item.get("apiVersion", "")).partition("/")
-        path = f"{item.get('kind')} {(item.get('metadata') or {}).get('name')}"
+        path = f"{item.get('kind')} {inside(item, 'metadata').get('name')}"
         if group == KUEUE_GROUP and api not in after.served:
             wrong = f"is in {api}, which Kueue {after.version} does not serve"
             yield RELEASE_API.at(path, wrong, f"write it in {listed(after.served)}")
-        elif group == _CRDS and (item.get("spec") or {}).get("group") == KUEUE_GROUP:
-            stored = (item.get("status") or {}).get("storedVersions") or ()
-            gone = [each for each in stored if each not in after.served]
+        elif group == _CRDS and inside(item, "spec").get("group") == KUEUE_GROUP:
+            stored = inside(item, "status").get("storedVersions")
+            gone = [str(each) for each in stored if each not in after.served] if isinstance(stored, list) else []
             if gone:
                 fix = "run Kueue's hack/migrate-to-v1beta2.sh before the upgrade"
                 yield RELEASE_API.at(path, f"may have objects stored in {listed(gone)}", fix)
