@@ -32,8 +32,8 @@ def test_what_is_wrong_already_is_no_news() -> None:
 
 
 def test_a_cluster_that_names_its_own_version_is_upgraded_too() -> None:
-    found = upgraded("0.19.2", {"clusters/1/kueue": {"version": "0.17.1"}})
-    assert found.before == {"manager": "0.19.2", "worker-a": "0.17.1", "worker-b": "0.19.2"}
+    found = upgraded("0.19.2", {"clusters/1/kueue": {"version": "0.18.3"}})
+    assert found.before == {"manager": "0.19.2", "worker-a": "0.18.3", "worker-b": "0.19.2"}
     assert "jobs without ready pods are evicted after 30 minutes by default: no before, yes after" in found.changes
 
 

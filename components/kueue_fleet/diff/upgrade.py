@@ -108,7 +108,7 @@ def _changes(fleet: FleetSpec, before: Release, after: Release) -> Iterator[str]
 def _steps(fleet: FleetSpec, to: str, *, goes_out: bool) -> Iterator[str]:
     yield f"Read the release notes of every minor release up to {to}, and write what the problems above say."
     if fleet.worker_names:
-        yield "Upgrade the workers before the manager: a worker has to keep every field that the manager writes there."
+        yield "Upgrade the workers before the manager: a worker has to know all that the manager writes there."
     if goes_out:
         yield "Write manifests and clients in v1beta2, and run Kueue's hack/migrate-to-v1beta2.sh on every cluster."
     for name in fleet.worker_names:
