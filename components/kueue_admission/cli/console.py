@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
-_YAML_WIDTH: Final = 120
 _INDENT: Final = "  "
 _LISTED: Final = 20
 """Problems of an input that are listed."""
@@ -94,16 +93,6 @@ def text(block: str) -> None:
 def json_document(document: object) -> None:
     """Print DOCUMENT as JSON, in ASCII, on stdout."""
     sys.stdout.write(json.dumps(document, indent=2) + "\n")
-
-
-def yaml_text(data: object) -> str:
-    """DATA as YAML; where a text of it has characters that do not print, in ASCII."""
-    import yaml
-
-    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=_YAML_WIDTH)
-    if text.replace("\n", "").isprintable():
-        return text
-    return yaml.safe_dump(data, sort_keys=False, allow_unicode=False, width=_YAML_WIDTH)
 
 
 def show(*renderables: RenderableType) -> None:

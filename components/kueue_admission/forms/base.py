@@ -130,6 +130,19 @@ class SpecModel(BaseModel, metaclass=_Metaclass):
         """The model as plain data in Kubernetes' spelling; fields that were left out stay out."""
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
+    def to_yaml(self) -> str:
+        """The model as a file has it, without what is as by default; each entry begins with its name."""
+        from kueue_admission.forms.yaml_text import dump_yaml  # Most who make models never write one.
+
+        short = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)
+        return dump_yaml(_name_first(short))
+
+
+def _name_first(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _name_first(each) for key, each in sorted(value.items(), key=lambda item: item[0] != "name")}
+    return [_name_first(each) for each in value] if isinstance(value, list) else value
+
 
 class RuledModel(SpecModel):
     """A model with rules across its fields. Making one that breaks a rule raises SpecError."""

@@ -22,6 +22,8 @@ from kueue_admission.forms.yaml_lines import Lines
 
 _MOST_DIGITS: Final = 1000
 """Digits of a whole number. Python refuses to read 4,301, and to print what 3,600 of base 16 are."""
+_WIDTH: Final = 120
+"""Columns of a line that is written."""
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -64,11 +66,22 @@ _RESOLVERS: Final = (
     ),
     ("merge", r"<<", "<"),
 )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Puts into quotes what this reader or one of YAML 1.1 takes for something else than text."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012  (PyYAML's own, which is no ClassVar)
+        letter: [*resolvers] for letter, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()
+    }
+
+
 for _name, _pattern, _first in _RESOLVERS:
     for _letter in _first:
-        YamlLoader.yaml_implicit_resolvers.setdefault("" if _letter == "\0" else _letter, []).append(
-            (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"))
-        )
+        for _of in (YamlLoader, _Dumper):
+            _of.yaml_implicit_resolvers.setdefault("" if _letter == "\0" else _letter, []).append(
+                (f"tag:yaml.org,2002:{_name}", re.compile(rf"(?:{_pattern})\Z"))
+            )
 
 
 def _integer(loader: Any, node: Any) -> int:
@@ -109,6 +122,17 @@ class YamlDocument:
     @cached_property
     def _lines(self) -> Lines | None:
         return Lines(self.node) if self.node is not None else None
+
+
+def dump_yaml(data: object) -> str:
+    """Data as YAML that reads as the same data; where a text of it has characters that do not print, in ASCII."""
+    text = _dumped(data, allow_unicode=True)
+    return text if text.replace("\n", "").isprintable() else _dumped(data, allow_unicode=False)
+
+
+def _dumped(data: object, *, allow_unicode: bool) -> str:
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=allow_unicode, width=_WIDTH)
+    return text
 
 
 def load_yaml(text: str, source: str) -> Any:

@@ -13,7 +13,7 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import is_there, read_objects, read_text, well_formed, write_text
 from kueue_admission.forms import SpecError
-from kueue_admission.forms.yaml_text import YamlDocument, load_documents
+from kueue_admission.forms.yaml_text import YamlDocument, dump_yaml, load_documents
 from kueue_fleet.adopt import Adopted, AdoptedCluster, Identity, Mode, adopt_fleet, description_problems, mode_of
 from kueue_fleet.adopt.pools import region_of_pools
 from kueue_fleet.fleet_file import check_fleet, parse_fleet
@@ -193,7 +193,7 @@ def _clusters(
 
 
 def _write(adopted: Adopted, output: Path | None) -> None:
-    text = console.yaml_text(adopted.data)
+    text = dump_yaml(adopted.data)
     if output is None:
         console.text(text)
     else:

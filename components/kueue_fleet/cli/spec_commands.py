@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from kueue_admission.cli import console
+from kueue_admission.forms.yaml_text import dump_yaml
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
@@ -73,7 +74,7 @@ def render(
         if output == "json":
             console.json_document({"schemaVersion": 1, "resources": resources})
         else:
-            console.text(console.yaml_text({"resources": resources}))
+            console.text(dump_yaml({"resources": resources}))
         return
     manifests = render_fleet(fleet)
     if cluster is not None and cluster not in manifests:
@@ -81,7 +82,7 @@ def render(
     for name, objects in manifests.items():
         if cluster not in (None, name):
             continue
-        documents = [f"# Cluster {name}\n{_helm_comment(fleet, name)}\n", *map(console.yaml_text, objects)]
+        documents = [f"# Cluster {name}\n{_helm_comment(fleet, name)}\n", *map(dump_yaml, objects)]
         console.text("---\n".join(documents))
 
 
@@ -90,7 +91,7 @@ def _helm_comment(fleet: FleetSpec, cluster: str) -> str:
     command = (
         f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
     )
-    values = console.yaml_text(kueue_helm_values(fleet, cluster))
+    values = dump_yaml(kueue_helm_values(fleet, cluster))
     before = []
     if kueue.priority_class_name == KUEUE_PRIORITY_CLASS:
         value = kueue_priority_class()["value"]
