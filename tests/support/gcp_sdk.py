@@ -14,6 +14,7 @@ from pulumi import _types
 
 import kueue_fleet.gcp
 import kueue_fleet.google
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 
 
 def component_types() -> set[str]:
@@ -22,6 +23,7 @@ def component_types() -> set[str]:
     found = {
         token for text in rendered if "CloudResource(" in text for token in re.findall(r'"(gcp:\w+/\w+:\w+)"', text)
     }
+    found |= {CLUSTER, NODE_POOL}
     for path in Path(kueue_fleet.gcp.__path__[0]).glob("*.py"):
         for module, name in re.findall(r"\b(gcp\.\w+|docker_build)\.([A-Z]\w+)[(.]", path.read_text(encoding="utf-8")):
             each = getattr(importlib.import_module(f"pulumi_{module}"), name)
