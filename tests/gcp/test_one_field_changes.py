@@ -18,7 +18,7 @@ from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
-from kueue_rehearsal.standins.gcp_resources import RESERVATIONS
+from kueue_fleet.google.resource_kinds import RESERVATIONS
 from pulumi_mocks import Recorded
 
 A, B, F = "us-central1-a", "us-central1-b", "us-central1-f"

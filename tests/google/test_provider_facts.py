@@ -8,9 +8,9 @@ import pytest
 
 from gcp_sdk import component_types
 from kueue_fleet.google.provider_facts import Fact, load_facts, parse_fact
+from kueue_fleet.google.resource_kinds import KINDS
 from kueue_fleet.google.suppressed import RULES
 from kueue_rehearsal.standins.gcp_checks import FORMS
-from kueue_rehearsal.standins.gcp_resources import KINDS
 from kueue_rehearsal.standins.reduce_gcp_facts import DATA, reduced
 
 RAW = {

@@ -14,8 +14,9 @@ from pulumi.runtime import mocks
 import pulumi_mocks
 from kueue_fleet.google.plan import planned_changes, updated_state
 from kueue_fleet.google.property_paths import is_within, parse_pattern, render_path
+from kueue_fleet.google.resource_kinds import kind_of
 from kueue_rehearsal.standins.gcp_checks import check_inputs
-from kueue_rehearsal.standins.gcp_resources import answered, completed, find_kind
+from kueue_rehearsal.standins.gcp_resources import answered, completed
 from kueue_rehearsal.standins.property_values import reveal
 from pulumi_mocks import Recorded, Recording
 
@@ -33,7 +34,7 @@ CONTROL_PLANE = {
 
 def resource_id(token: str, inputs: Mapping[str, Any]) -> str:
     """The id that Google gives to what is made of `inputs`."""
-    return find_kind(token).resource_id(completed(token, dict(inputs), WHERE))
+    return kind_of(token).resource_id(completed(token, dict(inputs), WHERE))
 
 
 def answer(token: str, given: Mapping[str, Any], id_: str) -> dict[str, Any]:

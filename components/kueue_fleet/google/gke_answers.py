@@ -246,7 +246,8 @@ def answer(token: str, given: Mapping[str, Any], control_plane: Mapping[str, Any
     """The state of a resource of any type: `given`, plain and complete, as Google answers it.
 
     `control_plane` is that of the cluster or of the node pool's cluster, and is not looked at for other types. What
-    Google makes of a resource beyond its inputs, such as links and ids, is in the state of clusters alone.
+    Google makes of a resource beyond its inputs, such as links and ids, is in the state of clusters alone; for others
+    see `google.resource_kinds`.
     """
     if token == CLUSTER:
         state = cluster_answer(dict(given), control_plane)
@@ -254,7 +255,7 @@ def answer(token: str, given: Mapping[str, Any], control_plane: Mapping[str, Any
         state = node_pool_answer(dict(given), control_plane)
     else:
         state = ANSWERS.get(token, dict)(dict(given))
-    return _with_defaults(load_facts().resources[token], state)
+    return _with_defaults(load_facts().properties(token), state)
 
 
 def _with_defaults(facts: Mapping[str, Fact], state: Mapping[str, Any]) -> dict[str, Any]:

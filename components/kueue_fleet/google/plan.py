@@ -32,10 +32,13 @@ ZERO: Final = {"string": "", "bool": False, "int": 0, "float": 0}
 def planned_changes(
     token: str, state: Mapping[str, Any], inputs: Mapping[str, Any], ignored: Iterable[str] = ()
 ) -> dict[Path, Change]:
-    """What changes, less what is `ignored` (Pulumi's ignoreChanges)."""
+    """What changes, less what is `ignored` (Pulumi's ignoreChanges); of a type without facts, what is not the same."""
     pair = Pair(token, state, inputs)
     plan = _Plan(pair)
-    plan.block(load_facts().resources[token], pair.state, pair.inputs, (), "")
+    if facts := load_facts().properties(token):
+        plan.block(facts, pair.state, pair.inputs, (), "")
+    else:
+        plan.without_facts(state, inputs)
     for path in forced_replacements(pair):
         if path in plan.changes:
             plan.changes[path] = plan.changes[path].as_replacing()
@@ -49,12 +52,12 @@ def planned_changes(
 
 def updated_state(token: str, state: Mapping[str, Any], inputs: Mapping[str, Any]) -> dict[str, Any]:
     """`state` with `inputs` applied: what is left out and is Google's to choose stays, other things go."""
-    return _merged(load_facts().resources[token], state, inputs)
+    return _merged(load_facts().properties(token), state, inputs)
 
 
 def previewed(token: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """The state as far as it is known before the resource exists: what Google adds is not."""
-    return _previewed(load_facts().resources[token], inputs)
+    return _previewed(load_facts().properties(token), inputs)
 
 
 def _previewed(facts: Mapping[str, Fact], inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,6 +85,13 @@ class _Plan:
         for name, fact in facts.items():
             if fact.is_input:
                 self._property(fact, old.get(name), new.get(name), (*path, name), f"{plain}{name}")
+
+    def without_facts(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """The properties of a type that is not known; `name` is made up where the program gives none."""
+        for name in dict.fromkeys((*new, *(name for name in old if name != "name"))):
+            if name not in old or name not in new or old[name] != new[name]:
+                change = Change.ADD if name not in old else Change.UPDATE if name in new else Change.DELETE
+                self._record((name,), change, replaces=False)
 
     def _property(self, fact: Fact, old: Any, new: Any, path: Path, plain: str) -> None:
         if fact.of_blocks and new == []:

@@ -72,6 +72,10 @@ class Facts:
     resources: Mapping[str, Mapping[str, Fact]]
     """Top-level properties by type token."""
 
+    def properties(self, token: str) -> Mapping[str, Fact]:
+        """The properties of a type; none of a type that is not known here."""
+        return self.resources.get(token, {})
+
     def of(self, token: str, path: str) -> Fact:
         """The fact of a property, such as `nodeConfig.taints[].key`. Raises KeyError."""
         *parents, last = path.replace("[]", "").split(".")

@@ -1,14 +1,13 @@
-"""Which Google Cloud resources the stand-in knows: their ids, and the outputs that Google makes of the inputs.
+"""The ids that Google gives to resources, and the outputs that it makes of their inputs.
 
-Nothing here sends a request; clusters and node pools are made by `gcp_provider` through the rehearsal's supervisor.
-What is refused, what replaces and what is answered otherwise is in `gcp_checks`, `google.plan` and `google.answers`.
+Nothing here sends a request. What Google answers otherwise than it was asked for is in `google.answers`; the rehearsal
+and `kueue_fleet.testing` answer from both.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,8 +16,6 @@ from kueue_admission.forms.unknown import is_set
 from kueue_fleet.google.answers import COMPUTE_API, number_of
 from kueue_fleet.google.gke_answers import answer
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
-from kueue_rehearsal.standins.plugin_errors import PluginError
-from kueue_rehearsal.standins.property_values import Secret, Value, reveal
 
 RESERVATIONS: Final = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
 """Pulumi types of reservations."""
@@ -27,29 +24,29 @@ CREATION_TIME: Final = "2024-01-01T00:00:00.000-00:00"
 
 Properties = Mapping[str, Any]
 """Properties of a resource, as plain data."""
-Derive = Callable[[Properties, str], dict[str, Value]]
+Derive = Callable[[Properties, str], dict[str, Any]]
 """Inputs (complete) and id in, the outputs that Google adds out."""
 
 
-def _nothing(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _nothing(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {}
 
 
-def _self_link(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _self_link(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {"selfLink": f"{COMPUTE_API}/{resource_id}", "creationTimestamp": CREATION_TIME}
 
 
-def _network(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _network(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {"selfLink": f"{COMPUTE_API}/{resource_id}", "networkId": number_of(resource_id), "gatewayIpv4": ""}
 
 
-def _subnetwork(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _subnetwork(inputs: Properties, resource_id: str) -> dict[str, Any]:
     first = str(inputs["ipCidrRange"]).partition("/")[0]
     gateway = f"{first.rpartition('.')[0]}.1"
     return {**_self_link(inputs, resource_id), "subnetworkId": int(number_of(resource_id)), "gatewayAddress": gateway}
 
 
-def _account(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _account(inputs: Properties, resource_id: str) -> dict[str, Any]:
     email = f"{inputs['accountId']}@{inputs['project']}.iam.gserviceaccount.com"
     return {
         "email": email,
@@ -59,27 +56,27 @@ def _account(inputs: Properties, resource_id: str) -> dict[str, Value]:
     }
 
 
-def _custom_role(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _custom_role(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {"name": resource_id, "deleted": False}
 
 
-def _policy(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _policy(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {"etag": "BwXrehearsal="}
 
 
-def _hub(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _hub(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {"name": resource_id, "createTime": CREATION_TIME, "uid": number_of(resource_id)}
 
 
-def _reservation(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _reservation(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {**_self_link(inputs, resource_id), "status": "READY", "commitment": "", "kind": "compute#reservation"}
 
 
-def _future_reservation(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _future_reservation(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {**_self_link(inputs, resource_id), "selfLinkWithId": f"{COMPUTE_API}/{resource_id}", "statuses": []}
 
 
-def _commitment(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _commitment(inputs: Properties, resource_id: str) -> dict[str, Any]:
     times = {"startTimestamp": CREATION_TIME, "endTimestamp": CREATION_TIME}
     return {
         **_self_link(inputs, resource_id),
@@ -90,11 +87,11 @@ def _commitment(inputs: Properties, resource_id: str) -> dict[str, Value]:
     }
 
 
-def _alert_policy(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _alert_policy(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {"name": resource_id, "creationRecords": []}
 
 
-def _channel(inputs: Properties, resource_id: str) -> dict[str, Value]:
+def _channel(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {"name": resource_id, "verificationStatus": "VERIFICATION_STATUS_UNSPECIFIED"}
 
 
@@ -103,14 +100,14 @@ class ResourceKind:
     """One type of resource."""
 
     id_template: str
-    """With the names of inputs in braces."""
+    """With the names of inputs in braces; `_id` for a number that Google makes up."""
     derive: Derive = _nothing
     named: bool = True
     """Whether a `name` is made up when none is given."""
 
     def resource_id(self, inputs: Properties) -> str:
         """The id that Google would give it; where Google makes one up, a number that its inputs decide."""
-        plain = reveal(dict(inputs))
+        plain = dict(inputs)
         if "{_id}" in self.id_template:
             plain["_id"] = number_of(json.dumps(plain, sort_keys=True, default=str))
         return self.id_template.format_map(plain)
@@ -169,58 +166,37 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
     CLUSTER: ResourceKind("projects/{project}/locations/{location}/clusters/{name}"),
     NODE_POOL: ResourceKind("projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}"),
 }
-"""Every type that is known; the provider refuses others by name."""
+"""Every type of which the provider's facts are known."""
+OTHER: Final = ResourceKind("{name}", named=False)
+"""Any other type: its outputs are its inputs."""
 
 
-def find_kind(token: str) -> ResourceKind:
-    """The kind of a type token. Raises PluginError for a type that the stand-in does not know."""
-    if token not in KINDS:
-        known = ", ".join(sorted(token.removeprefix("gcp:") for token in KINDS))
-        raise PluginError(
-            f"{token}: the stand-in of the Google Cloud provider does not know this type; it knows {known}"
-        )
-    return KINDS[token]
+def kind_of(token: str) -> ResourceKind:
+    """The kind of a type token."""
+    return KINDS.get(token, OTHER)
 
 
-def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, Any]) -> dict[str, Value]:
-    """`inputs` with the parts of the id that come from elsewhere: project, region and zone of the provider, defaults.
+def completed(token: str, inputs: Mapping[str, Any], where: Mapping[str, Any]) -> dict[str, Any]:
+    """`inputs` with the parts of the id that come from elsewhere: defaults, and the provider's project, region, zone.
 
-    Raises PluginError when an input of the id is given nowhere.
+    What is given nowhere is missing.
     """
-    template = find_kind(token).id_template
-    location = where.get("region", where.get("zone"))
-    places = {**dict.fromkeys(("project", "region", "zone")), **where, "location": location}
+    template = kind_of(token).id_template
+    places = {**where, "location": where.get("region", where.get("zone"))}
     filled_in = dict(inputs)
-    for name, fact in load_facts().resources[token].items():
-        if f"{{{name}}}" not in template or is_set(inputs.get(name)):
-            continue
-        if fact.default is not None:
-            filled_in[name] = fact.default
-        elif name in places:
-            if not is_set(places[name]):
-                where_else = "the provider's region" if name == "location" else "the provider"
-                raise PluginError(f"{name}: required field is not set; set it on the resource, or {where_else}")
-            filled_in[name] = places[name]
+    for name, fact in load_facts().properties(token).items():
+        if f"{{{name}}}" in template and not is_set(inputs.get(name)):
+            found = places.get(name) if fact.default is None else fact.default
+            filled_in |= {name: found} if is_set(found) else {}
     return filled_in
-
-
-def check_version(inputs: Properties, running: str) -> None:
-    """Raises PluginError when the rehearsal's Kubernetes is older than `minMasterVersion`."""
-    wanted = str(inputs.get("minMasterVersion") or "")
-    numbers = re.match(r"(\d+)\.(\d+)", wanted)
-    here = re.match(r"v?(\d+)\.(\d+)", running)
-    if numbers and here and tuple(map(int, numbers.groups())) > tuple(map(int, here.groups())):
-        raise PluginError(f"minMasterVersion: {wanted} wanted, a rehearsal has Kubernetes {running}; lower it")
 
 
 def answered(
     token: str, given: Mapping[str, Any], resource_id: str, control_plane: Mapping[str, Any]
-) -> dict[str, Value]:
+) -> dict[str, Any]:
     """The state of a resource: `given`, plain and complete, as Google answers it.
 
     `control_plane` is that of the cluster or of the node pool's cluster, and is not looked at for other types.
     """
     state = answer(token, given, control_plane)
-    if token == CLUSTER:
-        state["masterAuth"] = {**state["masterAuth"], "clientKey": Secret(state["masterAuth"]["clientKey"])}
-    return {**state, **find_kind(token).derive(state, resource_id)}
+    return {**state, **kind_of(token).derive(state, resource_id)}

@@ -30,11 +30,13 @@ _COLLECTIONS: Final = {"list": "a list", "set": "a list", "map": "an object", "b
 
 
 def check_inputs(token: str, inputs: Mapping[str, Value], facts: Facts | None = None) -> list[Refusal]:
-    """Everything in `inputs` that the provider refuses. What a preview cannot know is not looked at.
+    """Everything in `inputs` that the provider refuses. What a preview cannot know is not looked at, nor are types that
+    the facts do not have.
 
     `facts` are by default those of Google's provider.
     """
-    return list(_Checks(token, reveal(dict(inputs)), facts or load_facts()).problems())
+    facts = facts or load_facts()
+    return list(_Checks(token, reveal(dict(inputs)), facts).problems()) if token in facts.resources else []
 
 
 class _Checks:

@@ -3,8 +3,8 @@
 A real control plane on this machine for each Cluster and its node pools, both through the rehearsal's supervisor; for
 the rest (networks, accounts, roles, services, fleets) the outputs that Google would give, kept in Pulumi's state only.
 What is refused, what an update does and what Google answers is decided by the schema of the real provider and by
-tables: see `gcp_checks`, `google.plan` and `google.answers`. Refused by name: every other type, every function,
-imports of what only Pulumi's state knows, custom endpoints.
+tables: see `gcp_checks`, `google.plan` and `google.answers`. A type without facts is kept as the program gives it, with a
+warning. Refused by name: every function, imports of what only Pulumi's state knows, custom endpoints.
 """
 
 # ruff: noqa: N802  (the names are the protocol's)
@@ -24,16 +24,11 @@ from kueue_admission.forms.unknown import holds_unknown, is_set
 from kueue_fleet.google.gke_answers import without_no_accelerators
 from kueue_fleet.google.plan import planned_changes, previewed, updated_state
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
+from kueue_fleet.google.resource_kinds import KINDS, RESERVATIONS, kind_of
 from kueue_rehearsal.processes.supervisor_client import SupervisorClient, SupervisorError
 from kueue_rehearsal.standins.autonaming import generated_name
 from kueue_rehearsal.standins.gcp_checks import check_inputs
-from kueue_rehearsal.standins.gcp_resources import (
-    RESERVATIONS,
-    answered,
-    check_version,
-    completed,
-    find_kind,
-)
+from kueue_rehearsal.standins.gcp_resources import answered, check_version, completed
 from kueue_rehearsal.standins.plugin_errors import PluginError
 from kueue_rehearsal.standins.plugin_server import (
     EngineLog,
@@ -164,7 +159,7 @@ class GcpProvider(StandInProvider):
     @refusing
     def Check(self, request: provider_pb2.CheckRequest, context: grpc.ServicerContext) -> provider_pb2.CheckResponse:
         """The inputs with a name, a project and a place; refuses what the provider's schema refuses."""
-        kind = find_kind(request.type)
+        kind = kind_of(request.type)
         news, olds = parse_struct(request.news), parse_struct(request.olds)
         inputs = dict(news)
         if kind.named and not is_set(inputs.get("name")) and "namePrefix" not in inputs:
@@ -181,7 +176,6 @@ class GcpProvider(StandInProvider):
     @refusing
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
         """What an update would change, against what Google answered, and what of it replaces the resource."""
-        find_kind(request.type)
         state, news = reveal(parse_struct(request.olds)), reveal(parse_struct(request.news))
         changes = planned_changes(request.type, state, news, request.ignoreChanges)
         # Google's names are unique: where the program sets the name, the old one must go first.
@@ -194,12 +188,16 @@ class GcpProvider(StandInProvider):
         Raises PluginError when an input is missing, refused, or cannot be carried out.
         """
         try:
-            kind = find_kind(request.type)
             inputs = parse_struct(request.properties)
             if request.preview:
                 return provider_pb2.CreateResponse(properties=render_struct(previewed(request.type, inputs)))
-            resource_id = kind.resource_id(inputs)
-            given = updated_state(request.type, {}, reveal(inputs))
+            given = _asked(request, {}, inputs)
+            if request.type not in KINDS:
+                kept = (
+                    f"{request.type} {_pulumi_name(request.urn)}: is not simulated; it is kept as the program gives it"
+                )
+                self._log.warning(request.urn, kept)
+            resource_id = kind_of(request.type).resource_id(given)
             state = self._applied(request.type, request.urn, given, resource_id)
         except KeyError as error:
             raise PluginError(f"{request.type}: required field {error.args[0]} is not set; set it") from None
@@ -263,7 +261,7 @@ class GcpProvider(StandInProvider):
         if request.type == NODE_POOL and "nodeCount" in inputs:
             # GKE's own answer, and not asked for.
             olds.pop("initialNodeCount", None)
-        given = updated_state(request.type, olds, reveal(inputs))
+        given = _asked(request, olds, inputs)
         if request.preview or holds_unknown(reveal(inputs)):
             return provider_pb2.UpdateResponse(properties=render_struct(with_secrets_of(given, inputs)))
         state = self._applied(request.type, request.urn, given, request.id)
@@ -275,7 +273,6 @@ class GcpProvider(StandInProvider):
 
         Raises PluginError for an import of anything but clusters and node pools.
         """
-        find_kind(request.type)
         state, inputs = parse_struct(request.properties), parse_struct(request.inputs)
         if not state and request.type in _IDS:
             return self._found(request)
@@ -322,7 +319,6 @@ class GcpProvider(StandInProvider):
         return empty_pb2.Empty()
 
     def _delete(self, token: str, urn: str, state: dict[str, Any]) -> None:
-        find_kind(token)
         if token == CLUSTER and state.get("deletionProtection", True) is not False:
             raise PluginError(PROTECTED)
         policy = state.get("deletionPolicy")
@@ -341,6 +337,18 @@ class GcpProvider(StandInProvider):
         else:
             cluster = str(state["cluster"]).rpartition("/")[2]
             self._ask(urn, f"Waiting for the deletion of {name}", lambda client: _delete(client, cluster, name))
+
+
+def _pulumi_name(urn: str) -> str:
+    return urn.rpartition("::")[2]
+
+
+def _asked(
+    request: provider_pb2.CreateRequest | provider_pb2.UpdateRequest, olds: dict[str, Any], inputs: dict[str, Value]
+) -> dict[str, Any]:
+    """What Google is asked for; what is not simulated has a name, as most types have."""
+    made_up = {} if request.type in KINDS else {"name": _pulumi_name(request.urn)}
+    return {**made_up, **updated_state(request.type, olds, reveal(inputs))}
 
 
 def _cluster_or_none(client: SupervisorClient, name: str) -> dict[str, Any] | None:

@@ -9,7 +9,8 @@ import pytest
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet.google.plan import previewed
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
-from kueue_rehearsal.standins.gcp_resources import check_version, completed, find_kind
+from kueue_fleet.google.resource_kinds import kind_of
+from kueue_rehearsal.standins.gcp_resources import check_version, completed
 from kueue_rehearsal.standins.plugin_errors import PluginError
 
 PLACE = {"project": "p", "region": "europe-west4"}
@@ -48,16 +49,11 @@ PLACE = {"project": "p", "region": "europe-west4"}
 def test_ids_and_outputs_are_those_of_google(
     token: str, inputs: dict[str, Any], resource_id: str, outputs: dict[str, Any]
 ) -> None:
-    kind = find_kind(token)
+    kind = kind_of(token)
     assert kind.resource_id(inputs) == resource_id
     derived = kind.derive(inputs, resource_id)
     assert outputs.items() <= derived.items()
     assert kind.derive(inputs, resource_id) == derived, "the same inputs must give the same outputs"
-
-
-def test_a_type_that_is_not_known_is_refused_with_those_that_are() -> None:
-    with pytest.raises(PluginError, match=r"does not know this type; it knows .*container/cluster:Cluster"):
-        find_kind("gcp:sql/databaseInstance:DatabaseInstance")
 
 
 def test_project_and_place_come_from_the_provider_when_they_are_not_given() -> None:
@@ -98,7 +94,7 @@ def test_a_minimum_version_is_held_against_the_rehearsals(wanted: str, fits: boo
 
 
 def test_a_dashboard_has_a_number_of_its_own() -> None:
-    kind = find_kind("gcp:monitoring/dashboard:Dashboard")
+    kind = kind_of("gcp:monitoring/dashboard:Dashboard")
     one, two = (kind.resource_id({"project": "p", "dashboardJson": text}) for text in ("{}", "{ }"))
     assert one.startswith("projects/p/dashboards/1")
     assert one != two

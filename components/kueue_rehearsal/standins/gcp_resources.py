@@ -1,0 +1,41 @@
+"""What the stand-in adds to `google.resource_kinds`: what it refuses, and what of an answer is secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from kueue_fleet.google import resource_kinds
+from kueue_fleet.google.provider_facts import CLUSTER
+from kueue_rehearsal.standins.plugin_errors import PluginError
+from kueue_rehearsal.standins.property_values import Secret, Value
+
+
+def completed(token: str, inputs: Mapping[str, Value], where: Mapping[str, Any]) -> dict[str, Value]:
+    """See `resource_kinds.completed`. Raises PluginError when project, region or zone of the id is given nowhere."""
+    filled_in = resource_kinds.completed(token, inputs, where)
+    for name in ("project", "region", "zone", "location"):
+        if f"{{{name}}}" in resource_kinds.kind_of(token).id_template and name not in filled_in:
+            where_else = "the provider's region" if name == "location" else "the provider"
+            raise PluginError(f"{name}: required field is not set; set it on the resource, or {where_else}")
+    return filled_in
+
+
+def check_version(inputs: Mapping[str, Any], running: str) -> None:
+    """Raises PluginError when the rehearsal's Kubernetes is older than `minMasterVersion`."""
+    wanted = str(inputs.get("minMasterVersion") or "")
+    numbers = re.match(r"(\d+)\.(\d+)", wanted)
+    here = re.match(r"v?(\d+)\.(\d+)", running)
+    if numbers and here and tuple(map(int, numbers.groups())) > tuple(map(int, here.groups())):
+        raise PluginError(f"minMasterVersion: {wanted} wanted, a rehearsal has Kubernetes {running}; lower it")
+
+
+def answered(
+    token: str, given: Mapping[str, Any], resource_id: str, control_plane: Mapping[str, Any]
+) -> dict[str, Value]:
+    """See `resource_kinds.answered`."""
+    state = resource_kinds.answered(token, given, resource_id, control_plane)
+    if token == CLUSTER:
+        state["masterAuth"] = {**state["masterAuth"], "clientKey": Secret(state["masterAuth"]["clientKey"])}
+    return state
