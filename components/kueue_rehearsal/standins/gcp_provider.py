@@ -3,8 +3,8 @@
 A real control plane on this machine for each Cluster and its node pools, both through the rehearsal's supervisor; for
 the rest (networks, accounts, roles, services, fleets) the outputs that Google would give, kept in Pulumi's state only.
 What is refused, what an update does and what Google answers is decided by the schema of the real provider and by
-tables: see `gcp_checks`, `google.plan` and `google.answers`. A type without facts is kept as the program gives it, with a
-warning. Refused by name: every function, imports of what only Pulumi's state knows, custom endpoints.
+tables: see `gcp_checks`, `google.plan` and `google.answers`. A type without facts is kept as the program gives it,
+with a warning. Refused by name: every function, imports of what only Pulumi's state knows, custom endpoints.
 """
 
 # ruff: noqa: N802  (the names are the protocol's)

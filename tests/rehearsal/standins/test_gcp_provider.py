@@ -86,3 +86,54 @@ def test_a_pool_of_fixed_size_is_changed_without_the_number_that_google_answered
     assert asked["nodeCount"] == 3
     assert "initialNodeCount" not in asked, "GKE refuses both"
     assert parse_struct(answer.properties)["nodeCount"] == 3
+
+
+class Log(EngineLog):
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.warnings: list[str] = []
+
+    def warning(self, urn: str, message: str) -> None:
+        self.warnings.append(message)
+
+
+PROJECT = "gcp:organizations/project:Project"
+URN = f"urn:pulumi:dev::platform::{PROJECT}::batch"
+
+
+def created(token: str, inputs: dict[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
+    log = Log()
+    request = provider_pb2.CreateRequest(type=token, urn=URN, properties=render_struct(inputs))
+    answer = GcpProvider("10.2.0", log).Create(request, None)
+    return answer.id, parse_struct(answer.properties), log.warnings
+
+
+def test_a_type_without_facts_is_kept_and_said_not_to_be_simulated() -> None:
+    inputs = {"projectId": "acme-batch-1", "folderId": "1234"}
+    id_, state, warnings = created(PROJECT, inputs)
+    assert id_ == state["name"] == "batch"
+    assert state == {**inputs, "name": "batch"}
+    assert warnings == [f"{PROJECT} batch: is not simulated; it is kept as the program gives it"]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "changed"),
+    [
+        ({"projectId": "acme-batch-1", "folderId": "1234"}, []),
+        ({"projectId": "acme-batch-1"}, ["folderId"]),
+        ({"projectId": "acme-batch-2", "folderId": "1234", "labels": {"a": "b"}}, ["labels", "projectId"]),
+    ],
+)
+def test_of_a_type_without_facts_every_difference_is_an_update(inputs: dict[str, Any], changed: list[str]) -> None:
+    _, state, _ = created(PROJECT, {"projectId": "acme-batch-1", "folderId": "1234"})
+    request = provider_pb2.DiffRequest(type=PROJECT, urn=URN, olds=render_struct(state), news=render_struct(inputs))
+    answer = GcpProvider("10.2.0", EngineLog(None)).Diff(request, None)
+    assert (list(answer.diffs), list(answer.replaces)) == (changed, [])
+
+
+def test_a_type_without_facts_is_updated_and_keeps_its_name() -> None:
+    _, state, _ = created(PROJECT, {"projectId": "acme-batch-1"})
+    news = render_struct({"projectId": "acme-batch-2"})
+    request = provider_pb2.UpdateRequest(type=PROJECT, urn=URN, id="batch", olds=render_struct(state), news=news)
+    answer = GcpProvider("10.2.0", EngineLog(None)).Update(request, None)
+    assert parse_struct(answer.properties) == {"projectId": "acme-batch-2", "name": "batch"}
