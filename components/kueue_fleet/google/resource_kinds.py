@@ -1,7 +1,6 @@
 """The ids that Google gives to resources, and the outputs that it makes of their inputs.
 
-Nothing here sends a request. What Google answers otherwise than it was asked for is in `google.answers`; the rehearsal
-and `kueue_fleet.testing` answer from both.
+Nothing here sends a request. What Google answers otherwise than it was asked for is in `google.answers`.
 """
 
 from __future__ import annotations
