@@ -70,6 +70,18 @@ def test_workers_come_before_the_manager(to: str) -> None:
     assert found == ["worker-a", "worker-b", "manager"]
 
 
+def test_out_of_0_17_the_manager_goes_first() -> None:
+    """A worker of 0.18 below a manager of 0.17 runs Jobs to an end that the manager's do not show."""
+    steps = [step.split(":")[0] for step in upgraded("0.18.3", {"kueue/version": "0.17.1"}).steps]
+    assert steps[1].startswith("Upgrade the manager before the workers")
+    assert [step.split()[1] for step in steps if step.startswith("Set")] == [
+        "clusters[manager].kueue.version",
+        "clusters[worker-a].kueue.version",
+        "clusters[worker-b].kueue.version",
+        "kueue.version",
+    ]
+
+
 def test_a_gate_that_the_file_sets_does_not_change_by_itself() -> None:
     old = {"kueue/version": "0.18.3"}
     gate = "feature gate QuotaCheckStrategy is on by default"

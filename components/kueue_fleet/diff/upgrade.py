@@ -14,6 +14,7 @@ from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import Problem
 from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.check import check_fleet
+from kueue_fleet.fleet_file.check.releases import BY_ANNOTATION
 from kueue_fleet.fleet_file.fleet_rules import RELEASE_API
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import ClusterKueue
@@ -107,10 +108,23 @@ def _changes(fleet: FleetSpec, before: Release, after: Release) -> Iterator[str]
 
 def _steps(fleet: FleetSpec, to: str, *, goes_out: bool) -> Iterator[str]:
     yield f"Read the release notes of every minor release up to {to}, and write what the problems above say."
-    if fleet.worker_names:
+    manager, gate = fleet.manager, f"featureGates.{BY_ANNOTATION}"
+    first = (
+        manager is not None
+        and BY_ANNOTATION in nearest(to).gates
+        and BY_ANNOTATION not in fleet.kueue_on(manager.name).release.gates
+    )
+    if first:
+        yield f"Upgrade the manager before the workers, with {gate} false: 0.17 ties a Job to its Workload by a label."
+    elif fleet.worker_names:
         yield "Upgrade the workers before the manager: a worker has to know all that the manager writes there."
     if goes_out:
         yield "Write manifests and clients in v1beta2, and run Kueue's hack/migrate-to-v1beta2.sh on every cluster."
+    if manager is not None and first:
+        yield (
+            f"Set clusters[{manager.name}].kueue.version to {to} and its configuration.{gate} to false, and run pulumi "
+            f"up: until Kueue is back there, no job is admitted; running jobs continue."
+        )
     for name in fleet.worker_names:
         yield (
             f"Set clusters[{name}].kueue.version to {to}, and run pulumi up: until Kueue is back there, {name} admits "

@@ -99,7 +99,7 @@ def test_a_fleet_of_each_release_that_runs_here_is_valid(version: str) -> None:
     assert problems(changed(fleet_data(), {"kueue/version": version})) == []
 
 
-@pytest.mark.parametrize(("manager", "worker"), [("0.19.2", "0.18.3"), ("0.17.1", "0.19.2")])
+@pytest.mark.parametrize(("manager", "worker"), [("0.19.2", "0.18.3"), ("0.18.3", "0.19.2")])
 def test_a_manager_and_a_worker_of_two_releases_go_together(manager: str, worker: str) -> None:
     changes = {"kueue/version": manager, "clusters/1/kueue": {"version": worker}}
     assert problems(changed(fleet_data(), changes)) == []
@@ -115,3 +115,13 @@ def test_workers_of_0_17_know_a_jobs_workload_by_a_label_alone() -> None:
     ]
     gates = {"configuration": {"featureGates": {"WorkloadIdentifierAnnotations": False}}}
     assert problems(changed(fleet_data(), {**mixed, "clusters/0/kueue": gates})) == []
+
+
+@pytest.mark.parametrize("worker", ["0.18.3", "0.19.2"])
+def test_a_manager_of_0_17_does_not_learn_the_end_of_newer_workers_jobs(worker: str) -> None:
+    mixed = {"kueue/version": "0.17.1", "clusters/1/kueue": {"version": worker}}
+    assert problems(changed(fleet_data(), mixed)) == [
+        f"warning: clusters[worker-a].kueue.version: {worker} below a manager of 0.17.1: where that was tried, Jobs "
+        "ran to their end on the worker, and those of the manager did not say so; upgrade the manager first, with its "
+        "featureGates.WorkloadIdentifierAnnotations false"
+    ]

@@ -18,7 +18,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 
 _API: Final = "v1beta2"
-_BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
+BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
 """Feature gate, new in 0.18: a Job names its Workload by an annotation, where it did so by a label."""
 _OBJECTS: Final = {
     "flavors": "ResourceFlavor",
@@ -144,7 +144,7 @@ def _skew(scope: Scope) -> Iterator[Problem]:
     if fleet.manager is None:
         return
     manager = fleet.kueue_on(fleet.manager.name).release
-    annotates = manager.gate_is_on(_BY_ANNOTATION, kueue_configuration(fleet, fleet.manager.name).get("featureGates"))
+    annotates = manager.gate_is_on(BY_ANNOTATION, kueue_configuration(fleet, fleet.manager.name).get("featureGates"))
     for name in fleet.worker_names:
         worker = fleet.kueue_on(name).release
         lost = sorted(manager.fields_of("Workload", _API, "spec.") - worker.fields_of("Workload", _API, "spec."))
@@ -154,10 +154,18 @@ def _skew(scope: Scope) -> Iterator[Problem]:
                 f"{worker.version}, whose Workloads have no {listed(lost)}; the manager's {manager.version} writes it",
                 "use a release on the worker that has them",
             )
-        if annotates and _BY_ANNOTATION not in worker.gates:
+        if annotates and BY_ANNOTATION not in worker.gates:
             yield RELEASE_SKEW.at(
                 f"{scope.path(fleet.cluster(name))}.kueue.version",
                 f"{worker.version}, whose Workloads have no tie to a Job but a label; the manager's {manager.version} "
                 "writes an annotation, so that the worker makes a second Workload",
-                f"use 0.18 or newer on the worker, or set featureGates.{_BY_ANNOTATION} of the manager to false",
+                f"use 0.18 or newer on the worker, or set featureGates.{BY_ANNOTATION} of the manager to false",
+            )
+        if BY_ANNOTATION in worker.gates and BY_ANNOTATION not in manager.gates:
+            yield RELEASE_SKEW.at(
+                f"{scope.path(fleet.cluster(name))}.kueue.version",
+                f"{worker.version} below a manager of {manager.version}: where that was tried, Jobs ran to their end "
+                "on the worker, and those of the manager did not say so",
+                f"upgrade the manager first, with its featureGates.{BY_ANNOTATION} false",
+                "warning",
             )
