@@ -28,6 +28,8 @@ NOT_DRAWN = {
     "FlavorPatience.flavor": "is of fallback",
     "FlavorPatience.patience": "is of fallback",
     "NodePoolEntry.acceleratorNetworkProfile": "is for A3 and newer machines, and no pool is of them",
+    "WaitForPodsReady.unscheduledTimeout": "is a field of Kueue 0.20, and no file is for that",
+    "WaitForPodsReady.maxTimeoutOnWorkload": "is a field of Kueue 0.20, and no file is for that",
     "NodePoolEntry.tpuTopology": "is for TPUs, and no pool is of them",
 }
 """Fields that no file has, and why."""

@@ -40,7 +40,9 @@ def _cluster(draw: Draw, name: str, role: str) -> Data:
         draw,
         releaseChannel=one_of("RAPID", "REGULAR", "STABLE", "EXTENDED"),
         deletionProtection=flags,
-        kueue=st.fixed_dictionaries({"configuration": composed(cluster_configurations)}),
+        kueue=st.fixed_dictionaries(
+            {"configuration": composed(cluster_configurations)}, optional={"version": one_of("0.19.2")}
+        ),
         maintenance=composed(_maintenance),
         minMasterVersion=one_of("1.34", "1.34.1-gke.1829001"),
         databaseEncryptionKey=st.just(_KEY.format(region=region, use="etcd")),
