@@ -15,7 +15,7 @@ import pulumi_mocks
 import typed_program
 from company_fleet import company_data
 from kueue_admission.forms import SpecError
-from kueue_fleet import Fleet
+from kueue_fleet import Fleet, testing
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from pulumi_mocks import Recorded, Recording
 from small_fleets import WORKER, fleet, fleet_data
@@ -32,10 +32,11 @@ class Project(pulumi.CustomResource):
         super().__init__("test:index:Project", name, {"slug": None})
 
 
-class Answers(pulumi_mocks.CloudMocks):
+class Answers(testing.Mocks):
     """What the providers answer. Of what is made from unknown inputs nothing is known, as in a real preview."""
 
     def __init__(self, project_id: str | None) -> None:
+        super().__init__()
         self._id = project_id
 
     def new_resource(self, args: pulumi.runtime.MockResourceArgs) -> tuple[str, dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import yaml
 
 from declared_fleets import STACKS, Ran, run_stack_program, stack, stack_config
+from kueue_fleet.google.answers import COMPUTE_API
 from small_fleets import MANAGER, WORKER, fleet_data
 
 ROOT = Path(__file__).parent.parent
@@ -33,8 +35,10 @@ def test_the_program_makes_the_fleet_of_the_config_and_exports_how_to_reach_it()
     kubeconfig = json.loads(outputs["kubeconfig"])
     assert [context["name"] for context in kubeconfig["contexts"]] == [MANAGER, WORKER]
     assert secrets == {"kubeconfig"}
-    assert outputs["network"] == "https://compute.test/networks/lab"
-    assert outputs["subnetworks"]["us-east4"] == "https://compute.test/subnetworks/lab-us-east4"
+    assert outputs["network"] == f"{COMPUTE_API}/projects/lab-project/global/networks/lab"
+    assert outputs["subnetworks"]["us-east4"] == (
+        f"{COMPUTE_API}/projects/lab-project/regions/us-east4/subnetworks/lab-us-east4"
+    )
     assert outputs["nodeServiceAccounts"][WORKER] == f"gke-{WORKER}@lab-project.iam.gserviceaccount.com"
     assert outputs["queues"] == {"team-a": ["gpu"], "shared": ["gpu"]}
     assert not {"dashboardUrl", "grafanaDashboard"} & outputs.keys()
@@ -51,7 +55,7 @@ def test_secrets_of_teams_are_taken_from_the_config() -> None:
 def test_the_dashboard_is_there_for_any_grafana() -> None:
     _, outputs, _ = run(fleet=fleet_data(WORKER, observability={}))
     assert json.loads(outputs["grafanaDashboard"])["title"] == "lab: GPU batch fleet"
-    assert outputs["dashboardUrl"].endswith("/lab-id?project=lab-project")
+    assert re.search(r"/\d+\?project=lab-project$", outputs["dashboardUrl"])
 
 
 def test_charts_of_the_config_take_the_place_of_the_specs() -> None:

@@ -20,7 +20,8 @@ from pulumi import automation as auto
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-from pulumi_mocks import SECRET, SECRET_SIGNATURE, CloudMocks
+from kueue_fleet.testing import Mocks
+from pulumi_mocks import SECRET, SECRET_SIGNATURE
 
 Key = tuple[str, str, str, str]
 """Provider, kind, namespace and name of an object."""
@@ -165,7 +166,7 @@ class MemoryProvider(provider_pb2_grpc.ResourceProviderServicer):
     def _outputs(self, request: Any, inputs: dict[str, Any], field_name: str = "properties") -> struct_pb2.Struct:
         """The inputs as they came, secrets still marked, and what the cloud adds."""
         args = mocks.MockResourceArgs(type_of(request.urn), request.urn.split("::", 3)[3], dict(inputs))
-        _, state = CloudMocks().new_resource(args)
+        _, state = Mocks().new_resource(args)
         outputs = struct_pb2.Struct()
         outputs.CopyFrom(getattr(request, field_name))
         outputs.update({key: value for key, value in state.items() if inputs.get(key) != value})

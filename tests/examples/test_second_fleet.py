@@ -11,13 +11,14 @@ import yaml
 from pulumi.runtime import mocks
 
 import pulumi_mocks
+from kueue_fleet import testing
 
 FOLDER = Path(__file__).parents[2] / "examples" / "second-fleet"
 NETWORK = "https://www.googleapis.com/compute/v1/projects/p/global/networks/dev"
 SUBNET = "https://www.googleapis.com/compute/v1/projects/p/regions/us-central1/subnetworks/dev-us-central1"
 
 
-class OtherStack(pulumi_mocks.CloudMocks):
+class OtherStack(testing.Mocks):
     """The stack that the example refers to."""
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:

@@ -64,7 +64,7 @@ def test_the_users_token_is_a_secret_of_inputs_and_outputs(built: Recording) -> 
     assert login == {
         "address": "europe-west4-docker.pkg.dev",
         "username": "oauth2accesstoken",
-        "password": "token-of-the-user",
+        "password": "mock-access-token",
     }
     assert any(path.startswith("registries") for path in image.secrets)
     assert "registries" in image.secret_outputs

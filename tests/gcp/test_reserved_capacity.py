@@ -9,6 +9,7 @@ from company_fleet import company_data
 from kueue_fleet import ReservedCapacity
 from kueue_fleet.fleet_file import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.capacity import AttachedAccelerator
+from kueue_fleet.google.answers import COMPUTE_API
 from pulumi_mocks import Recording
 
 RESERVATIONS = [ReservationEntry.model_validate(entry) for entry in company_data()["reservations"]]
@@ -143,7 +144,7 @@ def test_a_commitment_pays_for_its_reservation_and_is_not_renewed() -> None:
             {"type": "MEMORY", "amount": "393216"},
             {"type": "ACCELERATOR", "amount": "8", "acceleratorType": "nvidia-l4"},
         ],
-        "existingReservations": "https://compute.test/zones/us-east4-c/reservations/l4-us-east4",
+        "existingReservations": f"{COMPUTE_API}/projects/p/zones/us-east4-c/reservations/l4-us-east4",
     }
     assert recording.is_before(recording.one("Reservation", "capacity/l4-us-east4"), commitment)
 

@@ -12,7 +12,7 @@ from pulumi.runtime import mocks
 from tests.gcp.test_second_plan import FILES, TEST_FLEETS
 
 import pulumi_mocks
-from kueue_fleet import Fleet
+from kueue_fleet import Fleet, testing
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.google.document import document
 from kueue_fleet.google.resource import CloudResource, Joined, Ref, filled
@@ -47,17 +47,18 @@ def known(properties: Any) -> Any:
     return filled(properties, lambda ref: True if ref.output.endswith(".enablePrivateNodes") else str(ref))
 
 
-class Named(pulumi_mocks.CloudMocks):
+class Named(testing.Mocks):
     """Answers with the names of the references, so that it shows where each went."""
 
     def __init__(self, resources: tuple[CloudResource, ...]) -> None:
+        super().__init__()
         self.references = {each for resource in resources for each in references(resource.properties)}
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
         id_, state = super().new_resource(args)
         key = f"{args.typ.rpartition(':')[2]}/{args.name}"
         state |= {each.output: str(each) for each in self.references if each.resource == key and "." not in each.output}
-        state.setdefault("privateClusterConfig", {}).setdefault("enablePrivateNodes", True)
+        state["privateClusterConfig"] = {**state.get("privateClusterConfig", {}), "enablePrivateNodes": True}
         return id_, state
 
 

@@ -10,11 +10,12 @@ import pytest
 
 import kueue_fleet as kf
 import pulumi_mocks
-from kueue_fleet import MultiKueue, WorkerAccess
+from kueue_fleet import MultiKueue, WorkerAccess, testing
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.kueue.credentials import WorkerGrant
 from kueue_fleet.objects import render_worker_access
-from pulumi_mocks import CA_CERTIFICATE, Recording
+from kueue_fleet.testing import CA_CERTIFICATE
+from pulumi_mocks import Recording
 from small_fleets import SECOND_WORKER, WORKER, fleet, fleet_data
 
 TOKEN = "token-of-multikueue-manager-2026-11"
@@ -125,13 +126,13 @@ def test_a_token_that_never_came_is_an_error_that_names_the_worker(monkeypatch: 
     def no_token(self: object, args: Any) -> tuple[str, dict[str, Any]]:
         return args.name, {**args.inputs, "data": {}}
 
-    monkeypatch.setattr(pulumi_mocks.CloudMocks, "new_resource", no_token)
+    monkeypatch.setattr(testing.Mocks, "new_resource", no_token)
     with pytest.raises(RuntimeError, match=f"worker {WORKER}: Kubernetes has put no token"):
         pulumi_mocks.run(lambda: access().kubeconfig)
 
 
 def test_in_a_preview_the_token_is_not_known_yet_and_nothing_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulumi_mocks.CloudMocks, "new_resource", lambda self, args: ("", dict(args.inputs)))
+    monkeypatch.setattr(testing.Mocks, "new_resource", lambda self, args: ("", dict(args.inputs)))
 
     async def unknown(made: WorkerAccess) -> None:
         assert not await made.kubeconfig.is_known()

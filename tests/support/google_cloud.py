@@ -12,6 +12,7 @@ from typing import Any
 from pulumi.runtime import mocks
 
 import pulumi_mocks
+from kueue_fleet import testing
 from kueue_fleet.google.plan import planned_changes, updated_state
 from kueue_fleet.google.property_paths import is_within, parse_pattern, render_path
 from kueue_fleet.google.resource_kinds import kind_of
@@ -24,7 +25,7 @@ WHERE = {"project": "my-project", "region": "europe-west4", "zone": "europe-west
 """Where the provider works."""
 CONTROL_PLANE = {
     "endpoint": "192.0.2.10",
-    "caCertificate": pulumi_mocks.CA_CERTIFICATE,
+    "caCertificate": testing.CA_CERTIFICATE,
     "version": "1.36.3-gke.1",
     "selfLink": "https://container.googleapis.com/v1/projects/p/locations/l/clusters/c",
     "dnsEndpoint": "gke-1.europe-west4.gke.goog",
@@ -88,7 +89,7 @@ def differences(recording: Recording) -> dict[str, dict[str, str]]:
     return {name: plan for name, plan in plans.items() if plan}
 
 
-class GoogleMocks(pulumi_mocks.CloudMocks):
+class GoogleMocks(testing.Mocks):
     """Google's outputs as the stand-in makes them."""
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:

@@ -7,7 +7,6 @@ parent, dependencies, provider, protection, aliases, timeouts and hooks. No proc
 from __future__ import annotations
 
 import asyncio
-import base64
 import gc
 import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping
@@ -22,11 +21,12 @@ from pulumi.runtime.proto import resource_pb2, source_pb2
 from pulumi.runtime.settings import SETTINGS, reset_options
 from pulumi.runtime.stack import run_pulumi_func
 
+from kueue_fleet.testing import Mocks
+
 T = TypeVar("T")
 
 SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"
-CA_CERTIFICATE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nlab\n-----END CERTIFICATE-----\n").decode()
 
 
 @dataclass(frozen=True)
@@ -211,53 +211,6 @@ class RecordingMonitor(mocks.MockMonitor):
         return super().RegisterErrorHook(request)  # type: ignore[no-untyped-call]
 
 
-class CloudMocks(mocks.Mocks):
-    """Plausible outputs of the two providers, so that outputs flow and dependencies are recorded."""
-
-    def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        state = dict(args.inputs)
-        if args.typ == "gcp:container/cluster:Cluster" and args.resource_id:
-            _, state["project"], _, state["location"], _, state["name"] = args.resource_id.split("/")
-            state["nodeConfig"] = {"serviceAccount": "theirs@lab-project.iam.gserviceaccount.com"}
-        name = state.get("name", args.name)
-        match args.typ:
-            case "gcp:compute/network:Network" | "gcp:compute/subnetwork:Subnetwork":
-                state["selfLink"] = f"https://compute.test/{args.typ.rsplit(':', 1)[-1].lower()}s/{name}"
-            case "gcp:compute/reservation:Reservation" | "gcp:compute/futureReservation:FutureReservation":
-                state["selfLink"] = f"https://compute.test/zones/{state['zone']}/reservations/{name}"
-            case "gcp:serviceaccount/account:Account":
-                state["email"] = f"{state['accountId']}@{state['project']}.iam.gserviceaccount.com"
-                state["member"] = f"serviceAccount:{state['email']}"
-                state["name"] = f"projects/{state['project']}/serviceAccounts/{state['email']}"
-            case "gcp:projects/iAMCustomRole:IAMCustomRole":
-                state["name"] = f"projects/{state['project']}/roles/{state['roleId']}"
-            case "docker-build:index:Image":
-                state["ref"] = f"{state['tags'][0]}@sha256:{'0' * 64}"
-            case "gcp:container/cluster:Cluster":
-                state["endpoint"] = f"{name}.gke.test"
-                endpoints = state.get("controlPlaneEndpointsConfig", {})
-                dns = {**endpoints.get("dnsEndpointConfig", {}), "endpoint": f"gke-{name}.{state['location']}.gke.goog"}
-                state["controlPlaneEndpointsConfig"] = {**endpoints, "dnsEndpointConfig": dns}
-                state["privateClusterConfig"] = {
-                    **state.get("privateClusterConfig", {}),
-                    "privateEndpoint": f"private.{name}.test",
-                }
-                state["masterAuth"] = {"clusterCaCertificate": CA_CERTIFICATE}
-                state["masterVersion"] = "1.36.3-gke.1"
-                state["selfLink"] = f"https://container.test/{name}"
-            case "kubernetes:core/v1:Secret" if state.get("type") == "kubernetes.io/service-account-token":
-                token = base64.b64encode(f"token-of-{state['metadata']['name']}".encode()).decode()
-                state["data"] = {"token": token, "ca.crt": CA_CERTIFICATE}
-            case _:
-                pass
-        return f"{args.name}-id", state
-
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]] | None]:
-        if args.token == "gcp:organizations/getClientConfig:getClientConfig":
-            return {"accessToken": "token-of-the-user"}, None
-        raise AssertionError(f"unexpected call of {args.token}")
-
-
 class _Loop(asyncio.SelectorEventLoop):
     """Answers are in memory: a thread for each takes longer than they do."""
 
@@ -303,15 +256,15 @@ def run(
     `stack_traces`: the SDK makes one of each resource too, which takes two fifths of the time; none is recorded. Nor
     are debug messages, and requests need no thread: an eighth of the rest.
 
-    `outputs` says what the providers answer; by default `CloudMocks`.
+    `outputs` says what the providers answer; by default `Mocks`.
 
     Raises whatever the program raises, also from inside an `apply`.
     """
-    monitor = RecordingMonitor(outputs or CloudMocks())
+    monitor = RecordingMonitor(outputs or Mocks())
 
     async def main() -> None:
         reset_options()
-        pulumi.runtime.set_mocks(CloudMocks(), project=project, stack=stack, preview=preview, monitor=monitor)
+        pulumi.runtime.set_mocks(Mocks(), project=project, stack=stack, preview=preview, monitor=monitor)
         values = {key: value if isinstance(value, str) else json.dumps(value) for key, value in (config or {}).items()}
         pulumi.runtime.set_all_config(values)
         SETTINGS.rpc_manager.clear()

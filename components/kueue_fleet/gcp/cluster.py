@@ -22,6 +22,7 @@ from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
 from kueue_fleet.gcp.node_pool import NodePool
+from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.resource import joined, workload_pool
 
@@ -219,7 +220,7 @@ class GkeCluster(Component):
             self.internal_endpoint = pulumi.Output.all(private, cluster.endpoint).apply(
                 lambda found: str(found[0] or found[1])
             )
-        authority = cluster.master_auth.apply(lambda auth: str(auth.cluster_ca_certificate))
+        authority = cluster.master_auth.apply(lambda auth: _authority(self.cluster_name, auth))
         self.ca_certificate = pulumi.Output.all(self.endpoint, authority).apply(lambda parts: server_ca(*parts))
 
     def _system_pool(
@@ -284,6 +285,12 @@ def _same_cluster(name: str, identifier: str, given: str) -> str:
 def _dns_name(endpoints: "gcp.container.outputs.ClusterControlPlaneEndpointsConfig | None") -> str | None:
     dns = endpoints.dns_endpoint_config if endpoints else None
     return dns.endpoint or None if dns and dns.allow_external_traffic else None
+
+
+def _authority(name: str, auth: "gcp.container.outputs.ClusterMasterAuth | None") -> str:
+    if auth is None:
+        raise RuntimeError(f"cluster {name}: GKE answered no certificate authority; look at it, or {IN_A_TEST}")
+    return str(auth.cluster_ca_certificate)
 
 
 def _private_nodes(config: "gcp.container.outputs.ClusterPrivateClusterConfig | None") -> bool:

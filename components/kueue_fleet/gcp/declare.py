@@ -7,6 +7,7 @@ from typing import Any
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.resource import CloudResource, Ref, filled
 
 
@@ -45,7 +46,14 @@ def put_in(value: Any, resources: Mapping[str, Any] | None = None) -> Any:
     def output(ref: Ref) -> Any:
         return getattr((resources or {})[ref.resource], _snake_case(ref.output))
 
-    return filled(value, output, lambda parts: pulumi.Output.concat(*parts))
+    return filled(value, output, lambda parts: pulumi.Output.all(*parts).apply(_joined))
+
+
+def _joined(parts: list[Any]) -> str:
+    if None in parts:
+        shown = "".join("..." if part is None else str(part) for part in parts)
+        raise RuntimeError(f"{shown}: Google answered nothing for a part of it; look at what makes it, or {IN_A_TEST}")
+    return "".join(map(str, parts))
 
 
 def _snake_case(name: str) -> str:

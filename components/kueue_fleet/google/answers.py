@@ -20,6 +20,9 @@ from kueue_fleet.gke.machines import LOCAL_SSD_GB, machine_type
 COMPUTE_API: Final = "https://www.googleapis.com/compute/v1"
 """How links to resources of Compute Engine begin."""
 
+IN_A_TEST: Final = "in a unit test: pulumi.runtime.set_mocks(kueue_fleet.testing.Mocks())"
+"""What to do where nothing was answered because Pulumi's mocks are in use, which answer what they were asked for."""
+
 Properties = dict[str, Any]
 """Properties of a resource or of a block, as plain data."""
 Answer = Callable[[Properties], Properties]

@@ -26,7 +26,7 @@ _EFFECTS: Final = {"NoSchedule": "NO_SCHEDULE"}
 
 
 def cluster_answer(given: Properties, control_plane: Mapping[str, Any]) -> Properties:
-    """A cluster as GKE reports it; `control_plane` is what the rehearsal's supervisor started."""
+    """A cluster as GKE reports it; `control_plane` is what the rehearsal's supervisor started, or what a mock says."""
     project, location, name = (str(given[key]) for key in ("project", "location", "name"))
     autopilot = given.get("enableAutopilot") is True
     version = str(control_plane["version"])
@@ -56,7 +56,7 @@ def cluster_answer(given: Properties, control_plane: Mapping[str, Any]) -> Prope
         or ({"workloadPool": f"{project}.svc.id.goog"} if autopilot else None),
         **_labels(given.get("resourceLabels") or {}),
     }
-    answered["privateClusterConfig"] = _private(answered)
+    answered["privateClusterConfig"] = _private(answered, control_plane.get("privateEndpoint", answered["endpoint"]))
     if "fleet" in answered:
         answered["fleet"] = {**answered["fleet"], **_membership(answered["fleet"], location, name)}
     if "maintenancePolicy" in answered:
@@ -143,7 +143,7 @@ def _labels(labels: Mapping[str, str]) -> Properties:
     return {"effectiveLabels": everything, "pulumiLabels": everything}
 
 
-def _private(cluster: Properties) -> Properties:
+def _private(cluster: Properties, endpoint: str) -> Properties:
     """The addresses; the endpoint is private where there is no public one, which is also so without IP endpoints."""
     given = cluster.get("privateClusterConfig") or {}
     addresses = cluster["controlPlaneEndpointsConfig"]["ipEndpointsConfig"].get("enabled") is not False
@@ -152,7 +152,7 @@ def _private(cluster: Properties) -> Properties:
         "masterGlobalAccessConfig": {"enabled": False},
         **given,
         "peeringName": "",
-        "privateEndpoint": cluster["endpoint"],
+        "privateEndpoint": endpoint,
         "publicEndpoint": cluster["endpoint"],
     }
     private = given.get("enablePrivateEndpoint") is True or not addresses

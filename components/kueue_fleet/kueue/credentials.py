@@ -19,6 +19,7 @@ from kueue_fleet.fleet_file import ServiceAccountToken
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PLUGIN, exec_config
 from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
+from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, object_labels
@@ -186,6 +187,6 @@ def _token(cluster_name: str, data: Mapping[str, str] | None) -> str:
     if not encoded:
         raise RuntimeError(
             f"worker {cluster_name}: Kubernetes has put no token into the account's Secret; look at the ServiceAccount "
-            "with kubectl describe, then run pulumi up again"
+            f"with kubectl describe, then run pulumi up again; {IN_A_TEST}"
         )
     return base64.b64decode(encoded).decode()

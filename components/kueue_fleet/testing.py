@@ -1,0 +1,141 @@
+"""Mocks for unit tests of Pulumi programs: they answer as Google Cloud and Kubernetes do.
+
+    import pulumi
+    from kueue_fleet.testing import Mocks
+
+    mocks = Mocks()
+    pulumi.runtime.set_mocks(mocks, preview=False)
+
+A component reads what only Google or Kubernetes knows: the address and the certificate authority of a cluster, the
+token in a Secret. Mocks that return their inputs alone have none of it; `Mocks(Own())` adds it to what they answer.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pulumi
+from pulumi.runtime import MockCallArgs, MockResourceArgs
+
+from kueue_fleet.google.answers import filled, number_of
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
+from kueue_fleet.google.resource_kinds import CREATION_TIME, KINDS, answered, completed, kind_of
+
+WHERE: Final = {"project": "mock-project", "region": "us-central1", "zone": "us-central1-a"}
+"""The project and the place of what the program gives none."""
+KUBERNETES_VERSION: Final = "1.36.3-gke.1"
+"""Version of every cluster."""
+CA_CERTIFICATE: Final = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nmock\n-----END CERTIFICATE-----\n").decode()
+"""Certificate authority of every cluster, base64 PEM."""
+_ACTIVE: Final = {"AdmissionCheck", "ClusterQueue", "LocalQueue", "MultiKueueCluster"}
+"""Kinds of Kueue's that say whether they are active."""
+
+
+class Mocks(pulumi.runtime.Mocks):
+    """Answers as Google Cloud and Kubernetes do, and remembers what the program declares.
+
+    Types that the library does not know are answered with their inputs, functions with nothing.
+    """
+
+    made: list[MockResourceArgs]
+    """What the program declares, in its order."""
+
+    def __init__(self, own: pulumi.runtime.Mocks | None = None) -> None:
+        """`own` are mocks of yours; what they answer counts, and what they leave out is added."""
+        self.made = []
+        self._own = own
+        self._clusters: dict[str, Mapping[str, Any]] = {}
+
+    def new_resource(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        """The id and the state of a resource that is made or read."""
+        self.made.append(args)
+        id_, state = self._answer(args)
+        if self._own is None:
+            return id_, state
+        own_id, own_state = self._own.new_resource(args)
+        return own_id or id_, filled(own_state, state)
+
+    def call(self, args: MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]]]:
+        """What a function of a provider returns."""
+        answer: dict[Any, Any] = {}
+        if args.token == "gcp:organizations/getClientConfig:getClientConfig":  # noqa: S105  (a function)
+            answer = {**WHERE, "accessToken": "mock-access-token"}
+        elif args.token == "gcp:organizations/getProject:getProject":  # noqa: S105  (a function)
+            project = args.args.get("projectId") or WHERE["project"]
+            answer = {"projectId": project, "name": project, "number": number_of(project), "id": f"projects/{project}"}
+        if self._own is None:
+            return answer, []
+        # Pulumi takes the answer alone too, and its own pages show that.
+        own: Any = self._own.call(args)
+        given, failures = (own, []) if isinstance(own, dict) else own
+        return {**answer, **given}, failures or []
+
+    def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Inputs of the resources of a type, by Pulumi name: `ClusterQueue`, or a whole type token."""
+        return {each.name: each.inputs for each in self.made if kind in (each.typ, each.typ.rpartition(":")[2])}
+
+    def _answer(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        if args.typ.startswith("gcp:"):
+            return self._of_google(args)
+        if args.typ.startswith("kubernetes:"):
+            return _of_kubernetes(args)
+        state = dict(args.inputs)
+        if args.typ == "docker-build:index:Image":
+            state["ref"] = f"{state['tags'][0]}@sha256:{'0' * 64}"
+        return f"{args.name}-id", state
+
+    def _of_google(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
+        named = {"name": args.name} if kind_of(args.typ).named or args.typ not in KINDS else {}
+        given = completed(args.typ, {**named, **args.inputs}, WHERE)
+        if args.typ == CLUSTER and args.resource_id:
+            _, project, _, location, _, name = args.resource_id.split("/")
+            given |= {"project": project, "location": location, "name": name}
+            given.setdefault("nodeConfig", {"serviceAccount": "default"})
+        if not _is_complete(args.typ, given):
+            return f"{args.name}-id", given
+        id_ = kind_of(args.typ).resource_id(given)
+        control_plane: dict[str, Any] = {}
+        if args.typ == CLUSTER:
+            self._clusters[given["name"]] = given
+            control_plane = _control_plane(given["name"], given["location"], id_)
+        elif args.typ == NODE_POOL:
+            asked = self._clusters.get(str(given["cluster"]).rpartition("/")[2], {})
+            control_plane = {"asked": asked, "version": KUBERNETES_VERSION}
+        return id_, answered(args.typ, given, id_, control_plane)
+
+
+def _is_complete(token: str, given: Mapping[str, Any]) -> bool:
+    """Whether everything is known that Google needs; in a preview it may not be."""
+    facts, template = load_facts().properties(token), kind_of(token).id_template
+    needed = [name for name, fact in facts.items() if fact.required or f"{{{name}}}" in template]
+    return not any(isinstance(given.get(name), pulumi.output.Unknown | None) for name in needed)
+
+
+def _control_plane(name: str, location: str, id_: str) -> dict[str, Any]:
+    """What a cluster answers that it was not asked for; the addresses are for documentation (RFC 5737)."""
+    number = zlib.crc32(id_.encode()) % 254 + 1
+    return {
+        "endpoint": f"192.0.2.{number}",
+        "privateEndpoint": f"198.51.100.{number}",
+        "caCertificate": CA_CERTIFICATE,
+        "version": KUBERNETES_VERSION,
+        "selfLink": f"https://container.googleapis.com/v1/{id_}",
+        "dnsEndpoint": f"gke-{name}.{location}.gke.goog",
+    }
+
+
+def _of_kubernetes(args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
+    state, kind = dict(args.inputs), args.typ.rpartition(":")[2]
+    if kind in ("Provider", "Release", "Chart"):
+        return f"{args.name}-id", state
+    metadata = {"name": args.name, "uid": f"uid-of-{args.name}", "creationTimestamp": CREATION_TIME}
+    state["metadata"] = metadata = {**metadata, **(state.get("metadata") or {})}
+    if state.get("type") == "kubernetes.io/service-account-token":
+        token = base64.b64encode(f"token-of-{metadata['name']}".encode()).decode()
+        state["data"] = {"token": token, "ca.crt": CA_CERTIFICATE, **(state.get("data") or {})}
+    if kind in _ACTIVE:
+        state["status"] = {"conditions": [{"type": "Active", "status": "True", "reason": "Ready"}]}
+    return "/".join(filter(None, (metadata.get("namespace"), str(metadata["name"])))), state
