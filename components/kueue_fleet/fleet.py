@@ -67,6 +67,7 @@ from kueue_fleet.google.resources import (
     team_arguments,
 )
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
+from kueue_fleet.program.handed_out import hand_out
 
 CONFIG: Final = "kueue-fleet"
 """Namespace of the stack's config."""
@@ -148,6 +149,7 @@ class Fleet(Component):
             SpecError: `spec` breaks rules that `parse_fleet` checks; it lists all of them.
         """
         project, network = inputs.get("project"), inputs.get("network")
+        hand_out(name, spec, project)
         if not isinstance(spec, FleetSpec):
             spec = parse_fleet(spec, as_published=bool(inputs.get("as_published")))
         accounts, existing = inputs.get("node_service_accounts") or {}, inputs.get("existing_clusters") or {}

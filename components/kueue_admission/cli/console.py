@@ -111,7 +111,13 @@ def error(failure: CommandError | str) -> None:
     """Print one failure on stderr."""
     told = failure if isinstance(failure, CommandError) else CommandError(failure)
     first = _assembled(sys.stderr, [Styled("error:", "bold red"), " ", told.message])
-    sys.stderr.write(first + "".join(f"{_INDENT}{printable(problem)}\n" for problem in told.problems))
+    sys.stderr.write(first)
+    printed_by_others(told.problems)
+
+
+def printed_by_others(lines: Iterable[str]) -> None:
+    """Print on stderr what a program has printed that a message is about."""
+    sys.stderr.write("".join(f"{_INDENT}{printable(each)}\n" for each in lines))
 
 
 def warning(message: str) -> None:

@@ -90,6 +90,7 @@ def _read(file: Path, *, as_published: bool) -> Reading:
         return read_fleet(file, as_published=as_published)
     except UnreadableError as failure:
         # One file that cannot be read hides no problem of the others.
+        console.printed_by_others(failure.problems)
         return Reading(None, (failure.problem,))
 
 

@@ -12,7 +12,8 @@ from kueue_admission.cli import console
 from kueue_admission.cli.console import CommandError, first_of
 from kueue_admission.cli.input_files import read_text
 from kueue_admission.forms import errors_of
-from kueue_fleet.fleet_file import FleetSpec, Reading, read_fleet_text
+from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
+from kueue_fleet.fleet_file import FleetSpec, Reading
 from kueue_fleet.gke.prices import COLUMNS, Prices, list_prices, parse_prices
 
 AsPublished = Annotated[
@@ -31,33 +32,26 @@ def today() -> datetime:
     return datetime.now().astimezone()  # noqa: TID251  (the day where the user is)
 
 
-def read_fleet(
-    file: Path, *, as_published: bool = False, text: str | None = None, at: datetime | None = None
-) -> Reading:
-    """The fleet in FILE as it is now, or then, with every problem found in it; no fleet where one of them is an error.
-
-    `text` is that of FILE where it was read before.
+def read_fleet(file: Path, *, as_published: bool = False) -> Reading:
+    """The fleet that FILE names as it is now, with every problem found; no fleet where one of them is an error.
 
     Raises:
-        CommandError: FILE cannot be read.
+        CommandError: FILE cannot be read, or the program that it names fails.
     """
-    if text is None:
-        text = read_text(file)
-    return read_fleet_text(text, console.source_name(file), at or today(), as_published=as_published)
+    return given_fleet(file).reading(today(), as_published=as_published)
 
 
-def load_fleet(
-    file: Path, *, as_published: bool = False, text: str | None = None, at: datetime | None = None
-) -> FleetSpec:
-    """The fleet in FILE, or in its `text` that was read before, as it is now, or then.
+def load_fleet(file: Path | GivenFleet, *, as_published: bool = False, at: datetime | None = None) -> FleetSpec:
+    """The fleet that FILE names as it is now, or then.
 
     Raises:
         CommandError: with each error on a line of its own; `check` prints the warnings too.
     """
-    reading = read_fleet(file, as_published=as_published, text=text, at=at)
+    given = file if isinstance(file, GivenFleet) else given_fleet(file)
+    reading = given.reading(at or today(), as_published=as_published)
     if reading.fleet is None:
         raise CommandError(
-            f"{console.source_name(file)} does not describe a fleet:",
+            f"{given.source} does not describe a fleet:",
             problems=first_of([each.coded for each in errors_of(reading.problems)]),
         )
     return reading.fleet

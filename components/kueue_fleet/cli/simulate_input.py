@@ -11,15 +11,14 @@ from kueue_admission.cli.input_files import read_objects, read_text
 from kueue_admission.cli.simulations import Prepare, RunOptions, changed_source
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.form_rules import OBJECT
-from kueue_admission.forms.yaml_text import load_document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.models import as_model, read_data
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.what_if import Change, apply_changes
 from kueue_fleet.cli.fleet_files import load_fleet, today
+from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
-from kueue_fleet.fleet_file.parse import fleet_part
 from kueue_fleet.gke.prices import Prices
 
 JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps", "begin")
@@ -27,7 +26,7 @@ JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps
 
 
 def of_stack(
-    stack: Path,
+    stack: Path | GivenFleet,
     workload: Path | None,
     manifests: Path | None,
     run: RunOptions,
@@ -44,8 +43,8 @@ def of_stack(
     from kueue_fleet.simulation.job_problems import Sources
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
-    text = read_text(stack)
-    fleet = load_fleet(stack, as_published=as_published, text=text)
+    named = stack if isinstance(stack, GivenFleet) else given_fleet(stack)
+    fleet = load_fleet(named, as_published=as_published)
     source = console.source_name(workload) if workload is not None else ""
     jobs = {} if workload is None else read_data(read_text(workload, "a workload file"), source)
     if isinstance(jobs, dict) and {"config", "clusters"} & set(jobs):
@@ -56,13 +55,12 @@ def of_stack(
     def prepare(changes: Sequence[Change]) -> Prepared:
         of_jobs = [change for change in changes if change.root in JOB_FIELDS]
         of_fleet = [change for change in changes if change not in of_jobs]
-        sources = Sources(changed_source(console.source_name(stack), of_fleet), changed_source(source, of_jobs))
+        sources = Sources(changed_source(named.source, of_fleet), changed_source(source, of_jobs))
         file = as_model(apply_changes(jobs, of_jobs), sources.jobs, WorkloadFile)
-        other = fleet if file.begin is None else load_fleet(stack, as_published=as_published, text=text, at=file.begin)
+        other = fleet if file.begin is None else load_fleet(named, as_published=as_published, at=file.begin)
         if of_fleet:
-            data = fleet_part(load_document(text, console.source_name(stack))).data
             try:
-                other = parse_fleet(apply_changes(data, of_fleet), as_published=as_published)
+                other = parse_fleet(apply_changes(named.data(), of_fleet), as_published=as_published)
             except SpecError as refused:
                 raise SimulationError(problem.behind(sources.fleet) for problem in refused.problems) from None
             other = fleet_at(other, file.begin or today())
