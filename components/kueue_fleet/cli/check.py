@@ -31,7 +31,9 @@ class CheckOutput(StrEnum):
 def check(
     files: Annotated[
         list[Path],
-        typer.Argument(metavar="FILE", help="Pulumi.<env>.yaml or bare fleet YAML files; `-` reads stdin."),
+        typer.Argument(
+            metavar="FILE", help="Pulumi.<env>.yaml or bare fleet YAML files, or programs; `-` reads stdin."
+        ),
     ],
     output: Annotated[
         CheckOutput,
@@ -60,6 +62,7 @@ def check(
     \b
     Examples:
       kueue-fleet check stacks/Pulumi.*.yaml
+      kueue-fleet check examples/platform-repo
       kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
       kueue-fleet check --output github stacks/Pulumi.*.yaml
       kueue-fleet check --output sarif stacks/Pulumi.*.yaml > fleet.sarif

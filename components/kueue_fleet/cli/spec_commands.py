@@ -17,7 +17,7 @@ from kueue_fleet.google.resources import resources_on
 from kueue_fleet.objects import render_fleet
 
 FleetFile = Annotated[
-    Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
+    Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml, a bare fleet YAML or a program; `-` reads stdin.")
 ]
 """The argument of commands that take one fleet."""
 RenderOutput = Literal["yaml", "json"]
