@@ -35,7 +35,7 @@ def own_pulumi() -> Iterator[None]:
 def test_of(mocks: pulumi.runtime.Mocks, test: Callable[[], Any]) -> None:
     """Run TEST as `@pulumi.runtime.test` does."""
     pulumi.runtime.set_mocks(mocks, preview=False)
-    pulumi.runtime.test(test)()
+    pulumi.runtime.test(test)()  # type: ignore[no-untyped-call]
 
 
 test_of.__test__ = False  # type: ignore[attr-defined]
