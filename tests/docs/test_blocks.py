@@ -176,7 +176,7 @@ def test_the_program_of_the_page_is_a_pulumi_program() -> None:
 
 
 def test_the_program_of_single_components_declares_them_in_order() -> None:
-    _, program, _ = blocks(ROOT / "docs" / "programs.md", "python")
+    _, program, *_ = blocks(ROOT / "docs" / "programs.md", "python")
     code = compile(program, "programs.md", "exec")
     made = pulumi_mocks.run(lambda: exec(code, {"__name__": "__main__"}))
     order = [made.one(kind, custom=True) for kind in ("ResourceFlavor", "ClusterQueue", "LocalQueue")]

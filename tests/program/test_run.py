@@ -131,6 +131,13 @@ def test_a_project_that_cannot_be_run_says_why(tmp_path: Path, settings: str, sa
         fleets_of(project_of(tmp_path, "", settings), "dev")
 
 
+def test_a_folder_without_a_program(tmp_path: Path) -> None:
+    project = project_of(tmp_path, "")
+    project.program.unlink()
+    with pytest.raises(ProjectError, match=r"main: there is no .*/__main__\.py; name the folder or the file"):
+        fleets_of(project, "dev")
+
+
 def test_a_stack_that_is_not_there(tmp_path: Path) -> None:
     project = project_of(tmp_path, "")
     assert project.stack_settings("dev") == {}, "a program without config has no file"

@@ -122,7 +122,7 @@ def _stack_without_fleet(file: Path, text: str, *, named: bool) -> tuple[Project
         return None
     project = Project.above(file)
     stack = project and project.stack_of(file)
-    return (project, stack) if project and stack else None
+    return (project, stack) if project and stack and project.program.is_file() else None
 
 
 def of_program(project: Project, stack: str, source: str, fleet: str = "", python: Path | None = None) -> GivenFleet:

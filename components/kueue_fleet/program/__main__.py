@@ -27,7 +27,7 @@ def main(request_file: str) -> int:
     signal.alarm(int(request["seconds"]) + 1)
     program = request["main"]
     sys.argv = [program]
-    sys.path[0] = program if Path(program).is_dir() else str(Path(program).parent)
+    sys.path[0] = str(Path(program).parent)
     try:
         asyncio.run(_run(request, program))
     except SystemExit as ended:

@@ -71,9 +71,10 @@ class Project:
         return str(self.settings.get("name") or self.folder.resolve().name)
 
     @property
-    def main(self) -> Path:
-        """The folder or the file of the program."""
-        return (self.folder / str(self.settings.get("main") or ".")).resolve()
+    def program(self) -> Path:
+        """The file of the program, which may not be there."""
+        main = (self.folder / str(self.settings.get("main") or ".")).resolve()
+        return main / "__main__.py" if main.is_dir() else main
 
     @property
     def config_folder(self) -> Path:

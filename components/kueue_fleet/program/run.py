@@ -48,8 +48,8 @@ def fleets_of(
         ProgramFailedError: it ended with an error; what it printed last is in it.
     """
     python = python or project.python()
-    if not project.main.exists():
-        wrong = f"main: there is no {project.main}"
+    if not project.program.is_file():
+        wrong = f"main: there is no {project.program}"
         raise ProjectError(project.folder / PROJECT_FILE, wrong, "name the folder or the file of the program")
     values, secrets = project.config(stack)
     with tempfile.TemporaryDirectory(prefix="kueue-fleet-program-") as place:
@@ -59,7 +59,7 @@ def fleets_of(
         told = {
             "project": project.name,
             "stack": stack,
-            "main": str(project.main),
+            "main": str(project.program),
             "config": values,
             "secrets": secrets,
         }
@@ -68,11 +68,13 @@ def fleets_of(
         fleets = handed_out(folder)
         begun = Path(place, _STARTED).exists()
     if ended is None:
-        raise ProjectError(project.main, f"the program did not end within {seconds:g} s", "see where it waits", lines)
+        raise ProjectError(
+            project.program, f"the program did not end within {seconds:g} s", "see where it waits", lines
+        )
     if not begun:
         raise ProjectError(python, "cannot run the program", "install this release of kueue-fleet there", lines)
     if ended:
-        failed = ProgramFailedError(project.main, "the program failed", "correct it", lines)
+        failed = ProgramFailedError(project.program, "the program failed", "correct it", lines)
         failed.fleets = fleets
         raise failed
     return fleets
@@ -89,7 +91,7 @@ def _run(command: list[str], project: Project, folder: Path, seconds: float) -> 
     }
     process = subprocess.Popen(
         command,
-        cwd=project.main if project.main.is_dir() else project.main.parent,
+        cwd=project.program.parent,
         env=environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
