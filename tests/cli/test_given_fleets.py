@@ -166,7 +166,7 @@ def test_what_is_wrong_with_the_file_has_its_lines(platform: Path, declares: Any
     ("given", "says"),
     [
         ("nowhere", "nowhere: no such file"),
-        (".", "Pulumi.yaml: no such file; give the folder of a Pulumi program"),
+        (".", ".: is a folder; give a Pulumi.<env>.yaml"),
         ("fleet.yaml::lab", "fleet.yaml: is a file with one fleet; leave out ::lab"),
     ],
 )

@@ -273,7 +273,9 @@ def test_options_of_the_component_reach_only_what_they_are_for() -> None:
     made = recording.one("gcp:container/nodePool:NodePool")
     assert made.parent == component.urn
     assert not made.aliases
-    assert component.outputs == {"name": "l4", "poolName": "l4", "identifier": "pool-id"}
+    identifier = "projects/p/locations/us-east4/clusters/worker/nodePools/l4"
+    known = {"name": "l4", "poolName": "l4", "identifier": identifier}
+    assert component.outputs == {**known, "instanceGroupUrls": []}
 
 
 def test_a_slice_of_tpu7x_takes_its_topology_from_a_workload_policy() -> None:

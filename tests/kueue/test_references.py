@@ -174,7 +174,8 @@ def test_the_name_of_an_object_is_an_output_that_waits_for_it() -> None:
         return {"name": made.name, "status": made.status}
 
     _, found = outputs(declare)
-    assert found == {"name": "q", "status": None}
+    active = {"type": "Active", "status": "True", "reason": "Ready"}
+    assert found == {"name": "q", "status": {"conditions": [active]}}
 
 
 def test_an_object_that_exists_is_read_and_can_be_referred_to(said: list[str]) -> None:

@@ -84,7 +84,7 @@ def given_fleet(file: Path) -> GivenFleet:
     path = Path(place)
     folder = path.parent if path.name == PROJECT_FILE and path.is_file() else path
     try:
-        if folder.is_dir():
+        if (folder / PROJECT_FILE).is_file():
             return _of_folder(folder, str(file), fleet)
         text = read_text(path)
         of_stack = _stack_without_fleet(path, text, named=bool(fleet))
