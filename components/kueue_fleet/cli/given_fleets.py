@@ -82,9 +82,9 @@ def given_fleet(file: Path) -> GivenFleet:
     from kueue_fleet.program.project import PROJECT_FILE, ProjectError
 
     path = Path(place)
-    folder = path.parent if path.name == PROJECT_FILE and path.is_file() else path
+    folder = path.parent if path.name == PROJECT_FILE and is_there(path) else path
     try:
-        if (folder / PROJECT_FILE).is_file():
+        if is_there(folder / PROJECT_FILE):
             return _of_folder(folder, str(file), fleet)
         text = read_text(path)
         of_stack = _stack_without_fleet(path, text, named=bool(fleet))
