@@ -104,6 +104,13 @@ def test_answers(token: str, inputs: dict[str, Any], id_: str, answered: dict[st
     assert answered.items() <= state.items()
 
 
+def test_tests_with_mocks_of_their_own_may_declare_the_same() -> None:
+    for _ in range(2):
+        mocks = Mocks()
+        test_of(mocks, lambda: kf.PriorityClass("batch", kf.PriorityClassFields(value=1)) and None)
+        assert len(mocks.of_type("kueue-fleet:index:PriorityClass")) == 1
+
+
 def test_functions() -> None:
     call = pulumi.runtime.MockCallArgs("gcp:organizations/getProject:getProject", {"projectId": "p-1"}, "")
     answer, failures = Mocks().call(call)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Self
 
 import pulumi
-from pulumi.runtime.settings import get_root_resource
+from pulumi.runtime.settings import get_monitor, get_root_resource
 
 from kueue_admission.forms import SpecError
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
@@ -32,7 +32,8 @@ class OwnComponent(pulumi.ComponentResource):
                 raise SpecError([COMPONENT.at(f"{cls.__name__} {name}: opts", wrong, fix)])
             root = get_root_resource()
             if root is not None:
-                names = vars(root).setdefault("_names_of_own_components", set())
+                # Not kept with the root, which all unit tests in a process share.
+                names = vars(get_monitor()).setdefault("_names_of_own_components", set())
                 named = (cls, name, (opts and opts.parent) or root)
                 if named in names:
                     wrong = "is declared before, with the same parent"
