@@ -1,8 +1,12 @@
-"""pyright in its strict mode on programs of users. mypy --strict sees them too, in `make check`."""
+"""Programs of users under pyright in its strict mode, and the examples under mypy --strict too.
+
+mypy sees the others in `make check`; of programs called `__main__` it takes one at a time.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +15,10 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parent
-PROGRAMS = [*sorted((TESTS / "typed_programs").glob("*.py")), TESTS / "support" / "typed_program.py"]
+EXAMPLES = TESTS.parent / "examples"
+PROGRAMS = {
+    path.name: path for path in (*(TESTS / "typed_programs").glob("*.py"), TESTS / "support" / "typed_program.py")
+} | {"single_components.py": EXAMPLES / "single-components" / "__main__.py"}
 WRONG = TESTS / "typed_programs" / "wrong.txt"
 """One mistake in each line; no program, so that mypy leaves it alone."""
 
@@ -21,8 +28,8 @@ def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
     """The lines with errors, by the name of the file."""
     folder = tmp_path_factory.mktemp("typed")
     (folder / "wrong.py").write_text(WRONG.read_text())
-    for program in PROGRAMS:
-        (folder / program.name).write_text(program.read_text())
+    for name, program in PROGRAMS.items():
+        (folder / name).write_text(program.read_text())
     components = str(TESTS.parent / "components")
     config = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "extraPaths": [components]}
     (folder / "pyrightconfig.json").write_text(json.dumps(config))
@@ -45,3 +52,18 @@ def test_programs_have_no_errors(errors: dict[str, list[int]]) -> None:
 def test_every_mistake_is_found(errors: dict[str, list[int]]) -> None:
     mistakes = [number for number, line in enumerate(WRONG.read_text().splitlines()) if line.startswith("kf.")]
     assert sorted({*errors["wrong.py"]}) == mistakes
+
+
+@pytest.mark.parametrize("example", ["single-components", "platform-repo"])
+def test_mypy_finds_none_in_the_example(example: str) -> None:
+    folder = EXAMPLES / example
+    files = [path for path in folder.rglob("*.py") if path.parent.name != "policies"]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *map(str, files)],
+        cwd=TESTS.parent,
+        env={**os.environ, "MYPYPATH": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
