@@ -14,6 +14,7 @@ from typing import Final
 
 from pulumi_policy import Policy
 
+from kueue_admission.forms.unknown import UNKNOWN
 from kueue_fleet_policies import (
     gcp_iam,
     gcp_network,
@@ -33,7 +34,8 @@ from kueue_fleet_policies import (
     spend,
 )
 from kueue_fleet_policies.inputs import SeenInputs, remember_inputs
-from kueue_fleet_policies.rule import ResourceRule, Rule, StackRule
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rule import Breach, ResourceRule, Rule, Settings, StackRule
 
 PACK_NAME: Final = "kueue-fleet"
 """Name of the policy pack."""
@@ -80,4 +82,15 @@ def policies(names: Iterable[str] | None = None) -> list[Policy]:
     ]
 
 
-__all__ = ["PACK_NAME", "RULES", "ResourceRule", "Rule", "StackRule", "policies"]
+__all__ = [
+    "PACK_NAME",
+    "RULES",
+    "UNKNOWN",
+    "Breach",
+    "Resource",
+    "ResourceRule",
+    "Rule",
+    "Settings",
+    "StackRule",
+    "policies",
+]

@@ -4,10 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from company.team_space import COST_CENTRE_LABEL, SPACE_LABEL
-from kueue_fleet_policies import ResourceRule
-from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.rule import Breach, Settings
-from kueue_fleet_policies.values import UNKNOWN
+from kueue_fleet_policies import UNKNOWN, Breach, Resource, ResourceRule, Settings
 
 
 def _cost_centre(namespace: Resource, settings: Settings) -> Iterator[Breach]:

@@ -9,27 +9,29 @@ from typing import Annotated
 
 import pulumi
 import pulumi_kubernetes as kubernetes
-from pydantic import Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic.alias_generators import to_camel
 
-from kueue_admission.api import LocalQueueSpec
-from kueue_admission.api.manifests import POD_SECURITY_LABEL
-from kueue_admission.forms.base import Count, DnsLabel, SpecModel
-from kueue_fleet import ClusterQueue, LocalQueue, Namespaces
+import kueue_fleet as kf
 
+DnsLabel = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
+"""What Kubernetes takes as the name of a namespace."""
 SPACE_LABEL = "company.example/space"
 """On the namespace of every space."""
 COST_CENTRE_LABEL = "company.example/cost-centre"
 """Who pays; the bill of Google Cloud is broken down by it (GKE cost allocation)."""
 
 
-class TeamSpaceSpec(SpecModel):
+class TeamSpaceSpec(BaseModel):
     """What a team has. Frozen, camelCase in files, unknown fields refused: as in kueue-fleet's own models."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=to_camel)
 
     name: DnsLabel
     """Name of the team, and of its namespace."""
     cost_centre: Annotated[str, StringConstraints(pattern=r"^cc-\d{4}$")]
     """Who pays: cc- and four digits."""
-    gpus: Count
+    gpus: Annotated[int, Field(strict=True, ge=0)]
     """The most GPUs its pods hold at once, whatever the queues have to give."""
     queues: Annotated[tuple[DnsLabel, ...], Field(min_length=1)]
     """ClusterQueues that it may submit to; the LocalQueues have the same names."""
@@ -40,7 +42,7 @@ class TeamSpace(pulumi.ComponentResource):
 
     namespace: str
     """Name of the namespace."""
-    local_queues: dict[str, LocalQueue]
+    local_queues: dict[str, kf.LocalQueue]
     """The entrances, by queue."""
 
     def __init__(
@@ -48,7 +50,7 @@ class TeamSpace(pulumi.ComponentResource):
         name: str,
         spec: TeamSpaceSpec,
         *,
-        cluster_queues: Mapping[str, ClusterQueue],
+        cluster_queues: Mapping[str, kf.ClusterQueue],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the space; `cluster_queues` are the cluster's, by name, and the provider in `opts` is the cluster's.
@@ -64,9 +66,13 @@ class TeamSpace(pulumi.ComponentResource):
             )
         super().__init__("company:index:TeamSpace", name, None, opts)
         deleted_with = opts.deleted_with if opts else None
-        labels = {SPACE_LABEL: "true", COST_CENTRE_LABEL: spec.cost_centre, POD_SECURITY_LABEL: "baseline"}
+        labels = {
+            "pod-security.kubernetes.io/enforce": "baseline",
+            SPACE_LABEL: "true",
+            COST_CENTRE_LABEL: spec.cost_centre,
+        }
         self.namespace = spec.name
-        place = Namespaces(
+        place = kf.Namespaces(
             name,
             [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": spec.name, "labels": labels}}],
             opts=pulumi.ResourceOptions(parent=self, deleted_with=deleted_with),
@@ -79,10 +85,9 @@ class TeamSpace(pulumi.ComponentResource):
             opts=inside,
         )
         self.local_queues = {
-            queue: LocalQueue(
+            queue: kf.LocalQueue(
                 f"{name}/{queue}",
-                LocalQueueSpec(cluster_queue=queue),
-                namespace=spec.name,
+                namespace=place.names[spec.name],
                 object_name=queue,
                 cluster_queue=cluster_queues[queue],
                 opts=inside,

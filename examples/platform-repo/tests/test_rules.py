@@ -7,8 +7,7 @@ from company.rules import COST_CENTRE, RULES
 from company.team_space import COST_CENTRE_LABEL, SPACE_LABEL
 
 from kueue_fleet_policies import RULES as THEIRS
-from kueue_fleet_policies.resource import Resource
-from kueue_fleet_policies.values import UNKNOWN
+from kueue_fleet_policies import UNKNOWN, Resource
 
 
 def problems(labels: dict[str, Any], config: dict[str, Any] | None = None) -> list[str]:
