@@ -10,7 +10,6 @@ from typing import Final
 import pulumi
 
 import kueue_fleet as kf
-from kueue_fleet.objects.dashboards import grafana_dashboard
 
 _NEW_OBJECTS: Final = 50_000
 """After so many new objects Python looks for garbage. Of what a program declares nearly nothing is; with Python's own
@@ -44,7 +43,7 @@ def main() -> None:
     if spec.observability.dashboard:
         # For a Grafana of one's own: pulumi stack output grafanaDashboard > dashboard.json
         controller = spec.admission_controller is not None
-        board = grafana_dashboard(f"{spec.name}: GPU batch fleet", spec.name, controller=controller)
+        board = kf.grafana_dashboard(f"{spec.name}: GPU batch fleet", spec.name, controller=controller)
         pulumi.export("grafanaDashboard", json.dumps(board))
 
 

@@ -183,5 +183,6 @@ from kueue_fleet.kueue import Topology as Topology
 from kueue_fleet.kueue import WorkerAccess as WorkerAccess
 from kueue_fleet.kueue import WorkerGrant as WorkerGrant
 from kueue_fleet.kueue import WorkloadPriorityClass as WorkloadPriorityClass
+from kueue_fleet.objects.dashboards import grafana_dashboard as grafana_dashboard
 
 __all__: list[str]
