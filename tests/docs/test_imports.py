@@ -40,5 +40,7 @@ def test_a_page(page: Path) -> None:
 
 
 def test_what_is_deeper() -> None:
-    source = "import kueue_fleet as kf\nfrom kueue_fleet.testing import Mocks\nfrom kueue_fleet.objects import dashboards"
+    source = (
+        "import kueue_fleet as kf\nfrom kueue_fleet.testing import Mocks\nfrom kueue_fleet.objects import dashboards"
+    )
     assert deeper(source) == ["kueue_fleet.objects"]
