@@ -23,7 +23,10 @@ CLASSES = {
         "Components",
         ("kueue_fleet.fleet", "kueue_fleet.fleet_inputs", "kueue_fleet.gcp", "kueue_fleet.kueue"),
     ),
-    "python/reading.md": ("Read, check and print", ("kueue_admission.forms", "kueue_fleet.fleet_file")),
+    "python/reading.md": (
+        "Read, check and print",
+        ("kueue_admission.forms", "kueue_fleet.fleet_file", "kueue_fleet.objects"),
+    ),
     "python/fleet-file.md": ("What the fleet file has", ("kueue_fleet.fleet_file.model",)),
     "python/kueue-objects.md": ("Kueue's objects and Configuration", ("kueue_admission.api",)),
 }
