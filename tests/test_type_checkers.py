@@ -17,8 +17,10 @@ import pytest
 TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
 PROGRAMS = {
-    path.name: path for path in (*(TESTS / "typed_programs").glob("*.py"), TESTS / "support" / "typed_program.py")
-} | {"single_components.py": EXAMPLES / "single-components" / "__main__.py"}
+    **{path.name: path for path in (*(TESTS / "typed_programs").glob("*.py"), TESTS / "support" / "typed_program.py")},
+    **{f"{path.parent.name}.py": path for path in (EXAMPLES / "typed-python").glob("*/fleet.py")},
+    "single_components.py": EXAMPLES / "single-components" / "__main__.py",
+}
 WRONG = TESTS / "typed_programs" / "wrong.txt"
 """One mistake in each line; no program, so that mypy leaves it alone."""
 

@@ -31,7 +31,7 @@ CLASSES = {
     "python/kueue-objects.md": ("Kueue's objects and Configuration", ("kueue_admission.api",)),
 }
 """Pages of all that `import kueue_fleet` has: title and packages; a name goes to the longest package that fits."""
-FIRST = ("tutorial.md", "concepts.md", "knobs.md", "troubleshooting.md", "batch-platform.md")
+FIRST = ("tutorial.md", "fleets-in-python.md", "concepts.md", "knobs.md", "troubleshooting.md", "batch-platform.md")
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)]*)?\))")
 
 

@@ -28,3 +28,9 @@ def test_it_declares_what_its_twin_declares(program: Path, monkeypatch: pytest.M
 
 def test_there_are_some() -> None:
     assert [program.name for program in PROGRAMS] == ["batch-platform", "dws-multikueue"]
+
+
+def test_the_page_shows_the_smaller_one() -> None:
+    page = (ROOT / "docs" / "fleets-in-python.md").read_text()
+    for name in ("fleet.py", "__main__.py"):
+        assert (ROOT / "examples" / "typed-python" / "dws-multikueue" / name).read_text() in page

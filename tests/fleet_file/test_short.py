@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.typed_programs import dws_in_three_regions
 
 import kueue_fleet as kf
-import pulumi_mocks
 
-ROOT = Path(__file__).parents[2]
 UNTYPED: Any = kf.Worker
 """Without what a type checker refuses already."""
 GPU_POOL: dict[str, Any] = {"name": "h100", "machine_type": "a3-highgpu-8g"}
@@ -66,16 +62,6 @@ def test_a_queue_covers_what_its_flavors_have() -> None:
     assert list(group.covered_resources) == ["nvidia.com/gpu", "cpu"]
     assert [(rule.name, tuple(rule.on_flavors)) for rule in queue.check_rules] == [("dws", ("h100",))]
     assert queue.namespace_selector == kf.LabelSelector()
-
-
-def test_the_fleet_in_three_regions_is_that_of_its_file() -> None:
-    file = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"
-    assert dws_in_three_regions.spec == kf.parse_fleet_text(file.read_text(), file.name)
-
-
-def test_its_program_is_short_and_runs() -> None:
-    recording = pulumi_mocks.run(dws_in_three_regions.program)
-    assert recording.one("kueue-fleet:index:Fleet").name == "dws-multikueue"
 
 
 @pytest.mark.parametrize(
