@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from tests.fleet_files import fleet_files
-from tests.typed_programs import dws_in_three_regions
 
 import kueue_fleet as kf
 from drawn import examples
@@ -35,7 +34,8 @@ def test_every_fleet_reads_as_it_was(data: dict[str, Any]) -> None:
 
 
 def test_it_leaves_out_what_is_as_by_default_and_begins_with_names() -> None:
-    text = dws_in_three_regions.spec.to_yaml()
+    file = ROOT / "stacks" / "Pulumi.dws-multikueue.yaml"
+    text = parse_fleet_text(file.read_text(), file.name).to_yaml()
     assert text.startswith(
         "name: dws-multikueue\nproject: my-gcp-project\ndeletionProtection: false\nclusters:\n- name:"
     )
