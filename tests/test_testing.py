@@ -111,6 +111,16 @@ def test_tests_with_mocks_of_their_own_may_declare_the_same() -> None:
         assert len(mocks.of_type("kueue-fleet:index:PriorityClass")) == 1
 
 
+def test_tests_with_the_same_mocks_may_declare_the_same() -> None:
+    """As Pulumi's page on unit tests has it: mocks are set once in a file."""
+    mocks = Mocks()
+    pulumi.runtime.set_mocks(mocks, preview=False)
+    for _ in range(2):
+        declares = pulumi.runtime.test(lambda: kf.PriorityClass("batch", kf.PriorityClassFields(value=1)).name)  # type: ignore[no-untyped-call]
+        declares()
+    assert [each.typ for each in mocks.made].count("kueue-fleet:index:PriorityClass") == 2
+
+
 def test_functions() -> None:
     call = pulumi.runtime.MockCallArgs("gcp:organizations/getProject:getProject", {"projectId": "p-1"}, "")
     answer, failures = Mocks().call(call)

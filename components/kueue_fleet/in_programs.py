@@ -1,6 +1,8 @@
 """What every component does in a Pulumi program: how a mistake ends it, its options, and its name."""
 
-from typing import TYPE_CHECKING, Any, Self
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, Self
+from weakref import WeakKeyDictionary
 
 import pulumi
 from pulumi.runtime.settings import get_monitor, get_root_resource
@@ -14,6 +16,18 @@ class ProgramError(SpecError, pulumi.RunError):
 
 
 SpecError.raised_as = ProgramError
+
+
+_NAMES: "Final[WeakKeyDictionary[Any, set[Any]]]" = WeakKeyDictionary()
+"""The components that were declared, by the run of a program."""
+
+
+def _run() -> Any:
+    """What one run of a program has for itself: its task; unit tests share a root, and often the mocks."""
+    try:
+        return asyncio.current_task() or get_monitor()
+    except RuntimeError:
+        return get_monitor()
 
 
 class OwnComponent(pulumi.ComponentResource):
@@ -32,8 +46,7 @@ class OwnComponent(pulumi.ComponentResource):
                 raise SpecError([COMPONENT.at(f"{cls.__name__} {name}: opts", wrong, fix)])
             root = get_root_resource()
             if root is not None:
-                # Not kept with the root, which all unit tests in a process share.
-                names = vars(get_monitor()).setdefault("_names_of_own_components", set())
+                names = _NAMES.setdefault(_run(), set())
                 named = (cls, name, (opts and opts.parent) or root)
                 if named in names:
                     wrong = "is declared before, with the same parent"

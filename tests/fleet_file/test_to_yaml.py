@@ -15,8 +15,9 @@ from kueue_admission.forms.yaml_text import dump_yaml, load_yaml
 from kueue_fleet.fleet_file import parse_fleet, parse_fleet_text
 
 ROOT = Path(__file__).parents[2]
+STACKS = [*ROOT.glob("stacks/Pulumi.*.yaml"), *ROOT.glob("examples/*/Pulumi.*.yaml")]
 FILES = sorted(
-    [*ROOT.glob("stacks/Pulumi.*.yaml"), *ROOT.glob("examples/*/fleet.yaml"), *ROOT.glob("examples/*/Pulumi.*.yaml")]
+    [*ROOT.glob("examples/*/fleet.yaml"), *(stack for stack in STACKS if "kueue-fleet:fleet" in stack.read_text())]
 )
 
 
