@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -24,6 +25,7 @@ import yaml
 
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.parse import as_stack
+from kueue_fleet.program.handed_out import FOLDER_VARIABLE, DeclaredFleet, handed_out
 from kueue_rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_rehearsal.private_files import write_private
 from kueue_rehearsal.processes.child_process import die_with_parent
@@ -105,7 +107,8 @@ class PulumiProject:
 
     def use(self, executable: Path, environment: Mapping[str, str]) -> None:
         """Run this pulumi from now on, with ENVIRONMENT as its whole environment, PATH included."""
-        self._executable, self._environment = executable, environment
+        self._executable = executable
+        self._environment = {**environment, FOLDER_VARIABLE: str(self._handed_out)}
 
     def stack_file(self, source: Path) -> Path:
         """The config file of the stack in the project folder SOURCE.
@@ -187,7 +190,18 @@ class PulumiProject:
 
     def up(self, watch: Watch | None = None) -> PulumiRun:
         """Begin `pulumi up`."""
+        shutil.rmtree(self._handed_out, ignore_errors=True)
+        self._handed_out.mkdir()
         return self._start("up", "--skip-preview", "--suppress-outputs", watch=watch)
+
+    @property
+    def fleets(self) -> list[DeclaredFleet]:
+        """What each `Fleet` of the program declared in the last `up`."""
+        return handed_out(self._handed_out)
+
+    @property
+    def _handed_out(self) -> Path:
+        return self.paths.root / "fleets"
 
     def destroy(self) -> PulumiRun:
         """Begin `pulumi destroy`."""

@@ -99,6 +99,8 @@ class Session:
     first_admission_seconds: float | None = None
     fleet_file: Path | None = None
     """A fleet's own file, in the place of a stack of the project."""
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    """The fleet that the program declares, as plain data, where no file holds it."""
     as_published: bool = False
     """Whether the program only warns of the defects of the batch platform as it is published."""
     aftermath: str = ""
@@ -294,8 +296,12 @@ class Session:
         return project
 
     def _takes_over(self) -> bool:
-        clusters = (self._config(PULUMI_KEY) or {}).get("clusters") or ()
+        clusters = self._fleet.get("clusters") or ()
         return any(each.get("upsertExistingObjects") for each in clusters)
+
+    @property
+    def _fleet(self) -> Mapping[str, Any]:
+        return self._config(PULUMI_KEY) or self.declared
 
     def _config(self, key: str) -> Any:
         settings = self._project.stack_settings(self.project_dir)
@@ -318,7 +324,7 @@ class Session:
         """
         data = self._config(REHEARSAL_KEY)
         parse_settings(data, str(self.stack_file))
-        operators = (self._config(PULUMI_KEY) or {}).get("operators") or {}
+        operators = self._fleet.get("operators") or {}
         for file, content in (
             (self.paths.simulation, {} if data is None else data),
             (self.paths.frameworks_elsewhere, operators.get("installedElsewhere") or []),

@@ -97,6 +97,27 @@ def test_what_no_rehearsal_can_run_is_refused_before_anything_starts(project: Pa
     assert_refused(rehearse(), message)
 
 
+DECLARED = """
+import kueue_fleet as kf
+
+spec = kf.parse_fleet({fleet!r})
+kf.Fleet(spec.name, spec)
+"""
+
+
+@pytest.mark.parametrize("place", ["--stack=tiny", ".", "Pulumi.tiny.yaml"])
+def test_the_fleet_is_that_of_the_program_where_the_file_has_none(project: Path, place: str) -> None:
+    fleet = yaml.safe_load(FLEET)["config"]["kueue-fleet:fleet"] | {"observability": {"grafana": {"enabled": True}}}
+    (project / "__main__.py").write_text(DECLARED.format(fleet=fleet))
+    (project / "Pulumi.tiny.yaml").write_text("config: {}\n")
+    assert_refused(call("rehearse", "run", place), r"cannot be rehearsed:\n  observability\.grafana\.enabled: true")
+
+
+def test_a_folder_with_several_stacks(project: Path) -> None:
+    (project / "Pulumi.other.yaml").write_text(FLEET)
+    assert_refused(call("rehearse", "run", "."), r"^error: \.: has 2 stacks; give the file of one\n$")
+
+
 @pytest.mark.usefixtures("project")
 def test_an_unknown_stack_names_those_there_are() -> None:
     assert_refused(rehearse(stack="prod"), r"^error: stack prod: there is no .*; use one of the stacks: tiny\n$")

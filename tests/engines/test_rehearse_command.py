@@ -222,6 +222,33 @@ def test_a_kept_cluster_without_its_api_server_is_mended(kept: Project) -> None:
     assert kept.queue()["metadata"]["name"] == "queue"
 
 
+OWN_FLEET = """
+import kueue_fleet as kf
+
+spec = kf.parse_fleet({fleet!r})
+kf.Fleet(spec.name, spec)
+"""
+
+
+def test_a_program_with_another_fleet_than_its_file_is_an_error(kept: Project) -> None:
+    kept.write(fleet(gpus=9))
+    declared = fleet(gpus=9)
+    declared["clusterQueues"][0]["stopPolicy"] = "Hold"
+    kept.write_program(OWN_FLEET.format(fleet=declared))
+    done = kept.run(how="up")
+    assert done.code == 1
+    assert 'clusterQueues[queue].stopPolicy: is not there, but in the program\'s Fleet tiny "Hold"' in done.err
+
+
+def test_a_program_without_a_fleet_in_its_file_is_rehearsed(kept: Project) -> None:
+    kept.write(None)
+    kept.write_program(OWN_FLEET.format(fleet=fleet(gpus=10)))
+    done = kept.run("--jobs", kept.write_jobs(job("own")), how="up")
+    assert done.code == 0, done.err
+    assert "Finished solo" in done.out
+    assert gpus(kept) == "10"
+
+
 def test_down_ends_a_hung_supervisor_and_says_so_once(kept: Project) -> None:
     psutil.Process(kept.client().health()["pid"]).send_signal(signal.SIGSTOP)
     done = kept.run(how="down")

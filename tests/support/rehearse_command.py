@@ -92,7 +92,7 @@ def pods(name, image):
 
 def page_program() -> str:
     """The program of docs/programs.md, as it stands there."""
-    [program] = re.findall(
+    program, *_ = re.findall(
         r"^```python\n(.*?)^```", (ROOT / "docs" / "programs.md").read_text(), re.DOTALL | re.MULTILINE
     )
     assert "Fleet.from_config(" in program
@@ -168,15 +168,21 @@ class Project:
         self.environ = {key: value for key, value in os.environ.items() if not key.startswith("KUEUE_FLEET_STATE")}
         self.environ |= {"KUEUE_FLEET_STATE_DIR": str(state), "KUBECONFIG": "/nonexistent"}
 
-    def write(self, fleet: dict[str, Any], stack: str = STACK, **more: str) -> None:
-        config = {"gcp:project": "my-gcp-project", "kueue-fleet:fleet": fleet, **more}
+    def write(self, fleet: dict[str, Any] | None, stack: str = STACK, **more: str) -> None:
+        """The stack's file; without a fleet, the program is to declare one."""
+        there = {} if fleet is None else {"kueue-fleet:fleet": fleet}
+        config = {"gcp:project": "my-gcp-project", **there, **more}
         (self.folder / "stacks" / f"Pulumi.{stack}.yaml").write_text(yaml.safe_dump({"config": config}))
 
     def add_to_program(self, more: str) -> None:
         """Have the program of the page declare MORE: Python, with `k8s`, and `inside` for what is in its cluster."""
+        self.write_program(page_program() + MORE + more)
+
+    def write_program(self, text: str) -> None:
+        """Have a program of the project's own."""
         program = self.folder / "program"
-        program.mkdir()
-        (program / "__main__.py").write_text(page_program() + MORE + more)
+        program.mkdir(exist_ok=True)
+        (program / "__main__.py").write_text(text)
         settings = yaml.safe_load((self.folder / "Pulumi.yaml").read_text()) | {"main": "program"}
         (self.folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
 

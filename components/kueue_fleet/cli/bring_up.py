@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kueue_admission.cli import console
 from kueue_fleet.cli.first_rehearsal import show_what_is_known
 from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.given_fleets import GivenFleet, check_same, given_fleet
 from kueue_fleet.cli.progress import Say, line, step
 from kueue_fleet.cli.rehearsed_jobs import Jobs, read_jobs, run_jobs
 from kueue_fleet.fleet_file import check_fleet
@@ -19,6 +20,7 @@ from kueue_rehearsal.pulumi_events import STACK_TYPE, Operation
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
+    from kueue_fleet.program.handed_out import DeclaredFleet
     from kueue_rehearsal.session import Session
 
 _LONG_SECONDS = 60.0
@@ -33,7 +35,10 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
     from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, other_versions
 
     began = time.monotonic()
-    fleet = load_fleet(session.stack_file, as_published=session.as_published)
+    given = given_fleet(session.stack_file)
+    fleet = load_fleet(given, as_published=session.as_published)
+    if given.declared is not None:
+        session.declared = given.data()
     if problems := check_runs_here(fleet):
         raise console.CommandError(f"{session.stack_file} cannot be rehearsed:", problems=problems)
     if missing := session.missing_parts():
@@ -52,7 +57,7 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
         with step("Supervisor") as say:
             running.enter_context(session.running(keep=keep, fleet=fleet))
             say("started")
-        _bring_up(session, fleet)
+        _bring_up(session, fleet, given)
         run_jobs(session, fleet, jobs, documents, began, report)
         for pod in session.refused_pods.ask():
             line("Not run", str(pod))
@@ -70,14 +75,17 @@ def _planes(number: int) -> str:
     return console.count(number, "control plane")
 
 
-def _bring_up(session: Session, fleet: FleetSpec) -> None:
+def _bring_up(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
     for part in session.stand_ins():
         line("Stand-in", f"{part.executable} for {part.replaces}")
     if any(each.existing for each in fleet.clusters) or any(each.existing for each in fleet.node_pools):
         with step("Existing") as say:
             say(f"{', '.join(session.make_existing_clusters(fleet))}: created for the rehearsal, as if they existed")
     with step("pulumi up") as say:
-        _pulumi_up(session, len(fleet.clusters), say)
+        declared = _pulumi_up(session, len(fleet.clusters), say)
+    for each in declared:
+        if given.declared is None and (len(declared) == 1 or each.name == fleet.name):
+            check_same(session.stack_file, given.data(), each)
     session.write_kubeconfig(fleet)
 
 
@@ -101,7 +109,8 @@ class LongWaits:
             self._note(f"and for {len(due) - _MOST_WAITS} more")
 
 
-def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
+def _pulumi_up(session: Session, clusters: int, say: Say) -> list[DeclaredFleet]:
+    """Returns the fleets of the program."""
     say.now("opening its state")
     ready = finished = 0
     long_waits = LongWaits(say.note)
@@ -110,7 +119,8 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
         session.refused_pods(under_way)
         long_waits(under_way)
 
-    with session.pulumi().up(watch) as run:
+    project = session.pulumi()
+    with project.up(watch) as run:
         try:
             for event in run:
                 if event.type == STACK_TYPE or event.failed:
@@ -129,6 +139,7 @@ def _pulumi_up(session: Session, clusters: int, say: Say) -> None:
     say(run.result.summary)
     for warning in run.result.warnings:
         console.warning(warning)
+    return project.fleets
 
 
 def _say_what_next(session: Session, fleet: FleetSpec, stays: bool) -> None:

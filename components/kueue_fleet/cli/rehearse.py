@@ -51,8 +51,8 @@ _File = Annotated[
     str | None,
     typer.Argument(
         metavar="STACK|FILE",
-        help="The stack, or its file Pulumi.<stack>.yaml: the same as --stack. Or a file of a fleet alone, which the "
-        "project's program takes in the place of a stack.",
+        help="The stack, or its file Pulumi.<stack>.yaml: the same as --stack. Or the folder of a program with one "
+        "stack. Or a file of a fleet alone, which the project's program takes in the place of a stack.",
     ),
 ]
 _Stack = Annotated[
@@ -227,7 +227,7 @@ def _open(named: str, project: Path | None) -> Session:
 
     stack, file = _parse_stack(named)
     session = Session.for_stack(stack, _project_folder(project, file))
-    if file is not None and _STACK_FILE.fullmatch(named) is None:
+    if file is not None and _STACK_FILE.fullmatch(str(file)) is None:
         session.fleet_file = file
     if file is not None and not _is_same(session.stack_file, file):
         raise console.CommandError(
@@ -264,12 +264,20 @@ def _aftermath(opened: list[Session]) -> list[str]:
 def _parse_stack(given: str) -> tuple[str, Path | None]:
     """The stack that is named, by its name or by a file; and the file, if it was that and has a folder.
 
-    A file that is not a stack's own has a fleet alone, whose rehearsal is named after it.
+    A file that is not a stack's own has a fleet alone, whose rehearsal is named after it. A folder with a program is
+    that of its only stack.
     """
     if (of_file := _STACK_FILE.fullmatch(given)) is not None:
         return of_file[1], Path(given) if "/" in given or Path(given).is_file() else None
     if given.endswith((".yaml", ".yml", ".json")):
         return Path(given).stem, Path(given)
+    folder = Path(given)
+    if ("/" in given or given in (".", "..")) and folder.is_dir():
+        stacks = sorted(folder.glob("Pulumi.*.yaml"))
+        if len(stacks) != 1:
+            fix = "give the file of one" if stacks else "make one with `pulumi stack init`"
+            raise console.CommandError(f"{given}: has {console.count(len(stacks), 'stack')}; {fix}")
+        return _parse_stack(str(stacks[0].absolute()))
     return given, None
 
 
