@@ -20,9 +20,15 @@ from pulumi import automation as auto
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
+from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.testing import Mocks
 from pulumi_mocks import SECRET, SECRET_SIGNATURE
 
+_KEPT = {
+    CLUSTER: ("endpoint", "masterAuth", "masterVersion", "selfLink", "controlPlaneEndpointsConfig"),
+    NODE_POOL: (),
+}
+"""What is taken of Google's answers."""
 Key = tuple[str, str, str, str]
 """Provider, kind, namespace and name of an object."""
 
@@ -78,6 +84,7 @@ class MemoryProvider(provider_pb2_grpc.ResourceProviderServicer):
 
     def __init__(self, world: World) -> None:
         self.world = world
+        self._cloud = Mocks()
 
     def Handshake(self, request: Any, context: Any) -> Any:
         return provider_pb2.ProviderHandshakeResponse(accept_secrets=True)
@@ -166,7 +173,10 @@ class MemoryProvider(provider_pb2_grpc.ResourceProviderServicer):
     def _outputs(self, request: Any, inputs: dict[str, Any], field_name: str = "properties") -> struct_pb2.Struct:
         """The inputs as they came, secrets still marked, and what the cloud adds."""
         args = mocks.MockResourceArgs(type_of(request.urn), request.urn.split("::", 3)[3], dict(inputs))
-        _, state = Mocks().new_resource(args)
+        _, state = self._cloud.new_resource(args)
+        # Policies judge clusters and pools as they are declared, without Google's defaults.
+        if (kept := _KEPT.get(args.typ)) is not None:
+            state = {key: state[key] for key in kept}
         outputs = struct_pb2.Struct()
         outputs.CopyFrom(getattr(request, field_name))
         outputs.update({key: value for key, value in state.items() if inputs.get(key) != value})
