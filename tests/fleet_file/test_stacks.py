@@ -14,7 +14,12 @@ from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet_text, rea
 from kueue_fleet.gke.labels import GPU_RESOURCE
 
 ROOT = Path(__file__).parents[2]
-STACKS = sorted([*(ROOT / "stacks").glob("Pulumi.*.yaml"), *(ROOT / "examples").glob("*/Pulumi.*.yaml")])
+STACKS = sorted(
+    [
+        *(ROOT / "stacks").glob("Pulumi.*.yaml"),
+        *(each for each in (ROOT / "examples").glob("*/Pulumi.*.yaml") if "kueue-fleet:fleet" in each.read_text()),
+    ]
+)
 ENVIRONMENTS = {"dws-multikueue", "batch-platform", "dev", "staging", "prod"}
 
 

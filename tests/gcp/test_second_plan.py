@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
 FILES = sorted(
     [
         *(ROOT / "stacks").glob("Pulumi.*.yaml"),
-        *(ROOT / "examples").glob("*/Pulumi.*.yaml"),
+        *(each for each in (ROOT / "examples").glob("*/Pulumi.*.yaml") if "kueue-fleet:fleet" in each.read_text()),
         ROOT / "examples" / "jobs" / "fleet.yaml",
     ]
 )

@@ -163,7 +163,9 @@ class LocalQueue(StatusComponent[LocalQueueSpec]):
             wrong = f"the spec names {named}, and cluster_queue is {given}"
             raise SpecError([COMPONENT.at(f"{where}.clusterQueue", wrong, "name one queue")])
         stopped = asked.manifest["spec"].get("stopPolicy", "None") != "None"
-        queue = asked.declared.get(("ClusterQueue", named))
+        # Not one that is in depends_on alone: programs in other languages cannot tell what that is.
+        of_spec = getattr(getattr(spec, "cluster_queue", None), "declared", None)
+        queue = cluster_queue if isinstance(cluster_queue, ClusterQueue) else of_spec
         self._declare(name, asked, opts, expect_active=getattr(queue, "expect_active", False) and not stopped)
 
 
