@@ -100,8 +100,8 @@ k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"),
 """
 CANNOT_RUN = (
     "no program on this machine stands in for image {} (there is no container engine: only gcp-auth-plugin, "
-    "jobset/jobset, kuberay/operator, kueue-fleet/controller, kueue/kueue, lws/lws, trainer/trainer-controller-manager "
-    "are run, and pods of jobs are simulated)"
+    "jobset/jobset, kuberay/operator, kueue-fleet/controller, kueue/kueue, kueue/kueue:0.17, kueue/kueue:0.18, "
+    "kueue/kueue:0.19, lws/lws, trainer/trainer-controller-manager are run, and pods of jobs are simulated)"
 )
 
 
@@ -237,7 +237,7 @@ def test_a_program_with_another_fleet_than_its_file_is_an_error(kept: Project) -
     kept.write_program(OWN_FLEET.format(fleet=declared))
     done = kept.run(how="up")
     assert done.code == 1
-    assert 'clusterQueues[queue].stopPolicy: is not there, but in the program\'s Fleet tiny "Hold"' in done.err
+    assert 'clusterQueues[queue].stopPolicy: is "None", but in the program\'s Fleet tiny "Hold"' in done.err
 
 
 def test_a_program_without_a_fleet_in_its_file_is_rehearsed(kept: Project) -> None:

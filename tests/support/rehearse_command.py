@@ -184,6 +184,7 @@ class Project:
         program.mkdir(exist_ok=True)
         (program / "__main__.py").write_text(text)
         settings = yaml.safe_load((self.folder / "Pulumi.yaml").read_text()) | {"main": "program"}
+        settings["runtime"]["options"]["virtualenv"] = sys.prefix
         (self.folder / "Pulumi.yaml").write_text(yaml.safe_dump(settings))
 
     def write_jobs(self, *jobs: dict[str, Any], name: str = "jobs.yaml") -> Path:
