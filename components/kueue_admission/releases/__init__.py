@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -91,12 +92,26 @@ class Release:
 
     def configuration(self) -> dict[str, Any]:
         """The Configuration of its chart where the chart's values say nothing; the caller's own."""
+        return deepcopy(self._configuration)
+
+    @cached_property
+    def _configuration(self) -> dict[str, Any]:
         found: dict[str, Any] = yaml.safe_load(self._text("configuration.yaml"))
         return found
 
     @cached_property
     def _fields(self) -> frozenset[tuple[str, str, str]]:
         return frozenset((row["of"], row["version"], row["field"]) for row in self.table("fields"))
+
+    @cached_property
+    def _with_fields(self) -> frozenset[tuple[str, str, str]]:
+        """Those of the fields that have fields below them."""
+        above = set()
+        for kind, api, field in self._fields:
+            while "." in field:
+                field = field.rpartition(".")[0]
+                above.add((kind, api, field))
+        return frozenset(above)
 
     def has_field(self, of: str, version: str, field: str) -> bool:
         """Whether `of`, a kind or `Configuration`, has a field in a version of its API, such as `spec.clusters[]`."""
@@ -116,7 +131,7 @@ class Release:
             path = next((path for path in (each, f"{each}[]") if self.has_field(of, version, path)), None)
             if path is None:
                 yield each
-            elif self.fields_of(of, version, f"{path}."):
+            elif (of, version, path) in self._with_fields:
                 for item in (item for item in items if isinstance(item, Mapping)):
                     yield from self.missing_fields(of, version, item, f"{path}.")
 
