@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kueue_admission.forms import Problem
+from kueue_admission.forms.versions import minor_of
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.fleet_rules import NOT_REHEARSED, OTHER_VERSION
 from kueue_fleet.fleet_file.in_words import listed
@@ -14,7 +15,7 @@ _VERSIONS = {engine.name: engine.version.removeprefix("v") for engine in ENGINES
 def fleet_engines(fleet: FleetSpec) -> list[str]:
     """The names of the engines that only some fleets need, and this one does: of its operators, and of its releases of
     Kueue. Each cluster runs the release that it names."""
-    releases = {_minor(version) for version in _kueue_versions(fleet).values()}
+    releases = {minor_of(version) for version in _kueue_versions(fleet).values()}
     others = [name for release, name in KUEUE_ENGINES.items() if release in releases and name != "kueue"]
     return [*(OPERATOR_ENGINES[name] for name in fleet.operators.installed), *others]
 
@@ -32,7 +33,7 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
         )
     known = listed([_VERSIONS[name] for name in KUEUE_ENGINES.values()])
     for path, version in _kueue_versions(fleet).items():
-        if _minor(version) not in KUEUE_ENGINES:
+        if minor_of(version) not in KUEUE_ENGINES:
             found.append(
                 NOT_REHEARSED.at(
                     path, f"{version}, but a rehearsal has Kueue {known}", "write one of them in a copy of this stack"
@@ -48,8 +49,8 @@ def other_versions(fleet: FleetSpec) -> list[Problem]:
         for name, operator in fleet.operators.installed.items()
     }
     for path, version in _kueue_versions(fleet).items():
-        if _minor(version) in KUEUE_ENGINES:
-            declared[path] = (version, KUEUE_ENGINES[_minor(version)])
+        if minor_of(version) in KUEUE_ENGINES:
+            declared[path] = (version, KUEUE_ENGINES[minor_of(version)])
     return [
         OTHER_VERSION.at(
             path,
@@ -67,7 +68,3 @@ def _kueue_versions(fleet: FleetSpec) -> dict[str, str]:
     own = {f"clusters[{each.name}].kueue.version": each.kueue.version for each in fleet.clusters}
     found = {path: version for path, version in own.items() if version is not None}
     return found if len(found) == len(own) else {"kueue.version": fleet.kueue.version, **found}
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])

@@ -14,7 +14,7 @@ import sys
 from difflib import unified_diff
 from pathlib import Path
 
-from kueue_admission.forms.problem import rows_of
+from kueue_admission.forms.tables import read_table
 from kueue_rehearsal.engines.cache import EngineCache
 from kueue_rehearsal.engines.toolchain import find_go, install_go
 from kueue_rehearsal.paths import engines_dir
@@ -44,7 +44,7 @@ def main(given: list[str]) -> None:
         _write(FOLDER / folder / f"{name}.csv", source.format(table.sources), made)
         if (FOLDER / before).is_dir():
             print(f"{name}: {before} -> {folder}")
-            for line in sorted(changes(table, list(rows_of(PACKAGE, f"{before}/{name}.csv")), made)):
+            for line in sorted(changes(table, read_table(PACKAGE, f"{before}/{name}.csv"), made)):
                 print(f"  {line}")
 
 

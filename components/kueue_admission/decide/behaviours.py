@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
+from kueue_admission.forms.versions import numbers_of
+
 
 def _since(version: str, source: str) -> Any:
     return field(default=True, metadata={"since": version, "source": source})
@@ -44,8 +46,4 @@ class Behaviours:
     @classmethod
     def of(cls, version: str) -> Self:
         """Those of a release, such as `0.18.3`."""
-        return cls(**{each.name: _numbers(version) >= _numbers(each.metadata["since"]) for each in fields(cls)})
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.partition("-")[0].split("."))
+        return cls(**{each.name: numbers_of(version) >= numbers_of(each.metadata["since"]) for each in fields(cls)})

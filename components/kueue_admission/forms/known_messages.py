@@ -10,7 +10,8 @@ import re
 from dataclasses import dataclass, field
 from functools import cache
 
-from kueue_admission.forms.problem import Rule, rows_of
+from kueue_admission.forms.problem import Rule
+from kueue_admission.forms.tables import read_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class KnownMessage(Rule):
 @cache
 def known_messages() -> tuple[KnownMessage, ...]:
     """All of them, in the order of the page."""
-    return tuple(KnownMessage(**row) for row in rows_of(__package__, "known_messages.csv"))
+    return tuple(KnownMessage(**row) for row in read_table(__package__, "known_messages.csv"))
 
 
 def known_message(code: str) -> KnownMessage:

@@ -5,14 +5,13 @@ Models and rules find problems, readers of files add file and line, the command 
 
 from __future__ import annotations
 
-import csv
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
-from pkgutil import get_data
 from typing import Any, ClassVar, Literal, ParamSpec, Self
 
+from kueue_admission.forms.tables import read_table
 from kueue_admission.forms.unknown import NotKnownError
 
 Severity = Literal["error", "warning"]
@@ -57,13 +56,7 @@ class Rule:
 
 def rules_in(package: str, file: str) -> dict[str, Rule]:
     """The rules of a table, by code."""
-    return {row["code"]: Rule(**row) for row in rows_of(package, file)}
-
-
-def rows_of(package: str, file: str) -> Iterator[dict[str, Any]]:
-    """The rows of a table of rules."""
-    text = (get_data(package, file) or b"").decode()
-    return csv.DictReader(line for line in text.splitlines() if line[:1] != "#")
+    return {row["code"]: Rule(**row) for row in read_table(package, file)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from kueue_admission.forms.problem import rows_of
+from kueue_admission.forms.tables import read_table
+from kueue_admission.forms.versions import minor_of, numbers_of
 
 DEFAULT_VERSION: Final = "0.19.2"
 """The version of Kueue that a fleet has where its file names none."""
@@ -145,15 +146,15 @@ class Release:
 
         Raises FileNotFoundError: there is no such table.
         """
-        rows = rows_of(__package__, f"{self.minor}/{name}.csv")
-        return [row for row in rows if not row.get("since") or _numbers(row["since"]) <= _numbers(self.version)]
+        rows = read_table(__package__, f"{self.minor}/{name}.csv")
+        return [row for row in rows if not row.get("since") or numbers_of(row["since"]) <= numbers_of(self.version)]
 
 
 @cache
 def minors() -> tuple[str, ...]:
     """The minor releases with a folder, oldest first."""
     names = (each.name for each in files(__package__).iterdir() if each.is_dir() and each.name[0].isdigit())
-    return tuple(sorted(names, key=_numbers))
+    return tuple(sorted(names, key=numbers_of))
 
 
 @cache
@@ -162,7 +163,7 @@ def release(version: str) -> Release:
 
     Raises UnknownReleaseError: there is no folder for its minor release.
     """
-    minor = ".".join(version.split(".")[:2])
+    minor = minor_of(version)
     if minor not in minors():
         raise UnknownReleaseError(f"Kueue {version} is not known; known are {', '.join(minors())}")
     return Release(Release(version, minor).read[-1] if version == minor else version, minor)
@@ -171,12 +172,7 @@ def release(version: str) -> Release:
 @cache
 def nearest(version: str) -> Release:
     """The facts of a version; where there is no folder for its minor release, those of the nearest one."""
-    minor, known = ".".join(version.split(".")[:2]), minors()
+    minor, known = minor_of(version), minors()
     if minor not in known:
-        minor = known[0] if _numbers(version) < _numbers(known[0]) else known[-1]
+        minor = known[0] if numbers_of(version) < numbers_of(known[0]) else known[-1]
     return Release(version, minor)
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """A version that can be compared."""
-    return tuple(int(part) for part in version.split("-")[0].split("."))

@@ -1,11 +1,11 @@
-"""Reads the CSV tables of this package. Lines that begin with `#` say what a table holds, where from, and when read."""
+"""The CSV tables of this package."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
-from pkgutil import get_data
 from typing import TypeVar
+
+from kueue_admission.forms import tables
 
 _Row = TypeVar("_Row")
 
@@ -16,8 +16,7 @@ def read_table(name: str) -> Sequence[dict[str, str]]:
     Raises:
         FileNotFoundError: there is no such table.
     """
-    content = get_data(__package__, f"{name}.csv") or b""
-    return list(csv.DictReader(line for line in content.decode().splitlines() if not line.startswith("#")))
+    return tables.read_table(__package__, f"{name}.csv")
 
 
 def row_of(machine_type: str, rows: Mapping[str, _Row]) -> _Row | None:
