@@ -4,7 +4,7 @@ A reference is good where it was given as a component, or where a component of t
 `opts.depends_on`. Of any other, which may be there without this program, it is said that it is not checked.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 from weakref import WeakSet
@@ -13,7 +13,7 @@ import pulumi
 from pulumi.runtime.settings import get_monitor
 
 from kueue_admission.api import Manifest
-from kueue_admission.forms import SpecError, syntax
+from kueue_admission.forms import Problem, SpecError, syntax
 from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.form_rules import syntax_problems
 from kueue_admission.forms.names import KUEUE_API
@@ -101,7 +101,7 @@ def asked_for(
         spec = read_model(wanted, spec, where)
     elif not isinstance(spec, wanted) or set(type(spec).model_fields) - set(wanted.model_fields):
         raise SpecError([COMPONENT.at(where, f"a {type(spec).__name__} is given", f"give a {wanted.__name__}")])
-    judge([*syntax_problems(where, name, component.name_syntax), *problems_in(spec, where)], opts)
+    judge(_problems(component, spec, name, where), opts)
     return Asked((render or component.render)(name, spec), where, _declared(spec, where, opts, needs or {}), opts)
 
 
@@ -124,8 +124,14 @@ def _asked_whole(
     body = {key: value for key, value in manifest.items() if key not in _HEAD}
     read = read_stored if is_judged(opts) else read_model
     model = read(component.model, body.get("spec", body), where)
-    judge([*syntax_problems(where, name, component.name_syntax), *problems_in(model, where)], opts)
+    judge(_problems(component, model, name, where), opts)
     return Asked(manifest, where, _declared(model, where, opts, needs), opts)
+
+
+def _problems(component: type[ObjectForm], model: SpecModel, name: str, where: str) -> Iterator[Problem]:
+    """What is wrong with the name and the model; found when it is asked for, which within a fleet it is not."""
+    yield from syntax_problems(where, name, component.name_syntax)
+    yield from problems_in(model, where)
 
 
 def _declared(
