@@ -26,6 +26,7 @@ import yaml
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.parse import as_stack
 from kueue_fleet.program.handed_out import FOLDER_VARIABLE, DeclaredFleet, handed_out
+from kueue_fleet.program.project import PROJECT_FILE, Project, ProjectError, without_secrets
 from kueue_rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_rehearsal.private_files import write_private
 from kueue_rehearsal.processes.child_process import die_with_parent
@@ -49,6 +50,8 @@ _LOCKED = "the stack is currently locked by"
 _CANCEL_SECONDS = 10.0
 _END_SECONDS = 3.0
 _LOCK_SECONDS = 20.0
+_NO_SECRET: Final = "not-in-a-rehearsal"  # noqa: S105  (none)
+"""In the place of each encrypted value of the stack's config."""
 _KEYS: Final = ("secretsprovider", "encryptionsalt", "encryptedkey")
 ONE_CHECKPOINT: Final = {"PULUMI_EXPERIMENTAL": "true", "PULUMI_SKIP_CHECKPOINTS": "true"}
 """Environment of a pulumi that writes its state once, at the end: writing all of it after every step takes most of its
@@ -116,14 +119,13 @@ class PulumiProject:
         Raises:
             RehearsalError: SOURCE is not a Pulumi project, or has no such stack.
         """
-        project = self._project_settings(source)
+        project = self._project_in(source)
         if self.fleet_file is not None:
             return self.fleet_file
-        config_dir = source / (project.get("stackConfigDir") or ".")
-        file = config_dir / f"Pulumi.{self.stack}.yaml"
+        file = project.stack_file(self.stack)
         if not file.is_file():
-            known = sorted(path.name[len("Pulumi.") : -len(".yaml")] for path in config_dir.glob("Pulumi.*.yaml"))
-            raise RehearsalError(f"stack {self.stack}: there is no {file}; {instead(self.stack, known, 'stacks')}")
+            known = instead(self.stack, project.stacks, "stacks")
+            raise RehearsalError(f"stack {self.stack}: there is no {file}; {known}")
         return file
 
     def stack_settings(self, source: Path) -> dict[str, Any]:
@@ -131,8 +133,8 @@ class PulumiProject:
         return as_stack(yaml.safe_load(self.stack_file(source).read_text()) or {})
 
     @staticmethod
-    def _project_settings(source: Path) -> dict[str, Any]:
-        file = source / "Pulumi.yaml"
+    def _project_in(source: Path) -> Project:
+        file = source / PROJECT_FILE
         if source.is_file():
             raise RehearsalError(f"--project {source}: is a file; name the folder with Pulumi.yaml")
         if not file.is_file():
@@ -141,15 +143,10 @@ class PulumiProject:
         settings = documents[0].data if len(documents) == 1 else None
         if not isinstance(settings, dict):
             raise RehearsalError(f"{file}: is not a Pulumi project; write a map of fields, with name and runtime")
-        runtime = settings.get("runtime")
-        language = runtime.get("name") if isinstance(runtime, dict) else runtime
-        if language != "python":
-            given = "is missing" if language is None else f"is {str(language)[:40]}"
-            raise RehearsalError(f"{file}: runtime: {given}; write python, as a rehearsal runs no other programs")
-        for name in ("stackConfigDir", "main"):
-            if not isinstance(settings.get(name, ""), str):
-                raise RehearsalError(f"{file}: {name}: is not text; write the name of a folder")
-        return settings
+        try:
+            return Project.of(source, settings, "write python, as a rehearsal runs no other programs")
+        except ProjectError as wrong:
+            raise RehearsalError(str(wrong)) from None
 
     def write(self, source: Path, overrides: Mapping[str, Any]) -> None:
         """Copy the project in SOURCE, its program staying where it is, with OVERRIDES in the stack's config.
@@ -157,7 +154,7 @@ class PulumiProject:
         Raises:
             RehearsalError: SOURCE is not a Pulumi project, or has no config file for the stack.
         """
-        project = self._project_settings(source)
+        project = dict(self._project_in(source).settings)
         settings = self.stack_settings(source)
         project.pop("stackConfigDir", None)
         project["main"] = str((source / project.get("main", ".")).resolve())
@@ -166,7 +163,7 @@ class PulumiProject:
         project["runtime"] = {"name": "python", "options": {"toolchain": "pip", "virtualenv": sys.prefix}}
         # What is encrypted can be read with the stack's own key only, which a rehearsal does not ask for.
         settings = {key: value for key, value in settings.items() if key not in _KEYS} | self._kept_settings()
-        settings["config"] = {**_without_secrets(settings.get("config") or {}), **overrides}
+        settings["config"] = {**without_secrets(settings.get("config") or {}, _NO_SECRET), **overrides}
         self.paths.project.mkdir(parents=True, exist_ok=True)
         (self.paths.project / "Pulumi.yaml").write_text(yaml.safe_dump(project, sort_keys=False))
         self._copied_stack_file.write_text(yaml.safe_dump(settings, sort_keys=False))
@@ -358,15 +355,6 @@ class PulumiRun:
     def _log_tail(self) -> str:
         lines = self.log.read_text(errors="replace").strip().splitlines()
         return "\n".join(lines[-20:])
-
-
-def _without_secrets(value: Any) -> Any:
-    """Config with a placeholder instead of each encrypted value."""
-    if isinstance(value, Mapping):
-        if value.keys() == {"secure"}:
-            return "not-in-a-rehearsal"
-        return {key: _without_secrets(part) for key, part in value.items()}
-    return [_without_secrets(part) for part in value] if isinstance(value, list) else value
 
 
 def _plain_failure(command: str, text: str, log: Path | None = None) -> str:

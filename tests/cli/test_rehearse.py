@@ -118,6 +118,15 @@ def test_a_folder_with_several_stacks(project: Path) -> None:
     assert_refused(call("rehearse", "run", "."), r"^error: \.: has 2 stacks; give the file of one\n$")
 
 
+def test_the_stacks_of_a_folder_are_where_its_project_keeps_them(project: Path) -> None:
+    (project / "Pulumi.yaml").write_text("{name: mine, runtime: python, stackConfigDir: stacks}")
+    (project / "stacks").mkdir()
+    (project / "Pulumi.tiny.yaml").rename(project / "stacks" / "Pulumi.tiny.yaml")
+    grafana = "    observability: { grafana: { enabled: true } }\n"
+    (project / "stacks" / "Pulumi.tiny.yaml").write_text(FLEET + grafana)
+    assert_refused(call("rehearse", "run", "."), r"stacks/Pulumi\.tiny\.yaml cannot be rehearsed:")
+
+
 @pytest.mark.usefixtures("project")
 def test_an_unknown_stack_names_those_there_are() -> None:
     assert_refused(rehearse(stack="prod"), r"^error: stack prod: there is no .*; use one of the stacks: tiny\n$")

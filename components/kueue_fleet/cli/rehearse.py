@@ -17,6 +17,7 @@ from kueue_admission.cli.simulate_report import check_report_file
 from kueue_fleet.cli.bring_up import rehearse_stack
 from kueue_fleet.cli.fleet_files import AsPublished
 from kueue_fleet.cli.former import Former
+from kueue_fleet.cli.given_fleets import as_program_error
 from kueue_fleet.cli.progress import spinner
 from kueue_fleet.cli.rehearsed_jobs import find_jobs
 
@@ -273,12 +274,23 @@ def _parse_stack(given: str) -> tuple[str, Path | None]:
         return Path(given).stem, Path(given)
     folder = Path(given)
     if ("/" in given or given in (".", "..")) and folder.is_dir():
-        stacks = sorted(folder.glob("Pulumi.*.yaml"))
-        if len(stacks) != 1:
-            fix = "give the file of one" if stacks else "make one with `pulumi stack init`"
-            raise console.CommandError(f"{given}: has {console.count(len(stacks), 'stack')}; {fix}")
-        return _parse_stack(str(stacks[0].absolute()))
+        return _only_stack(folder, given)
     return given, None
+
+
+def _only_stack(folder: Path, given: str) -> tuple[str, Path]:
+    """The stack of the program in FOLDER, and its file."""
+    from kueue_fleet.program.project import Project, ProjectError
+
+    try:
+        project = Project.read(folder)
+    except ProjectError as wrong:
+        raise as_program_error(wrong) from None
+    stacks = project.stacks
+    if len(stacks) != 1:
+        fix = "give the file of one" if stacks else "make one with `pulumi stack init`"
+        raise console.CommandError(f"{given}: has {console.count(len(stacks), 'stack')}; {fix}")
+    return stacks[0], project.stack_file(stacks[0]).absolute()
 
 
 def _project_folder(project: Path | None, stack_file: Path | None) -> Path:

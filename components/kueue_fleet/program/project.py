@@ -42,13 +42,20 @@ class Project:
         Raises:
             ProjectError: there is none, or its program is not in Python.
         """
-        file = folder / PROJECT_FILE
-        settings = _mapping(file, fix)
-        runtime = settings.get("runtime")
+        others = "write python, the only language of programs that can be run here; else give the fleet's file"
+        return cls.of(folder, _mapping(folder / PROJECT_FILE, fix), others)
+
+    @classmethod
+    def of(cls, folder: Path, settings: Mapping[str, Any], fix: str) -> Self:
+        """The project in FOLDER, whose Pulumi.yaml holds SETTINGS; FIX says what to do where it is not in Python.
+
+        Raises:
+            ProjectError: it is not, or names no folder where one has to be.
+        """
+        file, runtime = folder / PROJECT_FILE, settings.get("runtime")
         language = runtime.get("name") if isinstance(runtime, Mapping) else runtime
         if language != "python":
             given = "is missing" if language is None else f"is {str(language)[:40]}"
-            fix = "write python, the only language of programs that can be run here; else give the fleet's file"
             raise ProjectError(file, f"runtime: {given}", fix)
         for name in ("stackConfigDir", "main"):
             if not isinstance(settings.get(name, ""), str):
@@ -152,13 +159,13 @@ def _project_value(value: Any) -> Any:
     return value.get("value", value.get("default"))
 
 
-def without_secrets(value: Any) -> Any:
-    """Config with a placeholder in the place of each encrypted value."""
+def without_secrets(value: Any, placeholder: str = NO_SECRET) -> Any:
+    """Config with the placeholder in the place of each encrypted value."""
     if isinstance(value, Mapping):
         if value.keys() == {"secure"}:
-            return NO_SECRET
-        return {key: without_secrets(part) for key, part in value.items()}
-    return [without_secrets(part) for part in value] if isinstance(value, list) else value
+            return placeholder
+        return {key: without_secrets(part, placeholder) for key, part in value.items()}
+    return [without_secrets(part, placeholder) for part in value] if isinstance(value, list) else value
 
 
 def _mapping(file: Path, fix: str) -> dict[str, Any]:
