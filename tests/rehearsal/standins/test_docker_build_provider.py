@@ -9,21 +9,13 @@ from typing import Any
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
+from engine_warnings import Warnings
 from kueue_admission.forms.unknown import UNKNOWN
 from kueue_rehearsal.standins import docker_build_provider
 from kueue_rehearsal.standins.docker_build_provider import IMAGE, DockerBuildProvider, context_hash
 from kueue_rehearsal.standins.plugin_errors import PluginError
 from kueue_rehearsal.standins.plugin_server import EngineLog
 from kueue_rehearsal.standins.property_values import Secret, parse_struct, render_struct, reveal
-
-
-class Log(EngineLog):
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.warnings: list[str] = []
-
-    def warning(self, urn: str, message: str) -> None:
-        self.warnings.append(message)
 
 
 @pytest.fixture
@@ -55,7 +47,7 @@ def changes(state: dict[str, Any], inputs: dict[str, Any]) -> list[str]:
     return list(answer.diffs)
 
 
-def created(inputs: dict[str, Any], log: Log, *, preview: bool = False) -> dict[str, Any]:
+def created(inputs: dict[str, Any], log: Warnings, *, preview: bool = False) -> dict[str, Any]:
     request = provider_pb2.CreateRequest(type=IMAGE, urn="urn:x", properties=render_struct(inputs), preview=preview)
     answer = DockerBuildProvider("0.0.22", log).Create(request, None)
     state: dict[str, Any] = reveal(parse_struct(answer.properties))
@@ -112,7 +104,7 @@ def test_another_type_is_refused_by_name() -> None:
 
 
 def test_it_says_that_nothing_was_built_and_makes_up_a_digest(inputs: dict[str, Any]) -> None:
-    log = Log()
+    log = Warnings()
     state = created(inputs, log)
     assert log.warnings == [f"r.test/team/app:1: {docker_build_provider.NOTHING_BUILT}"]
     assert state["ref"] == f"r.test/team/app:1@{state['digest']}"
@@ -120,14 +112,14 @@ def test_it_says_that_nothing_was_built_and_makes_up_a_digest(inputs: dict[str, 
 
 
 def test_a_preview_knows_no_digest_and_warns_of_nothing(inputs: dict[str, Any]) -> None:
-    log = Log()
+    log = Warnings()
     state = created(inputs, log, preview=True)
     assert (state["digest"], state["ref"]) == (UNKNOWN, UNKNOWN)
     assert log.warnings == []
 
 
 def test_only_what_is_in_the_image_changes_it(inputs: dict[str, Any], tmp_path: Path) -> None:
-    log = Log()
+    log = Warnings()
     state = created(inputs, log)
     login = copy.deepcopy(inputs)
     login["registries"][0]["password"] = "another"

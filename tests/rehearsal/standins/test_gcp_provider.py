@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pulumi.runtime.proto import provider_pb2
 
+from engine_warnings import Warnings
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_rehearsal.processes.supervisor_client import SupervisorError
 from kueue_rehearsal.standins.gcp_provider import NOT_FOUND, GcpProvider
@@ -88,21 +89,12 @@ def test_a_pool_of_fixed_size_is_changed_without_the_number_that_google_answered
     assert parse_struct(answer.properties)["nodeCount"] == 3
 
 
-class Log(EngineLog):
-    def __init__(self) -> None:
-        super().__init__(None)
-        self.warnings: list[str] = []
-
-    def warning(self, urn: str, message: str) -> None:
-        self.warnings.append(message)
-
-
 PROJECT = "gcp:organizations/project:Project"
 URN = f"urn:pulumi:dev::platform::{PROJECT}::batch"
 
 
 def created(token: str, inputs: dict[str, Any]) -> tuple[str, dict[str, Any], list[str]]:
-    log = Log()
+    log = Warnings()
     request = provider_pb2.CreateRequest(type=token, urn=URN, properties=render_struct(inputs))
     answer = GcpProvider("10.2.0", log).Create(request, None)
     return answer.id, parse_struct(answer.properties), log.warnings

@@ -147,23 +147,24 @@ def _skew(scope: Scope) -> Iterator[Problem]:
     annotates = manager.gate_is_on(BY_ANNOTATION, kueue_configuration(fleet, fleet.manager.name).get("featureGates"))
     for name in fleet.worker_names:
         worker = fleet.kueue_on(name).release
+        path = f"{scope.path(fleet.cluster(name))}.kueue.version"
         lost = sorted(manager.fields_of("Workload", _API, "spec.") - worker.fields_of("Workload", _API, "spec."))
         if lost:
             yield RELEASE_SKEW.at(
-                f"{scope.path(fleet.cluster(name))}.kueue.version",
+                path,
                 f"{worker.version}, whose Workloads have no {listed(lost)}; the manager's {manager.version} writes it",
                 "use a release on the worker that has them",
             )
         if annotates and BY_ANNOTATION not in worker.gates:
             yield RELEASE_SKEW.at(
-                f"{scope.path(fleet.cluster(name))}.kueue.version",
+                path,
                 f"{worker.version}, whose Workloads have no tie to a Job but a label; the manager's {manager.version} "
                 "writes an annotation, so that the worker makes a second Workload",
                 f"use 0.18 or newer on the worker, or set featureGates.{BY_ANNOTATION} of the manager to false",
             )
         if BY_ANNOTATION in worker.gates and BY_ANNOTATION not in manager.gates:
             yield RELEASE_SKEW.at(
-                f"{scope.path(fleet.cluster(name))}.kueue.version",
+                path,
                 f"{worker.version} below a manager of {manager.version}: where that was tried, Jobs ran to their end "
                 "on the worker, and those of the manager did not say so",
                 f"upgrade the manager first, with its featureGates.{BY_ANNOTATION} false",

@@ -80,7 +80,7 @@ def default_configuration(namespace: str, release: Release, *, observed: bool, j
     for name, value in release.configuration().items():
         if name == "integrations":
             # Reasons such as ExceedsMaxQuota instead of just Pending.
-            made["featureGates"] = {name: True for name in (REASONS_GATE,) if name in release.gates}
+            made["featureGates"] = {REASONS_GATE: True} if REASONS_GATE in release.gates else {}
             value = {"frameworks": ["batch/job", *([JOBSET_FRAMEWORK] if job_sets else [])]}
         made[name] = value
         if name == "kind":
