@@ -8,6 +8,7 @@ import pytest
 
 from kueue_fleet.cli.first_rehearsal import show_what_is_known
 from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.rehearsed_jobs import Jobs
 from kueue_rehearsal.session import Session
 
@@ -16,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 
 def shown(jobs: Jobs, capsys: pytest.CaptureFixture[str]) -> str:
     session = Session.for_stack("dws-multikueue", ROOT)
-    show_what_is_known(session, load_fleet(session.stack_file), jobs, 1100.0)
+    given = given_fleet(session.stack_file)
+    show_what_is_known(session, given, load_fleet(given), jobs, 1100.0)
     return capsys.readouterr().out
 
 

@@ -48,7 +48,7 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
     for problem in (*(each.as_published() for each in check_fleet(fleet)), *other_versions(fleet)):
         console.warning(f"{session.stack_file}: {problem}")
     if seconds := session.expected_build_seconds(more := fleet_engines(fleet)):
-        show_what_is_known(session, fleet, jobs, seconds)
+        show_what_is_known(session, given, fleet, jobs, seconds)
     with session.exclusive(), ExitStack() as running:
         with step("Engines") as say:
             say(session.prepare_engines(say.stage, more))
