@@ -49,6 +49,13 @@ def test_one_that_passes_the_second_time_is_named_and_its_log_kept(tmp_path: Pat
     assert "looked at 12:00:00" in (tmp_path / log).read_text()
 
 
+def test_a_set_up_that_fails_is_one_failure_of_all_tests_of_its_file(tmp_path: Path) -> None:
+    shared = RACE.replace("def test_race", "import pytest\n\n@pytest.fixture(scope='module')\ndef lab")
+    ran = run_in(tmp_path, shared + "".join(f"def test_{number}(lab): pass\n" for number in range(MOST + 1)))
+    assert ran.returncode == 0
+    assert ran.stdout.count("passed the second time: ") == MOST + 1
+
+
 def test_one_that_fails_twice_fails(tmp_path: Path) -> None:
     ran = run_in(tmp_path, "def test_wrong():\n    assert False\n")
     assert ran.returncode == 1

@@ -2,7 +2,8 @@
 
 A test on control planes that looks at what another process writes a moment later fails on some runs only. One that
 passes the second time does not fail the run; the last lines name it and the log of the first time, since it is to be
-mended all the same. A test that needs no engine has no second try, and more failures than a race explains have none.
+mended all the same. A test that needs no engine has no second try, and more failures than a race explains have none;
+all tests of a file whose set-up fails are one failure.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import pytest
 
 ENGINES = "tests/engines/"
 MOST = 5
-"""Tests that are tried again. Where more fail, it is the code."""
+"""Failures that are tried again. Where there are more, it is the code."""
 LOGS = Path("build") / "failed-once"
 """Where the logs of tests that fail the first time are kept, until the next run."""
 
@@ -27,11 +28,14 @@ class Failures:
 
     def __init__(self) -> None:
         self.logs: dict[str, str] = {}
+        self.causes: set[str] = set()
+        """A test, or the file whose set-up failed, which its tests share."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Set-up, call and tear-down of a test each have a report."""
         if report.failed:
             sections = (f"--- {name} ---\n{content}" for name, content in report.sections)
+            self.causes.add(report.nodeid.partition("::")[0] if report.when == "setup" else report.nodeid)
             self.logs[report.nodeid] = "\n".join((self.logs.get(report.nodeid, ""), report.longreprtext, *sections))
 
 
@@ -40,7 +44,7 @@ def run(arguments: Sequence[str]) -> int:
     failures = Failures()
     ended = int(pytest.main([*arguments], plugins=[failures]))
     kept = _keep(failures.logs)
-    if ended != pytest.ExitCode.TESTS_FAILED or not worth_a_second_try(list(kept)):
+    if ended != pytest.ExitCode.TESTS_FAILED or not worth_a_second_try(failures.causes):
         return ended
     print(f"\nOnce more, alone: {' '.join(kept)}", flush=True)
     # In a process of its own: nothing that the first run left in this one decides.
@@ -50,9 +54,9 @@ def run(arguments: Sequence[str]) -> int:
     return ended
 
 
-def worth_a_second_try(failed: Sequence[str]) -> bool:
-    """Whether all that failed are tests on control planes, and few enough."""
-    return 0 < len(failed) <= MOST and all(test.startswith(ENGINES) for test in failed)
+def worth_a_second_try(causes: Collection[str]) -> bool:
+    """Whether all that failed is on control planes, and little enough."""
+    return 0 < len(causes) <= MOST and all(cause.startswith(ENGINES) for cause in causes)
 
 
 def _keep(logs: dict[str, str]) -> dict[str, Path]:

@@ -75,6 +75,8 @@ class PulumiError(RehearsalError):
 
 Watch = Callable[[Collection[Operation]], None]
 """Is called again and again with what is under way; raises RehearsalError to have the command ended."""
+Late = Callable[[], Collection[str]]
+"""Says what is not ready, each in words."""
 
 
 @dataclass(slots=True)
@@ -107,10 +109,15 @@ class PulumiProject:
     """A fleet's own file, which takes the place of the stack's in the project."""
     _executable: Path = Path("pulumi")
     _environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    _late: Late = tuple
 
-    def use(self, executable: Path, environment: Mapping[str, str]) -> None:
-        """Run this pulumi from now on, with ENVIRONMENT as its whole environment, PATH included."""
+    def use(self, executable: Path, environment: Mapping[str, str], late: Late = tuple) -> None:
+        """Run this pulumi from now on, with ENVIRONMENT as its whole environment, PATH included.
+
+        A failure says what is LATE then too.
+        """
         self._executable = executable
+        self._late = late
         self._environment = {**environment, FOLDER_VARIABLE: str(self._handed_out)}
 
     def stack_file(self, source: Path) -> Path:
@@ -256,7 +263,7 @@ class PulumiProject:
                 start_new_session=True,
                 preexec_fn=die_with_parent(signal.SIGTERM),
             )  # fmt: skip
-        return PulumiRun(verb, process, events, log, watch)
+        return PulumiRun(verb, process, events, log, watch, self._late)
 
 
 class PulumiRun:
@@ -267,7 +274,13 @@ class PulumiRun:
     """
 
     def __init__(
-        self, verb: str, process: subprocess.Popen[bytes], events: Path, log: Path, watch: Watch | None = None
+        self,
+        verb: str,
+        process: subprocess.Popen[bytes],
+        events: Path,
+        log: Path,
+        watch: Watch | None = None,
+        late: Late = tuple,
     ) -> None:
         self.result = PulumiResult()
         self.log = log
@@ -275,6 +288,7 @@ class PulumiRun:
         self._process = process
         self._events = events
         self._watch = watch
+        self._late = late
         self._under_way: dict[str, Operation] = {}
         self._diagnostics: list[tuple[str, str]] = []
 
@@ -299,6 +313,7 @@ class PulumiRun:
             raise PulumiError(f"pulumi {self._verb} {describe_end(code)}; run it again\n(its output is in {self.log})")
         if code:
             text = summarize_diagnostics(self._diagnostics) or self._log_tail()
+            text = "\n".join((text, *(f"not ready: {pod}" for pod in self._late())))
             raise PulumiError(_plain_failure(f"pulumi {self._verb}", text, self.log))
 
     def interrupt(self) -> None:

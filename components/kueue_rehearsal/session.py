@@ -290,7 +290,7 @@ class Session:
                 **({"PULUMI_K8S_ENABLE_PATCH_FORCE": "true"} if self._takes_over() else {}),
             },
         )
-        project.use(pulumi, environment)
+        project.use(pulumi, environment, self.refused_pods.late)
         project.recover()
         project.select()
         return project

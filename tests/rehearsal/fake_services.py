@@ -41,6 +41,9 @@ class Worker:
     async def refused_pods(self) -> list[dict[str, object]]:
         return [{"kind": "Deployment", "name": "web"}]
 
+    def late_pods(self) -> list[str]:
+        return ["shop/web: container main waits"]
+
     async def reclaim_spot(self, pool: str | None, count: int) -> list[str]:
         return [f"{pool}-{number}" for number in range(count)]
 

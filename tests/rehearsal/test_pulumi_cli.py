@@ -205,6 +205,14 @@ def test_a_failure_gives_pulumis_own_diagnostics_without_markup(source: Path, pa
     )
 
 
+def test_a_failure_names_the_pods_that_are_not_ready(source: Path, paths: RehearsalPaths) -> None:
+    project = PulumiProject("dev", paths)
+    project.write(source, {})
+    project.use(script(source, "echo timed out; exit 1"), dict(os.environ), lambda: ["batch: kuberay"])
+    with pytest.raises(PulumiError, match=r"^pulumi up failed:\ntimed out\nnot ready: batch: kuberay\n"):
+        list(project.up())
+
+
 def test_a_failure_without_events_gives_the_end_of_the_output(source: Path, paths: RehearsalPaths) -> None:
     run = begin(source, paths, "echo 'error: no such backend'; exit 255")
     with pytest.raises(PulumiError, match=r"^pulumi up failed:\nerror: no such backend\n"):

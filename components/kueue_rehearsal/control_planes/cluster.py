@@ -159,8 +159,14 @@ class Cluster:
 
     async def refused_pods(self) -> list[dict[str, object]]:
         """The pods that its services will never run."""
-        runners = [service for service in self._services.values() if isinstance(service, PodRunner)]
-        return [{"cluster": self.name, **row} for runner in runners for row in await runner.refused_pods()]
+        return [{"cluster": self.name, **row} for runner in self._runners() for row in await runner.refused_pods()]
+
+    def late_pods(self) -> list[str]:
+        """The pods of its services that are not ready, each with why."""
+        return [f"{self.name}: {pod}" for runner in self._runners() for pod in runner.late_pods()]
+
+    def _runners(self) -> list[PodRunner]:
+        return [service for service in self._services.values() if isinstance(service, PodRunner)]
 
     def description(self) -> dict[str, object]:
         """The cluster as the stand-in provider gets it."""

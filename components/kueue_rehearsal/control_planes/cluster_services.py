@@ -92,6 +92,10 @@ class SystemNode:
             log.info("%s: cannot list its refused pods: %s", self._access.name, error)
             return []
 
+    def late_pods(self) -> list[str]:
+        """The pods that are not ready, each with why."""
+        return [] if self._running is None else self._running.late_pods()
+
     def _agent(self, api: KubeApi) -> NodeAgent:
         access = self._access
         programs = default_programs(

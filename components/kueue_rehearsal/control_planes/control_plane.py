@@ -75,6 +75,10 @@ class PodRunner(Protocol):
         """The pods that it will never run: kind, namespace, name, labels, message, since, and the Helm release."""
         ...
 
+    def late_pods(self) -> list[str]:
+        """The pods that are not ready, each with why, in words."""
+        ...
+
 
 @runtime_checkable
 class NodePoolHost(Protocol):

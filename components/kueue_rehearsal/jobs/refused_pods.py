@@ -119,6 +119,13 @@ class RefusedPods:
         except RehearsalError:
             return []
 
+    def late(self) -> list[str]:
+        """The pods that are not ready now, each with why; none while the supervisor does not answer."""
+        try:
+            return self.client.late_pods()
+        except RehearsalError:
+            return []
+
     def _is_in_vain(self, pod: RefusedPod, operation: Operation) -> bool:
         patience = PATIENCE_SECONDS if pod.since >= operation.since else REPLACEMENT_SECONDS
         return self.now() - max(pod.since, operation.since) >= patience

@@ -106,6 +106,10 @@ class NodeAgent:
         """The pods that are never run here: see `describe_refusals`. Raises ApiError."""
         return await describe_refusals(self._api, self._workers.values())
 
+    def late_pods(self) -> list[str]:
+        """Each pod that is not ready, and why."""
+        return [delay for worker in self._workers.values() if (delay := worker.delay()) is not None]
+
     def _backends(self) -> list[Backend]:
         found = (worker.backend() for worker in self._workers.values())
         return [backend for backend in found if backend is not None]

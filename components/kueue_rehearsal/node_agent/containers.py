@@ -7,7 +7,6 @@ worker as a `ContainerState`; the worker turns all of them into the Pod's status
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import signal
 import time
@@ -153,13 +152,11 @@ class Container:
                 has_readiness_probe=probes["readinessProbe"] is not None,
             )
         )
-        watcher = asyncio.create_task(self._probe(child, probes))
-        try:
+        # Probes that failed in themselves would leave the pod as it is; in the group they end the wait.
+        async with asyncio.TaskGroup() as group:
+            watcher = group.create_task(self._probe(child, probes))
             code = await child.wait()
-        finally:
             watcher.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await watcher
         end = terminated(code, child.started_at, time.time())
         self._set(self.state.ended(end))
         return end.exit_code, end.finished_at - end.started_at

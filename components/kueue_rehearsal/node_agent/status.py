@@ -69,6 +69,16 @@ class ContainerState:
         """The reason why it waits; None if it does not."""
         return self.waiting_reason if self.running_since is None and self.terminated is None else None
 
+    def __str__(self) -> str:
+        if self.running_since is not None:
+            now = f"has run since {timestamp(self.running_since)}" + (" and is not ready" if not self.ready else "")
+        elif self.terminated is not None:
+            now = f"ended with exit code {self.terminated.exit_code}"
+        else:
+            now = f"waits: {self.waiting_reason}" + (f" ({self.waiting_message})" if self.waiting_message else "")
+        restarts = f", restarted {self.restart_count} times" if self.restart_count else ""
+        return f"container {self.name} {now}{restarts}"
+
     def waiting(self, reason: str, message: str = "") -> ContainerState:
         """Waiting for the given reason; what ended before becomes `last`."""
         return replace(

@@ -118,6 +118,14 @@ class PodWorker:
         refused = self._refused or [state for state in states if state.waiting_for == IMAGE_REASON]
         return "; ".join(dict.fromkeys(state.waiting_message for state in refused)) or None
 
+    def delay(self) -> str | None:
+        """Why the pod is not ready, with the folder of its logs; None once it is ready or is being deleted."""
+        if self._ending.is_set() or self._ready_since is not None:
+            return None
+        states = self._refused or [each.state for each in (*self._init, *self._main)]
+        why = ", ".join(str(state) for state in states if not state.ready)
+        return f"{self.path}: {why or 'no container has begun'}; logs: {self._folder}"
+
     @property
     def is_curable(self) -> bool:
         """Whether the refusal is about this machine, and says what to do there."""
@@ -141,12 +149,8 @@ class PodWorker:
         if "deletionTimestamp" in self._pod["metadata"]:
             self._ending.set()
         reporter = asyncio.create_task(self._report_forever())
-        life = asyncio.create_task(self._live())
+        life = asyncio.create_task(self._keep_living())
         try:
-            ending = asyncio.create_task(self._ending.wait())
-            await asyncio.wait((life, ending), return_when=asyncio.FIRST_COMPLETED)
-            if life.done():
-                self._log_failure(life)
             await self._ending.wait()
         finally:
             await _cancel(life)
@@ -156,20 +160,25 @@ class PodWorker:
                 self._address.release()
         await self._finish()
 
-    def _log_failure(self, life: asyncio.Task[None]) -> None:
-        if not life.cancelled() and (error := life.exception()) is not None:
-            log.error("%s: the pod's worker failed", self.path, exc_info=error)
+    async def _keep_living(self) -> None:
+        """As a kubelet does: whatever fails is tried again, until the pod has come to its end."""
+        while True:
+            try:
+                return await self._live()
+            except AddressError as error:
+                self._refuse(PodError(str(error), _ADDRESS_REASON))
+            except Exception:
+                log.exception("%s: the pod's worker failed; trying again", self.path)
+                await self._stop_containers()
+            await asyncio.sleep(_RETRY_SECONDS)
 
     async def _live(self) -> None:
         problems = unsupported(self._pod)
         if problems:
             self._refuse(PodError("; ".join(problems)))
             return
-        try:
-            host = self._make_host()
-        except AddressError as error:
-            self._refuse(PodError(str(error), _ADDRESS_REASON))
-            return
+        host = self._make_host()
+        self._refused = []
         spec = self._pod["spec"]
         restart_policy = spec.get("restartPolicy", "Always")
         counts = {
@@ -208,7 +217,7 @@ class PodWorker:
         return False
 
     def _make_host(self) -> ContainerHost:
-        self._address = claim_address(self.uid)
+        self._address = self._address or claim_address(self.uid)
         taken = taken_ports(self._address.ip, container_ports(self._pod["spec"]["containers"]))
         if taken:
             ports = ", ".join(str(port) for port in taken)
@@ -244,7 +253,7 @@ class PodWorker:
         return str((item["metadata"].get("annotations") or {}).get(WORKLOAD_IDENTITY_ANNOTATION, ""))
 
     def _refuse(self, error: PodError) -> None:
-        log.warning("%s: %s", self.path, error)
+        self._log_once(f"{self.path}: {error}")
         self._refused = [
             ContainerState(one["name"], one["image"]).waiting(error.reason, str(error))
             for one in self._pod["spec"]["containers"]
@@ -285,7 +294,8 @@ class PodWorker:
         try:
             await self._api.patch(f"{self.path}/status", body, STRATEGIC_MERGE_PATCH)
         except ApiError as error:
-            if error.is_not_found or error.is_conflict:
+            # A conflict is another pod of this name, which `removed` says too, or another writer at the same moment.
+            if error.is_not_found:
                 return True
             self._log_once(f"{self.path}: status: {error}; trying again")
             return False

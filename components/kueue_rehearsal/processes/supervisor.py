@@ -133,6 +133,7 @@ class Supervisor:
                 web.post("/processes/{process}/kill", self._kill_shared),
                 web.get("/processes", self._processes),
                 web.get("/refusedPods", self._refused_pods),
+                web.get("/latePods", self._late_pods),
                 web.post("/keep", self._keep),
                 web.post("/shutdown", self._shutdown),
             ]
@@ -233,6 +234,10 @@ class Supervisor:
         clusters = [cluster for cluster in self._control_planes.clusters.values() if cluster.state == "running"]
         rows = await asyncio.gather(*(cluster.refused_pods() for cluster in clusters))
         return web.json_response({"pods": [row for each in rows for row in each]})
+
+    async def _late_pods(self, request: web.Request) -> web.Response:
+        pods = [pod for cluster in self._control_planes.clusters.values() for pod in cluster.late_pods()]
+        return web.json_response({"pods": pods})
 
     async def _keep(self, request: web.Request) -> web.Response:
         self.keep = True

@@ -141,6 +141,11 @@ class SupervisorClient:
         found: list[dict[str, Any]] = self._request("GET", "/refusedPods")["pods"]
         return found
 
+    def late_pods(self) -> list[str]:
+        """The pods of all clusters' own nodes that are not ready, each with why, in words."""
+        found: list[str] = self._request("GET", "/latePods")["pods"]
+        return found
+
     def kill(self, cluster: str | None, process: str, signal_name: str = "SIGKILL") -> int:
         """Signals a process as a fault would, of the rehearsal itself when `cluster` is None; returns its pid."""
         owner = "" if cluster is None else _cluster(cluster)

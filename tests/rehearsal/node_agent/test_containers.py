@@ -296,3 +296,18 @@ async def test_a_program_without_a_configuration_is_told_its_place_last(pod: Pod
     await pod.until(lambda: (pod.folder / "main.log").exists() and pod.log())
     arguments = ["--a", f"--metrics-addr={pod.address.ip}:8080", "--leader-election-namespace=team"]
     assert pod.log() == f"{arguments} http://127.0.0.1:1\n"
+
+
+async def test_probes_that_fail_in_themselves_end_the_wait_for_the_process(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(client: aiohttp.ClientSession, probe: object) -> bool:
+        raise ValueError("not an answer")
+
+    monkeypatch.setattr(containers, "run_probe", broken)
+    probe = {"tcpSocket": {"port": 8081}}
+    container = pod.start("import time; time.sleep(60)", readinessProbe=probe)
+    [(_, run)] = pod.running
+    with pytest.raises(ExceptionGroup):
+        await asyncio.wait_for(run, WAIT_SECONDS)
+    await container.stop(0)

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from kueue_fleet.kube.answers import ApiError
 from kueue_rehearsal.node_agent import worker as worker_module
 from kueue_rehearsal.node_agent.addresses import AddressError
 from kueue_rehearsal.node_agent.programs import default_programs
@@ -89,3 +90,47 @@ async def test_a_taken_port_says_what_to_do_on_this_machine(tmp_path: Path, monk
     async with running(pod("registry.k8s.io/kueue/kueue:v1"), tmp_path) as worker:
         assert worker.refusal() == "127.70.0.2: port 8443 is taken; stop the program"
         assert worker.is_curable
+
+
+async def test_a_port_that_is_free_again_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = [8443]
+    monkeypatch.setattr(worker_module, "taken_ports", lambda ip, ports: taken)
+    monkeypatch.setattr(worker_module, "_RETRY_SECONDS", 0.01)
+    async with running(pod("registry.k8s.io/kueue/kueue:v1"), tmp_path) as worker:
+        assert "port 8443 is taken" in str(worker.refusal())
+        assert "port 8443 is taken" in str(worker.delay())
+        taken.clear()
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while worker.refusal() is not None:
+                await asyncio.sleep(0.01)
+
+
+async def test_whatever_fails_in_a_pod_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failures = iter((OSError("no space left on device"), AddressError("127.70.0.2: port 8443 is taken")))
+
+    def fails(key: str) -> None:
+        raise next(failures)
+
+    monkeypatch.setattr(worker_module, "claim_address", fails)
+    monkeypatch.setattr(worker_module, "_RETRY_SECONDS", 0.01)
+    async with running(pod("registry.k8s.io/kueue/kueue:v1"), tmp_path) as worker:
+        assert worker.refusal() == "127.70.0.2: port 8443 is taken"
+
+
+async def test_a_status_that_meets_another_writer_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter((ApiError(409, "Conflict", "the object has been modified"), None))
+    written: list[Json] = []
+
+    async def patch(self: Api, path: str, body: Json, content_type: str) -> Json:
+        if error := next(answers, None):
+            raise error
+        written.append(body["status"])
+        return {}
+
+    monkeypatch.setattr(Api, "patch", patch)
+    monkeypatch.setattr(worker_module, "_RETRY_SECONDS", 0.01)
+    async with running(pod(), tmp_path), asyncio.timeout(DEADLINE_SECONDS):
+        while not written:
+            await asyncio.sleep(0.01)

@@ -465,6 +465,7 @@ def test_services_prepare_run_and_own_their_processes(supervisor_starter: Superv
     assert client.put_node_pool("worker", "l4", {})["reservations"] == []
     assert client.reclaim_spot("worker", 2, "l4") == ["l4-0", "l4-1"]
     assert client.refused_pods() == [{"cluster": "worker", "kind": "Deployment", "name": "web"}]
+    assert client.late_pods() == ["worker: shop/web: container main waits"]
     client.delete_node_pool("worker", "l4")
     assert (folder / "deleted-l4").exists()
     client.delete_cluster("worker")
