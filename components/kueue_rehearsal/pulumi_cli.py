@@ -46,6 +46,7 @@ from kueue_rehearsal.user_files import read_documents
 _EVENT_POLL_SECONDS = 0.1
 _MARKUP = re.compile(r"<\{%[^%]*%\}>")
 _LOCKED = "the stack is currently locked by"
+_OUT_OF_TIME = ": context deadline exceeded"
 # After the first signal Pulumi waits for the steps under way, after the second it ends at once.
 _CANCEL_SECONDS = 10.0
 _END_SECONDS = 3.0
@@ -375,6 +376,11 @@ class PulumiRun:
 def _plain_failure(command: str, text: str, log: Path | None = None) -> str:
     if _LOCKED in text:
         return f"{command}: the stack's state is locked by another Pulumi run; wait for it to end, then run this again"
+    if _OUT_OF_TIME in text:
+        # helm.sh/helm/v3 pkg/action/install.go; a release that is too late says so in other words.
+        text += (
+            "\nHelm waits 60 s until the API server knows a chart's CRDs, which a busy machine may need; run this again"
+        )
     where = f"\n(its whole output is in {log})" if log else ""
     return f"{command} failed:\n{text}{where}"
 

@@ -213,6 +213,11 @@ def test_a_failure_names_the_pods_that_are_not_ready(source: Path, paths: Rehear
         list(project.up())
 
 
+def test_helms_own_time_limit_says_what_to_do(source: Path, paths: RehearsalPaths) -> None:
+    with pytest.raises(PulumiError, match="Helm waits 60 s until the API server knows a chart's CRDs"):
+        list(begin(source, paths, "echo 'Release batch/kuberay: context deadline exceeded'; exit 1"))
+
+
 def test_a_failure_without_events_gives_the_end_of_the_output(source: Path, paths: RehearsalPaths) -> None:
     run = begin(source, paths, "echo 'error: no such backend'; exit 255")
     with pytest.raises(PulumiError, match=r"^pulumi up failed:\nerror: no such backend\n"):
