@@ -10,15 +10,17 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from kueue_admission.forms.versions import numbers_of
+from kueue_admission.releases import DEFAULT_VERSION
 
 
 def _since(version: str, source: str) -> Any:
-    return field(default=True, metadata={"since": version, "source": source})
+    default = numbers_of(version) <= numbers_of(DEFAULT_VERSION)
+    return field(default=default, metadata={"since": version, "source": source})
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviours:
-    """Each is on from the release in its metadata, `since`; by default all are, as in Kueue 0.19.2.
+    """Each is on from the release in its metadata, `since`; by default as in Kueue 0.19.2.
 
     Which release has one first was read in the modules v0.17.0 to v0.19.2; `source` is the pull request or the file.
     """
@@ -42,6 +44,8 @@ class Behaviours:
     counts_each_admission_once: bool = _since("0.19.1", "pkg/scheduler/scheduler.go shouldApplyEntryPenalty")
     """Admission fair sharing adds a job's penalty once, and only in queues that are ordered by usage. Before, a second
     pass added it again, and other queues kept it until Kueue restarted; that is not modelled, and refused."""
+    counts_from_the_reservation: bool = _since("0.20.0", "kueue#15000")
+    """Admission fair sharing counts from the quota reservation on. Not modelled, and refused."""
 
     @classmethod
     def of(cls, version: str) -> Self:

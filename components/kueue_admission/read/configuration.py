@@ -75,6 +75,9 @@ def _admission_fair_sharing(
         return None
     if not behaviours.counts_each_admission_once:
         raise NotModelledError("admission fair sharing before Kueue 0.19.1", "admissionFairSharing")
+    if behaviours.counts_from_the_reservation:
+        feature = "admission fair sharing that counts from the quota reservation, since Kueue 0.20,"
+        raise NotModelledError(feature, "admissionFairSharing")
     half_life, interval = given.usage_half_life_time, given.usage_sampling_interval
     return AdmissionFairSharing(
         half_life=0.0 if half_life is None else half_life.seconds,

@@ -60,7 +60,7 @@ def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -
     from kueue_admission.read.configuration import parse_configuration  # Its models take a while.
 
     config, data = found
-    kueue = _release_of(config)
+    kueue = release_of(config, release(DEFAULT_VERSION))
     try:
         read = parse_configuration(data, kueue)
     except (ObjectError, NotModelledError) as refused:
@@ -75,11 +75,12 @@ def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -
     return DumpedConfiguration(read, (f"Kueue's Configuration is that of {label_of(config)}: {state}",))
 
 
-def _release_of(config: Manifest) -> Release:
+def release_of(config: Manifest, otherwise: Release) -> Release:
+    """The release of the chart that made Kueue's ConfigMap, by its labels; `otherwise` where they do not say."""
     labels = inside(config, "metadata").get("labels") or {}
     version = str(labels.get("app.kubernetes.io/version") or labels.get("helm.sh/chart") or "")
     found = re.search(r"\d+\.\d+\.\d+", version)
-    return nearest(found[0] if found else DEFAULT_VERSION)
+    return nearest(found[0]) if found else otherwise
 
 
 def _not_there(queue: Manifest) -> str:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kueue_admission.cli import console
-from kueue_admission.cli.input_files import read_objects, well_formed
+from kueue_admission.cli.dumps import tell_notes
+from kueue_admission.cli.input_files import read_objects, read_text, well_formed
 from kueue_admission.forms import syntax
+from kueue_admission.forms.problem import Problem, errors_of
+from kueue_admission.read.manifests import QUEUED
 from kueue_admission.releases import UnknownReleaseError, release
 from kueue_fleet.cli.check import sarif_log
 from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.diff.upgrade import Upgrade, upgrade_of
+
+if TYPE_CHECKING:
+    from kueue_admission.simulate.documents import Document
+    from kueue_fleet.cli.given_fleets import GivenFleet
+    from kueue_fleet.simulation.other_release import Compared
 
 
 class UpgradeOutput(StrEnum):
@@ -32,21 +41,36 @@ def upgrade(
     to: Annotated[str, typer.Option("--to", metavar="VERSION", help="The version of Kueue to go to, such as 0.19.2.")],
     objects: Annotated[
         Path | None,
-        typer.Option("--objects", help="Objects of the clusters, and their definitions, as kubectl prints them."),
+        typer.Option(
+            "--objects",
+            help="Objects of a cluster, and their definitions, as kubectl prints them. Its Workloads and jobs are "
+            "simulated with both releases.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        list[Path] | None,
+        typer.Option("--jobs", help="Jobs as kubectl takes them, submitted to the fleet with both releases."),
+    ] = None,
+    workload: Annotated[
+        Path | None,
+        typer.Option("--workload", "-w", help="A workload file: more jobs, and waits of admission checks."),
     ] = None,
     output: Annotated[
-        UpgradeOutput, typer.Option("--output", "-o", help="`sarif` has only what breaks.")
+        UpgradeOutput, typer.Option("--output", "-o", help="`sarif` has only what breaks, and jobs.")
     ] = UpgradeOutput.text,
 ) -> None:
-    """Say what another release of Kueue breaks in a fleet, what is different by default, and in which order to go.
+    """Say what another release of Kueue breaks in a fleet, what is different by default, which jobs it decides
+    differently, and in which order to go.
 
-    Nothing on a cluster changes. Exits 1 if something breaks.
+    Nothing on a cluster changes. Exits 1 if something breaks, or if jobs need a feature that is not modelled for one of
+    the releases.
 
     \b
     Examples:
       kueue-fleet upgrade stacks/Pulumi.prod.yaml --to 0.19.2
       kubectl get crd,clusterqueues.kueue.x-k8s.io -o yaml > dump.yaml
       kueue-fleet upgrade fleet.yaml --to 0.20.0 --objects dump.yaml
+      kueue-fleet upgrade fleet.yaml --to 0.19.2 --jobs jobs/
     """
     fault = syntax.version(to)
     if fault is not None:
@@ -55,28 +79,65 @@ def upgrade(
         release(to)
     except UnknownReleaseError as unknown:
         raise console.mistyped(f"--to: {unknown}") from None
-    fleet = load_fleet(file)
-    manifests: list[Mapping[str, Any]] = []
-    if objects is not None:
-        with well_formed(objects):
-            manifests = [document.data for document in read_objects(objects)]
-    found = upgrade_of(fleet, to, manifests)
+    given = given_fleet(file)
+    fleet = load_fleet(given)
+    with well_formed():
+        dump = [] if objects is None else read_objects(objects)
+        submitted = [document for each in jobs or () for document in read_objects(each)]
+        compared = _compare(given, to, dump, submitted, workload)
+    found = upgrade_of(fleet, to, [document.data for document in dump])
+    decided = [problem for each in compared.values() for problem in each.problems]
     if output is UpgradeOutput.json:
-        console.json_document(_document(found))
+        console.json_document(_document(found, compared))
     elif output is UpgradeOutput.sarif:
-        console.json_document(sarif_log(found.problems))
+        console.json_document(sarif_log([*found.problems, *decided]))
     else:
-        _print(found)
-    if any(problem.severity == "error" for problem in found.problems):
+        _print(found, compared)
+    if errors_of([*found.problems, *decided]):
         raise typer.Exit(1)
 
 
-def _print(found: Upgrade) -> None:
+def _compare(
+    given: GivenFleet, to: str, dump: list[Document], submitted: list[Document], workload: Path | None
+) -> dict[str, Compared]:
+    """What both releases decide, by the option that has the jobs."""
+    if not (submitted or workload or any(document.data["kind"] in QUEUED for document in dump)):
+        return {}  # What simulates is not imported.
+    from kueue_fleet.simulation.other_release import compare_dump, compare_jobs
+    from kueue_fleet.simulation.workload_file import WorkloadFile, read_workload_file
+
+    found, file = {}, WorkloadFile()
+    if workload is not None:
+        file = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
+    fleet = load_fleet(given, at=file.begin)
+    if submitted or workload:
+        found["jobs"] = compare_jobs(fleet, to, file, submitted)
+    if any(document.data["kind"] in QUEUED for document in dump):
+        found["objects"] = compare_dump(fleet, to, dump)
+        tell_notes(found["objects"].notes)
+    return found
+
+
+def _in_text(compared: Mapping[str, Compared]) -> Iterator[str]:
+    if not compared:
+        yield "not looked at; give --jobs, or Workloads in --objects"
+    for option, each in compared.items():
+        yield from _lines(each.problems)
+        if each.jobs:
+            yield f"{len(each.differences)} of {console.count(each.jobs, 'job')} of --{option}"
+
+
+def _lines(problems: Iterable[Problem]) -> list[str]:
+    return [f"{each.severity}: {each.coded}" for each in problems]
+
+
+def _print(found: Upgrade, compared: Mapping[str, Compared]) -> None:
     for cluster, version in found.before.items():
         console.line(f"{cluster}: Kueue {version} -> {found.to}")
     for heading, lines in {
-        "What breaks": [f"{each.severity}: {each.coded}" for each in found.problems],
+        "What breaks": _lines(found.problems),
         "What is different by default": found.changes,
+        "Which jobs are decided differently": list(_in_text(compared)),
         "What to do, in this order": [f"{number}. {step}" for number, step in enumerate(found.steps, 1)],
     }.items():
         console.line()
@@ -85,16 +146,23 @@ def _print(found: Upgrade) -> None:
             console.line(f"  {line}")
 
 
-def _document(found: Upgrade) -> dict[str, Any]:
-    problems = [
-        {"severity": each.severity, "path": each.path, "wrong": each.wrong, "fix": each.fix, "code": each.rule.code}
-        for each in found.problems
-    ]
+def _document(found: Upgrade, compared: Mapping[str, Compared]) -> dict[str, Any]:
     return {
         "schemaVersion": 1,
         "before": dict(found.before),
         "to": found.to,
-        "problems": problems,
+        "problems": _as_data(found.problems),
         "changes": list(found.changes),
+        "decisions": {
+            option: {"jobs": each.jobs, "differences": each.differences, "problems": _as_data(each.problems)}
+            for option, each in compared.items()
+        },
         "steps": list(found.steps),
     }
+
+
+def _as_data(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+    return [
+        {"severity": each.severity, "path": each.path, "wrong": each.wrong, "fix": each.fix, "code": each.rule.code}
+        for each in problems
+    ]

@@ -43,7 +43,7 @@ def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]]
     after = nearest(to)
     before = {each.name: fleet.kueue_on(each.name).version for each in fleet.clusters}
     known = set(check_fleet(fleet))
-    problems = [each for each in check_fleet(_with_version(fleet, to)) if each not in known]
+    problems = [each for each in check_fleet(with_version(fleet, to)) if each not in known]
     problems += _stored(manifests, after)
     changes: dict[str, None] = {}
     for release in dict.fromkeys(nearest(version) for version in before.values()):
@@ -51,7 +51,8 @@ def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]]
     return Upgrade(before, to, problems, list(changes), list(_steps(fleet, to, goes_out=bool(_gone(before, after)))))
 
 
-def _with_version(fleet: FleetSpec, to: str) -> FleetSpec:
+def with_version(fleet: FleetSpec, to: str) -> FleetSpec:
+    """The fleet with `to` on every cluster."""
     clusters = tuple(
         each.model_copy(update={"kueue": ClusterKueue(configuration=each.kueue.configuration)})
         for each in fleet.clusters

@@ -1,0 +1,73 @@
+"""`upgrade` as people, programs and code scanners read what it says of jobs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.simulation.fleets import fleet_data
+from tests.simulation.test_other_release import SHARES, candidates, small
+
+from command_line import call
+
+
+def fleet_file(folder: Path, **kueue: Any) -> Path:
+    file = folder / "fleet.yaml"
+    file.write_text(yaml.safe_dump(fleet_data(kueue=kueue)))
+    return file
+
+
+def objects_file(folder: Path, name: str, *objects: dict[str, Any]) -> Path:
+    file = folder / name
+    file.write_text(yaml.safe_dump_all(objects))
+    return file
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> list[object]:
+    dump = objects_file(tmp_path, "dump.yaml", *candidates())
+    jobs = objects_file(tmp_path, "jobs.yaml", small("one"), small("two"))
+    fleet = fleet_file(tmp_path, version="0.19.0")
+    return ["upgrade", fleet, "--to", "0.19.2", "--objects", dump, "--jobs", jobs]
+
+
+def test_jobs_that_are_decided_differently_are_warnings(arguments: list[object]) -> None:
+    done = call(*arguments)
+    _, _, rest = done.stdout.partition("Which jobs are decided differently\n")
+    assert rest.partition("\n\n")[0].splitlines() == [
+        "  0 of 2 jobs of --jobs",
+        "  warning: default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 Admitted with "
+        "b; see docs/changed-decisions.md, and change the job or its queue first where it must not be so [KF825]",
+        "  1 of 2 jobs of --objects",
+    ]
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_document_has_both_decisions(arguments: list[object]) -> None:
+    found = json.loads(call(*arguments, "-o", "json").stdout)["decisions"]
+    assert found["jobs"] == {"jobs": 2, "differences": [], "problems": []}
+    [difference] = found["objects"]["differences"]
+    assert (difference["before"]["state"], difference["after"]["state"]) == ("Pending", "Admitted")
+
+
+def test_code_scanners_get_jobs_too(arguments: list[object]) -> None:
+    [run] = json.loads(call(*arguments, "-o", "sarif").stdout)["runs"]
+    assert [(each["ruleId"], each["level"]) for each in run["results"]] == [("KF825", "warning")]
+
+
+def test_a_feature_that_is_not_modelled_for_a_release_ends_with_1(tmp_path: Path) -> None:
+    fleet = fleet_file(tmp_path, version="0.18.3", configuration=SHARES)
+    done = call("upgrade", fleet, "--to", "0.19.2", "--jobs", objects_file(tmp_path, "jobs.yaml", small("one")))
+    assert "error: admissionFairSharing: admission fair sharing before Kueue 0.19.1 is not modelled" in done.stdout
+    assert done.returncode == 1
+
+
+def test_jobs_that_are_wrong_are_an_error(tmp_path: Path) -> None:
+    stray = small("one")
+    stray["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "none"
+    done = call("upgrade", fleet_file(tmp_path), "--to", "0.19.2", "--jobs", objects_file(tmp_path, "a.yaml", stray))
+    assert done.stderr.startswith("error: workload team-a/one: there is no LocalQueue team-a/none; ")
+    assert done.returncode == 1
