@@ -131,6 +131,7 @@ CALLS = {
         ["upgrade", "fleet.yaml", "--to", "0.19.2"],
         ["upgrade", FLEET, "--to", HOSTILE],
         ["upgrade", FLEET, "--to", "0.20.0", "--objects", HOSTILE],
+        ["upgrade", FLEET, "--to", "0.20.0", "--jobs", HOSTILE],
     ],
     "preflight": [["preflight", "fleet.yaml"]],
     "status": [["status", "fleet.yaml"], ["status", FLEET, "--kubeconfig", HOSTILE]],

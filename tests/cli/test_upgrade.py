@@ -68,6 +68,7 @@ def test_a_feature_that_is_not_modelled_for_a_release_ends_with_1(tmp_path: Path
 def test_jobs_that_are_wrong_are_an_error(tmp_path: Path) -> None:
     stray = small("one")
     stray["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "none"
-    done = call("upgrade", fleet_file(tmp_path), "--to", "0.19.2", "--jobs", objects_file(tmp_path, "a.yaml", stray))
-    assert done.stderr.startswith("error: workload team-a/one: there is no LocalQueue team-a/none; ")
+    file = objects_file(tmp_path, "jobs.yaml", stray)
+    done = call("upgrade", fleet_file(tmp_path), "--to", "0.19.2", "--jobs", file)
+    assert done.stderr.startswith(f"error: {file}:1: workload team-a/one: there is no LocalQueue team-a/none; ")
     assert done.returncode == 1

@@ -204,6 +204,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --to newest", 2, "--to: newest is not a valid version; write three numbers, such as 0.19.2"),
         (f"{FLEET} --to 0.16.4", 2, "--to: Kueue 0.16.4 is not known; known are 0.17, 0.18, 0.19, 0.20"),
         (f"{FLEET} --to 0.19.2 --objects nofile", 1, "nofile: no such file"),
+        (f"{FLEET} --to 0.19.2 --jobs nofile", 1, "nofile: no such file"),
         (f"{FLEET} --to 0.19.2 -o table", 2, "'table' is not one of 'text', 'json', 'sarif'"),
         ("stacks --to 0.19.2", 1, "stacks: is a folder"),
         ("- --to 0.19.2", 1, "is empty; write a fleet"),
