@@ -27,14 +27,14 @@ def objects_file(folder: Path, name: str, *objects: dict[str, Any]) -> Path:
 
 
 @pytest.fixture
-def arguments(tmp_path: Path) -> list[object]:
+def arguments(tmp_path: Path) -> list[str | Path]:
     dump = objects_file(tmp_path, "dump.yaml", *candidates())
     jobs = objects_file(tmp_path, "jobs.yaml", small("one"), small("two"))
     fleet = fleet_file(tmp_path, version="0.19.0")
     return ["upgrade", fleet, "--to", "0.19.2", "--objects", dump, "--jobs", jobs]
 
 
-def test_jobs_that_are_decided_differently_are_warnings(arguments: list[object]) -> None:
+def test_jobs_that_are_decided_differently_are_warnings(arguments: list[str | Path]) -> None:
     done = call(*arguments)
     _, _, rest = done.stdout.partition("Which jobs are decided differently\n")
     assert rest.partition("\n\n")[0].splitlines() == [
@@ -46,14 +46,14 @@ def test_jobs_that_are_decided_differently_are_warnings(arguments: list[object])
     assert done.returncode == 0, done.stderr
 
 
-def test_the_document_has_both_decisions(arguments: list[object]) -> None:
+def test_the_document_has_both_decisions(arguments: list[str | Path]) -> None:
     found = json.loads(call(*arguments, "-o", "json").stdout)["decisions"]
     assert found["jobs"] == {"jobs": 2, "differences": [], "problems": []}
     [difference] = found["objects"]["differences"]
     assert (difference["before"]["state"], difference["after"]["state"]) == ("Pending", "Admitted")
 
 
-def test_code_scanners_get_jobs_too(arguments: list[object]) -> None:
+def test_code_scanners_get_jobs_too(arguments: list[str | Path]) -> None:
     [run] = json.loads(call(*arguments, "-o", "sarif").stdout)["runs"]
     assert [(each["ruleId"], each["level"]) for each in run["results"]] == [("KF825", "warning")]
 
