@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.kube.fake_api import FakeApi
 
+from kueue_admission.decide.model import Configuration
 from kueue_admission.read.dispatch_report import DATA_CONDITION, DISPATCH_CONDITION
 from kueue_admission.read.pod_resources import namespace_limits
 from kueue_fleet.controller.fleet import Fleet
@@ -137,7 +138,7 @@ class Fixture:
         self.told: list[tuple[str, str, bool]] = []
         self.limits = namespace_limits(self.configuration.limit_ranges)
         settings = dispatch_settings(self.configuration.controller.dispatch)
-        self.manager = ManagerState({}, settings, self.touched.append, "system", self.limits)
+        self.manager = ManagerState(Configuration(), settings, self.touched.append, "system", self.limits)
         self.manager.take_namespace("ns", {"metadata": {"name": "ns"}})
         self.apis = {worker.name: FakeApi() for worker in self.configuration.workers}
         self.forget_workers()
@@ -157,7 +158,7 @@ class Fixture:
     def forget_workers(self) -> None:
         """Workers of which nothing is known but their configuration."""
         self.workers = {
-            w.name: WorkerState(w.name, w.region, {}, ORIGIN, self.touched.append, self.limits)
+            w.name: WorkerState(w.name, w.region, Configuration(), ORIGIN, self.touched.append, self.limits)
             for w in self.configuration.workers
         }
         for worker in self.workers.values():

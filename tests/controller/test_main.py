@@ -11,6 +11,7 @@ import yaml
 from tests.controller.build import Fixture
 
 from kueue_fleet.controller.main import ConfigurationError, Controller, Settings, read_configuration
+from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.kube.answers import ApiError
@@ -65,6 +66,20 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, content: str) -> No
     file.write_text(content)
     with pytest.raises(ConfigurationError, match="deploy the controller with its component, which writes it"):
         read_configuration(file)
+
+
+def test_each_workers_configuration_has_the_defaults_of_the_release_there(tmp_path: Path) -> None:
+    old = {"kueueVersion": "0.18.3"}
+    known = Fixture().configuration.wire()
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump({**known, "workers": [{**known["workers"][0], **old}, known["workers"][1]]}))
+    controller = Controller(Settings(file, tmp_path, None, "127.0.0.1", 0))
+    workers = [
+        controller._worker(entry, WorkQueue(time.time), cast("ManagerState", None), {})
+        for entry in controller._configuration.workers
+    ]
+    waits = [worker.configuration.wait_for_pods_ready is not None for worker in workers]
+    assert waits == [False, True]
 
 
 async def test_health_readiness_and_metrics(tmp_path: Path) -> None:

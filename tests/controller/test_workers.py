@@ -9,6 +9,7 @@ import pytest
 from tests.controller.build import COPY, GPU, NOW, Fixture, admitted_copy, condition, configured, workload
 from tests.kube.fake_api import FakeApi
 
+from kueue_admission.decide.model import Configuration
 from kueue_fleet.controller import workers
 from kueue_fleet.controller.workers import CONFIGURED, KUEUE, WorkerState
 from kueue_fleet.dispatch import Fit, FitKind
@@ -149,7 +150,7 @@ async def test_nothing_is_read_of_a_part_of_the_configuration(monkeypatch: pytes
     api = LateApi(late)
     for (kind, _), item in known._manifests.items():
         api.put(f"{KUEUE}/{kind}", item)
-    worker = WorkerState("us", "us-east4", {}, "multikueue", lambda key: None)
+    worker = WorkerState("us", "us-east4", Configuration(), "multikueue", lambda key: None)
     async with following(worker, api):
         await asyncio.sleep(0.1)
         assert worker._objects is None
@@ -167,7 +168,7 @@ async def test_a_worker_that_is_lost_or_found_again_is_a_reason_to_decide_again(
     monkeypatch.setattr(watching, "_FIRST_DELAY", 0.01)
     told: list[tuple[str | None, bool]] = []
     worker, api = (
-        WorkerState("us", "us-east4", {}, "multikueue", lambda key: told.append((key, worker.followed))),
+        WorkerState("us", "us-east4", Configuration(), "multikueue", lambda key: told.append((key, worker.followed))),
         FakeApi(),
     )
 

@@ -275,3 +275,13 @@ def test_before_kubernetes_1_36_the_gate_takes_the_place_of_the_policy() -> None
 )
 def test_which_kubernetes_has_the_policy(version: str | None, has: bool) -> None:
     assert has_mutating_policies(version) is has
+
+
+def test_the_controller_is_given_the_release_of_each_cluster() -> None:
+    section = {"admissionController": {"image": "example.com/controller:1"}}
+    made = controller_configuration(fleet({**OURS, **section, "clusters/1/kueue": {"version": "0.18.3"}}))
+    assert made.kueue_version == "0.19.2"
+    assert [(each.name, each.kueue_version) for each in made.workers] == [
+        ("worker-a", "0.18.3"),
+        ("worker-b", "0.19.2"),
+    ]

@@ -73,6 +73,14 @@ def test_end_of_a_run_is_heard_when_the_worker_is_there_again() -> None:
     assert (found["finishedAt"], found["evictions"]) == (200.0, [])
 
 
+@pytest.mark.parametrize(("version", "evicted"), [("0.18.3", [1000.0]), ("0.19.2", [])])
+def test_before_0_19_a_short_outage_takes_what_runs_longer_than_the_timeout(version: str, evicted: list[float]) -> None:
+    """Such a job was admitted longer ago than workerLostTimeout, from which 0.17 and 0.18 count."""
+    jobs = workload_file([job("a", runSeconds=3000)], outages=[{"cluster": EUROPE, "at": 1000, "seconds": 100}])
+    [record] = prepare_fleet(fleet(kueue={"version": version}), jobs, Delays()).run().records
+    assert [eviction.time for eviction in record.evictions] == evicted
+
+
 def test_long_outage_moves_the_job_to_another_worker() -> None:
     found = run([job("a", runSeconds=3000)], outages=[{"cluster": EUROPE, "at": 100, "seconds": 5000}])["a"]
     assert [eviction["time"] for eviction in found["evictions"]] == [1000.0]

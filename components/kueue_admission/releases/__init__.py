@@ -21,6 +21,8 @@ from kueue_admission.forms.versions import minor_of, numbers_of
 
 DEFAULT_VERSION: Final = "0.19.2"
 """The version of Kueue that a fleet has where its file names none."""
+KEEPS_JOBS_OF_LOST: Final = "an admitted worker that is away keeps its job until workerLostTimeout"
+"""One of `Release.behaviours`."""
 
 
 class Gate(NamedTuple):
@@ -135,6 +137,11 @@ class Release:
             elif (of, version, path) in self._with_fields:
                 for item in (item for item in items if isinstance(item, Mapping)):
                     yield from self.missing_fields(of, version, item, f"{path}.")
+
+    @cached_property
+    def behaviours(self) -> Mapping[str, str]:
+        """What Kueue does by itself that users reckon with: yes, no or not known."""
+        return {row["behaviour"]: row["state"] for row in self.table("behaviours")}
 
     @cached_property
     def chart_values(self) -> Mapping[str, str]:

@@ -21,7 +21,9 @@ from pydantic import ValidationError
 from kueue_admission.forms.messages import errors_in, explain
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.yaml_text import load_yaml
+from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.pod_resources import Limits, namespace_limits
+from kueue_admission.releases import nearest
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.journal import Events, log_to_stdout
@@ -141,7 +143,7 @@ class Controller:
         queue = WorkQueue(time.monotonic)
         limits = namespace_limits(self._configuration.limit_ranges)
         manager = ManagerState(
-            self._configuration.kueue,
+            parse_configuration(self._configuration.kueue, nearest(self._configuration.kueue_version)),
             dispatch_settings(self._configuration.controller.dispatch),
             lambda key: self._add(queue, manager, key),
             self._configuration.namespace,
@@ -201,7 +203,7 @@ class Controller:
         made = WorkerState(
             entry.name,
             entry.region,
-            entry.kueue,
+            parse_configuration(entry.kueue, nearest(entry.kueue_version)),
             self._configuration.origin,
             lambda key: self._add(queue, manager, key),
             limits,

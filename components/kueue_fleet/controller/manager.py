@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
+from kueue_admission.decide.model import Configuration
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
-from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.pod_resources import Limits
 from kueue_admission.read.printed import Printed
 from kueue_admission.read.workloads import Context
@@ -43,7 +43,7 @@ class ManagerState:
 
     def __init__(
         self,
-        kueue: Mapping[str, Any],
+        configuration: Configuration,
         settings: DispatchSettings,
         on_change: Callable[[str | None], None],
         namespace: str = "",
@@ -62,7 +62,7 @@ class ManagerState:
         self.checks: dict[str, CheckObject] = {}
         self.on_check: Callable[[str], None] = lambda _: None
         self._pod_sets = PodSets()
-        self._context = Context(rules=parse_configuration(kueue).resource_rules, limits=limits or {})
+        self._context = Context(rules=configuration.resource_rules, limits=limits or {})
         self._on_change = on_change
         self._namespaces: dict[str, str | None] = {}
         self._components: dict[str, set[str]] = {}

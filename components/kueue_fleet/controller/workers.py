@@ -10,13 +10,12 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import CheckState, Configuration, Objects, Workload
 from kueue_admission.forms.names import ORIGIN_LABEL
 from kueue_admission.forms.problem import Problem
-from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.read.pod_resources import Limits
@@ -54,14 +53,14 @@ class WorkerState:
         self,
         name: str,
         region: str,
-        kueue: Mapping[str, Any],
+        configuration: Configuration,
         origin: str,
         on_change: Callable[[str | None], None],
         limits: Mapping[str, Limits] | None = None,
     ) -> None:
         self.name = name
         self.region = region
-        self.configuration: Configuration = parse_configuration(kueue)
+        self.configuration = configuration
         self.quota: WorkerQuota | None = None
         self.watches: list[Watch] = []
         self.on_local: Callable[[str], None] = lambda _: None

@@ -92,11 +92,10 @@ def _changes(fleet: FleetSpec, before: Release, after: Release) -> Iterator[str]
         was = before.gates.get(name)
         if was is not None and was.on is not gate.on and name not in written:
             yield f"feature gate {name} is {'on' if gate.on else 'off'} by default"
-    earlier = {row["behaviour"]: row["state"] for row in before.table("behaviours")}
-    for row in after.table("behaviours"):
-        was_so, is_so = earlier.get(row["behaviour"]), row["state"]
+    for behaviour, is_so in after.behaviours.items():
+        was_so = before.behaviours.get(behaviour)
         if {was_so, is_so} == {"yes", "no"}:
-            yield f"{row['behaviour']}: {was_so} before, {is_so} after"
+            yield f"{behaviour}: {was_so} before, {is_so} after"
     built = {row["framework"]: row["version"] for row in before.table("frameworks")}
     for row in after.table("frameworks"):
         if row["framework"] in fleet.operators.frameworks and row["version"] != built.get(row["framework"]):

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import Flag, SpecModel, Text
 from kueue_admission.forms.duration import Duration
+from kueue_admission.releases import DEFAULT_VERSION
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorPatience
@@ -36,6 +37,8 @@ class WorkerConfiguration(SpecModel):
     """Its region."""
     kueue: Mapping[str, Any]
     """Kueue's Configuration there, as far as it decides."""
+    kueue_version: Text = DEFAULT_VERSION
+    """The version of Kueue there, whose defaults count."""
 
 
 class QueueFallback(SpecModel):
@@ -78,6 +81,8 @@ class ControllerConfiguration(SpecModel):
     (kueue@v0.19.2 pkg/workload/resources.go, AdjustResources)."""
     kueue: Mapping[str, Any]
     """Kueue's Configuration on the manager, as far as it decides."""
+    kueue_version: Text = DEFAULT_VERSION
+    """The version of Kueue on the manager."""
     fallback: Mapping[Text, QueueFallback] = Field(default_factory=dict)
     """How long jobs wait for nodes, by ClusterQueue."""
     tokens: tuple[WorkerToken, ...] = ()
@@ -101,7 +106,12 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         dispatches=settings is not None and settings.dispatcher_name == DISPATCHER_NAME,
         controller=section.model_copy(update={"checks": fleet_checks(fleet)}),
         workers=tuple(
-            WorkerConfiguration(name=name, region=fleet.cluster(name).region, kueue=_decisive(fleet, name))
+            WorkerConfiguration(
+                name=name,
+                region=fleet.cluster(name).region,
+                kueue=_decisive(fleet, name),
+                kueue_version=fleet.kueue_on(name).version,
+            )
             for name in _workers(fleet)
         ),
         team_regions=_team_regions(fleet),
@@ -112,6 +122,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
             for namespace in team.namespace_names
         },
         kueue=_decisive(fleet, home),
+        kueue_version=fleet.kueue_on(home).version,
         fallback=queue_fallback(fleet),
         tokens=worker_tokens(fleet),
         **({"token_lifetime": credentials.lifetime} if credentials is not None else {}),

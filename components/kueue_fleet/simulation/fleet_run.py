@@ -28,6 +28,7 @@ from kueue_admission.decide.events import (
 from kueue_admission.decide.model import CheckState, Objects, Workload
 from kueue_admission.decide.reasons import EvictionReason
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
+from kueue_admission.releases import KEEPS_JOBS_OF_LOST
 from kueue_admission.simulate.agenda import Action, Agenda
 from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_admission.simulate.delays import Delays, DrawnDelays
@@ -76,6 +77,7 @@ class FleetRun:
         self._fallback = Fallback(fleet, home, self.clusters[home].engine, self._plan_for, self.handle)
         timeout = fleet.multi_kueue.worker_lost_timeout if fleet.multi_kueue is not None else None
         self._lost_timeout = WORKER_LOST_SECONDS if timeout is None else timeout.seconds
+        self._keeps_lost = fleet.kueue_on(home).release.behaviours[KEEPS_JOBS_OF_LOST] != "no"
         self._orphans: dict[str, dict[str, None]] = {name: {} for name in objects}
         self._unheard: dict[str, list[Action]] = {name: [] for name in objects}
         self._missed: dict[str, list[Action]] = {name: [] for name in objects}
@@ -323,7 +325,9 @@ class FleetRun:
         self.lost.add(worker)
         for job in self.jobs.values():
             if job.winner == worker and job.record.finished_at is None:
-                self._plan_for(now + self._lost_timeout, job, self.home, partial(self._miss, job, worker))
+                admitted = job.record.admitted_at
+                since = now if self._keeps_lost or admitted is None else admitted
+                self._plan_for(max(now, since + self._lost_timeout), job, self.home, partial(self._miss, job, worker))
 
     def _miss(self, job: Job, worker: str, now: float) -> None:
         """A worker that runs a job has not been reached for too long."""

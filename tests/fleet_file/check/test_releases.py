@@ -11,6 +11,13 @@ SEEN = (
     "whose rules are known here from its source and changelog alone: it never ran here; use 0.19.2, or try it before "
     "you rely on it"
 )
+
+
+def found(changes: dict[str, Any]) -> list[str]:
+    """What is reported, but for what `lost_at_once` is about."""
+    return problems(changed(fleet_data(), {"multiKueue/workerLostTimeout": "168h", **changes}))
+
+
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a field of the Configuration that is not there yet": (
         {"kueue/version": "0.17.1", "kueue/configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}}},
@@ -91,37 +98,57 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 
 @pytest.mark.parametrize(("changes", "expected"), REFUSED.values(), ids=REFUSED.keys())
 def test_reported(changes: dict[str, Any], expected: list[str]) -> None:
-    assert problems(changed(fleet_data(), changes)) == expected
+    assert found(changes) == expected
 
 
 @pytest.mark.parametrize("version", ["0.17.0", "0.17.1", "0.18.2", "0.18.3", "0.19.0", "0.19.1", "0.19.2"])
 def test_a_fleet_of_each_release_that_runs_here_is_valid(version: str) -> None:
-    assert problems(changed(fleet_data(), {"kueue/version": version})) == []
+    assert found({"kueue/version": version}) == []
 
 
 @pytest.mark.parametrize(("manager", "worker"), [("0.19.2", "0.18.3"), ("0.18.3", "0.19.2")])
 def test_a_manager_and_a_worker_of_two_releases_go_together(manager: str, worker: str) -> None:
     changes = {"kueue/version": manager, "clusters/1/kueue": {"version": worker}}
-    assert problems(changed(fleet_data(), changes)) == []
+    assert found(changes) == []
 
 
 def test_workers_of_0_17_know_a_jobs_workload_by_a_label_alone() -> None:
     """As a rehearsal with the real releases showed: the worker makes a second Workload for each Job."""
     mixed = {"kueue/version": "0.19.2", "clusters/1/kueue": {"version": "0.17.1"}}
-    assert problems(changed(fleet_data(), mixed)) == [
+    assert found(mixed) == [
         "clusters[worker-a].kueue.version: 0.17.1, whose Workloads have no tie to a Job but a label; the manager's "
         "0.19.2 writes an annotation, so that the worker makes a second Workload; use 0.18 or newer on the worker, or "
         "set featureGates.WorkloadIdentifierAnnotations of the manager to false"
     ]
     gates = {"configuration": {"featureGates": {"WorkloadIdentifierAnnotations": False}}}
-    assert problems(changed(fleet_data(), {**mixed, "clusters/0/kueue": gates})) == []
+    assert found({**mixed, "clusters/0/kueue": gates}) == []
 
 
 @pytest.mark.parametrize("worker", ["0.18.3", "0.19.2"])
 def test_a_manager_of_0_17_does_not_learn_the_end_of_newer_workers_jobs(worker: str) -> None:
     mixed = {"kueue/version": "0.17.1", "clusters/1/kueue": {"version": worker}}
-    assert problems(changed(fleet_data(), mixed)) == [
+    assert found(mixed) == [
         f"warning: clusters[worker-a].kueue.version: {worker} below a manager of 0.17.1: where that was tried, Jobs "
         "ran to their end on the worker, and those of the manager did not say so; upgrade the manager first, with its "
         "featureGates.WorkloadIdentifierAnnotations false"
     ]
+
+
+def lost_at_once(version: str, timeout: str | None = None) -> list[str]:
+    given = {} if timeout is None else {"multiKueue/workerLostTimeout": timeout}
+    return [text for text in problems(changed(fleet_data(), {"kueue/version": version, **given})) if "Lost" in text]
+
+
+@pytest.mark.parametrize("version", ["0.17.1", "0.18.3"])
+def test_before_0_19_the_manager_evicts_long_jobs_of_a_worker_that_is_away(version: str) -> None:
+    assert lost_at_once(version) == [
+        f"warning: multiKueue.workerLostTimeout: 15m, which Kueue {version} counts from when a job was admitted on its "
+        "worker: a job that runs longer is evicted as soon as the manager does not reach its worker; use 0.19 or newer "
+        "on the manager, or set it to 168h, longer than jobs run"
+    ]
+    assert lost_at_once("0.19.2") == []
+
+
+def test_a_timeout_that_is_longer_than_jobs_run_is_not_warned_of() -> None:
+    assert len(lost_at_once("0.18.3", "24h")) == 1
+    assert lost_at_once("0.18.3", "168h") == []

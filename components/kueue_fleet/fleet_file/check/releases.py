@@ -11,11 +11,12 @@ from functools import partial
 from typing import Any, Final
 
 from kueue_admission.forms.problem import Problem, Severity, where_read
-from kueue_admission.releases import DEFAULT_VERSION, Release, minors, nearest, release
+from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, OTHER_KUEUE, RELEASE_FIELD, RELEASE_SKEW
+from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, LOST_AT_ONCE, OTHER_KUEUE, RELEASE_FIELD, RELEASE_SKEW
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 
 _API: Final = "v1beta2"
 BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
@@ -36,6 +37,7 @@ def check_releases(scope: Scope) -> Iterator[Problem]:
     yield from _set_by_fleet(scope)
     yield from _objects(scope)
     yield from _skew(scope)
+    yield from _lost_workers(scope)
 
 
 def severity(kueue: Release) -> Severity:
@@ -170,3 +172,23 @@ def _skew(scope: Scope) -> Iterator[Problem]:
                 f"upgrade the manager first, with its featureGates.{BY_ANNOTATION} false",
                 "warning",
             )
+
+
+@where_read
+def _lost_workers(scope: Scope) -> Iterator[Problem]:
+    """Kueue 0.17 and 0.18 count workerLostTimeout from when the job was admitted on its worker.
+
+    No job runs longer than DWS lets nodes run, so with as long a timeout none is taken back too early.
+    """
+    manager, settings = scope.fleet.manager, scope.fleet.multi_kueue
+    if manager is None or settings is None:
+        return
+    kueue, timeout = scope.fleet.kueue_on(manager.name), settings.worker_lost_timeout
+    if kueue.release.behaviours[KEEPS_JOBS_OF_LOST] != "no" or (timeout and timeout.seconds >= FLEX_START_MAX_SECONDS):
+        return
+    yield LOST_AT_ONCE.at(
+        "multiKueue.workerLostTimeout",
+        f"{timeout or '15m'}, which Kueue {kueue.version} counts from when a job was admitted on its worker: a job "
+        "that runs longer is evicted as soon as the manager does not reach its worker",
+        "use 0.19 or newer on the manager, or set it to 168h, longer than jobs run",
+    )
