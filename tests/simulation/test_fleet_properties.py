@@ -15,7 +15,6 @@ from kueue_admission.decide.events import ActiveChanged
 from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.decide.quota.cohort_tree import raw_available
 from kueue_admission.explain.diagnosis import diagnose, only_relevant
-from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import exponential
 from kueue_admission.simulate.records import State
@@ -102,7 +101,7 @@ class World:
         self.wait(0)
 
     def wait(self, seconds: float) -> None:
-        self.now = drive(self.run.agenda, list(self.run.clusters.values()), self.now, self.now + seconds).at
+        self.now = self.run.drive(self.now, self.now + seconds).at
 
     def finish(self, key: str) -> None:
         self.run.finish(key, self.now)

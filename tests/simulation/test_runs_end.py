@@ -17,7 +17,7 @@ from tests.simulation.random_fleets import random_fleet
 
 from kueue_admission.decide.engine import Engine
 from kueue_admission.simulate import clock
-from kueue_admission.simulate.clock import EndReason, drive
+from kueue_admission.simulate.clock import EndReason
 from kueue_admission.simulate.contention import TURNS
 from kueue_admission.simulate.delays import Delays, parse_delays
 from kueue_admission.simulate.distributions import MOST_SECONDS
@@ -46,7 +46,7 @@ def test_run_of_a_random_fleet_ends() -> None:
         made = random_fleet(SEED, index)
         run = fleet_run(made.fleet, made.file, made.delays, seed=index)
         clusters = list(run.clusters.values())
-        end = drive(run.agenda, clusters, 0.0, made.until)
+        end = run.drive(0.0, made.until)
         result = Result.of(run.settle(), end, clusters, until=made.until)
         assert end.reason in (EndReason.NOTHING_MORE, EndReason.UNTIL, EndReason.REPEATS), name
         # No job of these fleets can start over more than about once a minute, and each is on at most three clusters.
@@ -67,7 +67,7 @@ def test_run_of_a_random_fleet_with_times_without_bounds_ends(monkeypatch: pytes
         made = random_fleet(SEED, index, ["exponential(1e9)", MOST_SECONDS])
         run = fleet_run(made.fleet, made.file, made.delays, seed=index)
         clusters = list(run.clusters.values())
-        end = drive(run.agenda, clusters, 0.0, made.until)
+        end = run.drive(0.0, made.until)
         Result.of(run.settle(), end, clusters, until=made.until)
         steps = run.agenda.happened + sum(cluster.engine.cycles for cluster in clusters)
         # A job arrives, is admitted for the first time and finishes once each.

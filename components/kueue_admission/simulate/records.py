@@ -93,8 +93,7 @@ class Run:
 class Record:
     """What happened to a workload so far.
 
-    `name` is that of its job where there is one, `run_seconds` None never ends. `attempt` counts evictions, so that
-    what was planned for an earlier run can be recognised as stale.
+    `name` is that of its job where there is one, `run_seconds` None never ends.
     """
 
     key: str
@@ -113,7 +112,6 @@ class Record:
     finished_at: float | None = None
     evictions: list[Eviction] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
-    attempt: int = 0
     first_admitted_at: float | None = None
     copies_thrown_away: int = 0
     """Copies on workers that held quota when another worker won, or when the workload was taken back."""
@@ -174,7 +172,6 @@ class Record:
                 self.reason, self.message = "Admitted", ""
             case Evicted():
                 self.evict(at, decision.reason.value, decision.preemptor)
-                self.attempt += 1
                 self.reason, self.message = decision.reason.value, decision.message
             case Released():
                 self.admission = self.reserved_at = self.admitted_at = None

@@ -1,20 +1,22 @@
-"""One cluster with workloads that arrive, run as long as they are said to, and finish.
+"""Clusters with workloads that arrive, run as long as they are said to, and finish.
 
-No controller answers admission checks: a workload with a check that is not Ready keeps its reservation and waits.
+`ClusterRun` is the run of a single cluster, where no controller answers admission checks: a workload with a check that
+is not Ready keeps its reservation and waits. The run of a fleet extends it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Generic, TypeVar
 
 from kueue_admission.decide.decisions import Admitted, Decision, Evicted
 from kueue_admission.decide.engine import Engine
-from kueue_admission.decide.events import Finished, PodsReadyChanged, PodsStopped, Submitted
+from kueue_admission.decide.events import Event, Finished, PodsReadyChanged, PodsStopped, Submitted
 from kueue_admission.decide.model import Objects, Workload
-from kueue_admission.simulate.agenda import Agenda
-from kueue_admission.simulate.clock import Watch, drive
+from kueue_admission.simulate.agenda import Action, Agenda
+from kueue_admission.simulate.clock import End, Watch, drive
 from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_admission.simulate.delays import Delays, DrawnDelays
 from kueue_admission.simulate.prepared import Prepared
@@ -55,50 +57,146 @@ def prepare_cluster(
     Without `until` it ends when nothing more happens. `engines`, if given, receives the engine as it stands at the end,
     under the empty name. `not_known` says of reasons that hold here why it is not known whether they do.
     """
-    runner = _Runner(objects, delays, seed)
-    records = [runner.expect(arrival) for arrival in arrivals]
+    run = ClusterRun[Job]({"": objects}, "", delays, seed, not_known or {})
+    for arrival in arrivals:
+        run.submit(Job(arrival.workload, run.record(arrival)), arrival)
 
     def go(watch: Watch | None) -> Result:
-        end = drive(runner.agenda, [runner.cluster], start, None if until is None else start + until, watch)
-        runner.settle(not_known or {})
+        end = run.drive(start, None if until is None else start + until, watch)
+        records = run.settle()
         if engines is not None:
-            engines[""] = runner.cluster.engine
-        return Result.of(records, end, [runner.cluster], origin=start, until=until, seed=seed)
+            engines[""] = run.clusters[""].engine
+        return Result.of(records, end, run.clusters.values(), origin=start, until=until, seed=seed)
 
-    return Prepared(frozenset(record.cluster_queue for record in records if record.cluster_queue), go)
+    return Prepared(run.queues, go)
 
 
-class _Runner:
-    def __init__(self, objects: Objects, delays: Delays, seed: int) -> None:
+@dataclass(slots=True)
+class Job:
+    """A workload and its story. `attempts` counts, per cluster, what must be forgotten when it is evicted, or a copy of
+    it is gone; `run` counts starts."""
+
+    workload: Workload
+    record: Record
+    attempts: dict[str, int] = field(default_factory=dict, kw_only=True)
+    run: int = field(default=0, kw_only=True)
+
+    def forget(self, cluster: str) -> None:
+        """What was planned for it on the cluster is off."""
+        self.attempts[cluster] = self.attempts.get(cluster, 0) + 1
+
+    def attempt(self, cluster: str) -> int:
+        """The number of the present try on the cluster."""
+        return self.attempts.get(cluster, 0)
+
+
+J = TypeVar("J", bound=Job)
+
+
+class ClusterRun(Generic[J]):
+    """Clusters on the clock of `agenda`; jobs are submitted to `home`.
+
+    `jobs` has every job that was expected, by its workload's key.
+    """
+
+    def __init__(
+        self, objects: Mapping[str, Objects], home: str, delays: Delays, seed: int, not_known: Mapping[str, str]
+    ) -> None:
         self.agenda = Agenda()
-        self.cluster = SimulatedCluster("", objects, delays, self._hear, seed)
+        # The manager is the first to act at any moment, wherever it stands in the file.
+        names = sorted(objects, key=lambda name: name != home)
+        self.clusters = {name: SimulatedCluster(name, objects[name], delays, self._hear, seed) for name in names}
+        self.home = home
+        self.jobs: dict[str, J] = {}
+        self._seed = seed
         self._delays = DrawnDelays(delays, f"{seed}:runs")
-        self._workers = Workers(delays.workers)
-        self._records: dict[str, Record] = {}
-        self._targets = {queue.key: queue.cluster_queue for queue in objects.local_queues}
+        self._workers = {name: Workers(delays.workers) for name in objects}
+        self._not_known = not_known
+        self._targets = {queue.key: queue.cluster_queue for queue in objects[home].local_queues}
 
-    def expect(self, arrival: Arrival) -> Record:
+    @property
+    def queues(self) -> frozenset[str]:
+        """The ClusterQueues to which jobs come."""
+        keys = (job.workload.local_queue for job in self.jobs.values())
+        return frozenset(self._targets[key] for key in keys if key in self._targets)
+
+    def record(self, arrival: Arrival) -> Record:
+        """The story of a workload, of which nothing has happened yet."""
         workload = arrival.workload
-        record = Record(
-            workload.key,
-            workload.namespace,
-            arrival.name,
-            workload.created,
-            arrival.run_seconds,
-            arrival.label,
-            cluster_queue=self._targets.get(workload.local_queue, ""),
-            requests=workload.requests,
-        )
-        if arrival.finished_at is not None:
-            record.finish(arrival.finished_at)
-            return record
-        self._records[record.key] = record
-        self.agenda.expect(arrival.at, arrival.run_seconds)
-        self.agenda.plan(arrival.at, partial(self._arrive, workload, resumed=arrival.resumed))
+        names = workload.key, workload.namespace, arrival.name
+        record = Record(*names, workload.created, arrival.run_seconds, arrival.label, requests=workload.requests)
+        record.cluster_queue = self._targets.get(workload.local_queue, "")
         return record
 
-    def _arrive(self, workload: Workload, now: float, *, resumed: bool) -> None:
-        record, status = self._records[workload.key], workload.status
+    def submit(self, job: J, arrival: Arrival) -> None:
+        """Let a workload arrive."""
+        self.jobs[job.record.key] = job
+        if arrival.finished_at is not None:
+            job.record.finish(arrival.finished_at)
+            return
+        self.agenda.expect(arrival.at, arrival.run_seconds)
+        self.agenda.plan(arrival.at, partial(self._arrive, job, resumed=arrival.resumed))
+
+    def drive(self, start: float, until: float | None, watch: Watch | None = None) -> End:
+        """Let time pass until `until`, or until nothing more happens."""
+        return drive(self.agenda, list(self.clusters.values()), start, until, watch)
+
+    def settle(self) -> list[Record]:
+        """The records: with the reason that no cycle of their own gave, and why that may not hold."""
+        for job in self.jobs.values():
+            self._settle(job)
+        records = {key: job.record for key, job in self.jobs.items()}
+        pass_not_known_on(records, [cluster.engine for cluster in self.clusters.values()])
+        return list(records.values())
+
+    def _settle(self, job: J) -> None:
+        record = job.record
+        record.settle(self.clusters[self.home].engine)
+        if record.admitted_at is None and record.finished_at is None:
+            record.not_known = self._not_known.get(record.reason, "")
+
+    # What is planned
+
+    def handle(self, cluster: str, event: Event) -> None:
+        """Give a cluster an event now."""
+        self.clusters[cluster].handle(event)
+
+    def _plan_for(self, at: float, job: J, cluster: str, action: Action) -> None:
+        """Plan what only happens if the try, or the copy, on the cluster is still the same."""
+        self.agenda.plan(at, while_same(job, cluster, action))
+
+    def _plan_for_run(self, at: float, job: J, where: str, action: Action) -> None:
+        """Plan what only happens if the pods are still on the same nodes."""
+        run = job.run
+
+        def act(now: float) -> None:
+            if job.run == run and job.record.is_running:
+                action(now)
+
+        self._plan_for(at, job, where, act)
+
+    # What is heard
+
+    def _hear(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
+        job = self.jobs[decision.key]
+        if job.record.finished_at is not None:
+            return
+        job.record.take(decision, at)
+        if isinstance(decision, Admitted):
+            self._begin(job, cluster.name, at, at)
+        elif isinstance(decision, Evicted):
+            job.forget(cluster.name)
+            self._stop(job, cluster.name, at)
+
+    def _stop(self, job: J, cluster: str, at: float) -> None:
+        """Its pods end some time after it is evicted."""
+        key, stopped = job.record.key, at + self._delays.stop(at)
+        self._plan_for(stopped, job, cluster, lambda now: self.handle(cluster, PodsStopped(now, key)))
+
+    # Runs
+
+    def _arrive(self, job: J, now: float, *, resumed: bool) -> None:
+        workload, record, status = job.workload, job.record, job.workload.status
         if status.reserved_at is not None and status.admission is not None:
             record.cluster_queue = status.admission.cluster_queue
             record.admission, record.reserved_at = status.admission, status.reserved_at
@@ -109,61 +207,57 @@ class _Runner:
                 record.reason = "Admitted"
                 # Pods are ready as soon as their workload is admitted here, and this one's were then.
                 workload = replace(workload, status=replace(status, pods_ready=True))
-        self.cluster.handle(Submitted(now, workload, resumed))
+        self.handle(self.home, Submitted(now, workload, resumed))
         if record.admitted_at is not None:
-            self._start(record, record.admitted_at, now)
+            self._begin(job, self.home, record.admitted_at, now)
         if status.evicted_at is not None and status.reserved_at is not None:
-            self.agenda.plan(now + self._delays.stop(now), partial(self._stop, record.key, record.attempt))
+            self._stop(job, self.home, now)
 
-    def _hear(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
-        record = self._records[decision.key]
-        if record.finished_at is not None:
-            return
-        record.take(decision, at)
-        if isinstance(decision, Admitted):
-            self._start(record, at, at)
-        elif isinstance(decision, Evicted):
-            self.agenda.plan(at + self._delays.stop(at), partial(self._stop, record.key, record.attempt))
-
-    def _start(self, record: Record, admitted_at: float, now: float) -> None:
-        record.begin(admitted_at)
-        if len(record.runs) == 1:
+    def _begin(self, job: J, where: str, admitted_at: float, now: float) -> None:
+        """It is admitted; earlier than now where the simulation continues what ran."""
+        job.record.begin(admitted_at)
+        if len(job.record.runs) == 1:
             self.agenda.progress(now)
-        record.start(admitted_at)
-        self.agenda.plan(now, partial(self._become_ready, record.key, record.attempt))
-        if record.run_seconds is not None:
-            end = max(admitted_at + record.run_seconds, now)
-            self.agenda.plan(end, partial(self._finish, record.key, record.attempt))
+        self._plan_for(now, job, where, partial(self._seek_nodes, job, where))
 
-    def _become_ready(self, key: str, attempt: int, now: float) -> None:
-        if self._is_current(key, attempt):
-            self.cluster.handle(PodsReadyChanged(now, key, True))
+    def _seek_nodes(self, job: J, where: str, now: float) -> None:
+        """Start the pods; there are nodes for all as soon as it is admitted."""
+        self._start(job, where, job.record.runs[-1].admitted_at, now)
 
-    def _finish(self, key: str, attempt: int, now: float) -> None:
-        if self._is_current(key, attempt):
-            self._records[key].finish(now)
-            self.agenda.progress(now)
-            free_at = self._workers.done(now, self._delays.release)
-            if free_at > now:
-                self.agenda.plan(free_at, partial(self._free, key))
-            else:
-                self._free(key, now)
+    def _start(self, job: J, where: str, began: float, now: float) -> None:
+        record = job.record
+        record.message = ""
+        record.start(began)
+        job.run += 1
+        self._tell_pods(job, where, now, ready=True)
+        self._plan_end(job, where, None if record.run_seconds is None else max(now, began + record.run_seconds), now)
 
-    def _free(self, key: str, now: float) -> None:
-        self.cluster.handle(Finished(now, key))
+    def _plan_end(self, job: J, where: str, ends: float | None, _now: float) -> None:
+        """Plan how the run ends."""
+        if ends is not None:
+            self._plan_for_run(ends, job, where, partial(self._finish, job, where))
 
-    def _stop(self, key: str, attempt: int, now: float) -> None:
-        if self._is_current(key, attempt):
-            self.cluster.handle(PodsStopped(now, key))
+    def _tell_pods(self, job: J, where: str, now: float, *, ready: bool) -> None:
+        for cluster in dict.fromkeys((where, self.home)):
+            self.handle(cluster, PodsReadyChanged(now, job.record.key, ready))
 
-    def _is_current(self, key: str, attempt: int) -> bool:
-        record = self._records[key]
-        return record.finished_at is None and record.attempt == attempt
+    def _finish(self, job: J, where: str, now: float, end: str = "Succeeded") -> None:
+        job.record.finish(now, end)
+        self.agenda.progress(now)
+        for cluster in dict.fromkeys((where, self.home)):
+            free_at = self._workers[cluster].done(now, self._delays.release)
+            self.agenda.plan(free_at, partial(self._free, job.record.key, cluster))
 
-    def settle(self, not_known: Mapping[str, str]) -> None:
-        """Give workloads the reason that no cycle of their own gave, and say where it may not hold."""
-        for record in self._records.values():
-            record.settle(self.cluster.engine)
-            if record.admitted_at is None and record.finished_at is None:
-                record.not_known = not_known.get(record.reason, "")
-        pass_not_known_on(self._records, [self.cluster.engine])
+    def _free(self, key: str, cluster: str, now: float) -> None:
+        self.handle(cluster, Finished(now, key))
+
+
+def while_same(job: Job, cluster: str, action: Action) -> Action:
+    """The action, as long as the try on the cluster is the one of now, and the job has not finished."""
+    attempt = job.attempt(cluster)
+
+    def act(now: float) -> None:
+        if job.attempt(cluster) == attempt and job.record.finished_at is None:
+            action(now)
+
+    return act

@@ -101,7 +101,6 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
     """The fleet of a stack after so many seconds of its workload file. Raises CommandError with every problem."""
     from kueue_admission.cli import simulate_ends
     from kueue_admission.cli.dumps import Moment, as_clusters
-    from kueue_admission.simulate.clock import drive
     from kueue_admission.simulate.delays import Delays
     from kueue_admission.simulate.result import Result
     from kueue_fleet.cli.fleet_files import load_fleet
@@ -117,7 +116,7 @@ def _simulate_stack(stack: Path, workload: Path, second: float, seed: int) -> Mo
         run = fleet_run(
             fleet, file, Delays(), seed=seed, sources=Sources(console.source_name(stack), console.source_name(workload))
         )
-    end = drive(run.agenda, list(run.clusters.values()), 0.0, second)
+    end = run.drive(0.0, second)
     result = Result(tuple(run.settle()), 0.0, second, seed, end=end)
     simulate_ends.tell([result])
     engines = {name: run.clusters[name].engine for name in dict.fromkeys((run.home, *run.clusters))}

@@ -21,7 +21,7 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
-from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
 from kueue_fleet.simulation.provisioning_request import refused_by_gke
 from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -55,14 +55,14 @@ class Checks:
         """Those that the fleet's controller answers."""
         return sorted(name for name in names if name in self._rules)
 
-    def refused(self, job: Job, name: str) -> str:
+    def refused(self, job: FleetJob, name: str) -> str:
         """Why GKE does not take the job's ProvisioningRequest: the check then stays Pending, with quota. Or empty."""
         entry = self._fleet.check(name)
         if entry is None or entry.provisioning_request is None:
             return ""
         return refused_by_gke(entry.provisioning_request, job.templates)
 
-    def answers(self, job: Job, cluster: str, name: str, at: float) -> Iterator[Answer]:
+    def answers(self, job: FleetJob, cluster: str, name: str, at: float) -> Iterator[Answer]:
         """The sentence about a check that is Pending since `at`."""
         if name in self._rules and not job.runs_on:
             yield from self._by_rules(job, name, at)
@@ -88,7 +88,7 @@ class Checks:
             return None
         return asked_at + self._watchdog.provisioning_timeout
 
-    def requested(self, job: Job, cluster: str, name: str) -> tuple[str, ...]:
+    def requested(self, job: FleetJob, cluster: str, name: str) -> tuple[str, ...]:
         """The pod sets that the check asks DWS for: it is Ready when they have nodes."""
         entry = self._fleet.check(name)
         config = entry.provisioning_request if entry is not None else None
@@ -101,7 +101,7 @@ class Checks:
             if not managed or any(resource in managed for resource, _ in pod_set.flavors)
         )
 
-    def _by_rules(self, job: Job, name: str, at: float) -> Iterator[Answer]:
+    def _by_rules(self, job: FleetJob, name: str, at: float) -> Iterator[Answer]:
         residency = self._dispatcher.residency(job) if isinstance(self._dispatcher, FleetDispatcher) else Residency()
         regions = regions_of(self._fleet, job.record.cluster_queue)
         found = decide_check(self._rules[name], job.run_limit, residency, regions, self._begin + at)
@@ -122,7 +122,7 @@ class Checks:
         managed = set(entry.provisioning_request.managed_resources or ())
         return not managed or bool(managed & resources)
 
-    def take_back(self, job: Job, worker: str, asked_at: float, now: float) -> bool:
+    def take_back(self, job: FleetJob, worker: str, asked_at: float, now: float) -> bool:
         """Whether the watchdog takes a job back from a worker that has not provisioned it; it counts how often."""
         if self._watchdog is None:
             return False

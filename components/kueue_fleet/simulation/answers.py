@@ -10,7 +10,7 @@ from kueue_admission.decide.model import CheckState
 from kueue_admission.simulate.agenda import Action, Agenda
 from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_fleet.simulation.admission_checks import Answer, Checks
-from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.node_limit import Nodes
 
 
@@ -27,13 +27,13 @@ class Answers:
         clusters: Mapping[str, SimulatedCluster],
         nodes: Mapping[str, Nodes],
         agenda: Agenda,
-        plan: Callable[[float, Job, str, Action], None],
-        take_back: Callable[[Job, str, float, float], None],
+        plan: Callable[[float, FleetJob, str, Action], None],
+        take_back: Callable[[FleetJob, str, float, float], None],
     ) -> None:
         self._checks, self._clusters, self._nodes, self._agenda = checks, clusters, nodes, agenda
         self._plan, self._take_back = plan, take_back
 
-    def answer(self, job: Job, cluster: str, names: Iterable[str], at: float) -> None:
+    def answer(self, job: FleetJob, cluster: str, names: Iterable[str], at: float) -> None:
         """Plan that checks are answered, those that are Pending."""
         states = self._clusters[cluster].engine.workloads[job.record.key].checks
         for name in names:
@@ -46,7 +46,7 @@ class Answers:
                     self._agenda.takes(answer.at - at)
                     self._plan(answer.at, job, cluster, partial(self._give, job, cluster, name, answer))
 
-    def _give(self, job: Job, cluster: str, name: str, answer: Answer, now: float) -> None:
+    def _give(self, job: FleetJob, cluster: str, name: str, answer: Answer, now: float) -> None:
         if answer.state is None:
             self._take_back(job, cluster, answer.asked_at, now)
         elif answer.state is CheckState.PENDING:
@@ -58,7 +58,7 @@ class Answers:
                 watch = Answer(late, None, asked_at=answer.asked_at)
                 self._plan(late, job, cluster, partial(self._give, job, cluster, name, watch))
 
-    def _give_state(self, job: Job, cluster: str, name: str, state: CheckState, message: str, now: float) -> bool:
+    def _give_state(self, job: FleetJob, cluster: str, name: str, state: CheckState, message: str, now: float) -> bool:
         """Whether the check has its state; not if that waits for nodes of DWS."""
         requested = self._checks.requested(job, cluster, name)
         why = self._nodes[cluster].place(job, now, requested) if requested else ""

@@ -19,7 +19,7 @@ from kueue_fleet.dispatch import REQUEUE_SECONDS, decide_fallback, waits_on_work
 from kueue_fleet.dispatch.settings import fallback_rules, watchdog_settings
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.objects.controller_configuration import queue_fallback
-from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.jobs import FleetJob
 
 
 class Fallback:
@@ -33,7 +33,7 @@ class Fallback:
         fleet: FleetSpec,
         home: str,
         engine: Engine,
-        plan: Callable[[float, Job, str, Action], None],
+        plan: Callable[[float, FleetJob, str, Action], None],
         handle: Callable[[str, Event], None],
     ) -> None:
         self._rules = {name: fallback_rules(queue) for name, queue in queue_fallback(fleet).items()}
@@ -41,7 +41,7 @@ class Fallback:
         self._timeout = watchdog_settings(section.watchdog).provisioning_timeout if section is not None else 0.0
         self._home, self._engine, self._plan, self._handle = home, engine, plan, handle
 
-    def wait(self, job: Job, where: str, now: float) -> None:
+    def wait(self, job: FleetJob, where: str, now: float) -> None:
         """A job waits for its nodes on a cluster: it got quota there, or was admitted."""
         begun = job.record.admitted_at
         since = now
@@ -50,7 +50,7 @@ class Fallback:
             since = waits_on_workers_since(reserved, now, job.given_up.values(), self._timeout)
         self._look(job, where, since, begun, now)
 
-    def _look(self, job: Job, where: str, since: float, begun: float | None, now: float) -> None:
+    def _look(self, job: FleetJob, where: str, since: float, begun: float | None, now: float) -> None:
         """`begun` is when it was admitted; where that is different now, another look is planned."""
         record, admission = job.record, job.admissions[where]
         rules = self._rules.get(admission.cluster_queue)
@@ -70,6 +70,6 @@ class Fallback:
         elif found is not None:
             self._plan(found.due, job, where, partial(self._look, job, where, since, begun))
 
-    def _holds_quota(self, job: Job) -> bool:
+    def _holds_quota(self, job: FleetJob) -> bool:
         info = self._engine.workloads[job.record.key]
         return info.is_reserved and not info.is_evicted

@@ -21,7 +21,7 @@ from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import Parsed, parse_objects
 from kueue_admission.read.manifests import QUEUED
 from kueue_admission.read.workloads import Context
-from kueue_admission.simulate.clock import Watch, drive
+from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
@@ -45,7 +45,7 @@ from kueue_fleet.simulation.job_problems import (
     check_kinds,
 )
 from kueue_fleet.simulation.job_slices import check_slices
-from kueue_fleet.simulation.jobs import BACKOFF_LIMIT, Job, pods_that_may_fail
+from kueue_fleet.simulation.jobs import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
 from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
 from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
@@ -72,15 +72,14 @@ def prepare_fleet(
     Raises SimulationError with every problem, paths as in the files, behind their names in `sources`.
     """
     run = fleet_run(fleet, file, delays, seed=seed, manifests=manifests, sources=sources)
-    clusters = list(run.clusters.values())
 
     def go(watch: Watch | None) -> Result:
-        end = drive(run.agenda, clusters, 0.0, until, watch)
+        end = run.drive(0.0, until, watch)
         table = prices or list_prices()
         result = Result.of(
             run.settle(),
             end,
-            clusters,
+            run.clusters.values(),
             until=until,
             seed=seed,
             teams=fleet.team_of,
@@ -89,9 +88,7 @@ def prepare_fleet(
         )
         return replace(result, budgets=tuple(simulated_budgets(fleet, table, result.records, end.at)))
 
-    targets = {queue.key: queue.cluster_queue for queue in run.clusters[run.home].engine.objects.local_queues}
-    keys = (job.workload.local_queue for job in run.jobs.values())
-    return Prepared(frozenset(targets[key] for key in keys if key in targets), go, fleet.name)
+    return Prepared(run.queues, go, fleet.name)
 
 
 def accelerator_usd(fleet: FleetSpec, prices: Prices) -> Mapping[tuple[str, str], float]:
@@ -206,12 +203,12 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     return found
 
 
-def _alone(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> list[Job]:
+def _alone(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> list[FleetJob]:
     """What happens to the job where no other is."""
     objects = {name: each.objects for name, each in parsed.items()}
     run = FleetRun(fleet, WorkloadFile(), fleet.home, objects, Delays(), seed=0)
     _expect(run, document, replace(workload, created=0.0))
-    drive(run.agenda, list(run.clusters.values()), 0.0, None)
+    run.drive(0.0, None)
     run.settle()
     return list(run.jobs.values())
 

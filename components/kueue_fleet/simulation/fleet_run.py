@@ -9,7 +9,7 @@ Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -22,24 +22,23 @@ from kueue_admission.decide.events import (
     Finished,
     ObjectsChanged,
     PodsReadyChanged,
-    PodsStopped,
     Submitted,
 )
 from kueue_admission.decide.model import CheckState, Objects, Workload
 from kueue_admission.decide.reasons import EvictionReason
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_admission.releases import KEEPS_JOBS_OF_LOST
-from kueue_admission.simulate.agenda import Action, Agenda
+from kueue_admission.simulate.agenda import Action
 from kueue_admission.simulate.cluster import SimulatedCluster
-from kueue_admission.simulate.delays import Delays, DrawnDelays
-from kueue_admission.simulate.records import Record, State, pass_not_known_on
-from kueue_admission.simulate.work_queue import Workers
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.records import State
+from kueue_admission.simulate.runner import Arrival, ClusterRun, while_same
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.simulation.admission_checks import Checks
 from kueue_fleet.simulation.answers import Answers
 from kueue_fleet.simulation.fallback import Fallback
-from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.node_limit import Nodes
 from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher, Offer
@@ -50,22 +49,15 @@ WORKER_LOST_SECONDS: Final = 900.0
 """Kueue's default of multiKueue.workerLostTimeout."""
 
 
-class FleetRun:
-    """A fleet on the clock of `agenda`. `jobs` has every job that was expected, by its workload's key."""
+class FleetRun(ClusterRun[FleetJob]):
+    """A fleet on one clock."""
 
     def __init__(
         self, fleet: FleetSpec, file: WorkloadFile, home: str, objects: Mapping[str, Objects], delays: Delays, seed: int
     ) -> None:
-        self.agenda = Agenda()
-        # The manager is the first to act at any moment, wherever it stands in the file.
-        names = sorted(objects, key=lambda name: name != home)
-        self.clusters = {name: SimulatedCluster(name, objects[name], delays, self._hear, seed) for name in names}
-        self.home = home
-        self.jobs: dict[str, Job] = {}
+        super().__init__(objects, home, delays, seed, {})
         self.lost: set[str] = set()
-        self._fleet, self._file, self._seed = fleet, file, seed
-        self._delays = DrawnDelays(delays, f"{seed}:runs")
-        self._workers = {name: Workers(delays.workers) for name in objects}
+        self._fleet, self._file = fleet, file
         self._dispatch_checks = {
             check.name for check in objects[home].checks if check.controller == MULTIKUEUE_CONTROLLER
         }
@@ -110,46 +102,30 @@ class FleetRun:
             runs_on: the cluster that runs it already.
             may_fail: the number of its pods that may fail; None: any.
         """
-        names = workload.key, workload.namespace, name or workload.name
-        record = Record(*names, workload.created, run_seconds, requests=workload.requests)
-        self.jobs[workload.key] = Job(workload, record, labels or {}, run_limit, templates, runs_on, may_fail)
-        self.agenda.expect(workload.created, run_seconds)
-        self._plan(workload.created, self.home, lambda now: Submitted(now, workload))
+        arrival = Arrival(workload, name or workload.name, workload.created, run_seconds)
+        record = self.record(arrival)
+        self.submit(FleetJob(workload, record, labels or {}, run_limit, templates, runs_on, may_fail), arrival)
 
-    def settle(self) -> list[Record]:
-        """The records; what waits for workers says why each of them does not admit it."""
-        for job in self.jobs.values():
-            record = job.record
-            if record.state is State.QUOTA_RESERVED and job.offered:
-                record.message = "; ".join(f"{name}: {job.why.get(name, 'offered')}" for name in job.offered)
-            else:
-                record.settle(self.clusters[self.home].engine)
-            record.not_known = str(start_not_known(self._fleet, job) or "")
-        records = {key: job.record for key, job in self.jobs.items()}
-        pass_not_known_on(records, [cluster.engine for cluster in self.clusters.values()])
-        return list(records.values())
+    def _settle(self, job: FleetJob) -> None:
+        """What waits for workers says why each of them does not admit it."""
+        record = job.record
+        if record.state is State.QUOTA_RESERVED and job.offered:
+            record.message = "; ".join(f"{name}: {job.why.get(name, 'offered')}" for name in job.offered)
+        else:
+            record.settle(self.clusters[self.home].engine)
+        record.not_known = str(start_not_known(self._fleet, job) or "")
 
     # What is planned
 
-    def _plan(self, at: float, cluster: str, make: Callable[[float], Event]) -> None:
-        self.agenda.plan(at, lambda now: self.handle(cluster, make(now)))
-
     def handle(self, cluster: str, event: Event) -> None:
         """Give a cluster an event now."""
-        self.clusters[cluster].handle(event)
+        super().handle(cluster, event)
         if isinstance(event, (Finished, Deleted, Submitted)):
             self.dispatcher.touch(cluster, event.workload.key if isinstance(event, Submitted) else event.key)
 
-    def _plan_for(self, at: float, job: Job, cluster: str, action: Action) -> None:
-        """Plan what only happens if the copy on the cluster is still the same."""
-        self.agenda.plan(at, _while_same(job, cluster, action))
-
-    def _handle_for(self, at: float, job: Job, cluster: str, make: Callable[[float], Event]) -> None:
-        self._plan_for(at, job, cluster, lambda now: self.handle(cluster, make(now)))
-
-    def _plan_heard(self, at: float, job: Job, worker: str, action: Action) -> None:
+    def _plan_heard(self, at: float, job: FleetJob, worker: str, action: Action) -> None:
         """The same for what the manager learns from a worker: only when it can reach it."""
-        heard = _while_same(job, worker, action)
+        heard = while_same(job, worker, action)
         self._plan_for(at, job, worker, partial(self._tell, worker, heard))
 
     def _tell(self, worker: str, heard: Action, now: float) -> None:
@@ -170,7 +146,7 @@ class FleetRun:
         elif cluster.name in job.offered:
             self._hear_worker(job, cluster.name, decision, at)
 
-    def _hear_home(self, job: Job, decision: Decision, at: float) -> None:
+    def _hear_home(self, job: FleetJob, decision: Decision, at: float) -> None:
         record, home = job.record, self.home
         if isinstance(decision, Evicted):
             job.runs_on = ""
@@ -181,7 +157,7 @@ class FleetRun:
             job.offered_since = None
             job.given_up.clear()
             self._plan_for(at, job, home, partial(self._withdraw, job, None))
-            self._handle_for(at + self._delays.stop(at), job, home, lambda now: PodsStopped(now, record.key))
+            self._stop(job, home, at)
             return
         record.take(decision, at)
         if isinstance(decision, QuotaReserved):
@@ -196,7 +172,7 @@ class FleetRun:
         elif isinstance(decision, Admitted):
             self._admit(job, at)
 
-    def _hear_worker(self, job: Job, worker: str, decision: Decision, at: float) -> None:
+    def _hear_worker(self, job: FleetJob, worker: str, decision: Decision, at: float) -> None:
         match decision:
             case QuotaReserved():
                 job.admissions[worker] = decision.admission
@@ -216,7 +192,7 @@ class FleetRun:
 
     # Copies
 
-    def _offer(self, job: Job, now: float) -> None:
+    def _offer(self, job: FleetJob, now: float) -> None:
         """Let those workers have copies that are to have some now."""
         if job.winner is not None:
             return
@@ -236,7 +212,7 @@ class FleetRun:
         elif offer.retry_at is not None:
             self._plan_for(max(now, offer.retry_at), job, self.home, partial(self._offer, job))
 
-    def _give_up(self, job: Job, key: str, rest: float, now: float) -> None:
+    def _give_up(self, job: FleetJob, key: str, rest: float, now: float) -> None:
         """No cluster admitted it in time: it gives its quota back if a check of ours can say so, and starts over."""
         for name in self._checks.own(self.clusters[self.home].engine.workloads[key].checks):
             retry = CheckStateChanged(now, key, name, CheckState.RETRY, "no worker admitted it in time", rest)
@@ -244,13 +220,13 @@ class FleetRun:
             return
         self._plan_for(now + rest, job, self.home, partial(self._offer, job))
 
-    def _take_from(self, job: Job, worker: str, asked_at: float, now: float) -> None:
+    def _take_from(self, job: FleetJob, worker: str, asked_at: float, now: float) -> None:
         """The watchdog takes a job back from a worker that does not provision it."""
         if job.winner is None and self._checks.take_back(job, worker, asked_at, now):
             self._take_copy(job, worker, now)
             self._offer(job, now)
 
-    def _win(self, job: Job, worker: str, now: float) -> None:
+    def _win(self, job: FleetJob, worker: str, now: float) -> None:
         """The first copy that is admitted stays; the manager admits the workload."""
         if job.winner is not None:
             return
@@ -259,13 +235,13 @@ class FleetRun:
         self.dispatcher.admitted(job, worker, now)
         self._answer_dispatch(job, CheckState.READY, "", now)
 
-    def _answer_dispatch(self, job: Job, state: CheckState, message: str, now: float) -> None:
+    def _answer_dispatch(self, job: FleetJob, state: CheckState, message: str, now: float) -> None:
         """The job's MultiKueue check on the manager has another state."""
         key = job.record.key
         for check in sorted(self._dispatch_checks & set(self.clusters[self.home].engine.workloads[key].checks)):
             self.handle(self.home, CheckStateChanged(now, key, check, state, message))
 
-    def _withdraw(self, job: Job, kept: str | None, now: float) -> None:
+    def _withdraw(self, job: FleetJob, kept: str | None, now: float) -> None:
         """Delete the copies, but for one."""
         for worker in [name for name in job.offered if name != kept]:
             self._take_copy(job, worker, now)
@@ -274,7 +250,7 @@ class FleetRun:
             self.dispatcher.withdrawn(job)
             job.winner = job.record.cluster = None
 
-    def _take_copy(self, job: Job, worker: str, now: float) -> None:
+    def _take_copy(self, job: FleetJob, worker: str, now: float) -> None:
         job.forget(worker)
         del job.offered[worker]
         key = job.record.key
@@ -289,7 +265,7 @@ class FleetRun:
         self.handle(worker, Deleted(now, key))
         self._nodes[worker].leave(key, now)
 
-    def _lose_copy(self, job: Job, worker: str, decision: Evicted, at: float) -> None:
+    def _lose_copy(self, job: FleetJob, worker: str, decision: Evicted, at: float) -> None:
         """A copy is evicted. The one that runs sends the workload back.
 
         One that waits for a check has no Job yet on the worker, and only a Job's reconciler gives quota back: it keeps
@@ -305,7 +281,7 @@ class FleetRun:
         job.record.evict(at, decision.reason.value, decision.preemptor)
         self._plan_heard(at, job, worker, partial(self._send_back, job))
 
-    def _send_back(self, job: Job, now: float) -> None:
+    def _send_back(self, job: FleetJob, now: float) -> None:
         """The manager takes back a job whose copy is gone."""
         job.lost_copy = True
         self._answer_dispatch(job, CheckState.RETRY, "the copy was evicted", now)
@@ -329,14 +305,14 @@ class FleetRun:
                 since = now if self._keeps_lost or admitted is None else admitted
                 self._plan_for(max(now, since + self._lost_timeout), job, self.home, partial(self._miss, job, worker))
 
-    def _miss(self, job: Job, worker: str, now: float) -> None:
+    def _miss(self, job: FleetJob, worker: str, now: float) -> None:
         """A worker that runs a job has not been reached for too long."""
         if worker in self.lost and self.dispatcher.waits_for_lost:
             self._missed[worker].append(partial(self._give_back, job, worker))
         elif worker in self.lost:
             self._give_back(job, worker, now)
 
-    def _give_back(self, job: Job, worker: str, now: float) -> None:
+    def _give_back(self, job: FleetJob, worker: str, now: float) -> None:
         if job.winner == worker and job.record.finished_at is None:
             job.record.evict(now, EvictionReason.ADMISSION_CHECK.value)
             self._send_back(job, now)
@@ -359,56 +335,35 @@ class FleetRun:
 
     # Runs
 
-    def _admit(self, job: Job, at: float) -> None:
+    def _admit(self, job: FleetJob, at: float) -> None:
         where = job.winner or self.home
         job.record.cluster = where
         job.record.admission = job.admissions[where]
-        job.record.begin(at)
-        if len(job.record.runs) == 1:
-            self.agenda.progress(at)
-        self._plan_for(at, job, where, partial(self._seek_nodes, job, where))
+        self._begin(job, where, at, at)
 
-    def _seek_nodes(self, job: Job, where: str, now: float) -> None:
+    def _seek_nodes(self, job: FleetJob, where: str, now: float) -> None:
         if not self._find_nodes(job, where, now):
             self._nodes[where].wait(job, partial(self._find_nodes, job, where))
             self._fallback.wait(job, where, now)
 
-    def _find_nodes(self, job: Job, where: str, now: float) -> bool:
+    def _find_nodes(self, job: FleetJob, where: str, now: float) -> bool:
         """Start the pods, if there are nodes for all."""
         why = self._nodes[where].place(job, now)
         if why:
             job.record.message = job.record.runs[-1].no_nodes = why
             return False
-        self._start(job, where, now)
+        self._start(job, where, now, now)
         return True
 
-    def _start(self, job: Job, where: str, now: float) -> None:
+    def _plan_end(self, job: FleetJob, where: str, ends: float | None, now: float) -> None:
         record = job.record
-        record.message = ""
-        record.start(now)
-        job.run += 1
-        run = job.run
-        self._tell_pods(job, where, now, ready=True)
-        purpose = (self._seed, record.key, run)
-        flavors = record.runs[-1].flavors
-        ends = None if record.run_seconds is None else now + record.run_seconds
-        reclaim = self._file.reclaim(where, flavors, purpose)
+        reclaim = self._file.reclaim(where, record.runs[-1].flavors, (self._seed, record.key, job.run))
         if reclaim is not None and (ends is None or now + reclaim[0] < ends):
             self._plan_for_run(now + reclaim[0], job, where, partial(self._reclaim, job, where, reclaim[1]))
-        elif ends is not None:
-            self._plan_for_run(ends, job, where, partial(self._finish, job, where))
+        else:
+            super()._plan_end(job, where, ends, now)
 
-    def _plan_for_run(self, at: float, job: Job, where: str, action: Action) -> None:
-        """Plan what only happens if the pods are still on the same nodes."""
-        run = job.run
-
-        def act(now: float) -> None:
-            if job.run == run and job.record.is_running:
-                action(now)
-
-        self._plan_for(at, job, where, act)
-
-    def _reclaim(self, job: Job, where: str, back: float, now: float) -> None:
+    def _reclaim(self, job: FleetJob, where: str, back: float, now: float) -> None:
         """Its spot nodes are gone: the pods start over when there are others."""
         self._lose_nodes(job, where, "its Spot nodes were reclaimed", now)
         self._plan_for(now + back, job, where, partial(self._seek_nodes, job, where))
@@ -427,18 +382,18 @@ class FleetRun:
                 self._lose_nodes(job, where, f"the nodes of {pool} were removed at the end of its reservation", now)
                 self._seek_nodes(job, where, now)
 
-    def _lose_nodes(self, job: Job, where: str, why: str, now: float) -> None:
+    def _lose_nodes(self, job: FleetJob, where: str, why: str, now: float) -> None:
         job.record.reclaim(now, why)
         self._tell_pods(job, where, now, ready=False)
         self._nodes[where].leave(job.record.key, now)
 
-    def _tell_pods(self, job: Job, where: str, now: float, *, ready: bool) -> None:
+    def _tell_pods(self, job: FleetJob, where: str, now: float, *, ready: bool) -> None:
+        if where not in self.lost:
+            super()._tell_pods(job, where, now, ready=ready)
+            return
         key = job.record.key
-        for cluster in dict.fromkeys((where, self.home)):
-            if cluster == where or where not in self.lost:
-                self.handle(cluster, PodsReadyChanged(now, key, ready))
-            else:
-                self._unheard[where].append(_while_same(job, where, partial(self._tell_home, key, ready)))
+        self.handle(where, PodsReadyChanged(now, key, ready))
+        self._unheard[where].append(while_same(job, where, partial(self._tell_home, key, ready)))
 
     def _tell_home(self, key: str, ready: bool, now: float) -> None:
         self.handle(self.home, PodsReadyChanged(now, key, ready))
@@ -450,28 +405,13 @@ class FleetRun:
         if where is not None and job.record.admitted_at is not None:
             self._finish(job, where, now)
 
-    def _finish(self, job: Job, where: str, now: float, end: str = "Succeeded") -> None:
+    def _finish(self, job: FleetJob, where: str, now: float, end: str = "Succeeded") -> None:
         self._nodes[where].leave(job.record.key, now)
         if where in self.lost:
             # The worker's copy is over, and the manager learns of it when it can; until then it may give it up.
-            self._unheard[where].append(_while_same(job, where, partial(self._finish, job, where, end=end)))
+            self._unheard[where].append(while_same(job, where, partial(self._finish, job, where, end=end)))
             return
-        job.record.finish(now, end)
-        self.agenda.progress(now)
-        for cluster in dict.fromkeys((where, self.home)):
-            free_at = self._workers[cluster].done(now, self._delays.release)
-            self._plan(free_at, cluster, lambda time: Finished(time, job.record.key))
-
-
-def _while_same(job: Job, cluster: str, action: Action) -> Action:
-    """The action, as long as the copy on the cluster is the one of now, and the job has not finished."""
-    attempt = job.attempt(cluster)
-
-    def act(now: float) -> None:
-        if job.attempt(cluster) == attempt and job.record.finished_at is None:
-            action(now)
-
-    return act
+        super()._finish(job, where, now, end)
 
 
 def _copy(workload: Workload, now: float) -> Workload:

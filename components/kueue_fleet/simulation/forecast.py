@@ -20,7 +20,6 @@ from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.read.manifests import key_of
 from kueue_admission.read.printed import PrintedWorkload
-from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import Distribution, as_seconds, constant
 from kueue_admission.simulate.documents import Document
@@ -261,7 +260,7 @@ def _start(
     def goes_on(_: float) -> bool:
         return not (record.runs and record.runs[-1].started_at is not None)
 
-    drive(run.agenda, list(run.clusters.values()), 0.0, LONGEST_SECONDS, goes_on)
+    run.drive(0.0, LONGEST_SECONDS, goes_on)
     run.settle()
     return record.runs[-1].started_at if not goes_on(0.0) else None, record
 

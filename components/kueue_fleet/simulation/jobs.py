@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kueue_admission.decide.model import Admission, Workload
+from kueue_admission.decide.model import Admission
 from kueue_admission.forms.manifest import inside
-from kueue_admission.simulate.records import Record
+from kueue_admission.simulate.runner import Job
 from kueue_fleet.dispatch import GivenUp
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 
@@ -37,20 +37,17 @@ def pods_that_may_fail(job: Mapping[str, Any]) -> int | None:
 
 
 @dataclass(slots=True)
-class Job:
-    """A workload, its story, and its copies on workers.
+class FleetJob(Job):
+    """A job and its copies on workers.
 
     `offered` are the workers that have a copy, `winner` is the one that runs it, `admissions` and `why` are what each
-    cluster says of it. `attempts` counts, per cluster, what must be forgotten when a copy is gone. `run` counts starts.
-    `offered_since`, `gave_up` and `given_up` belong to the dispatcher. `lost_copy`: the manager is about to take the
-    job back because of something on the worker that is written down already. `templates` are the pods of a job of
-    several pod sets. `runs_on` is the cluster that ran it when the simulation began, until it is evicted there: its
-    checks are Ready, and it is offered to that cluster alone. `may_fail` are the pods that may still fail before the
-    job does; None: any number.
+    cluster says of it. `offered_since`, `gave_up` and `given_up` belong to the dispatcher. `lost_copy`: the manager is
+    about to take the job back because of something on the worker that is written down already. `templates` are the
+    pods of a job of several pod sets. `runs_on` is the cluster that ran it when the simulation began, until it is
+    evicted there: its checks are Ready, and it is offered to that cluster alone. `may_fail` are the pods that may still
+    fail before the job does; None: any number.
     """
 
-    workload: Workload
-    record: Record
     labels: Mapping[str, str] = field(default_factory=dict)
     run_limit: int | None = None
     templates: Sequence[PodSetTemplate] = ()
@@ -59,18 +56,8 @@ class Job:
     offered: dict[str, None] = field(default_factory=dict)
     winner: str | None = None
     admissions: dict[str, Admission] = field(default_factory=dict)
-    attempts: dict[str, int] = field(default_factory=dict)
     why: dict[str, str] = field(default_factory=dict)
-    run: int = 0
     offered_since: float | None = None
     gave_up: bool = False
     given_up: dict[str, GivenUp] = field(default_factory=dict)
     lost_copy: bool = False
-
-    def forget(self, cluster: str) -> None:
-        """What was planned for the copy on the cluster is off."""
-        self.attempts[cluster] = self.attempts.get(cluster, 0) + 1
-
-    def attempt(self, cluster: str) -> int:
-        """The number of the present copy on the cluster."""
-        return self.attempts.get(cluster, 0)

@@ -15,7 +15,7 @@ from functools import partial
 from kueue_admission.simulate.agenda import Agenda
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 
@@ -61,7 +61,7 @@ class Nodes:
         self._cluster = cluster
         self._stock_outs = [each for each in file.stock_outs if each.cluster in (None, cluster)]
 
-    def place(self, job: Job, now: float, requested: Collection[str] = ()) -> str:
+    def place(self, job: FleetJob, now: float, requested: Collection[str] = ()) -> str:
         """Give the pods their places, all or none, but for pod sets that have theirs. Empty, or why not.
 
         `requested`: only these pod sets, which DWS was asked for, on new nodes of their own.
@@ -97,7 +97,7 @@ class Nodes:
         have |= places
         return ""
 
-    def wait(self, job: Job, seek: Callable[[float], bool]) -> None:
+    def wait(self, job: FleetJob, seek: Callable[[float], bool]) -> None:
         """Call `seek` whenever there is room or stock again, until it returns True or the job leaves."""
         attempt = job.attempt(self._cluster)
         self._waiting[job.record.key] = lambda now: job.attempt(self._cluster) != attempt or seek(now)

@@ -17,7 +17,7 @@ from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import NODE_LABELS, SYSTEM_LABEL, ZONE
-from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.jobs import FleetJob
 
 
 def is_label_known(key: str, pool: ResolvedNodePool) -> bool:
@@ -27,7 +27,7 @@ def is_label_known(key: str, pool: ResolvedNodePool) -> bool:
     return not SYSTEM_LABEL.search(key) or (key in NODE_LABELS and pool.machine is not None)
 
 
-def start_not_known(fleet: FleetSpec, job: Job) -> Fault | None:
+def start_not_known(fleet: FleetSpec, job: FleetJob) -> Fault | None:
     """Why it is not known whether the job starts, though it did not in a simulation, with what to do; else None."""
     record = job.record
     if record.finished_at is not None or any(run.started_at is not None for run in record.runs):

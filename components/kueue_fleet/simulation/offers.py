@@ -28,7 +28,7 @@ from kueue_fleet.dispatch import (
 from kueue_fleet.dispatch.residency import Residency, read_residency
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.objects.controller_configuration import controller_configuration
-from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.jobs import FleetJob
 
 ROUND_SECONDS: Final = 300.0
 """How long the Incremental dispatcher waits before it offers a workload to more workers."""
@@ -56,7 +56,7 @@ class Dispatcher(Protocol):
 
     waits_for_lost: bool
 
-    def offer(self, job: Job, lost: frozenset[str], now: float) -> Offer:
+    def offer(self, job: FleetJob, lost: frozenset[str], now: float) -> Offer:
         """Who is to have a copy of the job now."""
 
     def touch(self, cluster: str, key: str) -> None:
@@ -65,10 +65,10 @@ class Dispatcher(Protocol):
     def load(self, cluster: str, objects: Objects) -> None:
         """A cluster has other queues and quotas."""
 
-    def admitted(self, job: Job, worker: str, now: float) -> None:
+    def admitted(self, job: FleetJob, worker: str, now: float) -> None:
         """The job is admitted on a worker."""
 
-    def withdrawn(self, job: Job) -> None:
+    def withdrawn(self, job: FleetJob) -> None:
         """The job is no longer offered."""
 
 
@@ -84,7 +84,7 @@ class KueueDispatcher:
         if settings is not None and settings.dispatcher == "Incremental":
             self._step = settings.incremental.step_size if settings.incremental is not None else 3
 
-    def offer(self, job: Job, lost: frozenset[str], now: float) -> Offer:
+    def offer(self, job: FleetJob, lost: frozenset[str], now: float) -> Offer:
         """Who is to have a copy of the job now."""
         workers = self._fleet.dispatch_workers(job.record.cluster_queue)
         started = now if job.offered_since is None else job.offered_since
@@ -101,10 +101,10 @@ class KueueDispatcher:
     def load(self, cluster: str, objects: Objects) -> None:
         """Nothing depends on it."""
 
-    def admitted(self, job: Job, worker: str, now: float) -> None:
+    def admitted(self, job: FleetJob, worker: str, now: float) -> None:
         """Nothing depends on it."""
 
-    def withdrawn(self, job: Job) -> None:
+    def withdrawn(self, job: FleetJob) -> None:
         """Nothing depends on it."""
 
 
@@ -128,12 +128,12 @@ class FleetDispatcher:
         self.decisions: dict[str, Decision] = {}
         """The last one about each workload that no worker has admitted."""
 
-    def residency(self, job: Job) -> Residency:
+    def residency(self, job: FleetJob) -> Residency:
         """Where the job may run, by its label and its team."""
         regions = self._team_regions.get(job.record.namespace)
         return read_residency(job.labels.get(REGIONS_LABEL), None, regions, self._section.region_groups)
 
-    def offer(self, job: Job, lost: frozenset[str], now: float) -> Offer:
+    def offer(self, job: FleetJob, lost: frozenset[str], now: float) -> Offer:
         """Who is to have a copy of the job now."""
         self._catch_up()
         last = self.decisions.get(job.record.key)
@@ -163,7 +163,7 @@ class FleetDispatcher:
         rejected = decision.message if decision.action is Action.REJECT else ""
         return Offer(decision.nominated, decision.retry_at, given_up, self._settings.retry_after, rejected)
 
-    def _worker(self, job: Job, name: str, lost: frozenset[str], now: float) -> Worker:
+    def _worker(self, job: FleetJob, name: str, lost: frozenset[str], now: float) -> Worker:
         region = self._fleet.cluster(name).region
         return Worker(
             name=name,
@@ -195,7 +195,7 @@ class FleetDispatcher:
         if cluster in self._quotas:
             self._quotas[cluster].load(objects)
 
-    def admitted(self, job: Job, worker: str, now: float) -> None:
+    def admitted(self, job: FleetJob, worker: str, now: float) -> None:
         """The job is admitted on a worker."""
         key, since = job.record.key, job.offered_since
         self.decisions.pop(key, None)
@@ -204,7 +204,7 @@ class FleetDispatcher:
             if name != worker:
                 self._quotas[name].forget(key)
 
-    def withdrawn(self, job: Job) -> None:
+    def withdrawn(self, job: FleetJob) -> None:
         """The job is no longer offered."""
         self._waiting.gone(job.record.key)
         for name in self._fleet.dispatch_workers(job.record.cluster_queue):
