@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pulumi
+import pulumi_gcp as gcp
+import pulumi_kubernetes as kubernetes
 import pytest
 
 import kueue_fleet as kf
 import pulumi_mocks
 from small_fleets import WORKER, fleet_data
 
+NEVER_AWAITED: list[Coroutine[Any, Any, str]] = []
 WORKER_ENTRY: dict[str, Any] = {"name": "std", "role": "worker", "region": "us-central1"}
 POOL: dict[str, Any] = {"name": "p", "machine_type": "g2-standard-24", "node_count": 1}
 
@@ -40,6 +43,39 @@ def twice() -> None:
 def set_afterwards() -> None:
     spec: Any = kf.ClusterQueueSpec(cohort_name="a")
     spec.cohort_name = "b"
+
+
+def delete_afterwards() -> None:
+    entry = kf.Worker("std", "us-central1")
+    del entry.region
+
+
+def with_a_queue_that_is_not_there() -> dict[str, Any]:
+    queue = {"name": "gpu", "clusterQueue": "reserch"}
+    return fleet_data(WORKER, teams=[{"name": "team-a", "localQueues": [queue]}])
+
+
+def provided_by(provider: pulumi.ProviderResource) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions(provider=provider)
+
+
+def pool(spec: kf.NodePoolEntry, opts: pulumi.ResourceOptions | None = None) -> None:
+    kf.NodePool("p", spec, **on_standard(), opts=opts)
+
+
+def a_coroutine() -> Any:
+    async def project() -> str:
+        return "lab-project-1"
+
+    NEVER_AWAITED.append(project())
+    return NEVER_AWAITED[-1]
+
+
+@pytest.fixture(autouse=True)
+def none_is_awaited_later() -> Iterator[None]:
+    yield
+    while NEVER_AWAITED:
+        NEVER_AWAITED.pop().close()
 
 
 def pool_of(mode: str, cluster: Any) -> None:
@@ -73,7 +109,7 @@ def any_of(value: object) -> Any:
         ),
         (
             lambda: kf.ClusterEntry(**{**WORKER_ENTRY, "regoin": "x"}),
-            "ClusterEntry.regoin: is not a known field; did you mean",
+            "ClusterEntry.regoin: is not a known field; did you mean region?",
         ),
         (
             lambda: kf.ClusterEntry(**{**WORKER_ENTRY, "role": "Worker"}),
@@ -87,11 +123,11 @@ def any_of(value: object) -> Any:
         ),
         (
             lambda: kf.ResourceFlavorSpec(node_labels={"net": a_later_text()}),
-            "the Output of a resource is given where text",
+            "what is known later is given where plain data is needed; write the value itself",
         ),
         (
             lambda: kf.ResourceFlavor("l4", {"nodeLabels": {"net": a_later_text()}}),
-            "the Output of a resource is given where",
+            "what is known later is given where plain data is needed",
         ),
         (
             lambda: kf.ResourceFlavor("l4", {"node_labels": {}}),
@@ -99,7 +135,7 @@ def any_of(value: object) -> Any:
         ),
         (
             lambda: kf.ClusterQueue("q", kf.ClusterQueueSpec(), object_name=a_later_text()),
-            "its name comes from another",
+            "ClusterQueue q.object_name: an Output is given; give text, which has to be known before",
         ),
         (
             lambda: kf.ClusterQueue("q", kf.ClusterQueueEntry(name="other", clusters=("std",))),
@@ -117,13 +153,16 @@ def any_of(value: object) -> Any:
         (twice, "ClusterQueue q: is declared before, with the same parent; give each its own name"),
         (
             lambda: kf.ClusterQueue("q", kf.ClusterQueueSpec(), opts=any_of(pulumi.Alias(name="x"))),
-            "ClusterQueue q: opts: Alias is given; give pulumi.ResourceOptions",
+            "ClusterQueue q.opts: an Alias is given; give a pulumi.ResourceOptions",
         ),
-        (lambda: kf.Fleet("lab", fleet_data(WORKER), opts=any_of("lab")), "Fleet lab: opts: str is given"),
+        (lambda: kf.Fleet("lab", fleet_data(WORKER), opts=any_of("lab")), "Fleet lab.opts: 'lab' is given"),
         (another_queue, "the spec names prod, and cluster_queue is adhoc; name one queue"),
         (lambda: kf.LocalQueue("gpu", namespace="vision"), "no queue is named; give cluster_queue=..."),
         (lambda: pool_of("Autopilot", "std"), "std is an Autopilot cluster, whose nodes GKE makes"),
-        (lambda: pool_of("Standard", kf.Cohort("c", kf.CohortSpec())), "cluster is a resource; give its name"),
+        (
+            lambda: pool_of("Standard", kf.Cohort("c", kf.CohortSpec())),
+            "NodePool p.cluster: a Cohort is given; give text: an output",
+        ),
         (
             lambda: kf.NodePool("p", kf.NodePoolEntry(**POOL, clusters=["auto"]), **on_standard()),
             "NodePool p.clusters: is on auto, and cluster_spec is std",
@@ -166,8 +205,188 @@ def any_of(value: object) -> Any:
         ),
         (
             lambda: kf.Fleet("lab", fleet_data(WORKER), project=any_of(kf.Cohort("c", {}))),
-            "project: the program gives a reso",
+            "Fleet lab.project: a Cohort is given; give text",
         ),
+        (
+            lambda: kf.WorkerCluster(
+                "m", kf.ClusterEntry("m", role="manager", region="europe-west4"), project="lab-project-1"
+            ),
+            "cluster m: WorkerCluster needs role worker, but it has manager; use the class of its role",
+        ),
+        (
+            lambda: kf.FleetSpec("f", a_later_text(), clusters=[]),
+            "FleetSpec.project: what is known later is given where plain",
+        ),
+        (
+            lambda: kf.Fleet("lab", with_a_queue_that_is_not_there()),
+            "teams[team-a].localQueues[gpu].clusterQueue: there is no queue reserch",
+        ),
+        # By position, by unknown names, or not at all.
+        (
+            lambda: any_of(kf.ClusterQueueSpec)("cohort"),
+            "ClusterQueueSpec: takes nothing by position; give every other",
+        ),
+        (lambda: any_of(kf.Worker)("a", "us-central1", "Standard"), "Worker: takes name and region by position"),
+        (lambda: any_of(kf.Worker)("a", name="a"), "Worker.name: is given by position and by name; give it once"),
+        (
+            lambda: any_of(kf.ClusterQueue)("q", kf.ClusterQueueSpec(), "other"),
+            "ClusterQueue q: takes name and spec by position; give every other argument by its name",
+        ),
+        (lambda: any_of(kf.ClusterQueue)("q"), "ClusterQueue q.spec: is missing; give a ClusterQueueSpec or a dict"),
+        (lambda: any_of(kf.ClusterQueue)(spec={}), "ClusterQueue.name: is missing; give text"),
+        (
+            lambda: any_of(kf.ClusterQueue)("q", {}, objectName="a"),
+            "q.objectName: is not a known argument; did you mean",
+        ),
+        (
+            lambda: any_of(kf.ClusterQueue)("q", {}, cohort="a"),
+            "is not a known argument; use one of name, spec, object_",
+        ),
+        (
+            lambda: any_of(kf.Fleet)("lab", {}, networks=1),
+            "Fleet lab.networks: is not a known argument; did you mean net",
+        ),
+        (lambda: any_of(kf.Quota)(gpus=4), "Quota.gpus: is not a known argument; did you mean gpu?"),
+        (lambda: any_of(kf.ClusterQueue.get)("q", namspace="x"), "ClusterQueue.get.namspace: is not a known argument"),
+        (
+            lambda: any_of(kf.Pool)("p", "g2-standard-24", node=1),
+            "NodePoolEntry.node: is not a known field; did you mean node",
+        ),
+        (
+            lambda: any_of(kf.Queue)("q", {"f": kf.Quota(gpu=1)}, cohort="a"),
+            "cohort: was removed in Kueue's v1beta2; write cohort_name",
+        ),
+        # Plain data in the place of a model.
+        (
+            lambda: kf.ClusterQueueSpec(flavor_fungibility=any_of({"whenCanBorow": "TryNextFlavor"})),
+            "flavor_fungibility.whenCanBorow: is not a known field; did you mean whenCanBorrow?",
+        ),
+        (lambda: pool(any_of({"name": "p"})), "NodePool p.spec: a dict is given; give a NodePoolEntry"),
+        (
+            lambda: kf.TeamEntry("a", local_queues=any_of(["gpu"])),
+            'local_queues[0]: "gpu" is given where a map is needed; give T',
+        ),
+        (lambda: kf.Pool("p", "g2-standard-24", nodes=1, capacity=any_of("spot")), "or OnDemand(...) or Spot(...)"),
+        # Outputs in texts, and where plain data is needed.
+        (
+            lambda: kf.WorkloadPriorityClass("p", {"value": 1, "description": f"of {a_later_text()}"}),
+            "spec[description]: has an Output in an f-string; write pulumi.Output.concat",
+        ),
+        (lambda: kf.ClusterQueue(f"q-{a_later_text()}", {}), "ClusterQueue.name: has an Output in an f-string; write"),
+        (
+            lambda: kf.ResourceFlavorSpec(node_labels={"a": f"{a_later_text()}"}),
+            "node_labels[a]: the text has an Output in an f-string",
+        ),
+        (
+            lambda: kf.Network("n", project="p-12345", regions=a_later_text()),
+            "Network n.regions: an Output is given; give a list",
+        ),
+        (lambda: kf.Namespaces("n", [a_later_text()]), "Namespaces n.spec[0]: an Output is given; give text or a dict"),
+        (
+            lambda: kf.Fleet("lab", a_later_text()),
+            "Fleet lab.spec: an Output is given; give a FleetSpec or a dict, which",
+        ),
+        (
+            lambda: kf.ResourceQuota("cpu", a_later_text()),
+            "nominal_quota: what is known later is given where plain data",
+        ),
+        (
+            lambda: kf.Network("n", project=a_coroutine(), regions=[]),
+            "give pulumi.Output.from_input(...) of it, which can",
+        ),
+        (
+            lambda: kf.FleetSpec("f", a_coroutine(), clusters=[]),
+            "FleetSpec.project: what is known later is given where",
+        ),
+        # References to something else.
+        (
+            lambda: kf.FlavorQuotas(kf.Cohort("c", {}), [kf.ResourceQuota("cpu", 1)]),
+            "FlavorQuotas.name: a Cohort is given where a ResourceFlavor is needed; give a ResourceFlavor",
+        ),
+        (
+            lambda: kf.LocalQueue("gpu", namespace="n", cluster_queue=any_of(kf.Cohort("c", {}))),
+            "LocalQueue gpu.cluster_queue: a Cohort is given; give a ClusterQueue or text",
+        ),
+        (
+            lambda: kf.MultiKueue("m", workers=any_of(["std"])),
+            "MultiKueue m.workers: a list is given; give a dict, each value",
+        ),
+        (
+            lambda: kf.MultiKueue("m", workers={"a": any_of(kf.Cohort("c", {}))}),
+            "MultiKueue m.workers[a]: a Cohort is given",
+        ),
+        # The same twice.
+        (
+            lambda: [kf.ClusterQueue(name, {}, object_name="q") for name in ("a", "b")],
+            "ClusterQueue q: is declared before, on the same cluster; give each its own name",
+        ),
+        (
+            lambda: [kf.Fleet("lab", fleet_data(WORKER)) for _ in range(2)],
+            "Fleet lab: is declared before, with the same",
+        ),
+        (
+            lambda: [kf.Fleet(name, fleet_data(WORKER)) for name in ("a", "b")],
+            "cluster manager-europe-west4: is declared before, in the same project and region",
+        ),
+        # Options.
+        (
+            lambda: kf.ClusterQueue("q", {}, opts=provided_by(gcp.Provider("g"))),
+            "q.opts.provider: is one of gcp; give a provider",
+        ),
+        (
+            lambda: pool(kf.NodePoolEntry(**POOL), provided_by(kubernetes.Provider("k"))),
+            "p.opts.provider: is one of kubernetes;",
+        ),
+        (
+            lambda: kf.ClusterQueue("q", {}, opts=provided_by(any_of(kf.Cohort("c", {})))),
+            "q.opts.provider: a Cohort is given; giv",
+        ),
+        (
+            lambda: kf.Cohort("c", {}, opts=pulumi.ResourceOptions(parent=any_of("x"))),
+            "Cohort c.opts.parent: a str is given; give",
+        ),
+        # A list for a map, one for a list, a class for one of it, and None.
+        (
+            lambda: kf.Queue("q", any_of(["l4"])),
+            "Queue.quotas: a list is given; give a dict, each value a list, each item a",
+        ),
+        (
+            lambda: kf.Queue("q", any_of({"l4": 4})),
+            "Queue.quotas[l4]: 4 is given; give a list, each item a FleetResourceQ",
+        ),
+        (
+            lambda: kf.Queue("q", {"l4": kf.Quota(gpu=1)}, checks=any_of("dws")),
+            "Queue.checks: 'dws' is given; give a list, each item",
+        ),
+        (
+            lambda: kf.ResourceFlavorSpec(node_labels=any_of(["a=b"])),
+            "node_labels: a list is given where a map is needed; write a d",
+        ),
+        (
+            lambda: kf.FleetSpec("f", "lab-project-1", clusters=any_of(kf.Standalone("a", "us-central1"))),
+            "FleetSpec.clusters: a ClusterEntry is given where a list is needed; write a list: [...]",
+        ),
+        (
+            lambda: kf.Network("n", project="p-12345", regions=any_of("us-central1")),
+            "n.regions: 'us-central1' is given; give a list",
+        ),
+        (
+            lambda: kf.Pool("p", "g2-standard-24", nodes=1, capacity=any_of(kf.Spot)),
+            "capacity: the class Spot itself is given; make one",
+        ),
+        (
+            lambda: kf.ClusterQueue("q", any_of(kf.ClusterQueueSpec)),
+            "the class ClusterQueueSpec itself is given; make one: C",
+        ),
+        (lambda: kf.Pool("p", "g2-standard-24", nodes=any_of("1")), "Pool.nodes: '1' is given; give a whole number"),
+        (
+            lambda: kf.ClusterQueue("q", any_of(None)),
+            "ClusterQueue q.spec: None is given; give a ClusterQueueSpec or a dict",
+        ),
+        (lambda: kf.ClusterQueue(any_of(None), {}), "ClusterQueue.name: None is given; give text"),
+        (lambda: kf.Network("n", project=any_of(None), regions=[]), "Network n.project: None is given; give text"),
+        (lambda: kf.Worker("a", any_of(None)), "ClusterEntry.region: nothing is given where a value is needed"),
+        (delete_afterwards, "ClusterEntry.region: is deleted; leave it out where the model is made"),
     ],
 )
 def test_it_is_said_what_to_do(mistake: Callable[[], object], said: str) -> None:

@@ -41,8 +41,6 @@ class FleetInputs(TypedDict, total=False):
 
 def check_project(project: object) -> Iterator[Problem]:
     """A project of the program that is not an id, where the program knows it."""
-    if isinstance(project, pulumi.Resource):
-        yield PROGRAM.at("project", "the program gives a resource", "give its project_id")
     if isinstance(project, str) and (fault := google_syntax.project_id(project)):
         yield PROGRAM.at("project", f"the program gives {project} {fault.wrong}", fault.fix)
 

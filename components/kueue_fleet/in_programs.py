@@ -1,13 +1,15 @@
 """What every component does in a Pulumi program: how a mistake ends it, its options, and its name."""
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Self
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 from weakref import WeakKeyDictionary
 
 import pulumi
 from pulumi.runtime.settings import get_monitor, get_root_resource
 
-from kueue_admission.forms import SpecError
+from kueue_admission.forms import Problem, SpecError
+from kueue_admission.forms.arguments import OUTPUT_TEXT, misfits, with_article
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 
 
@@ -19,7 +21,7 @@ SpecError.raised_as = ProgramError
 
 
 _NAMES: "Final[WeakKeyDictionary[Any, set[Any]]]" = WeakKeyDictionary()
-"""The components that were declared, by the run of a program."""
+"""What was declared, by the run of a program."""
 
 
 def _run() -> Any:
@@ -30,26 +32,59 @@ def _run() -> Any:
         return get_monitor()
 
 
+def claim(key: Hashable, where: str, wrong: str) -> None:
+    """Raise SpecError, at WHERE, if the program has claimed KEY before."""
+    if get_root_resource() is None:
+        return
+    names = _NAMES.setdefault(_run(), set())
+    if key in names:
+        raise SpecError([COMPONENT.at(where, wrong, "give each its own name")])
+    names.add(key)
+
+
 class OwnComponent(pulumi.ComponentResource):
     """A component of this library."""
 
+    of_provider: ClassVar[str] = "gcp"
+    """The provider of what is in it."""
+
     if not TYPE_CHECKING:
 
-        def __new__(cls, name: Any = None, *_: Any, opts: Any = None, **__: Any) -> Self:
-            """Check what Pulumi would refuse in words of its own, or as late as in the engine.
+        def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+            """Check what Python or Pulumi would refuse in words of their own, or as late as in the engine.
 
             Raises:
-                SpecError: options that are none, or the name of another component of this class and parent.
+                SpecError: arguments or options that do not fit, or the name of another component of this class and
+                    parent.
             """
-            if opts is not None and not isinstance(opts, pulumi.ResourceOptions):
-                wrong, fix = f"{type(opts).__name__} is given", "give pulumi.ResourceOptions, such as with provider=..."
-                raise SpecError([COMPONENT.at(f"{cls.__name__} {name}: opts", wrong, fix)])
-            root = get_root_resource()
-            if root is not None:
-                names = _NAMES.setdefault(_run(), set())
-                named = (cls, name, (opts and opts.parent) or root)
-                if named in names:
-                    wrong = "is declared before, with the same parent"
-                    raise SpecError([COMPONENT.at(f"{cls.__name__} {name}", wrong, "give each its own name")])
-                names.add(named)
+            opts, name = kwargs.get("opts"), args[0] if args else kwargs.get("name")
+            if not isinstance(getattr(opts, "parent", None), OwnComponent):
+                readable = isinstance(name, str) and OUTPUT_TEXT not in name
+                where = f"{cls.__name__} {name}" if readable else cls.__name__
+                found = [*misfits(cls.__init__, where, (None, *args), kwargs), *_wrong_options(cls, where, opts)]
+                if found:
+                    raise SpecError(found)
+            return cls._claimed(name, opts)
+
+        @classmethod
+        def _claimed(cls, name: str, opts: Any) -> Self:
+            """One that is not yet made, if none of its name is."""
+            parent = (opts and opts.parent) or get_root_resource()
+            claim((cls, name, parent), f"{cls.__name__} {name}", "is declared before, with the same parent")
             return super().__new__(cls)
+
+
+def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iterator[Problem]:
+    """What Pulumi would say of options by a traceback, or not at all."""
+    if not isinstance(opts, pulumi.ResourceOptions):
+        return
+    if opts.parent is not None and not isinstance(opts.parent, pulumi.Resource):
+        given = with_article(type(opts.parent).__name__)
+        yield COMPONENT.at(f"{where}.opts.parent", f"{given} is given", "give a component")
+    provider, wanted = opts.provider, f"give a provider of {component.of_provider}"
+    if isinstance(provider, pulumi.ProviderResource):
+        if provider.package != component.of_provider:
+            yield COMPONENT.at(f"{where}.opts.provider", f"is one of {provider.package}", wanted)
+    elif provider is not None:
+        given = with_article(type(provider).__name__)
+        yield COMPONENT.at(f"{where}.opts.provider", f"{given} is given", f"{wanted}, such as cluster.provider")

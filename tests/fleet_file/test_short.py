@@ -65,16 +65,14 @@ def test_a_queue_covers_what_its_flavors_have() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mistake", "error", "said"),
+    ("mistake", "said"),
     [
-        (lambda: UNTYPED("std"), kf.SpecError, "ClusterEntry.region: is missing"),
-        (lambda: UNTYPED("std", "us-central1", "Standard"), TypeError, "takes name and region by position"),
-        (lambda: UNTYPED("std", "us-central1", name="x"), TypeError, "name is given by position and by name"),
-        (lambda: kf.Pool(**GPU_POOL, min_nodes=1), kf.SpecError, "total_max_node_count"),
-        (lambda: kf.Quota(cpu=1, borrow=1), kf.SpecError, "limits of gpu and tpu"),
-        (lambda: kf.Queue("q", {"a": kf.Quota(gpu=1), "b": kf.Quota(cpu=1)}), kf.SpecError, "no quota for"),
+        (lambda: UNTYPED("std"), "ClusterEntry.region: is missing"),
+        (lambda: kf.Pool(**GPU_POOL, min_nodes=1), "total_max_node_count"),
+        (lambda: kf.Quota(cpu=1, borrow=1), "limits of gpu and tpu"),
+        (lambda: kf.Queue("q", {"a": kf.Quota(gpu=1), "b": kf.Quota(cpu=1)}), "no quota for"),
     ],
 )
-def test_mistakes_are_refused(mistake: Callable[[], object], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+def test_mistakes_are_refused(mistake: Callable[[], object], said: str) -> None:
+    with pytest.raises(kf.SpecError, match=said):
         mistake()

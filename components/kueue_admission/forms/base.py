@@ -70,20 +70,22 @@ class _Metaclass(ModelMetaclass):
             except ValidationError as wrong:
                 from kueue_admission.forms.messages import problems_of  # It is on top of the models.
 
-                raise SpecError(problem.at(cls.__name__) for problem in problems_of(wrong, cls, fields)) from None
+                found = problems_of(wrong, cls, fields, in_python=True)
+                raise SpecError(problem.at(cls.__name__) for problem in found) from None
 
 
 def _named(model: type[BaseModel], values: tuple[Any, ...], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The values that a program gives by their position, by the names of the fields. Raises TypeError, as calls do."""
+    """The values that a program gives by their position, by the names of the fields. Raises SpecError."""
     if not values:
         return {}
     names = [name for name, field in model.model_fields.items() if field.kw_only is False]
     if len(values) > len(names):
-        by_position = f"{' and '.join(names) or 'nothing'} by position"
-        raise TypeError(f"{model.__name__} takes {by_position}; give every other field by its name")
+        wrong = f"takes {' and '.join(names) or 'nothing'} by position"
+        raise SpecError([NOT_ALLOWED.at(model.__name__, wrong, "give every other field by its name")])
     named = dict(zip(names, values, strict=False))
-    if twice := named.keys() & fields.keys():
-        raise TypeError(f"{model.__name__}: {twice.pop()} is given by position and by name; give it once")
+    if twice := sorted(named.keys() & fields.keys()):
+        path = f"{model.__name__}.{twice[0]}"
+        raise SpecError([NOT_ALLOWED.at(path, "is given by position and by name", "give it once")])
     return named
 
 
@@ -120,6 +122,13 @@ class SpecModel(BaseModel, metaclass=_Metaclass):
         def __setattr__(self, name: str, value: Any) -> None:
             path, wrong = f"{type(self).__name__}.{name}", "is set afterwards"
             raise SpecError([NOT_ALLOWED.at(path, wrong, "give it where the model is made")])
+
+        def __delattr__(self, name: str) -> None:
+            path = f"{type(self).__name__}.{name}"
+            raise SpecError([NOT_ALLOWED.at(path, "is deleted", "leave it out where the model is made")])
+
+        __iter__ = None
+        """Pydantic's gives the fields, and so lets a model pass where a list of models is needed."""
 
     @classmethod
     def not_here(cls, name: str) -> tuple[str, str] | None:

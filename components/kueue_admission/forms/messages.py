@@ -5,13 +5,14 @@ Unknown fields name the nearest known one; fields that Kueue's v1beta1 had name 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_admission.forms import suggest
+from kueue_admission.forms.arguments import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi, with_article
 from kueue_admission.forms.base import SpecModel, hint_of
 from kueue_admission.forms.form_rules import (
     MISSING,
@@ -40,23 +41,31 @@ def errors_in(error: ValidationError) -> list[ErrorDetails]:
     ]
 
 
-def problems_of(error: ValidationError, model: type[BaseModel], data: Any) -> list[Problem]:
+def problems_of(error: ValidationError, model: type[BaseModel], data: Any, *, in_python: bool = False) -> list[Problem]:
     """Everything that is wrong with `data`, which could not be read as `model`."""
-    return [problem for detail in errors_in(error) for problem in explain(detail, model, data)]
+    return [problem for detail in errors_in(error) for problem in explain(detail, model, data, in_python=in_python)]
 
 
-def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Problem]:
-    """The problems that `error`, found while reading `data` as `model`, stands for."""
+def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python: bool = False) -> list[Problem]:
+    """The problems that `error`, found while reading `data` as `model`, stands for.
+
+    With `in_python`, `data` is what a program makes the model of, and fixes are in its spelling.
+    """
     kind, location, value = error["type"], error["loc"], error["input"]
     context = error.get("ctx") or {}
     path = readable(model, location, data)
     if kind == "rules":
         return [problem.at(path) for problem in context["problems"]]
     if kind == "extra_forbidden":
-        return [unknown_field(path, str(location[-1]), model_at(model, location[:-1], data))]
+        known = model.model_fields if in_python and len(location) == 1 else None
+        return [unknown_field(path, str(location[-1]), model_at(model, location[:-1], data), known)]
     if kind == "missing":
-        hint = hint_of(model_at(model, location[:-1], data), str(location[-1]))
-        return [MISSING.at(path, "is missing", hint or f"add {location[-1]}")]
+        hint, name = hint_of(model_at(model, location[:-1], data), str(location[-1])), location[-1]
+        if in_python and len(location) == 1:
+            path = name = fields_of(model)[path][0]
+        return [MISSING.at(path, "is missing", hint or f"add {name}")]
+    if isinstance(value, type):
+        return [WRONG_TYPE.at(path, f"the class {value.__name__} itself is given", f"make one: {value.__name__}(...)")]
     if location and location[-1] == "[key]":
         fault = _fault(kind, location[-2], context, error["msg"])
         path = readable(model, location[:-2], data)
@@ -68,7 +77,15 @@ def explain(error: ErrorDetails, model: type[BaseModel], data: Any) -> list[Prob
         fix = f"use at most {most}" if kind == "too_long" else f"list at least {least}"
         return [OUT_OF_RANGE.at(path, f"{count or 'no'} items", fix)]
     fault = _fault(kind, value, context, error["msg"])
+    if in_python and fault.rule is WRONG_TYPE and kind in _IN_PYTHON and not is_late(value):
+        fault = fault._replace(fix=_in_python(kind, model_at(model, location, data)))
     return [fault.rule.at(path, f"{_shown(value)} {fault.wrong}", fault.fix)]
+
+
+def _in_python(kind: str, wanted: Any) -> str:
+    """What to give in a program where a model, a list or a map is needed."""
+    models = [each.__name__ for each in (wanted if isinstance(wanted, tuple) else (wanted,)) if is_model(each)]
+    return f"give {' or '.join(f'{name}(...)' for name in models)}" if models else _IN_PYTHON[kind]
 
 
 def _wrong_tag(path: str, value: Any, members: Sequence[type[BaseModel]]) -> Problem:
@@ -86,13 +103,13 @@ def _wrong_tag(path: str, value: Any, members: Sequence[type[BaseModel]]) -> Pro
     return fault.rule.at(at, f"{_shown(given)} {fault.wrong}", fault.fix)
 
 
-def unknown_field(path: str, name: str, model: Any) -> Problem:
-    """The problem of a field that `model` does not have."""
-    if fix := _removed(name, model):
+def unknown_field(path: str, name: str, model: Any, names: Iterable[str] | None = None) -> Problem:
+    """The problem of a field that `model` does not have; it goes by other `names` in programs."""
+    if fix := _removed(name, model, in_python=names is not None):
         return REMOVED_FIELD.at(path, "was removed in Kueue's v1beta2", fix)
     if is_model(model) and issubclass(model, SpecModel) and (elsewhere := model.not_here(name)):
         return UNKNOWN_FIELD.at(path, *elsewhere)
-    known = sorted(fields_of(model)) if is_model(model) else []
+    known = sorted(names or fields_of(model)) if is_model(model) else []
     field, colon, value = name.partition(":")
     if colon and field in known:
         return UNKNOWN_FIELD.at(path, "is not a known field", f"put a space after the colon: {field}: {value}")
@@ -104,11 +121,14 @@ def unknown_field(path: str, name: str, model: Any) -> Problem:
     )
 
 
-def _removed(name: str, model: Any) -> str:
+def _removed(name: str, model: Any, *, in_python: bool) -> str:
     """What to do about a field that `model` had in Kueue's v1beta1; empty for others."""
     if not is_model(model) or not issubclass(model, SpecModel):
         return ""
-    return f"write {model.replaced[name]}" if name in model.replaced else model.removed.get(name, "")
+    if name not in model.replaced:
+        return model.removed.get(name, "")
+    new = model.replaced[name]
+    return f"write {fields_of(model)[new][0] if in_python and new in fields_of(model) else new}"
 
 
 def respelt(name: str, model: Any) -> str | None:
@@ -133,20 +153,25 @@ def _shown(value: Any) -> str:
         return "a map"
     if isinstance(value, (list, tuple)):
         return "a list"
-    if _is_of_pulumi(value):
-        return f"the {type(value).__name__} of a resource"
+    if isinstance(value, str) and OUTPUT_TEXT in value:
+        return "the text"
+    if is_late(value):
+        return "what is known later"
+    if is_of_pulumi(type(value)):
+        return with_article(type(value).__name__)
+    if isinstance(value, BaseModel):
+        return with_article(type(value).__name__)
     text = str(value) if len(str(value)) <= 80 else f"{str(value)[:77]}..."
     return f'"{text}"' if isinstance(value, str) else text
-
-
-def _is_of_pulumi(value: Any) -> bool:
-    """Whether it is a resource or an output of one, whose text is a warning of Pulumi."""
-    return any(each.__module__.partition(".")[0] == "pulumi" for each in type(value).__mro__)
 
 
 def _fault(kind: str, value: Any, context: Mapping[str, Any], message: str) -> Fault:
     if value is None:
         return Fault("is given where a value is needed", "write a value, or remove the line", WRONG_TYPE)
+    if isinstance(value, str) and OUTPUT_TEXT in value:
+        return Fault(*IN_TEXT, WRONG_TYPE)
+    if is_late(value):
+        return Fault("is given where plain data is needed", NOT_LATER, WRONG_TYPE)
     if kind == "fault":
         fault: Fault = context["fault"]
         return fault
@@ -194,6 +219,14 @@ _TYPES: Final = {
     "invalid_key": "text as key",
 }
 
+_IN_PYTHON: Final = {
+    "tuple_type": "write a list: [...]",
+    "dict_type": "write a dict: {...}",
+    "mapping_type": "write a dict: {...}",
+    "model_type": "write a dict: {...}",
+    "model_attributes_type": "write a dict: {...}",
+}
+"""What to do in a program about a value of another type, where files have words of their own."""
 _LIMITS: Final = {
     "string_too_long": ("is too long", "use at most {max_length} characters"),
     "string_too_short": ("is too short", "use at least {min_length} characters"),
@@ -207,8 +240,8 @@ _LIMITS: Final = {
 def _wrong_type(kind: str, value: Any) -> Fault:
     wanted = _TYPES[kind]
     wrong = f"is given where {wanted} is needed"
-    if _is_of_pulumi(value):
-        return Fault(wrong, "write the value itself: only arguments of components take what is known later", WRONG_TYPE)
+    if is_of_pulumi(type(value)):
+        return Fault(wrong, f"write {wanted}", WRONG_TYPE)
     if wanted == "text" and isinstance(value, (int, float)):
         shown = str(value).lower() if isinstance(value, bool) else str(value)
         return Fault(wrong, f'put it in quotes: "{shown}"', WRONG_TYPE)

@@ -80,7 +80,8 @@ def _walk(model: type[BaseModel], location: Location, data: Any) -> tuple[list[s
             text = f"[{_label(data, key)}]"
             tp = _item_type(tp)
         elif is_model(tp):
-            text, tp = key, fields_of(tp)[key][1] if key in fields_of(tp) else None
+            field = tp.model_fields.get(key)  # Programs give fields by their names in Python.
+            text, tp = key, field.annotation if field else fields_of(tp).get(key, (None, None))[1]
         elif tp is None:
             text = key
         else:

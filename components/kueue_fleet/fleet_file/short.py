@@ -13,6 +13,7 @@ from pydantic import Field
 
 from kueue_admission.api import AdmissionChecksStrategy, AdmissionCheckStrategyRule
 from kueue_admission.api.selector import LabelSelector
+from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.form_rules import NEEDED
 from kueue_admission.forms.given import InitVar
 from kueue_admission.forms.names import GPU_RESOURCE, TPU_RESOURCE
@@ -76,6 +77,7 @@ class Pool(NodePoolEntry):
 
     if not TYPE_CHECKING:
 
+        @checked
         def __new__(
             cls, nodes: int | None = None, min_nodes: int = 0, max_nodes: int | None = None, **fields: Any
         ) -> NodePoolEntry:
@@ -97,6 +99,7 @@ class Flavor(FlavorEntry):
 
     if not TYPE_CHECKING:
 
+        @checked
         def __new__(cls, gpu: str | None = None, spot: bool = False, **fields: Any) -> FlavorEntry:
             """The entry."""
             labels = {ACCELERATOR: gpu} if gpu is not None else {}
@@ -117,6 +120,7 @@ class DwsCheck(AdmissionCheckEntry):
 
     if not TYPE_CHECKING:
 
+        @checked
         def __new__(cls, managed_resources: Sequence[str] = (GPU_RESOURCE,), **fields: Any) -> AdmissionCheckEntry:
             """The entry."""
             request = ProvisioningRequestCheckArgs(
@@ -139,6 +143,7 @@ class Queue(ClusterQueueEntry):
 
     if not TYPE_CHECKING:
 
+        @checked
         def __new__(
             cls,
             quotas: Mapping[str, Sequence[FleetResourceQuota]],
@@ -160,6 +165,7 @@ def _group(quotas: Mapping[str, Iterable[FleetResourceQuota]]) -> FleetResourceG
     return FleetResourceGroup(covered_resources=tuple(covered), flavors=flavors)
 
 
+@checked
 def Quota(  # noqa: N802  (reads as the models beside it)
     *,
     gpu: int | None = None,

@@ -13,6 +13,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.arguments import checked
 from kueue_fleet.component import Component, judge
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.alone import check_alone
@@ -25,6 +26,7 @@ from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.resource import joined, workload_pool
+from kueue_fleet.in_programs import claim
 
 _PARTS_OF_ID = 6
 """Of the id of a cluster, between slashes."""
@@ -125,6 +127,8 @@ class GkeCluster(Component):
             raise SpecError([COMPONENT.at(where, wrong, "give network=... and subnetwork=...")])
         judge(check_alone("clusters", spec), opts)
         super().__init__(name, opts)
+        if isinstance(project, str) and not spec.existing:
+            claim((project, spec.region, spec.name), where, "is declared before, in the same project and region")
         self.cluster_name = spec.name
         identifier = put_in(joined("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}"))
         self.identifier = pulumi.Output.from_input(identifier)
@@ -192,6 +196,7 @@ class GkeCluster(Component):
         self._give_out()
 
     @classmethod
+    @checked
     def get(cls, name: str, identifier: str, *, opts: pulumi.ResourceOptions | None = None) -> Self:
         """A cluster that exists, `projects/P/locations/REGION/clusters/N`: it is read, and nothing is made for it.
 

@@ -66,15 +66,12 @@ class NodePool(Component):
         the pool; `labels` are Google Cloud labels. Put a reservation of the same program into `opts.depends_on`.
 
         Raises:
-            SpecError: the cluster is Autopilot, or not among those of the pool, a resource is given for its name, or
-                GKE would refuse the pool.
+            SpecError: the cluster is Autopilot, or not among those of the pool, or GKE would refuse the pool.
         """
         where = f"NodePool {name}"
         if cluster_spec.mode == "Autopilot":
             wrong = f"{cluster_spec.name} is an Autopilot cluster, whose nodes GKE makes"
             raise SpecError([COMPONENT.at(where, wrong, "remove the pool, or make the cluster Standard")])
-        if isinstance(cluster, pulumi.Resource):
-            raise SpecError([COMPONENT.at(where, "cluster is a resource", "give its name: c.name")])
         if spec.clusters is not None and cluster_spec.name not in spec.clusters:
             wrong = f"is on {', '.join(spec.clusters)}, and cluster_spec is {cluster_spec.name}"
             raise SpecError([COMPONENT.at(f"{where}.clusters", wrong, "remove clusters from the entry")])

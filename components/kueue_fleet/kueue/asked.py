@@ -20,7 +20,8 @@ from kueue_admission.forms.names import KUEUE_API
 from kueue_admission.forms.read_model import read_model, read_stored
 from kueue_admission.forms.references import ObjectName, references_in
 from kueue_fleet.component import Component, is_judged, judge
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_CHECKED, NOT_PLAIN
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_CHECKED
+from kueue_fleet.in_programs import claim
 
 Key = tuple[str, str]
 """Kind and name of an object."""
@@ -64,6 +65,13 @@ class Asked:
         """What the object has to wait for, beside what the component's options say."""
         return [made for made in self.declared.values() if made not in _needed(self.opts)]
 
+    def claim(self, component: Component) -> None:
+        """Refuse the object that another component outside of a fleet has declared, on the same cluster."""
+        namespace = self.manifest["metadata"].get("namespace")
+        if not is_judged(self.opts) and isinstance(namespace, str | None):
+            key = (self.where, namespace, _provider(component))
+            claim(key, self.where, "is declared before, on the same cluster")
+
     def compare(self, component: Component) -> None:
         """Say where the component of another cluster's object is referred to, as far as providers tell."""
         own = _provider(component)
@@ -91,8 +99,6 @@ def asked_for(
     Raises:
         SpecError: what is given is not for this component, or breaks rules, with every problem.
     """
-    if not isinstance(name, str):
-        raise SpecError([NOT_PLAIN.at(component.kind, "its name comes from another resource", "write the name itself")])
     where = f"{component.kind} {name}"
     if isinstance(spec, dict) and {"apiVersion", "kind"} & set(spec):
         return _asked_whole(component, spec, opts, needs or {})

@@ -11,6 +11,7 @@ import pulumi
 
 from kueue_admission.api import Manifest
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.base import SpecModel
 from kueue_fleet import component
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
@@ -29,6 +30,8 @@ _Spec = TypeVar("_Spec", bound=SpecModel)
 
 class Component(component.Component):
     """A component of objects in one cluster."""
+
+    of_provider = "kubernetes"
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
         """Register the component; of its options its objects get `deleted_with`, and inherit provider and `protect`."""
@@ -67,6 +70,7 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
         return {(self.kind, self.object_name): self}
 
     @classmethod
+    @checked
     def get(
         cls,
         name: str,
@@ -86,7 +90,7 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
             wrong = "no namespace is given" if cls.namespaced else f"{namespace} is given, and it is in no namespace"
             fix = "give namespace=..." if cls.namespaced else "remove the namespace"
             raise SpecError([COMPONENT.at(f"{cls.kind} {name}.namespace", wrong, fix)])
-        made = cls.__new__(cls, name, opts=opts)  # type: ignore[call-arg]
+        made = cls._claimed(name, opts)  # type: ignore[attr-defined]
         Component.__init__(made, name, opts)
         made.object_name = object_name or name
         place = "/".join(filter(None, (namespace, made.object_name)))
@@ -104,6 +108,7 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
         """
         super().__init__(name, opts)
         asked.compare(self)
+        asked.claim(self)
         self.object = declare_object(
             self,
             name,

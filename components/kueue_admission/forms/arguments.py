@@ -1,0 +1,246 @@
+"""Arguments of calls that programs make, compared with what the function says that it takes.
+
+What does not fit is a problem in words of ours, where Python would end the program with a traceback, or Pulumi later.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import cache, wraps
+from types import NoneType, UnionType
+from typing import (
+    Any,
+    Final,
+    ForwardRef,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    is_typeddict,
+)
+
+from kueue_admission.forms.form_rules import MISSING, NOT_ALLOWED, UNKNOWN_FIELD, WRONG_TYPE
+from kueue_admission.forms.problem import Problem, SpecError, join_path
+from kueue_admission.forms.suggest import nearest
+
+OUTPUT_TEXT: Final = "Calling __str__ on an Output[T]"
+"""How the text begins that Pulumi writes in the place of an output in an f-string."""
+IN_TEXT: Final = ("has an Output in an f-string", 'write pulumi.Output.concat("...", output), or the value itself')
+"""What is wrong with such a text, and what to do."""
+NOT_LATER: Final = "write the value itself: only arguments of components take what is known later"
+"""What to do where an output is given, and plain data needed."""
+_WORDS: Final[Mapping[Any, str]] = {
+    **dict.fromkeys((list, tuple, Sequence), "a list"),
+    **dict.fromkeys((dict, Mapping), "a dict"),
+    str: "text",
+    bool: "True or False",
+    int: "a whole number",
+    float: "a number",
+}
+_Taken = ParamSpec("_Taken")
+_Returned = TypeVar("_Returned")
+_Unfit = tuple[str, str, str]
+"""The path of a part that does not fit, what is wrong, and what to do."""
+
+
+class _Parameters(NamedTuple):
+    by_position: Sequence[str]
+    hints: Mapping[str, Any]
+    required: Sequence[str]
+    takes_any: bool
+    """Whether it takes every name."""
+
+
+def checked(function: Callable[_Taken, _Returned]) -> Callable[_Taken, _Returned]:
+    """FUNCTION, which raises SpecError where arguments do not fit."""
+
+    @wraps(function)
+    def call(*args: _Taken.args, **kwargs: _Taken.kwargs) -> _Returned:
+        owner = [each.__name__ for each in args[:1] if isinstance(each, type)]
+        where = ".".join([*owner, function.__name__]).removesuffix(".__new__")
+        if problems := list(misfits(function, where, args, kwargs)):
+            raise SpecError(problems)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def misfits(
+    function: Callable[..., Any], where: str, args: Sequence[object], kwargs: Mapping[str, object]
+) -> Iterator[Problem]:
+    """What is wrong with the arguments of a call; `where` begins the paths."""
+    takes = _parameters(function)
+    names = [name for name in takes.hints if name not in ("self", "cls")]
+    if len(args) > len(takes.by_position):
+        own = " and ".join(name for name in takes.by_position if name in names)
+        yield NOT_ALLOWED.at(where, f"takes {own or 'nothing'} by position", "give every other argument by its name")
+    given = dict(zip(takes.by_position, args, strict=False))
+    for name in given.keys() & kwargs.keys():
+        yield NOT_ALLOWED.at(f"{where}.{name}", "is given by position and by name", "give it once")
+    for name, value in {**given, **kwargs}.items():
+        path = f"{where}.{name}"
+        if name in takes.hints:
+            for inner, wrong, fix in _unfit(value, takes.hints[name]):
+                yield WRONG_TYPE.at(join_path(path, inner), wrong, fix)
+        elif not takes.takes_any:
+            near = nearest(name, names)
+            fix = f"did you mean {near}?" if near else f"use one of {', '.join(names)}"
+            yield UNKNOWN_FIELD.at(path, "is not a known argument", fix)
+    for name in takes.required:
+        if name not in given and name not in kwargs:
+            yield MISSING.at(f"{where}.{name}", "is missing", f"give {_words(takes.hints[name])}")
+
+
+@cache
+def _parameters(function: Callable[..., Any]) -> _Parameters:
+    hints: dict[str, Any] = {}
+    takes_any = False
+    found = inspect.signature(function, eval_str=True).parameters
+    for name, each in found.items():
+        if each.kind is not each.VAR_KEYWORD:
+            hints[name] = Any if each.annotation is each.empty else each.annotation
+        elif unpacked := [of for of in get_args(each.annotation) if is_typeddict(of)]:
+            hints |= unpacked[0].__annotations__
+        else:
+            takes_any = True
+    return _Parameters(
+        [name for name, each in found.items() if each.kind is each.POSITIONAL_OR_KEYWORD],
+        hints,
+        [name for name, each in found.items() if name in hints and each.default is each.empty],
+        takes_any,
+    )
+
+
+def _unfit(value: Any, hint: Any) -> Iterator[_Unfit]:
+    """Where a value, or a part of it, is not what is taken."""
+    fitting = [each for each in _members(hint) if _is_of(value, each)]
+    if not fitting:
+        yield "", f"{_shown(value)} is given", _fix(value, hint)
+        return
+    found = [list(_unfit_parts(value, each)) for each in fitting]
+    yield from min(found, key=len)
+
+
+def _unfit_parts(value: Any, hint: Any) -> Iterator[_Unfit]:
+    arguments = get_args(hint)
+    if isinstance(value, Mapping) and len(arguments) > 1:
+        for key, each in value.items():
+            yield from _below(f"[{key}]", _unfit(each, arguments[1]))
+    elif isinstance(value, (list, tuple)) and arguments and get_origin(hint) is not tuple:
+        for index, each in enumerate(value):
+            yield from _below(f"[{index}]", _unfit(each, arguments[0]))
+    else:
+        yield from outputs_in_text(value)
+
+
+def outputs_in_text(value: Any) -> Iterator[_Unfit]:
+    """The texts in plain data, or in a model, that came of an Output in an f-string."""
+    if isinstance(value, str):
+        if OUTPUT_TEXT in value:
+            yield "", *IN_TEXT
+        return
+    fields = value if isinstance(value, Mapping) else value.__dict__ if hasattr(type(value), "model_fields") else {}
+    for name, each in fields.items():
+        yield from _below(f"[{name}]" if fields is value else name, outputs_in_text(each))
+    for index, each in enumerate(value if isinstance(value, (list, tuple)) else ()):
+        yield from _below(f"[{index}]", outputs_in_text(each))
+
+
+def _below(path: str, found: Iterator[_Unfit]) -> Iterator[_Unfit]:
+    for inner, wrong, fix in found:
+        yield join_path(path, inner), wrong, fix
+
+
+def _members(hint: Any) -> list[Any]:
+    """The types of which a value is to be one."""
+    if get_origin(hint) in (Union, UnionType):
+        return [each for member in get_args(hint) for each in _members(member)]
+    # What a generic component takes, it compares by itself.
+    return [Any if isinstance(hint, TypeVar) else hint]
+
+
+def _is_of(value: Any, hint: Any) -> bool:
+    origin = get_origin(hint) or hint
+    if origin is Literal:
+        return value in get_args(hint)
+    if isinstance(origin, ForwardRef):
+        return is_late(value) and not inspect.iscoroutine(value)  # Of `pulumi.Input`.
+    if origin is Awaitable:
+        return isinstance(value, Awaitable) and not inspect.iscoroutine(value)
+    if origin is Any:
+        return True
+    if is_typeddict(origin):
+        return isinstance(value, Mapping)
+    if origin is Sequence:
+        return isinstance(value, Sequence) and not isinstance(value, str)
+    if isinstance(value, bool) and origin in (int, float):
+        return False
+    return not isinstance(origin, type) or isinstance(value, (int, float) if origin is float else origin)
+
+
+def is_of_pulumi(kind: Any) -> bool:
+    """Whether it is a class of resources, or of outputs of them, whose text is a warning of Pulumi."""
+    return any(each.__module__.partition(".")[0] == "pulumi" for each in getattr(kind, "__mro__", ()))
+
+
+def is_late(value: object) -> bool:
+    """Whether it is known later: an output, or what a program awaits."""
+    return isinstance(value, Awaitable) or (type(value).__name__ == "Output" and is_of_pulumi(type(value)))
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "None"
+    if isinstance(value, type):
+        return f"the class {value.__name__} itself"
+    if isinstance(value, (str, int, float)):
+        text = repr(value)
+        return text if len(text) <= 60 else f"{text[:57]}..."
+    return _WORDS.get(type(value)) or with_article(type(value).__name__)
+
+
+def with_article(name: str) -> str:
+    """A, or an, NAME."""
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+
+
+def _fix(value: object, hint: Any) -> str:
+    """What to give instead of a value."""
+    if isinstance(value, type):
+        return f"make one: {value.__name__}(...)"
+    wanted, takes_late = _words(hint), any(get_origin(each) is Awaitable for each in _members(hint))
+    if inspect.iscoroutine(value) and takes_late:
+        return "give pulumi.Output.from_input(...) of it, which can be used more than once"
+    if is_late(value):
+        return f"give {wanted}, which has to be known before"
+    if is_of_pulumi(type(value)) and takes_late:
+        return f"give {wanted}: an output of it, such as its name"
+    return f"give {wanted}"
+
+
+def _words(hint: Any) -> str:
+    """The types in words; what is known later is not named beside what it is of."""
+    late = (NoneType, Awaitable)
+    members = [each for each in _members(hint) if (get_origin(each) or each) not in late and not _is_output(each)]
+    return " or ".join(dict.fromkeys(map(_word, members))) or "a value"
+
+
+def _is_output(hint: Any) -> bool:
+    return isinstance(hint, ForwardRef) or getattr(get_origin(hint), "__name__", "") == "Output"
+
+
+def _word(hint: Any) -> str:
+    origin, arguments = get_origin(hint) or hint, get_args(hint)
+    if origin is Any:
+        return "a value"
+    if origin is Literal:
+        return f"one of {', '.join(map(str, arguments))}"
+    if origin in (Sequence, list, Mapping, dict) and arguments and arguments[-1] is not Any:
+        part = "value" if origin in (Mapping, dict) else "item"
+        return f"{_WORDS[origin]}, each {part} {_words(arguments[-1])}"
+    named = f"pulumi.{origin.__name__}" if origin.__module__.partition(".")[0] == "pulumi" else origin.__name__
+    return _WORDS.get(origin) or with_article(named)
