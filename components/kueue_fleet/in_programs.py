@@ -78,10 +78,12 @@ def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iter
     """What Pulumi would say of options by a traceback, or not at all."""
     if not isinstance(opts, pulumi.ResourceOptions):
         return
-    if opts.parent is not None and not isinstance(opts.parent, pulumi.Resource):
-        given = with_article(type(opts.parent).__name__)
+    parent: Any = opts.parent
+    provider: Any = opts.provider
+    wanted = f"give a provider of {component.of_provider}"
+    if parent is not None and not isinstance(parent, pulumi.Resource):
+        given = with_article(type(parent).__name__)
         yield COMPONENT.at(f"{where}.opts.parent", f"{given} is given", "give a component")
-    provider, wanted = opts.provider, f"give a provider of {component.of_provider}"
     if isinstance(provider, pulumi.ProviderResource):
         if provider.package != component.of_provider:
             yield COMPONENT.at(f"{where}.opts.provider", f"is one of {provider.package}", wanted)

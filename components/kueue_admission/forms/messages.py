@@ -125,9 +125,9 @@ def _removed(name: str, model: Any, *, in_python: bool) -> str:
     """What to do about a field that `model` had in Kueue's v1beta1; empty for others."""
     if not is_model(model) or not issubclass(model, SpecModel):
         return ""
-    if name not in model.replaced:
-        return model.removed.get(name, "")
-    new = model.replaced[name]
+    new = model.replaced.get(name)
+    if new is None:
+        return str(model.removed.get(name, ""))
     return f"write {fields_of(model)[new][0] if in_python and new in fields_of(model) else new}"
 
 
