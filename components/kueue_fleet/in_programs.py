@@ -66,12 +66,12 @@ class OwnComponent(pulumi.ComponentResource):
                     raise SpecError(found)
             return cls._claimed(name, opts)
 
-        @classmethod
-        def _claimed(cls, name: str, opts: Any) -> Self:
-            """One that is not yet made, if none of its name is."""
-            parent = (opts and opts.parent) or get_root_resource()
-            claim((cls, name, parent), f"{cls.__name__} {name}", "is declared before, with the same parent")
-            return super().__new__(cls)
+    @classmethod
+    def _claimed(cls, name: str, opts: Any) -> Self:
+        """One that is not yet made, if none of its name is."""
+        parent = (opts and opts.parent) or get_root_resource()
+        claim((cls, name, parent), f"{cls.__name__} {name}", "is declared before, with the same parent")
+        return super().__new__(cls)
 
 
 def _wrong_options(component: type[OwnComponent], where: str, opts: Any) -> Iterator[Problem]:

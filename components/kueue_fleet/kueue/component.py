@@ -90,7 +90,7 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
             wrong = "no namespace is given" if cls.namespaced else f"{namespace} is given, and it is in no namespace"
             fix = "give namespace=..." if cls.namespaced else "remove the namespace"
             raise SpecError([COMPONENT.at(f"{cls.kind} {name}.namespace", wrong, fix)])
-        made = cls._claimed(name, opts)  # type: ignore[attr-defined]
+        made = cls._claimed(name, opts)
         Component.__init__(made, name, opts)
         made.object_name = object_name or name
         place = "/".join(filter(None, (namespace, made.object_name)))
