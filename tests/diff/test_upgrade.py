@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.fleet_file.builders import fleet
 
+from kueue_admission.releases import Release
 from kueue_fleet.diff.upgrade import Upgrade, upgrade_of
 
 
@@ -88,3 +89,62 @@ def test_a_gate_that_the_file_sets_does_not_change_by_itself() -> None:
     assert gate in upgraded("0.19.2", old).changes
     written = {**old, "kueue/configuration": {"featureGates": {"QuotaCheckStrategy": False}}}
     assert gate not in upgraded("0.19.2", written).changes
+
+
+OLD = {"kueue/version": "0.18.3"}
+
+
+def test_a_gate_that_is_new_and_on_is_a_default_that_changes() -> None:
+    text = "feature gate FlavorFungibilityPreserveScanProgress is new and on by default"
+    assert text in upgraded("0.19.2", OLD).changes
+
+
+def test_the_configuration_that_the_chart_writes_is_compared() -> None:
+    assert "Configuration clientConnection.qps: 300, before 50" in upgraded("0.19.2", OLD).changes
+    own = {**OLD, "kueue/configuration": {"clientConnection": {"qps": 70, "burst": 100}}}
+    assert not [text for text in upgraded("0.19.2", own).changes if "clientConnection" in text]
+
+
+def test_what_kueue_sets_where_the_configuration_says_nothing_is_compared() -> None:
+    text = "Configuration waitForPodsReady.timeout: 30m by default, before not set"
+    assert text in upgraded("0.19.2", OLD).changes
+    written = {**OLD, "kueue/configuration": {"waitForPodsReady": {"timeout": "5m"}}}
+    assert text not in upgraded("0.19.2", written).changes
+
+
+def test_permissions_that_the_chart_takes_away_are_named() -> None:
+    changes = upgraded("0.19.2", {"kueue/version": "0.17.1"}).changes
+    assert (
+        "Kueue may get list watch kueue.x-k8s.io/cohorts, before create delete get list patch update watch" in changes
+    )
+    assert "Kueue may do nothing with events, before create patch update watch" in changes
+    assert "Kueue may create patch update watch events.k8s.io/events, before nothing" in changes
+
+
+def test_no_release_from_0_17_on_has_other_webhooks() -> None:
+    assert not [text for text in upgraded("0.20.0", {"kueue/version": "0.17.1"}).changes if "webhook" in text]
+
+
+def test_webhooks_that_come_go_or_fail_otherwise_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = "mutating webhook"
+    tables = {
+        "0.18": [(part, "mjob.kb.io", "Fail"), (part, "mold.kb.io", "Fail")],
+        "0.19": [(part, "mjob.kb.io", "Ignore"), (part, "mnew.kb.io", "Fail")],
+    }
+
+    def table(of: Release, name: str) -> list[dict[str, str]]:
+        if name != "chart":
+            return real(of, name)
+        return [dict(zip(("part", "name", "value"), row, strict=True)) for row in tables[of.minor]]
+
+    real = Release.table
+    monkeypatch.setattr(Release, "table", table)
+    assert [text for text in upgraded("0.19.2", OLD).changes if "webhook" in text] == [
+        "mutating webhook mjob.kb.io of the chart: Ignore, before Fail",
+        "mutating webhook mnew.kb.io of the chart: Fail, before not there",
+        "mutating webhook mold.kb.io of the chart: not there, before Fail",
+    ]
+
+
+def test_an_upgrade_to_the_same_version_changes_nothing() -> None:
+    assert upgraded("0.19.2", {}).changes == []

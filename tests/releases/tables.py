@@ -16,6 +16,7 @@ Rows = list[dict[str, str]]
 
 GATES: Final = "pkg/features/kube_features.go"
 _VALIDATION: Final = "pkg/config/validation.go"
+_DEFAULTS: Final = "apis/config/v1beta2/defaults.go"
 _CRDS: Final = "config/components/crd/bases"
 _MODULES: Final = {
     "batch/job": "k8s.io/api",
@@ -184,6 +185,47 @@ def _of_struct(above: str, struct: str, structs: Mapping[str, Sequence[tuple[str
             yield from _of_struct(path, inner, structs)
 
 
+def defaults(module: Path) -> Rows:
+    """What Kueue sets in its Configuration where that says nothing, and in sections where they are there.
+
+    What only Go can say, such as a selector, or depends on another field, is left out.
+    """
+    text = (module / _DEFAULTS).read_text()
+    constants = dict(re.findall(r"^\t(\w+)\s+(?:\w+\s+)?= (.+)$", text, re.M))
+    body = text[text.index("func SetDefaults_Configuration") :]
+    body = re.sub(r"^\tif [^\n]*(?:ptr\.Deref|\*cfg).*?^\t\}$", "", body, flags=re.M | re.S)
+    # A statement that has several lines, on one.
+    body = re.sub(r"(?:(?<=[(,])|(?<=Duration{)|(?<=Selector{))\n\t+", "", re.sub(r",\n\t+(?=[)}])", "", body))
+    found = {}
+    for field, value in re.findall(r"^\t+cfg\.([\w.]+) = (.+)$", body, re.M):
+        path = ".".join(
+            re.sub(r"^([A-Z]+(?=[A-Z][a-z]|$)|[A-Z])", lambda m: m[0].lower(), each) for each in field.split(".")
+        )
+        found[path] = _default(value, constants)
+    return [{"field": path, "value": found[path]} for path in sorted(found) if not re.search(r"[(&]", found[path])]
+
+
+def _default(value: str, constants: Mapping[str, str]) -> str:
+    """A value in Go, such as `cmp.Or(cfg.Webhook.Port, new(DefaultWebhookPort))`, as a Configuration has it."""
+    around = (
+        r"cmp\.Or\((?:ptr\.Deref\(.*?\)|cfg\.[\w.]+), ?(.*)\)",
+        r"(?:new|ptr\.To(?:\[\w+\])?|int32)\((.*)\)",
+        r"&?metav1\.Duration\{Duration: (.*)\}",
+        r"\[\]string\{(.*)\}",
+        r'"(.*)"',
+    )
+    for _ in range(10):
+        inner = next((found[1] for each in around if (found := re.fullmatch(each, value))), constants.get(value, value))
+        if inner == value:
+            break
+        value = inner
+    section = re.fullmatch(r"&[\w.]+\{(.*)\}", value)
+    if section is not None:
+        return f"{{{section[1]}}}"
+    length = re.fullmatch(r"(?:(\d+) ?\* ?)?time\.(Second|Minute|Hour)", value)
+    return value.removesuffix(".0") if length is None else f"{length[1] or 1}{length[2][0].lower()}"
+
+
 def frameworks(module: Path) -> Rows:
     """The kinds of job that the release integrates, with the version of the API that it was built with."""
     versions = dict(re.findall(r"^\t(\S+) (v\S+)", (module / "go.mod").read_text(), re.M))
@@ -252,6 +294,7 @@ TABLES: Final = {
     "gates": Table(("gate",), f"{GATES}, {_VALIDATION}", gates),
     "fields": Table(("of", "version", "field"), f"{_CRDS}, apis/config", fields),
     "frameworks": Table(("framework",), "pkg/controller/jobs, go.mod", frameworks),
+    "defaults": Table(("field",), _DEFAULTS, defaults),
     "chart": Table(("part", "name"), "charts/kueue/values.yaml, config/components/{rbac,webhook}", chart),
 }
 """By the name of the file."""

@@ -8,7 +8,7 @@ import pytest
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.releases import DEFAULT_VERSION, UnknownReleaseError, minors, nearest, release
-from tests.releases.tables import Table, changes, gates, rows
+from tests.releases.tables import Table, changes, defaults, gates, rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "releases.md"
 GATES = """
@@ -41,6 +41,45 @@ def test_a_gate_has_what_the_last_of_its_specs_says(tmp_path: Path) -> None:
     found = {row["gate"]: row for row in gates(tmp_path)}
     assert found["OldGate"] == {"gate": "OldGate", "stage": "GA", "default": "true", "locked": "true", "needs": ""}
     assert found["New"]["needs"] == "Old"
+
+
+DEFAULTS = """
+const (
+	DefaultWebhookPort                  = 9443
+	DefaultQPS                  float32 = 300.0
+	DefaultTimeout                      = 30 * time.Minute
+)
+
+func SetDefaults_Configuration(cfg *Configuration) {
+	cfg.Namespace = cmp.Or(cfg.Namespace, new(getOperatorNamespace()))
+	cfg.Webhook.Port = cmp.Or(cfg.Webhook.Port, ptr.To[int](DefaultWebhookPort))
+	cfg.ClientConnection.QPS = cmp.Or(cfg.ClientConnection.QPS, new(DefaultQPS))
+	cfg.WaitForPodsReady = cmp.Or(
+		cfg.WaitForPodsReady,
+		&WaitForPodsReady{},
+	)
+	if cfg.WaitForPodsReady.Timeout.Duration == 0 {
+		cfg.WaitForPodsReady.Timeout = metav1.Duration{
+			Duration: DefaultTimeout,
+		}
+	}
+	if ptr.Deref(cfg.MultiKueue.DispatcherName, "") == "Incremental" {
+		cfg.MultiKueue.StepSize = cmp.Or(cfg.MultiKueue.StepSize, new(int32(3)))
+	}
+}
+"""
+
+
+def test_defaults_have_the_names_and_values_of_a_configuration(tmp_path: Path) -> None:
+    file = tmp_path / "apis/config/v1beta2/defaults.go"
+    file.parent.mkdir(parents=True)
+    file.write_text(DEFAULTS)
+    assert {row["field"]: row["value"] for row in defaults(tmp_path)} == {
+        "webhook.port": "9443",
+        "clientConnection.qps": "300",
+        "waitForPodsReady": "{}",
+        "waitForPodsReady.timeout": "30m",
+    }
 
 
 def table(*names: str) -> Table:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import KUEUE_GROUP
@@ -16,10 +16,12 @@ from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.check import check_fleet
 from kueue_fleet.fleet_file.check.releases import BY_ANNOTATION
 from kueue_fleet.fleet_file.fleet_rules import RELEASE_API
-from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.clusters import ClusterKueue
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 
+_Key = TypeVar("_Key")
 _CRDS = "apiextensions.k8s.io"
 
 
@@ -42,12 +44,11 @@ def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]]
     """The upgrade of every cluster of `fleet` to the version `to`; `manifests` are objects of its clusters."""
     after = nearest(to)
     before = {each.name: fleet.kueue_on(each.name).version for each in fleet.clusters}
+    upgraded = with_version(fleet, to)
     known = set(check_fleet(fleet))
-    problems = [each for each in check_fleet(with_version(fleet, to)) if each not in known]
+    problems = [each for each in check_fleet(upgraded) if each not in known]
     problems += _stored(manifests, after)
-    changes: dict[str, None] = {}
-    for release in dict.fromkeys(nearest(version) for version in before.values()):
-        changes.update(dict.fromkeys(_changes(fleet, release, after)))
+    changes = dict.fromkeys(change for name in before for change in _changes(fleet, upgraded, name))
     return Upgrade(before, to, problems, list(changes), list(_steps(fleet, to, goes_out=bool(_gone(before, after)))))
 
 
@@ -85,13 +86,17 @@ def _stored(manifests: Sequence[Mapping[str, Any]], after: Release) -> Iterator[
                 yield RELEASE_API.at(path, f"may have objects stored in {listed(gone)}", fix)
 
 
-def _changes(fleet: FleetSpec, before: Release, after: Release) -> Iterator[str]:
+def _changes(fleet: FleetSpec, upgraded: FleetSpec, cluster: str) -> Iterator[str]:
+    """What Kueue does otherwise on a cluster without a word in the file."""
+    before, after = fleet.kueue_on(cluster).release, upgraded.kueue_on(cluster).release
+    if before == after:
+        return
     configurations = (fleet.kueue.configuration, *(each.kueue.configuration for each in fleet.clusters))
     written = {name for each in configurations for name in each.feature_gates or {}}
     for name, gate in after.gates.items():
         was = before.gates.get(name)
-        if was is not None and was.on is not gate.on and name not in written:
-            yield f"feature gate {name} is {'on' if gate.on else 'off'} by default"
+        if name not in written and gate.on is not (was is not None and was.on):
+            yield f"feature gate {name} is {'' if was else 'new and '}{'on' if gate.on else 'off'} by default"
     for behaviour, is_so in after.behaviours.items():
         was_so = before.behaviours.get(behaviour)
         if {was_so, is_so} == {"yes", "no"}:
@@ -100,10 +105,45 @@ def _changes(fleet: FleetSpec, before: Release, after: Release) -> Iterator[str]
     for row in after.table("frameworks"):
         if row["framework"] in fleet.operators.frameworks and row["version"] != built.get(row["framework"]):
             yield f"{row['framework']}: built with {row['version']}, before {built.get(row['framework'])}"
-    allowed = {row["name"]: row["value"] for row in before.table("chart") if row["part"] == "permission"}
-    for row in after.table("chart"):
-        if row["part"] == "permission" and row["value"] != allowed.get(row["name"]):
-            yield f"Kueue may {row['value']} {row['name']}, before {allowed.get(row['name'], 'nothing')}"
+    old, new = (dict(_flat("", kueue_configuration(of, cluster))) for of in (fleet, upgraded))
+    for path, was_set, value in _different(old, new):
+        yield f"Configuration {path}: {value or 'not written'}, before {was_set or 'not written'}"
+    defaults = ({row["field"]: row["value"] for row in each.table("defaults")} for each in (before, after))
+    for path, was_set, value in _different(*defaults):
+        # A section by itself says nothing; its fields do.
+        if value != "{}" and not any(f"{each}.".startswith(f"{path}.") for each in new):
+            yield f"Configuration {path}: {value or 'not set'} by default, before {was_set or 'not set'}"
+    yield from _chart_changes(before, after)
+
+
+def _chart_changes(before: Release, after: Release) -> Iterator[str]:
+    tables = ({(row["part"], row["name"]): row["value"] for row in each.table("chart")} for each in (before, after))
+    for (part, name), was, value in _different(*tables):
+        if part == "permission":
+            yield f"Kueue may {value or 'do nothing with'} {name.removeprefix('/')}, before {was or 'nothing'}"
+        elif part != "value" or not (_is_elsewhere(name) or (value == "false" and not was)):
+            yield f"{part} {name} of the chart: {value or 'not there'}, before {was or 'not there'}"
+
+
+def _is_elsewhere(value: str) -> bool:
+    """Whether a value of the chart is about images, which the version says, or a page that no fleet has."""
+    return ".image." in value or value.startswith("kueueViz.")
+
+
+def _different(before: Mapping[_Key, str], after: Mapping[_Key, str]) -> Iterator[tuple[_Key, str, str]]:
+    """What is different: key, value before and after, empty where there is none."""
+    for key in dict.fromkeys((*after, *before)):
+        values = before.get(key, ""), after.get(key, "")
+        if values[0] != values[1]:
+            yield key, *values
+
+
+def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        for name, each in value.items():
+            yield from _flat(f"{path}.{name}" if path else name, each)
+    else:
+        yield path, in_words(value)
 
 
 def _steps(fleet: FleetSpec, to: str, *, goes_out: bool) -> Iterator[str]:
