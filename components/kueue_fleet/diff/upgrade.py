@@ -87,7 +87,7 @@ def _stored(manifests: Sequence[Mapping[str, Any]], after: Release) -> Iterator[
 
 
 def _changes(fleet: FleetSpec, upgraded: FleetSpec, cluster: str) -> Iterator[str]:
-    """What Kueue does otherwise on a cluster without a word in the file."""
+    """What Kueue does otherwise on a cluster by default."""
     before, after = fleet.kueue_on(cluster).release, upgraded.kueue_on(cluster).release
     if before == after:
         return
