@@ -140,7 +140,9 @@ def test_a_queue_outlives_what_leads_to_it_and_goes_before_what_it_uses(one_work
 
 def test_everything_of_google_cloud_comes_after_the_apis_and_they_stay(one_worker: Recording) -> None:
     services = one_worker.of_type("gcp:projects/service:Service")
-    assert [r.inputs["service"] for r in services] == sorted(api.name for api in required_apis(fleet(WORKER)))
+    assert [r.inputs["service"] for r in services] == sorted(
+        api.name for api in required_apis(fleet(WORKER), fleet(WORKER).project)
+    )
     assert {(r.inputs["project"], r.inputs["disableOnDestroy"]) for r in services} == {("lab-project", False)}
     for resource in one_worker:
         if resource.type.startswith("gcp:") and resource not in services:

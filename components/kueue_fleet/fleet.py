@@ -25,6 +25,7 @@ from kueue_fleet.fleet_file import (
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
+from kueue_fleet.fleet_file.projects import other_projects
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.fleet_inputs import (
     FleetInputs,
@@ -55,13 +56,14 @@ from kueue_fleet.gcp import (
     merge_kubeconfigs,
 )
 from kueue_fleet.google.resources import (
+    api_arguments,
     capacity_arguments,
     cluster_arguments,
     dashboard_arguments,
-    enabled_apis,
     labels_of,
     members_of,
     network_arguments,
+    pool_makers,
     pools_of,
     reservation_of,
     team_arguments,
@@ -300,7 +302,7 @@ class Fleet(Component):
         if not self.spec.enable_apis:
             return None
         opts = pulumi.ResourceOptions(parent=self)
-        return ProjectServices(f"{name}/apis", project=self._project, apis=enabled_apis(self.spec), opts=opts)
+        return ProjectServices(f"{name}/apis", project=self._project, **api_arguments(self.spec), opts=opts)
 
     def _image(self, name: str) -> ControllerImage | None:
         built = built_image(self.spec)
@@ -319,6 +321,7 @@ class Fleet(Component):
     def _cluster(self, entry: ClusterEntry) -> GkeCluster:
         network = self.network
         place: dict[str, Any] = {}
+        elsewhere = self.spec.project_of(entry.name) != self.spec.project
         egress: list[pulumi.Resource] = []
         if network is not None and not entry.existing:
             place = cluster_arguments(self.spec, entry, network)
@@ -327,7 +330,8 @@ class Fleet(Component):
         return _CLUSTER_CLASSES[entry.role](
             f"{self._prefix}{entry.name}",
             entry,
-            project=self._project,
+            project=entry.project or self._project,
+            images_of=self._project if elsewhere else None,
             node_service_account=self._node_service_accounts.get(entry.name),
             existing_id=self._existing_clusters.get(entry.name),
             deletion_protection=self.spec.protects(entry.name),
@@ -343,7 +347,7 @@ class Fleet(Component):
             f"{self._prefix}{entry.name}/{pool.name}",
             pool,
             cluster_spec=entry,
-            project=self._project,
+            project=entry.project or self._project,
             cluster=cluster.cluster.name,
             service_account=cluster.node_service_account,
             private_nodes=cluster.private_nodes,
@@ -358,11 +362,9 @@ class Fleet(Component):
 
     def _team_identities(self, name: str) -> dict[str, TeamIdentity]:
         """Accounts of teams; they are allowed to pods once the project has a Workload Identity pool."""
-        first = self.clusters[self.spec.home]
+        after = [self.clusters[each].cluster for each in pool_makers(self.spec)]
         return {
-            team: TeamIdentity(
-                f"{name}/{team}", project=self._project, after=[first.cluster], **arguments, opts=self._child()
-            )
+            team: TeamIdentity(f"{name}/{team}", project=self._project, after=after, **arguments, opts=self._child())
             for team, arguments in team_arguments(self.spec).items()
         }
 
@@ -371,7 +373,12 @@ class Fleet(Component):
         if not members:
             return None
         return MemberAccess(
-            f"{name}/members", project=self._project, fleet=self.spec.name, members=members, opts=self._child()
+            f"{name}/members",
+            project=self._project,
+            fleet=self.spec.name,
+            members=members,
+            elsewhere=other_projects(self.spec),
+            opts=self._child(),
         )
 
     def _manager_identity(self, name: str) -> ManagerIdentity | None:
@@ -384,6 +391,7 @@ class Fleet(Component):
             fleet=self.spec.name,
             accounts=accounts,
             after=[self.clusters[self.spec.home].cluster],
+            elsewhere=other_projects(self.spec),
             opts=self._child(),
         )
 

@@ -102,7 +102,7 @@ def import_plan(fleet: FleetSpec, clusters: Sequence[AdoptedCluster]) -> ImportP
         if each.read is None and each.type in _SAID_ONCE:
             inputs = _known(each.properties, by_key)
             for path, state in _description(each.type, inputs, clusters):
-                adoptions.append(_adoption(path, each, inputs, state, fleet.project))
+                adoptions.append(_adoption(path, each, inputs, state))
     return ImportPlan(tuple(adoptions), {"resources": list(_entries(adoptions, fleet))})
 
 
@@ -132,9 +132,7 @@ def _description(
                 yield f"{cluster.name}/{pool['name']}", pool_state(pool)
 
 
-def _adoption(
-    path: str, resource: CloudResource, asked: Mapping[str, Any], state: Mapping[str, Any], project: str
-) -> Adoption:
+def _adoption(path: str, resource: CloudResource, asked: Mapping[str, Any], state: Mapping[str, Any]) -> Adoption:
     cluster, _, pool = path.partition("/")
     facts = load_facts().resources[resource.type]
     state = _with_zeros(state, facts)
@@ -147,7 +145,7 @@ def _adoption(
     texts: dict[bool, list[str]] = {False: [], True: []}
     for at, change in sorted(changes.items(), key=lambda item: render_path(item[0])):
         texts[change.replaces].append(f"{render_path(at)} {_short(_at(state, at))} -> {_short(_at(inputs, at))}")
-    id_ = f"projects/{project}/locations/{asked['location']}/clusters/{cluster}"
+    id_ = f"projects/{asked['project']}/locations/{asked['location']}/clusters/{cluster}"
     id_ += f"/nodePools/{pool}" if pool else ""
     return Adoption(path, id_, resource, tuple(texts[False]), tuple(texts[True]))
 

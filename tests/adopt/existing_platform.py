@@ -43,6 +43,8 @@ def described_cluster(fleet: FleetSpec, name: str) -> AdoptedCluster:
     for pool in found.node_pools:
         pool["config"]["gcfsConfig"] = {"enabled": True}
     printed = printed_cluster(found, fleet.project)
+    place = f"projects/{fleet.project_of(name)}/locations/{found.region}"
+    printed["selfLink"] = f"https://container.googleapis.com/v1/{place}/clusters/{name}"
     if fleet.cluster(name).role == "worker":
         printed["controlPlaneEndpointsConfig"]["dnsEndpointConfig"]["enableK8sTokensViaDns"] = True
     return replace(found, description=printed)

@@ -122,7 +122,7 @@ def test_what_the_docs_show_of_the_production_stack(
 ) -> None:
     """In a project with room for everything but some GPUs and disks."""
     stack = ROOT / "stacks" / "Pulumi.prod.yaml"
-    needs = needs_of(parse_fleet_text(stack.read_text(encoding="utf-8"), stack.name))
+    needs, *_ = needs_of(parse_fleet_text(stack.read_text(encoding="utf-8"), stack.name))
     limits = {need.metric: float(need.amount) for need in needs.quotas}
     limits |= {Metric("GPUS_ALL_REGIONS"): 128, Metric("NVIDIA_L4_GPUS", "us-central1"): 32}
     limits |= {Metric("PREEMPTIBLE_NVIDIA_H100_GPUS", "europe-west4"): 8}

@@ -130,7 +130,7 @@ def test_dws_gives_a_slice_to_a_job_of_as_many_pods() -> None:
 
 
 def test_quotas_of_google_are_counted_in_chips() -> None:
-    needs = {f"{need.metric} {need.metric.region}".strip(): need for need in quota_needs(fleet())}
+    needs = {f"{need.metric} {need.metric.region}".strip(): need for need in quota_needs(fleet(), fleet().project)}
     chips = needs["PREEMPTIBLE_TPU_V6E us-east5"]
     assert (chips.amount, str(chips.standard)) == (48, "TPUS_PER_TPU_FAMILY CT6E")
     assert not [name for name in needs if "GPU" in name]

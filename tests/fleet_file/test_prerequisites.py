@@ -21,7 +21,7 @@ KEY = "projects/keys-1/locations/us-central1/keyRings/r/cryptoKeys/k"
 def apis(**cluster: Any) -> set[str]:
     data = standalone_data()
     data["clusters"][0] |= cluster
-    return {api.name.partition(".")[0] for api in required_apis(parse_fleet(data))}
+    return {api.name.partition(".")[0] for api in required_apis(parse_fleet(data), data["project"])}
 
 
 @pytest.mark.parametrize(
@@ -45,19 +45,19 @@ def test_every_fleet_has_pods_that_act_as_accounts() -> None:
 
 def test_service_agents_need_the_keys() -> None:
     fleet = parse_fleet(company_data())
-    grants = key_grants(fleet)
+    grants = key_grants(fleet.clusters)
     assert len(grants) == len(set(grants)) == 6, "three regions, each with a key for etcd and one for disks"
     (first, *_) = fleet.clusters
     assert first.disk_encryption_key is not None
     agent = "service-PROJECT_NUMBER@compute-system.iam.gserviceaccount.com"
     assert KeyGrant(first.disk_encryption_key, agent, "boot disks") in grants
-    assert key_grants(parse_fleet(standalone_data())) == []
+    assert key_grants(parse_fleet(standalone_data()).clusters) == []
 
 
 def test_the_page_says_what_each_api_and_key_is_for() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    for api in required_apis(parse_fleet(company_data())):
+    for api in required_apis(parse_fleet(company_data()), company_data()["project"]):
         assert f"| {api.name} | {api.reason} |" in page
     assert KEY_ROLE in page
-    for grant in key_grants(parse_fleet(company_data())):
+    for grant in key_grants(parse_fleet(company_data()).clusters):
         assert f"| {grant.reason} | {grant.agent} |" in page

@@ -35,6 +35,7 @@ def _cluster(draw: Draw, name: str, role: str) -> Data:
     region = draw(one_of(*ZONES))
     cluster: Data = {"name": name, "role": role, "region": region, **fields(draw, upsertExistingObjects=flags)}
     if draw(one_of(False, False, False, True)):
+        cluster |= fields(draw, project=one_of("lab-project", "team-project")) if role == "worker" else {}
         return cluster | {"existing": True, "mode": draw(one_of("Autopilot", "Standard"))}
     cluster |= fields(
         draw,

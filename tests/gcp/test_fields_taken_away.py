@@ -42,7 +42,7 @@ STAYS = {
     "diskEncryptionKey": "replaces pools",
     "nodeServiceAccount": "replaces pools",
 }
-ELSEWHERE = {"name", "role", "region", "mode", "kueue", "existing", "upsertExistingObjects"}
+ELSEWHERE = {"name", "role", "region", "project", "mode", "kueue", "existing", "upsertExistingObjects"}
 OF_POOLS: dict[str, Any] = {
     "zones": ["us-central1-a"],
     "diskSizeGb": 200,

@@ -78,7 +78,16 @@ def fields(model: type[BaseModel]) -> set[str]:
 
 def test_only_what_may_be_an_output_is_not_plain() -> None:
     inputs = whole_schema()["resources"]["kueue-fleet:index:WorkerCluster"]["inputProperties"]
-    ids = {"existingId", "network", "nodeServiceAccount", "podRangeName", "project", "serviceRangeName", "subnetwork"}
+    ids = {
+        "existingId",
+        "imagesOf",
+        "network",
+        "nodeServiceAccount",
+        "podRangeName",
+        "project",
+        "serviceRangeName",
+        "subnetwork",
+    }
     assert {key for key, each in inputs.items() if not each.get("plain")} == ids
 
 

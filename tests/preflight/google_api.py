@@ -25,7 +25,9 @@ VERSIONS: Final = (
     ("serviceusage", "v1beta1"),
     ("cloudresourcemanager", "v3"),
 )
-READS: Final = frozenset({"cloudresourcemanager.projects.testIamPermissions"})
+READS: Final = frozenset(
+    {"cloudresourcemanager.projects.testIamPermissions", "cloudresourcemanager.projects.getIamPolicy"}
+)
 """Methods with a body that change nothing."""
 
 
@@ -105,6 +107,8 @@ class Project:
     networks: list[str] = field(default_factory=list)
     subnetworks: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """By region."""
+    policies: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    """Members by role, of other projects and subnets by name."""
     permissions: list[str] = field(default_factory=list)
     failures: dict[str, list[Failure]] = field(default_factory=dict)
     """Errors by method, each given once."""
@@ -408,6 +412,11 @@ def _get_number(project: Project, query: Mapping[str, str], body: Any) -> Any:
     return {"name": f"projects/{project.number}"}
 
 
+def _get_policy(project: Project, query: Mapping[str, str], body: Any) -> Any:
+    granted = project.policies.get(query["resource"].removeprefix("projects/"), {})
+    return {"bindings": [{"role": role, "members": members} for role, members in granted.items()]}
+
+
 _ANSWERS: Final[dict[str, Callable[[Project, Mapping[str, str], Any], Any]]] = {
     "compute.projects.get": _get_project,
     "compute.regions.list": _list_regions,
@@ -420,4 +429,6 @@ _ANSWERS: Final[dict[str, Callable[[Project, Mapping[str, str], Any], Any]]] = {
     "serviceusage.services.consumerQuotaMetrics.list": _list_limits,
     "cloudresourcemanager.projects.testIamPermissions": _test_permissions,
     "cloudresourcemanager.projects.get": _get_number,
+    "cloudresourcemanager.projects.getIamPolicy": _get_policy,
+    "compute.subnetworks.getIamPolicy": _get_policy,
 }

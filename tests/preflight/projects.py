@@ -47,7 +47,7 @@ def fleet() -> FleetSpec:
 
 
 def needs() -> Needs:
-    return needs_of(fleet())
+    return needs_of(fleet())[0]
 
 
 def reservation(name: str, zone: str, project: str = "my-project", **fields: Any) -> dict[str, Any]:

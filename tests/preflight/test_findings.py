@@ -42,7 +42,7 @@ def roomy() -> Facts:
 
 
 def found(facts: Facts, fleet: dict[str, Any] | None = None) -> list[Finding]:
-    wanted = NEEDS if fleet is None else needs_of(parse_fleet(fleet))
+    wanted = NEEDS if fleet is None else needs_of(parse_fleet(fleet))[0]
     return [each for each in findings(wanted, facts) if each.verdict != "fits"]
 
 
@@ -279,7 +279,7 @@ class TestANetworkOfSomebodyElse:
 
     def with_subnets(self, *subnets: Subnet) -> list[Finding]:
         facts = replace(roomy(), subnets=subnets)
-        return [each for each in findings(needs_of(parse_fleet(self.DATA)), facts) if each.part == "addresses"]
+        return [each for each in findings(needs_of(parse_fleet(self.DATA))[0], facts) if each.part == "addresses"]
 
     def test_its_subnet_is_there_with_its_ranges(self) -> None:
         ranges = [Subnet("gpus", "us-central1", "10.0.0.0/20", name) for name in ("", "pods", "services")]
@@ -295,7 +295,7 @@ class TestANetworkOfSomebodyElse:
         assert finding.fix == "write the name of one in network.existing.subnets[us-central1]"
 
     def test_the_fleet_makes_no_network(self) -> None:
-        wanted = needs_of(parse_fleet(self.DATA))
+        wanted = needs_of(parse_fleet(self.DATA))[0]
         assert "roles/compute.networkAdmin" not in {need.role for need in wanted.roles}
         assert not {need.metric.name for need in wanted.quotas} & {"NETWORKS", "SUBNETWORKS", "ROUTERS"}
 
@@ -344,11 +344,11 @@ def test_what_could_not_be_read_is_unknown_and_the_rest_is_not(unread: str, part
 )
 def test_a_role_is_asked_for_only_where_it_is_used(role: str, section: dict[str, Any]) -> None:
     assert role in {need.role for need in NEEDS.roles}
-    assert role not in {need.role for need in needs_of(parse_fleet(projects.fleet_data() | section)).roles}
+    assert role not in {need.role for need in needs_of(parse_fleet(projects.fleet_data() | section))[0].roles}
 
 
 def test_dashboards_and_members_of_teams_need_roles() -> None:
     team = {"name": "vision", "members": ["group:vision@example.com"], "localQueues": []}
     data = projects.fleet_data() | {"observability": {}, "teams": [team]}
-    roles = {need.role for need in needs_of(parse_fleet(data)).roles}
+    roles = {need.role for need in needs_of(parse_fleet(data))[0].roles}
     assert roles - {need.role for need in NEEDS.roles} == {"roles/monitoring.editor", "roles/iam.roleAdmin"}

@@ -55,6 +55,9 @@ def test_a_fleet_fits_into_a_project_with_room(project: Project, read: Read) -> 
     assert facts.subnets is None, "the network does not exist"
     assert set(project.calls) == set(google_api._ANSWERS) - {
         "compute.subnetworks.aggregatedList",
+        # Of a Shared VPC's host project: tests/examples/test_shared_vpc.py.
+        "compute.subnetworks.getIamPolicy",
+        "cloudresourcemanager.projects.getIamPolicy",
         "serviceusage.services.consumerQuotaMetrics.list",
     }
 
@@ -73,7 +76,7 @@ def test_every_page_is_read(project: Project, read: Read) -> None:
 def test_kinds_of_gpu_that_came_later_are_read_of_service_usage(project: Project) -> None:
     data = fleet_data()
     data["nodePools"][3]["capacity"] = {"type": "onDemand"}
-    wanted = needs_of(parse_fleet(data))
+    wanted = needs_of(parse_fleet(data))[0]
     project.other_limits = {
         "something_else": [({}, 7)],
         "gpus_per_gpu_family": [
@@ -94,7 +97,7 @@ def test_kinds_of_tpu_are_of_a_family_of_their_own(project: Project) -> None:
     data = fleet_data()
     tpus = {"machineType": "tpu7x-standard-4t", "capacity": {"type": "onDemand"}, "zones": ["us-central1-c"]}
     data["nodePools"][3] |= tpus
-    wanted = needs_of(parse_fleet(data))
+    wanted = needs_of(parse_fleet(data))[0]
     here = {"region": "us-central1"}
     limits = [(here, 1), ({**here, "tpu_family": "tpu7x"}, 64), ({**here, "tpu_family": "CT6E"}, 8)]
     project.other_limits = {"tpus_per_tpu_family": limits}

@@ -19,7 +19,10 @@ METRICS = description("compute", "v1")["schemas"]["Quota"]["properties"]["metric
 
 
 def amounts(data: dict[str, Any]) -> dict[str, int]:
-    return {f"{need.metric} {need.metric.region}".strip(): need.amount for need in quota_needs(parse_fleet(data))}
+    return {
+        f"{need.metric} {need.metric.region}".strip(): need.amount
+        for need in quota_needs(parse_fleet(data), data["project"])
+    }
 
 
 def of_pool(**fields: Any) -> dict[str, int]:
@@ -128,7 +131,7 @@ def test_flavors_without_pools_take_up_what_queues_may_use() -> None:
 
 
 def test_preemptible_amounts_know_what_they_count_as_without_such_a_quota() -> None:
-    found = {need.metric: need for need in quota_needs(projects.fleet())}
+    found = {need.metric: need for need in quota_needs(projects.fleet(), "my-project")}
     spot = found[Metric("PREEMPTIBLE_NVIDIA_L4_GPUS", "us-central1")]
     assert (spot.amount, spot.standard) == (16, Metric("NVIDIA_L4_GPUS", "us-central1"))
     assert spot.reasons == {"only/l4-spot": 16}
@@ -158,7 +161,7 @@ def test_metrics_are_those_of_the_api() -> None:
 def test_a_cluster_that_exists_asks_for_no_network() -> None:
     data = projects.fleet_data()
     made, there = (
-        needs_of(parse_fleet(data | {"clusters": [{**data["clusters"][0], **more}]}))
+        needs_of(parse_fleet(data | {"clusters": [{**data["clusters"][0], **more}]}))[0]
         for more in ({}, {"existing": True})
     )
 

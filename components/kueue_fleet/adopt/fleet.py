@@ -15,7 +15,7 @@ from kueue_admission.forms.problem import SpecError
 from kueue_fleet.adopt.configuration import adopt_configuration, read_configurations
 from kueue_fleet.adopt.controller import adopt_controller
 from kueue_fleet.adopt.drop_defaults import drop_defaults
-from kueue_fleet.adopt.google_cloud import cluster_fields, collects_metrics, network_fields
+from kueue_fleet.adopt.google_cloud import cluster_fields, collects_metrics, network_fields, project_of
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue
 from kueue_fleet.adopt.placeholders import lower_placeholders
@@ -145,8 +145,11 @@ def _take_over(platform: Platform, data: Data, identity: Identity) -> None:
         stays |= elsewhere
         if any(collects_metrics(each) for each in descriptions.values()):
             data["observability"] = {**(data["observability"] or {}), "managedPrometheus": True}
+    owners = {each.name: project_of(each.description) for each in platform.clusters if each.description}
     for cluster in data["clusters"]:
         cluster["upsertExistingObjects"] = True
+        if owners.get(cluster["name"], "") not in ("", identity.project):
+            cluster["project"] = owners[cluster["name"]]
         taken = cluster["name"] in descriptions and cluster["name"] not in stays
         cluster |= cluster_fields(descriptions[cluster["name"]]) if taken else {"existing": True}
     existing = [cluster["name"] for cluster in data["clusters"] if cluster.get("existing")]

@@ -86,6 +86,11 @@ def mode_of(description: Object) -> str:
     return "Autopilot" if property_at(description, "autopilot.enabled") else "Standard"
 
 
+def project_of(description: Object) -> str:
+    """The project that a cluster is in; "" where the description does not say it."""
+    return str(description.get("selfLink", "")).partition("/projects/")[2].partition("/")[0]
+
+
 def cluster_fields(description: Object) -> Data:
     """The fields of a cluster's entry, mode and name aside, as far as the description has them."""
     fields: Data = {

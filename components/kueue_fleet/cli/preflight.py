@@ -42,7 +42,7 @@ def preflight(
         typer.Option("--page", help="Print what the fleet needs, with its costs, as Markdown; ask Google nothing."),
     ] = False,
 ) -> None:
-    """Say whether a fleet fits into its Google Cloud project: APIs, quotas, machines, reservations, addresses, roles.
+    """Say whether a fleet fits into its Google Cloud projects: APIs, quotas, machines, reservations, addresses, roles.
 
     It reads with your own credentials, those of `gcloud auth application-default login`, and changes nothing. It
     compares quotas with the size that the fleet can grow to. Exits 1 if something does not fit, or could not be read,
@@ -66,12 +66,13 @@ def preflight(
     from kueue_fleet.preflight.google_cloud import CannotAskError, connect, read_facts
     from kueue_fleet.preflight.needs import needs_of
 
-    needs = needs_of(fleet)
-    try:
-        facts = read_facts(needs, connect(fleet.project))
-    except CannotAskError as wrong:
-        raise console.CommandError(f"{fleet.project}: {wrong}") from None
-    found = findings(needs, facts)
+    found: list[Finding] = []
+    for needs in needs_of(fleet):
+        try:
+            facts = read_facts(needs, connect(needs.project))
+        except CannotAskError as wrong:
+            raise console.CommandError(f"{needs.project}: {wrong}") from None
+        found += findings(needs, facts)
     if output is PreflightOutput.json:
         console.json_document(_document(fleet.project, found))
     elif output is PreflightOutput.github:
@@ -80,7 +81,8 @@ def preflight(
     else:
         console.show(_table(found))
         console.line()
-        console.line(_verdict(fleet.project, found))
+        for project in dict.fromkeys(each.project for each in found):
+            console.line(_verdict(project, [each for each in found if each.project == project]))
     if any(each.fails for each in found):
         raise typer.Exit(1)
 
@@ -88,7 +90,9 @@ def preflight(
 def _table(found: list[Finding]) -> Table:
     from kueue_admission.cli.tables import Column, Table
 
+    several = len({each.project for each in found}) > 1
     table = Table(
+        *([Column("project")] if several else []),
         Column("what"),
         Column("needs", leave_out=1),
         Column("has", leave_out=2),
@@ -97,7 +101,8 @@ def _table(found: list[Finding]) -> Table:
     )
     for each in found:
         todo = f"{each.wrong}; {each.fix}" if each.wrong else ""
-        table.add(each.what, each.needs, each.has, console.Styled(each.verdict, _STYLES[each.verdict]), todo)
+        cells = (each.what, each.needs, each.has, console.Styled(each.verdict, _STYLES[each.verdict]), todo)
+        table.add(*([each.project] if several else []), *cells)
     return table
 
 
@@ -128,6 +133,7 @@ def _document(project: str, found: list[Finding]) -> dict[str, Any]:
         "fits": not any(each.fails for each in found),
         "findings": [
             {
+                "project": each.project,
                 "part": each.part,
                 "what": each.what,
                 "needs": each.needs,

@@ -104,11 +104,11 @@ def _owners(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
         before, after = (fleet.cluster(name) if name in fleet.cluster_names else None for fleet in (old, new))
         if before is None or after is None:
             continue
-        if before.existing and after.existing and before.region != after.region:
-            text = (
-                f"{before.region} -> {after.region}: it is another cluster; what the fleet has in the first is deleted"
-            )
-            yield consequence(f"clusters[{name}].region", text + (_PROTECTED if old.protects(name) else ""))
+        places = ("region", before.region, after.region), ("project", old.project_of(name), new.project_of(name))
+        for field, was, becomes in places if before.existing and after.existing else ():
+            if was != becomes:
+                text = f"{was} -> {becomes}: it is another cluster; what the fleet has in the first is deleted"
+                yield consequence(f"clusters[{name}].{field}", text + (_PROTECTED if old.protects(name) else ""))
         if before.existing == after.existing:
             continue
         text = (
@@ -193,6 +193,7 @@ def _cluster_words(
     network = ("network", "subnetwork", "ipAllocationPolicy")
     yield from ((network, each) for each in _network_words(old, new, region))
     yield ("location",), (f"{at}.region", before.region, after.region)
+    yield ("project",), (f"{at}.project", old.project_of(name), new.project_of(name))
     yield ("enableAutopilot",), (f"{at}.mode", before.mode, after.mode)
     if not any(side.existing for side in (old.network, new.network)):
         for field, (was, becomes) in _secondary_ranges(old, new, region):

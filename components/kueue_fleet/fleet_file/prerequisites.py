@@ -8,16 +8,19 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/using-cmek (service agent
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.projects import clusters_in
 
 KEY_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 """To encrypt and decrypt with a key of Cloud KMS."""
 
 
 class RequiredApi(NamedTuple):
-    """An API of Google Cloud that the fleet's project has to have enabled."""
+    """An API of Google Cloud that a project of the fleet has to have enabled."""
 
     name: str
     """Such as container.googleapis.com."""
@@ -31,21 +34,21 @@ class KeyGrant(NamedTuple):
     key: str
     """The key's full name."""
     agent: str
-    """Address of the service agent, with PROJECT_NUMBER for the number of the fleet's project."""
+    """Address of the service agent, with PROJECT_NUMBER for the number of the cluster's project."""
     reason: str
     """What it encrypts."""
 
 
-def required_apis(fleet: FleetSpec) -> list[RequiredApi]:
-    """The APIs that `fleet` needs, those that every fleet needs first."""
-    clusters = fleet.clusters
+def required_apis(fleet: FleetSpec, project: str) -> list[RequiredApi]:
+    """The APIs that `fleet` needs in a project of it, those that every project needs first."""
+    clusters = clusters_in(fleet, project)
     some = {
         "gkehub.googleapis.com": (
-            any(cluster.fleet_membership for cluster in fleet.new_clusters),
+            any(cluster.fleet_membership for cluster in clusters if not cluster.existing),
             "membership of clusters in the project's GKE fleet",
         ),
         "containerfilesystem.googleapis.com": (any(cluster.image_streaming for cluster in clusters), "image streaming"),
-        "cloudkms.googleapis.com": (bool(key_grants(fleet)), "keys of Cloud KMS, in their own project too"),
+        "cloudkms.googleapis.com": (bool(key_grants(clusters)), "keys of Cloud KMS, in their own project too"),
         "binaryauthorization.googleapis.com": (
             any(cluster.binary_authorization for cluster in clusters),
             "attestations of images",
@@ -67,10 +70,10 @@ def required_apis(fleet: FleetSpec) -> list[RequiredApi]:
     ]
 
 
-def key_grants(fleet: FleetSpec) -> list[KeyGrant]:
+def key_grants(clusters: Iterable[ClusterEntry]) -> list[KeyGrant]:
     """Who needs `KEY_ROLE` on which key: GKE's service agent for Secrets, Compute Engine's for disks."""
     grants = []
-    for cluster in fleet.clusters:
+    for cluster in clusters:
         of_cluster = (
             (cluster.database_encryption_key, "container-engine-robot", "Secrets in etcd"),
             (cluster.disk_encryption_key, "compute-system", "boot disks"),

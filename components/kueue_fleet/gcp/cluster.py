@@ -96,6 +96,7 @@ class GkeCluster(Component):
         service_range_name: "pulumi.Input[str] | None" = None,
         node_service_account: "pulumi.Input[str] | None" = None,
         existing_id: "pulumi.Input[str] | None" = None,
+        images_of: "pulumi.Input[str] | None" = None,
         managed_prometheus: bool = True,
         deletion_protection: bool = True,
         labels: Mapping[str, str] | None = None,
@@ -107,9 +108,10 @@ class GkeCluster(Component):
         is reached, by default by its DNS name alone; `pod_range_name` and `service_range_name` are secondary ranges of
         the subnet, by default GKE's choice; `node_service_account` takes the place of the entry's, such as one that
         the program makes; `existing_id` is the id of a cluster that exists, `projects/P/locations/L/clusters/N`, such
-        as an output of what makes it, and has to be the one of the entry; `managed_prometheus` runs Google's
-        collectors, which Autopilot always does; `deletion_protection` sets GKE's own protection and Pulumi's `protect`,
-        and must be false in the state before the cluster can be destroyed; `labels` are Google Cloud labels.
+        as an output of what makes it, and has to be the one of the entry; `images_of` is another project whose images
+        the nodes read; `managed_prometheus` runs Google's collectors, which Autopilot always does;
+        `deletion_protection` sets GKE's own protection and Pulumi's `protect`, and must be false in the state before
+        the cluster can be destroyed; `labels` are Google Cloud labels.
 
         Raises:
             SpecError: the entry has another role than the class, or breaks rules; a cluster that is made has no
@@ -149,7 +151,11 @@ class GkeCluster(Component):
         else:
             # Of a cluster that exists, for the node pools that the fleet adds to it.
             identity = NodeIdentity(
-                f"{name}-nodes", project=project, cluster_name=spec.name, opts=pulumi.ResourceOptions(parent=self)
+                f"{name}-nodes",
+                project=project,
+                cluster_name=spec.name,
+                images_of=images_of,
+                opts=pulumi.ResourceOptions(parent=self),
             )
             self.node_service_account, roles = identity.email, identity.roles
         if network is not None and subnetwork is not None and not spec.existing:

@@ -30,11 +30,12 @@ class NodeIdentity(Component):
         project: pulumi.Input[str],
         cluster_name: str,
         roles: Sequence[str] = NODE_ROLES,
+        images_of: "pulumi.Input[str] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the account and grant it `roles` in `project`."""
+        """Declare the account and grant it `roles` in `project`, and the images of another project, `images_of`."""
         super().__init__(name, opts)
-        rendered = node_identity(name, project=project, cluster_name=cluster_name, roles=roles)
+        rendered = node_identity(name, project=project, cluster_name=cluster_name, roles=roles, images_of=images_of)
         account, *self.roles = declare(self, rendered).values()
         self.email, self.member = account.email, account.member
         self._give_out()
@@ -62,14 +63,15 @@ class TeamIdentity(Component):
         roles: Sequence[str],
         kubernetes_accounts: Sequence[tuple[str, str]],
         after: Sequence[pulumi.Resource] = (),
+        elsewhere: Sequence[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the account, grant it `roles` in `project`, and let `kubernetes_accounts` act as it.
 
         Those are pairs of namespace and name, and mean the accounts of that name in every cluster of the project: the
         clusters of a project share one Workload Identity pool. The pool is created with the project's first cluster;
-        put a cluster of the same program into `after`. Source:
-        https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
+        put a cluster of the same program into `after`. `elsewhere` are other projects whose pods
+        act as it, each with a cluster in `after`. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
         """
         super().__init__(name, opts)
         known = {str(index): resource for index, resource in enumerate(after)}
@@ -81,6 +83,7 @@ class TeamIdentity(Component):
             roles=roles,
             kubernetes_accounts=kubernetes_accounts,
             after=tuple(known),
+            elsewhere=elsewhere,
         )
         self.account, *_ = declare(self, rendered, known).values()
         self.email, self.member = self.account.email, self.account.member
@@ -103,12 +106,18 @@ class ManagerIdentity(Component):
         fleet: str,
         accounts: Sequence[ManagerAccount],
         after: Sequence[pulumi.Resource] = (),
+        elsewhere: Sequence[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the accounts, the role and the grants; `after` as for `TeamIdentity`."""
+        """Declare the accounts, the role and the grants; `after` as for `TeamIdentity`.
+
+        `elsewhere` are other projects with workers, each of which gets the role and the grants.
+        """
         super().__init__(name, opts)
         known = {str(index): resource for index, resource in enumerate(after)}
-        rendered = manager_identity(name, project=project, fleet=fleet, accounts=accounts, after=tuple(known))
+        rendered = manager_identity(
+            name, project=project, fleet=fleet, accounts=accounts, after=tuple(known), elsewhere=elsewhere
+        )
         declare(self, rendered, known)
         self._give_out()
 
@@ -130,11 +139,15 @@ class MemberAccess(Component):
         project: pulumi.Input[str],
         fleet: str,
         members: Sequence[str],
+        elsewhere: Sequence[str] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the role in `project`, and grant it to `members`: `group:`, `user:` or `serviceAccount:`, address."""
+        """Declare the role in `project`, and grant it to `members`: `group:`, `user:` or `serviceAccount:`, address.
+
+        `elsewhere` are other projects with clusters, each of which gets a role and grants of its own.
+        """
         super().__init__(name, opts)
-        rendered = member_access(name, project=project, fleet=fleet, members=members)
+        rendered = member_access(name, project=project, fleet=fleet, members=members, elsewhere=elsewhere)
         self.role, *_ = declare(self, rendered).values()
         self.role_name = self.role.name
         self._give_out()

@@ -1,6 +1,6 @@
 """The APIs of Google Cloud that a project has enabled: a component for everything else in the project to depend on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_gcp as gcp
@@ -16,7 +16,7 @@ class ProjectServices(Component):
     pulumi_type = "kueue-fleet:index:ProjectServices"
 
     apis: list[str]
-    """The APIs."""
+    """The APIs of `project`."""
     services: "dict[str, gcp.projects.Service]"
     """By the API's name."""
 
@@ -26,11 +26,13 @@ class ProjectServices(Component):
         *,
         project: pulumi.Input[str],
         apis: Sequence[str],
+        elsewhere: Mapping[str, Sequence[str]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Enable `apis`, such as container.googleapis.com, in `project`."""
+        """Enable `apis`, such as container.googleapis.com, in `project`, and `elsewhere` those of other projects."""
         super().__init__(name, opts)
-        made = declare(self, services(name, project=project, apis=apis))
+        made = declare(self, services(name, project=project, apis=apis, elsewhere=elsewhere))
         self.apis = list(apis)
-        self.services = dict(zip(apis, made.values(), strict=True))
+        # Those of other projects come after them.
+        self.services = dict(zip(apis, made.values(), strict=False))
         self._give_out()

@@ -14,7 +14,9 @@ from kueue_fleet.fleet_file.model.accounts import account_id, connect_role_id, m
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
 
-NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", "roles/artifactregistry.reader")
+READS_IMAGES = "roles/artifactregistry.reader"
+"""To pull images of a project's registries."""
+NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", READS_IMAGES)
 """Logs, metrics and autoscaling; images of the project's registries. Source:
 https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts#default-gke-service-agent."""
 WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
@@ -34,10 +36,13 @@ def node_account_id(cluster_name: str) -> str:
     return account_id(f"gke-{cluster_name}", cluster_name)
 
 
-def node_identity(name: str, *, project: Any, cluster_name: str, roles: Sequence[str]) -> list[CloudResource]:
-    """The service account of a cluster's nodes, then its roles."""
+def node_identity(
+    name: str, *, project: Any, cluster_name: str, roles: Sequence[str], images_of: Any = None
+) -> list[CloudResource]:
+    """The service account of a cluster's nodes, then its roles; with `images_of` it reads that project's images too."""
     account = _account(name, project, node_account_id(cluster_name), f"GKE nodes of {cluster_name}")
-    return [account, *_roles(name, project, account, roles)]
+    images = [] if images_of is None else [_grant(f"{name}/images", images_of, READS_IMAGES, _member(account))]
+    return [account, *_roles(name, project, account, roles), *images]
 
 
 def team_identity(
@@ -49,57 +54,90 @@ def team_identity(
     roles: Sequence[str],
     kubernetes_accounts: Sequence[tuple[str, str]],
     after: Sequence[str],
+    elsewhere: Sequence[str] = (),
 ) -> list[CloudResource]:
     """A team's account, then its roles, then the pods that act as it.
 
     `kubernetes_accounts` are pairs of namespace and name, and mean the accounts of that name in every cluster of the
     project: the clusters of a project share one Workload Identity pool. The pool is created with the project's first
-    cluster; `after` has the key of one. Source:
-    https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
+    cluster; `after` has the key of one. `elsewhere` are other projects whose pods act as it too, each with one in
+    `after`. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
     """
     account = _account(name, project, team_account_id(fleet, team), f"Jobs of {team} ({fleet})")
     pods = [
-        _pods_act_as(f"{name}/{namespace}/{each}", project, account, (namespace, each), after)
+        _pods_act_as(f"{name}{at}/{namespace}/{each}", pool, account, (namespace, each), after)
+        for at, pool in _places(project, elsewhere)
         for namespace, each in kubernetes_accounts
     ]
     return [account, *_roles(name, project, account, roles), *pods]
 
 
 def manager_identity(
-    name: str, *, project: Any, fleet: str, accounts: Sequence[ManagerAccount], after: Sequence[str]
+    name: str,
+    *,
+    project: Any,
+    fleet: str,
+    accounts: Sequence[ManagerAccount],
+    after: Sequence[str],
+    elsewhere: Sequence[str] = (),
 ) -> list[CloudResource]:
-    """The accounts by which the manager's pods reach the workers: they may connect, and no more; `after` as above."""
-    role = _connect_role(
-        name,
-        project,
-        connect_role_id(fleet),
-        f"Manager of {fleet}",
-        "Connect to the workers. What it may do there is in their ClusterRoles and RoleBindings.",
-        ("container.clusters.connect",),
-    )
-    found = [role]
+    """The accounts by which the manager's pods reach the workers: they may connect, and no more; `after` as above.
+
+    `elsewhere` are other projects with workers.
+    """
+    roles = {
+        at: _connect_role(
+            f"{name}{at}",
+            place,
+            connect_role_id(fleet),
+            f"Manager of {fleet}",
+            "Connect to the workers. What it may do there is in their ClusterRoles and RoleBindings.",
+            ("container.clusters.connect",),
+        )
+        for at, place in _places(project, elsewhere)
+    }
+    found = [*roles.values()]
     for each in accounts:
         account = _account(f"{name}/{each.name}", project, each.account_id, f"{each.name} ({fleet})")
         pods = (each.namespace, each.service_account)
         found += [
             account,
-            _grant(f"{name}/{each.name}/connect", project, role.ref("name"), _member(account)),
+            *(
+                _grant(
+                    f"{name}/{each.name}/connect{at}", role.properties["project"], role.ref("name"), _member(account)
+                )
+                for at, role in roles.items()
+            ),
             _pods_act_as(f"{name}/{each.name}/pods", project, account, pods, after),
         ]
     return found
 
 
-def member_access(name: str, *, project: Any, fleet: str, members: Sequence[str]) -> list[CloudResource]:
-    """A role by which `members`, such as `group:ADDRESS`, connect to the clusters, and who has it."""
-    role = _connect_role(
-        name,
-        project,
-        members_role_id(fleet),
-        f"Members of teams ({fleet})",
-        "Connect to the clusters. What they may do there is in the Roles of their namespaces.",
-        CONNECT_PERMISSIONS,
-    )
-    return [role, *(_grant(f"{name}/{member}", project, role.ref("name"), member) for member in members)]
+def member_access(
+    name: str, *, project: Any, fleet: str, members: Sequence[str], elsewhere: Sequence[str] = ()
+) -> list[CloudResource]:
+    """A role by which `members`, such as `group:ADDRESS`, connect to the clusters, and who has it.
+
+    `elsewhere` are other projects with clusters: a role of a project can be granted in that one alone. Source:
+    https://cloud.google.com/iam/docs/roles-overview#custom.
+    """
+    found = []
+    for at, place in _places(project, elsewhere):
+        role = _connect_role(
+            f"{name}{at}",
+            place,
+            members_role_id(fleet),
+            f"Members of teams ({fleet})",
+            "Connect to the clusters. What they may do there is in the Roles of their namespaces.",
+            CONNECT_PERMISSIONS,
+        )
+        found += [role, *(_grant(f"{name}{at}/{member}", place, role.ref("name"), member) for member in members)]
+    return found
+
+
+def _places(project: Any, elsewhere: Sequence[str]) -> list[tuple[str, Any]]:
+    """The fleet's project and the others, each with what is added to names of resources there."""
+    return [("", project), *((f"/{other}", other) for other in elsewhere)]
 
 
 def _account(name: str, project: Any, id_: str, title: str) -> CloudResource:

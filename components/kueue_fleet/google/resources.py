@@ -14,6 +14,7 @@ from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.fleet_file.prerequisites import required_apis
+from kueue_fleet.fleet_file.projects import clusters_in, other_projects
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.dashboards import dashboards
@@ -43,7 +44,7 @@ def resources_on(fleet: FleetSpec) -> tuple[CloudResource, ...]:
 
 def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
     name, project = fleet.name, fleet.project
-    yield from services(f"{name}/apis", project=project, apis=enabled_apis(fleet))
+    yield from services(f"{name}/apis", project=project, **api_arguments(fleet))
     if built := built_image(fleet):
         yield image_repository(f"{name}/controller-image", built, project=project, labels=labels_of(fleet))
     vpc = existing_vpc(fleet, project)
@@ -57,13 +58,14 @@ def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
         made = list(_cluster(fleet, entry, vpc, reserved))
         clusters[entry.name] = next(each.key for each in made if each.type == CLUSTER)
         yield from made
-    after = (clusters[fleet.home],)
+    after = tuple(clusters[each] for each in pool_makers(fleet))
     for team, arguments in team_arguments(fleet).items():
         yield from team_identity(f"{name}/{team}", project=project, after=after, **arguments)
+    others: dict[str, Any] = {"project": project, "fleet": name, "elsewhere": other_projects(fleet)}
     if members := members_of(fleet):
-        yield from member_access(f"{name}/members", project=project, fleet=name, members=members)
+        yield from member_access(f"{name}/members", members=members, **others)
     if accounts := manager_accounts(fleet):
-        yield from manager_identity(f"{name}/manager", project=project, fleet=name, accounts=accounts, after=after)
+        yield from manager_identity(f"{name}/manager", accounts=accounts, after=after, **others)
     yield from dashboards(name, fleet.observability, project=project, **dashboard_arguments(fleet))
 
 
@@ -71,12 +73,15 @@ def _cluster(
     fleet: FleetSpec, entry: ClusterEntry, vpc: Vpc | None, reserved: Sequence[CloudResource]
 ) -> Iterator[CloudResource]:
     """The nodes' identity, the cluster, its node pools."""
-    name, project = f"{fleet.name}/{entry.name}", fleet.project
+    name, project = f"{fleet.name}/{entry.name}", fleet.project_of(entry.name)
     protection: dict[str, Any] = {"deletion_protection": fleet.protects(entry.name), "labels": labels_of(fleet)}
     account: Any = entry.node_service_account
     needs: tuple[str, ...] = ()
     if account is None and not (entry.existing and entry.mode == "Autopilot"):
-        identity = node_identity(f"{name}-nodes", project=project, cluster_name=entry.name, roles=NODE_ROLES)
+        images = fleet.project if project != fleet.project else None
+        identity = node_identity(
+            f"{name}-nodes", project=project, cluster_name=entry.name, roles=NODE_ROLES, images_of=images
+        )
         account, needs = identity[0].ref("email"), tuple(each.key for each in identity[1:])
         yield from identity
     if entry.existing or vpc is None:
@@ -109,9 +114,17 @@ def labels_of(fleet: FleetSpec) -> dict[str, str]:
     return {"kueue-fleet": fleet.name, **fleet.labels}
 
 
-def enabled_apis(fleet: FleetSpec) -> list[str]:
-    """The APIs that the fleet enables, by name."""
-    return [api.name for api in required_apis(fleet)] if fleet.enable_apis else []
+def api_arguments(fleet: FleetSpec) -> dict[str, Any]:
+    """The arguments of the APIs that the fleet enables."""
+    if not fleet.enable_apis:
+        return {"apis": []}
+    elsewhere = {other: [api.name for api in required_apis(fleet, other)] for other in other_projects(fleet)}
+    return {"apis": [api.name for api in required_apis(fleet, fleet.project)], "elsewhere": elsewhere}
+
+
+def pool_makers(fleet: FleetSpec) -> list[str]:
+    """For each project a cluster, with which its Workload Identity pool is there."""
+    return [fleet.home, *(clusters_in(fleet, other)[0].name for other in other_projects(fleet))]
 
 
 def network_arguments(fleet: FleetSpec) -> dict[str, Any]:
@@ -186,6 +199,7 @@ def team_arguments(fleet: FleetSpec) -> dict[str, dict[str, Any]]:
                 for namespace in team.namespace_names
                 if team.service_account_name
             ],
+            "elsewhere": other_projects(fleet),
         }
         for team in fleet.teams
         if team.google_service_account is not None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kueue_fleet.google.resource import CloudResource
@@ -11,9 +11,16 @@ SERVICE = "gcp:projects/service:Service"
 """Pulumi's token of an API that is enabled."""
 
 
-def services(name: str, *, project: Any, apis: Sequence[str]) -> list[CloudResource]:
-    """`apis`, such as container.googleapis.com; they stay enabled when they go, since others may use them."""
+def services(
+    name: str, *, project: Any, apis: Sequence[str], elsewhere: Mapping[str, Sequence[str]] | None = None
+) -> list[CloudResource]:
+    """`apis`, such as container.googleapis.com, and those of other projects, `elsewhere`.
+
+    They stay enabled when they go, since others may use them.
+    """
+    own = [(f"{name}/{api}", project, api) for api in apis]
+    others = [(f"{name}/{other}/{api}", other, api) for other, names in (elsewhere or {}).items() for api in names]
     return [
-        CloudResource(SERVICE, f"{name}/{api}", {"project": project, "service": api, "disableOnDestroy": False})
-        for api in apis
+        CloudResource(SERVICE, at, {"project": where, "service": api, "disableOnDestroy": False})
+        for at, where, api in (*own, *others)
     ]

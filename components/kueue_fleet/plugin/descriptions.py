@@ -48,6 +48,8 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "podRangeName": "Secondary range of the subnet for pods; by default GKE's choice.",
     "podRanges": "Range of the pods by region; default: a /15 of 10.0.0.0/9 that no other region has.",
     "project": "Google Cloud project id.",
+    "elsewhere": "Other projects with clusters of the fleet; of ProjectServices, each with the APIs that it needs.",
+    "imagesOf": "Another project whose images the nodes read.",
     "ranges": "Range of the nodes by region; default: that of Google's auto-mode networks.",
     "regions": "Regions that get a subnet and Cloud NAT.",
     "reservations": "Machines that are reserved, and paid for, from now on.",

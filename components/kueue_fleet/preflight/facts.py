@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from kueue_admission.forms.form_rules import Fault
+from kueue_fleet.fleet_file.projects import HostGrant
 from kueue_fleet.preflight.quotas import Metric, QuotaNeed
 
-Part = Literal["apis", "quotas", "machines", "reservations", "addresses", "permissions"]
+Part = Literal["apis", "quotas", "machines", "reservations", "addresses", "grants", "permissions"]
 """What is asked of a project."""
 
 
@@ -75,6 +76,8 @@ class Facts:
     project_number: str = ""
     subnets: tuple[Subnet, ...] | None = None
     """None: the network does not exist."""
+    host_grants: frozenset[HostGrant] = frozenset()
+    """What the host project of a Shared VPC, or each of the subnets, grants."""
     permissions: frozenset[str] = frozenset()
     unread: Mapping[Part | str, Fault] = field(default_factory=dict)
     """What could not be read, and why: a part, or a part and a region or project, as in `quotas us-east4`."""

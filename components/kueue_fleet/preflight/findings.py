@@ -1,4 +1,4 @@
-"""What fits and what to ask for: what a fleet needs against what its project has.
+"""What fits and what to ask for: what a fleet needs against what a project of it has.
 
 Deterministic, no I/O: from `Needs` and `Facts`, a finding for each API, quota, machine, reservation, range and role.
 """
@@ -6,7 +6,7 @@ Deterministic, no I/O: from `Needs` and `Facts`, a finding for each API, quota, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from typing import Final, Literal
 
@@ -37,6 +37,8 @@ class Finding:
     """What is wrong, for all but `fits`."""
     fix: str = ""
     """What to do about it."""
+    project: str = ""
+    """Of which project it is needed."""
 
     @property
     def fails(self) -> bool:
@@ -46,15 +48,17 @@ class Finding:
 
 def findings(needs: Needs, facts: Facts) -> list[Finding]:
     """A finding for each need, in the order of the parts."""
-    return [
+    found = (
         *_apis(needs, facts),
         *_quotas(needs, facts),
         *_machines(needs, facts),
         *_reservations(needs, facts),
         *_ranges(needs, facts),
         *_subnets(needs, facts),
+        *_host_grants(needs, facts),
         *_roles(needs, facts),
-    ]
+    )
+    return [replace(each, project=needs.project) for each in found]
 
 
 def _unread(facts: Facts, part: Part, what: str, needs: str, *of: str) -> Finding | None:
@@ -225,6 +229,28 @@ def _subnets(needs: Needs, facts: Facts) -> Iterator[Finding]:
             yield Finding("addresses", what, wanted, "there", "ask", wrong, fix)
         else:
             yield Finding("addresses", what, wanted, "there", "fits")
+
+
+def _host_grants(needs: Needs, facts: Facts) -> Iterator[Finding]:
+    """What a folder or the organization grants is not seen."""
+    for need in needs.host_grants:
+        agent = need.agent.format(facts.project_number or "NUMBER")
+        what, wanted = f"{need.role} of {agent}", f"granted in {needs.network_project}"
+        unread = _unread(facts, "grants", what, wanted)
+        if unread is not None:
+            yield unread
+        elif need in facts.host_grants:
+            yield Finding("grants", what, wanted, "granted", "fits")
+        else:
+            where = f"subnet {need.subnets[0][1]}" if need.subnets else "the project"
+            command = "compute networks subnets" if need.subnets else "projects"
+            on = f"{need.subnets[0][1]} --region {need.subnets[0][0]} --project " if need.subnets else ""
+            fix = (
+                f"run: gcloud {command} add-iam-policy-binding {on}{needs.network_project} "
+                f"--member serviceAccount:{agent} --role {need.role}"
+            )
+            wrong = f"not granted on {where} itself; whether a folder or the organization grants it is not known"
+            yield Finding("grants", what, wanted, "?", "unknown", wrong, fix)
 
 
 def _roles(needs: Needs, facts: Facts) -> Iterator[Finding]:

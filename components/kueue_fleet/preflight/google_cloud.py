@@ -19,6 +19,7 @@ import httplib2
 
 from kueue_admission.forms.form_rules import Fault
 from kueue_fleet.fleet_file.fleet_rules import UNREAD
+from kueue_fleet.fleet_file.projects import HostGrant
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet, without_preemptible
 from kueue_fleet.preflight.needs import Needs
 from kueue_fleet.preflight.quotas import TPU_FAMILY_METRIC, Metric
@@ -167,6 +168,7 @@ def read_facts(needs: Needs, google: Google) -> Facts:
 class _Reader:
     def __init__(self, needs: Needs, google: Google) -> None:
         self._needs, self._google = needs, google
+        self._number = ""
         self._unread: dict[str, Fault] = {}
 
     def facts(self) -> Facts:
@@ -180,6 +182,7 @@ class _Reader:
             reservations=self._reservations(),
             project_number=self._project_number(),
             subnets=self._subnets(),
+            host_grants=self._host_grants(),
             permissions=self._permissions(),
             unread=self._unread,
         )
@@ -290,22 +293,26 @@ class _Reader:
         return found
 
     def _project_number(self) -> str:
-        """Only a shared reservation of another project may name this one by its number."""
+        """Only a shared reservation of another project, or grants of a host project, name this one by its number."""
         project = self._needs.project
-        others = [need.project for need in self._needs.reservations if need.project != project]
-        if not others:
+        asking = [f"reservations {need.project}" for need in self._needs.reservations if need.project != project]
+        asking += ["grants"] if self._needs.host_grants else []
+        if not asking:
             return ""
         projects = self._google.api("cloudresourcemanager", "v3").projects()
         try:
             answer = self._google.answer(projects.get(name=f"projects/{project}", fields="name"))
         except RefusedError as refused:
-            self._unread |= {f"reservations {other}": refused.fault for other in others}
+            self._unread |= dict.fromkeys(asking, refused.fault)
             return ""
-        return str(answer["name"]).removeprefix("projects/")
+        self._number = str(answer["name"]).removeprefix("projects/")
+        return self._number
 
     def _subnets(self) -> tuple[Subnet, ...] | None:
         project, network = self._needs.network_project, self._needs.network
         found: list[Subnet] = []
+        if not self._needs.reads_network:
+            return ()
         with self._reading("addresses"):
             try:
                 self._google.answer(self._compute("networks").get(project=project, network=network, fields="name"))
@@ -317,6 +324,31 @@ class _Reader:
                 if each["network"].endswith(f"/projects/{project}/global/networks/{network}"):
                     found += _ranges(each, scope.removeprefix("regions/"))
         return tuple(found)
+
+    def _host_grants(self) -> frozenset[HostGrant]:
+        if not (self._needs.host_grants and self._number):
+            return frozenset()
+        host, projects = self._needs.network_project, self._google.api("cloudresourcemanager", "v3").projects()
+        with self._reading("grants"):
+            in_project = self._granted(projects.getIamPolicy(resource=f"projects/{host}", body={}))
+            of_subnets = {
+                (region, name): self._granted(
+                    self._compute("subnetworks").getIamPolicy(project=host, region=region, resource=name)
+                )
+                for region, name in dict.fromkeys(each for need in self._needs.host_grants for each in need.subnets)
+            }
+            return frozenset(
+                need
+                for need in self._needs.host_grants
+                if (granted := (need.role, f"serviceAccount:{need.agent.format(self._number)}")) in in_project
+                or (need.subnets and all(granted in of_subnets[each] for each in need.subnets))
+            )
+        return frozenset()
+
+    def _granted(self, request: Any) -> set[tuple[str, str]]:
+        """Roles and who has them, by a policy. Raises as `answer`."""
+        bindings = self._google.answer(request).get("bindings", ())
+        return {(each["role"], member) for each in bindings for member in each.get("members", ())}
 
     def _permissions(self) -> frozenset[str]:
         wanted = list(dict.fromkeys(name for need in self._needs.roles for name in need.permissions))

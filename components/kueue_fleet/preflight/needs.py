@@ -1,6 +1,6 @@
-"""What a fleet asks of its Google Cloud project before the first `pulumi up`.
+"""What a fleet asks of its Google Cloud projects before the first `pulumi up`.
 
-What the project has is compared with it in `findings`; the prerequisites page of a stack is written from it.
+What each project has is compared with it in `findings`; the prerequisites page of a stack is written from it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.prerequisites import RequiredApi, required_apis
+from kueue_fleet.fleet_file.projects import HostGrant, clusters_in, host_grants, other_projects
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.preflight.permissions import RoleNeed, role_needs
 from kueue_fleet.preflight.quotas import QuotaNeed, quota_needs
@@ -86,24 +87,40 @@ class Needs(NamedTuple):
     """Empty where the fleet does not make the network."""
     subnets: tuple[SubnetNeed, ...]
     """Those of a network that the fleet does not make."""
+    host_grants: tuple[HostGrant, ...]
+    """What the host project of a Shared VPC has to grant to the project's accounts."""
     roles: tuple[RoleNeed, ...]
 
+    @property
+    def reads_network(self) -> bool:
+        """Whether something is asked of the network with this project."""
+        return bool(self.ranges or self.subnets)
 
-def needs_of(fleet: FleetSpec) -> Needs:
-    """What `fleet` needs."""
+
+def needs_of(fleet: FleetSpec) -> tuple[Needs, ...]:
+    """What `fleet` needs, of its own project and then of each other one that it has clusters in.
+
+    The network, and reservations of the file, are with the fleet's own.
+    """
+    return tuple(_needs(fleet, project) for project in (fleet.project, *other_projects(fleet)))
+
+
+def _needs(fleet: FleetSpec, project: str) -> Needs:
+    own = project == fleet.project
     return Needs(
-        project=fleet.project,
+        project=project,
         enables_apis=fleet.enable_apis,
         network=fleet.network_name,
         network_project=fleet.network_project,
-        regions=tuple(dict.fromkeys(cluster.region for cluster in fleet.clusters)),
-        apis=tuple(required_apis(fleet)),
-        quotas=tuple(quota_needs(fleet)),
-        machines=tuple(_machines(fleet)),
-        reservations=tuple(_reservations(fleet)),
-        ranges=tuple(_ranges(fleet)) if fleet.network.existing is None else (),
-        subnets=tuple(_subnets(fleet)),
-        roles=role_needs(fleet),
+        regions=tuple(dict.fromkeys(cluster.region for cluster in clusters_in(fleet, project))),
+        apis=tuple(required_apis(fleet, project)),
+        quotas=tuple(quota_needs(fleet, project)),
+        machines=tuple(_machines(fleet, project)),
+        reservations=tuple(_reservations(fleet, project)),
+        ranges=tuple(_ranges(fleet)) if own and fleet.network.existing is None else (),
+        subnets=tuple(_subnets(fleet)) if own else (),
+        host_grants=host_grants(fleet, project),
+        roles=role_needs(fleet, project),
     )
 
 
@@ -112,28 +129,33 @@ def _pools(fleet: FleetSpec) -> Iterator[ResolvedNodePool]:
         yield from fleet.every_pool_on(cluster)
 
 
-def _machines(fleet: FleetSpec) -> Iterable[MachineNeed]:
+def _machines(fleet: FleetSpec, project: str) -> Iterable[MachineNeed]:
     found: dict[tuple[str, str, str | None], list[str]] = {}
     for pool in _pools(fleet):
+        if fleet.project_of(pool.cluster) != project:
+            continue
         attached = pool.accelerator if pool.machine is None or pool.machine.attached else None
         for zone in pool.node_locations:
             found.setdefault((zone, pool.machine_type, attached), []).append(f"{pool.cluster}/{pool.name}")
-    for entry in fleet.reservations:
+    for entry in fleet.reservations if project == fleet.project else ():
         attached = entry.accelerator.type if entry.accelerator else None
         found.setdefault((entry.zone, entry.machine_type, attached), []).append(f"reservation {entry.name}")
     return [MachineNeed(*key, tuple(reasons)) for key, reasons in sorted(found.items(), key=lambda each: str(each[0]))]
 
 
-def _reservations(fleet: FleetSpec) -> Iterator[ReservationNeed]:
+def _reservations(fleet: FleetSpec, project: str) -> Iterator[ReservationNeed]:
+    """Those of the file, whoever uses them; of others, those that pools of the project use."""
     nodes: dict[tuple[str, str], list[ResolvedNodePool]] = {}
     for pool in _pools(fleet):
-        capacity = pool.capacity
+        capacity, owner = pool.capacity, fleet.project_of(pool.cluster)
         if isinstance(capacity, Reserved):
-            nodes.setdefault((capacity.project or fleet.project, capacity.reservation), []).append(pool)
+            nodes.setdefault((capacity.project or owner, capacity.reservation), []).append(pool)
         elif isinstance(capacity, Calendar) and capacity.active:
-            nodes.setdefault((fleet.project, capacity.reservation), []).append(pool)
+            nodes.setdefault((owner, capacity.reservation), []).append(pool)
     for entry in fleet.reservations:
         users = nodes.pop((fleet.project, entry.name), [])
+        if project != fleet.project:
+            continue
         gpus = (entry.accelerator.type, entry.accelerator.count) if entry.accelerator else None
         yield ReservationNeed(
             project=fleet.project,
@@ -147,18 +169,21 @@ def _reservations(fleet: FleetSpec) -> Iterator[ReservationNeed]:
             own=True,
             path=f"reservations[{entry.name}]",
         )
-    for (project, name), users in nodes.items():
+    for (owner, name), pools in nodes.items():
+        users = [pool for pool in pools if fleet.project_of(pool.cluster) == project]
+        if not users:
+            continue
         first = users[0]
         gpus = (first.accelerator, first.gpus_per_node) if first.accelerator and _attached(first) else None
         yield ReservationNeed(
-            project=project,
+            project=owner,
             name=name,
             zones=tuple(dict.fromkeys(zone for pool in users for zone in pool.zones)),
             machine_type=first.machine_type,
             accelerator=gpus,
             machines=1,
             nodes=sum(pool.max_nodes for pool in users),
-            shared_with=(fleet.project,) if project != fleet.project else (),
+            shared_with=(project,) if owner != project else (),
             own=False,
             path=f"nodePools[{first.name}].capacity",
         )

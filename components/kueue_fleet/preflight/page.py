@@ -7,26 +7,39 @@ from collections.abc import Iterator, Sequence
 from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.prerequisites import KEY_ROLE, key_grants
+from kueue_fleet.fleet_file.projects import clusters_in
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
 from kueue_fleet.preflight.needs import Needs, needs_of
 
 
 def prerequisites_page(fleet: FleetSpec, prices: Prices) -> str:
     """The page of `fleet`, with its costs by `prices`."""
-    needs = needs_of(fleet)
+    own, *others = needs_of(fleet)
     lines = [
         f"# Prerequisites of {fleet.name}",
         "",
-        f"What project `{needs.project}` has to have before the first `pulumi up`, in {', '.join(needs.regions)}.",
+        f"What project `{own.project}` has to have before the first `pulumi up`, in {', '.join(own.regions)}.",
         "`kueue-fleet preflight` checks what of it the project has.",
-        *_apis(needs),
-        *_quotas(needs),
-        *_machines(needs),
-        *_network(needs),
-        *_roles(fleet, needs),
+        *_project(fleet, own),
         *_costs(fleet, prices),
     ]
+    for needs in others:
+        lines += [
+            "",
+            f"# Project {needs.project}",
+            "",
+            f"The same of project `{needs.project}`, in {', '.join(needs.regions)}.",
+        ]
+        lines += _project(fleet, needs)
     return "\n".join(lines) + "\n"
+
+
+def _project(fleet: FleetSpec, needs: Needs) -> Iterator[str]:
+    yield from _apis(needs)
+    yield from _quotas(needs)
+    yield from _machines(needs)
+    yield from _network(needs)
+    yield from _roles(fleet, needs)
 
 
 def _table(*headings: str, rows: Sequence[tuple[object, ...]]) -> Iterator[str]:
@@ -80,20 +93,29 @@ def _machines(needs: Needs) -> Iterator[str]:
 
 
 def _network(needs: Needs) -> Iterator[str]:
-    yield from ("", "## Addresses")
+    if needs.reads_network:
+        yield from ("", "## Addresses")
     if needs.subnets:
         yield from ("", f"Subnets of network {needs.network} of project `{needs.network_project}`:")
         rows = [(need.region, need.name, ", ".join(need.secondary) or "-") for need in needs.subnets]
         yield from _table("region", "subnet", "secondary ranges", rows=rows)
-    else:
+    elif needs.ranges:
         yield from ("", f"Free in network {needs.network}, which the fleet makes:")
         yield from _table("region", "for", "range", rows=needs.ranges)
+    if needs.host_grants:
+        yield from ("", "## Shared VPC", "", f"Granted in host project `{needs.network_project}`, to accounts of")
+        yield f"`{needs.project}`, with its number for NUMBER; `container.googleapis.com` is enabled in both projects:"
+        rows = [
+            (grant.role, grant.agent.format("NUMBER"), ", ".join(name for _, name in grant.subnets) or "the project")
+            for grant in needs.host_grants
+        ]
+        yield from _table("role", "account", "on", rows=rows)
 
 
 def _roles(fleet: FleetSpec, needs: Needs) -> Iterator[str]:
     yield from ("", "## Roles", "", "For whoever runs `pulumi up`:")
     yield from _table("role", "for", rows=[(need.role, need.reason) for need in needs.roles])
-    grants = key_grants(fleet)
+    grants = key_grants(clusters_in(fleet, needs.project))
     if grants:
         yield from ("", f"On keys of Cloud KMS, `{KEY_ROLE}`:")
         yield from _table("key", "service agent", "for", rows=grants)

@@ -1,4 +1,4 @@
-"""The permissions that whoever runs `pulumi up` uses in the project, and roles that have them.
+"""The permissions that whoever runs `pulumi up` uses in a project of the fleet, and roles that have them.
 
 Source: https://cloud.google.com/iam/docs/roles-permissions.
 """
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.projects import clusters_in
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 
 
@@ -21,13 +22,14 @@ class RoleNeed(NamedTuple):
     permissions: tuple[str, ...]
 
 
-def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
-    """What making `fleet` needs, and what preflight itself reads with."""
-    clusters = fleet.cluster_names
-    pools = [pool for cluster in clusters for pool in fleet.node_pools_on(cluster)]
-    makes_clusters = bool(fleet.new_clusters)
-    own_network = makes_clusters and fleet.network.existing is None
-    alerts, dashboard = fleet.observability.alerts.enabled, fleet.observability.dashboard
+def role_needs(fleet: FleetSpec, project: str) -> tuple[RoleNeed, ...]:
+    """What making `fleet` needs in a project of it, and what preflight itself reads with."""
+    clusters, own = clusters_in(fleet, project), project == fleet.project
+    pools = [pool for cluster in clusters for pool in fleet.node_pools_on(cluster.name)]
+    made = [cluster for cluster in clusters if not cluster.existing]
+    makes_clusters, own_network = bool(made), bool(fleet.new_clusters) and fleet.network.existing is None
+    alerts, dashboard = own and fleet.observability.alerts.enabled, own and fleet.observability.dashboard
+    image = own and built_image(fleet) is not None
     found = (
         _role(
             "roles/container.admin",
@@ -50,9 +52,9 @@ def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
         _role(
             "roles/compute.admin",
             "reservations, commitments and compact placement",
-            ("compute.reservations.create", bool(fleet.reservations)),
-            ("compute.futureReservations.create", bool(fleet.future_reservations)),
-            ("compute.commitments.create", bool(fleet.commitments)),
+            ("compute.reservations.create", own and bool(fleet.reservations)),
+            ("compute.futureReservations.create", own and bool(fleet.future_reservations)),
+            ("compute.commitments.create", own and bool(fleet.commitments)),
             ("compute.resourcePolicies.create", any(pool.compact_placement for pool in pools)),
         ),
         _role(
@@ -77,7 +79,7 @@ def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
         _role(
             "roles/gkehub.admin",
             "membership in the project's GKE fleet",
-            ("gkehub.memberships.create", any(cluster.fleet_membership for cluster in fleet.new_clusters)),
+            ("gkehub.memberships.create", any(cluster.fleet_membership for cluster in made)),
         ),
         _role(
             "roles/monitoring.editor",
@@ -88,8 +90,8 @@ def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
         _role(
             "roles/artifactregistry.admin",
             "the repository of the controller's image, and the image in it",
-            ("artifactregistry.repositories.create", built_image(fleet) is not None),
-            ("artifactregistry.repositories.uploadArtifacts", built_image(fleet) is not None),
+            ("artifactregistry.repositories.create", image),
+            ("artifactregistry.repositories.uploadArtifacts", image),
         ),
         _role(
             "roles/serviceusage.serviceUsageAdmin",
@@ -104,8 +106,8 @@ def role_needs(fleet: FleetSpec) -> tuple[RoleNeed, ...]:
             ("compute.machineTypes.list", True),
             ("compute.acceleratorTypes.list", True),
             ("compute.reservations.list", True),
-            ("compute.networks.get", fleet.network_project == fleet.project),
-            ("compute.subnetworks.list", fleet.network_project == fleet.project),
+            ("compute.networks.get", fleet.network_project == project),
+            ("compute.subnetworks.list", fleet.network_project == project),
         ),
         _role(
             "roles/serviceusage.serviceUsageConsumer",

@@ -25,6 +25,7 @@ from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.projects import clusters_in
 from kueue_fleet.gke.labels import (
     ACCELERATOR_RESOURCES,
     FLEX_START,
@@ -162,17 +163,19 @@ class _Demand:
         self.add(Metric("LOCAL_SSD_TOTAL_GB", region), count * LOCAL_SSD_GB, reason, spot)
 
 
-def quota_needs(fleet: FleetSpec) -> list[QuotaNeed]:
-    """What `fleet` takes up at most, by region; what counts for all regions comes last.
+def quota_needs(fleet: FleetSpec, project: str) -> list[QuotaNeed]:
+    """What `fleet` takes up of a project of it at most, by region; what counts for all regions comes last.
 
     Machines that DWS Calendar grants are not counted: Google raises the quota with the grant.
     """
     demand = _Demand()
-    for cluster in fleet.clusters:
+    for cluster in clusters_in(fleet, project):
         for pool in fleet.every_pool_on(cluster.name):
-            _pool(demand, pool, fleet.project)
+            _pool(demand, pool, project)
         if cluster.runs_jobs:
             _flavors_without_pools(demand, fleet, cluster.name)
+    if project != fleet.project:
+        return demand.needs()
     for entry in fleet.reservations:
         _reservation(demand, entry)
     _commitments(demand, fleet)

@@ -13,7 +13,7 @@ from itertools import combinations
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import OVERLAP, SUBNET, UNUSED
+from kueue_fleet.fleet_file.fleet_rules import OVERLAP, SHARED_VPC, SUBNET, UNUSED
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
@@ -25,6 +25,7 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     """
     network = scope.fleet.network
     regions = Counter(cluster.region for cluster in scope.fleet.new_clusters)
+    yield from _other_projects(scope)
     if network.existing is not None:
         yield from _existing(scope, network.existing, regions)
         return
@@ -59,7 +60,7 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
 
     Source: https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc (secondary ranges).
     """
-    at = "network.existing.subnets"
+    at, fleet = "network.existing.subnets", scope.fleet
     for region in regions:
         if region not in network.subnets:
             yield SUBNET.at(f"{at}[{region}]", "not set, but a cluster is there", "name the subnet of that region")
@@ -67,15 +68,34 @@ def _existing(scope: Scope, network: ExistingNetwork, regions: Counter[str]) -> 
         here = f"{at}[{region}]"
         if region not in regions:
             yield UNUSED.at(here, f"no cluster is in {region}", "remove it, or add a cluster")
-        if scope.fleet.network_project != scope.fleet.project and subnet.pod_range_name is None:
+        projects = [fleet.project_of(each.name) for each in fleet.new_clusters if each.region == region] or [
+            fleet.project
+        ]
+        if any(project != fleet.network_project for project in projects) and subnet.pod_range_name is None:
             yield SUBNET.at(
                 f"{here}.podRangeName",
-                f"not set, but GKE adds no range to a network of another project, {network.project}",
+                f"not set, but GKE adds no range to a network of another project, {fleet.network_project}",
                 "name the subnet's secondary range for pods",
             )
         if subnet.service_range_name is not None:
             yield from _for_one_cluster(f"{here}.serviceRangeName", region, regions)
     yield from _of_manager(scope, network)
+
+
+@where_read
+def _other_projects(scope: Scope) -> Iterator[Problem]:
+    """Clusters of several projects are in the network of a Shared VPC, which the fleet does not make.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/cluster-shared-vpc.
+    """
+    fleet = scope.fleet
+    for cluster in fleet.new_clusters if fleet.network.existing is None else ():
+        if fleet.project_of(cluster.name) != fleet.project:
+            yield SHARED_VPC.at(
+                f"{scope.path(cluster)}.project",
+                f"in {cluster.project}, and the network is one that only clusters of {fleet.project} can use",
+                "name the network of the Shared VPC's host project in network.existing",
+            )
 
 
 @where_read

@@ -25,6 +25,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
     RESERVATION,
     RESERVATION_COUNT,
     RESERVATION_KIND,
+    RESERVED_ELSEWHERE,
     SHARED_WITH,
     TPU_RESERVATION,
     UNKNOWN_MACHINE,
@@ -70,7 +71,7 @@ def check_reservations(scope: Scope) -> Iterator[Problem]:
 
 
 def _users(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
-    """The pools that use each reservation of this project, by its name."""
+    """The pools that use each reservation of the fleet's project, by its name."""
     users: dict[str, list[ResolvedNodePool]] = {}
     for pool in scope.fleet.node_pools:
         for cluster in scope.fleet.cluster_names:
@@ -81,9 +82,9 @@ def _users(scope: Scope) -> dict[str, list[ResolvedNodePool]]:
 
 
 def _name_of(scope: Scope, pool: ResolvedNodePool) -> str:
-    """The name of the reservation that a pool takes its nodes from; empty if another project's."""
-    capacity = pool.capacity
-    if isinstance(capacity, Reserved) and capacity.project not in (None, scope.fleet.project):
+    """The name of the reservation that a pool takes its nodes from; empty if it is not the fleet's project's."""
+    capacity, owner = pool.capacity, scope.fleet.project_of(pool.cluster)
+    if ((isinstance(capacity, Reserved) and capacity.project) or owner) != scope.fleet.project:
         return ""
     return capacity.reservation if isinstance(capacity, Reserved | Calendar) else ""
 
@@ -192,6 +193,7 @@ def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
     """The reservation is of the kind that the pool says; where the file makes it, the pool fits it."""
     fleet, at = scope.fleet, path_on(scope, pool, resolved.cluster)
     name, calendar = _name_of(scope, resolved), isinstance(resolved.capacity, Calendar)
+    yield from _elsewhere(scope, resolved, at)
     kinds: list[dict[str, _Made]] = [
         {entry.name: entry for entry in fleet.reservations},
         {entry.name: entry for entry in fleet.future_reservations},
@@ -207,6 +209,31 @@ def _named(scope: Scope, pool: NodePoolEntry, resolved: ResolvedNodePool) -> Ite
     else:
         not_made = f"is not in {'futureReservations' if calendar else 'reservations'} of this file"
         yield from suggest.misspelt(f"{at}.capacity.reservation", name, made, not_made)
+
+
+@where_read
+def _elsewhere(scope: Scope, pool: ResolvedNodePool, at: str) -> Iterator[Problem]:
+    """A reservation of the file is in the fleet's project; pools of others name that, where it is shared with them.
+
+    Whether a number in `sharedWith` is the cluster's project is not known here. Calendar capacity has no project to
+    name.
+    """
+    fleet, project, capacity = scope.fleet, scope.fleet.project_of(pool.cluster), pool.capacity
+    made = {entry.name: entry for entry in (*fleet.reservations, *fleet.future_reservations)}
+    if project == fleet.project or not isinstance(capacity, Reserved | Calendar) or capacity.reservation not in made:
+        return
+    where = f"{pool.cluster} is of {project}, and reservation {capacity.reservation}"
+    if not isinstance(capacity, Reserved):
+        fix = f"put the pool on a cluster of {fleet.project}, or have the reservation made in {project}"
+        yield RESERVED_ELSEWHERE.at(f"{at}.capacity", f"{where} of {fleet.project}", fix)
+        return
+    shared = made[capacity.reservation].shared_with
+    if capacity.project == fleet.project and project not in shared and not any(each.isdigit() for each in shared):
+        section = f"reservations[{capacity.reservation}].sharedWith"
+        yield RESERVED_ELSEWHERE.at(section, f"{where} is not shared with it", f"add the number of {project}")
+    elif capacity.project is None:
+        wrong = f"not set, but {where} of this file is in {fleet.project}"
+        yield RESERVED_ELSEWHERE.at(f"{at}.capacity.project", wrong, f"write {fleet.project}")
 
 
 @where_read

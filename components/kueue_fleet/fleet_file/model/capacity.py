@@ -36,7 +36,7 @@ class Reserved(Tagged):
     reservation: ResourceName = Field(kw_only=False)
     """Name of the reservation; one of this file's, or one that exists."""
     project: ProjectId | None = None
-    """Project that shares the reservation; default: the fleet's own."""
+    """Project that shares the reservation; default: the cluster's own."""
     block: ResourceName | None = None
     """A block of the reservation; the pool's zones have to be named then."""
     sub_block: ResourceName | None = None

@@ -37,6 +37,7 @@ from kueue_fleet.fleet_file.model.gcp_names import (
     GkeVersion,
     GoogleServiceAccountAddress,
     KmsKey,
+    ProjectId,
     Region,
     Zone,
 )
@@ -149,6 +150,9 @@ class ClusterEntry(RuledModel):
     """manager: takes the jobs and dispatches them; worker: runs them; standalone: a fleet of one cluster."""
     region: Annotated[Region, Hint("add a region of Google Cloud, such as region: europe-west4")] = Field(kw_only=False)
     """The region that it is in; the control plane is regional."""
+    project: ProjectId | None = None
+    """Project that it is in, workers only: a service project of the Shared VPC in `network.existing`, where the fleet
+    makes the cluster; default: the fleet's."""
     existing: Flag = False
     """Whether the cluster is there and stays its owner's: the fleet makes what is inside it, and node pools; default
     false."""
@@ -211,6 +215,9 @@ class ClusterEntry(RuledModel):
 
     def own_problems(self) -> Iterator[Problem]:
         """Zones belong to Standard clusters and to the region; so do the fields that only Standard has."""
+        if self.project is not None and self.role != "worker":
+            wrong = f"set, but a {self.role} is in the fleet's project"
+            yield EXCLUDED.at("project", wrong, "remove it, or write the project at the top of the file")
         yield from self._standard_only()
         yield from self._of_its_owner()
         yield from self._zones()

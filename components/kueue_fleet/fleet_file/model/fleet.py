@@ -65,7 +65,7 @@ class FleetSpec(SpecModel):
     name: ResourceName = Field(kw_only=False)
     """Name of the fleet; part of the names of what is made in Google Cloud."""
     project: Annotated[ProjectId, Hint("add the id of your Google Cloud project")] = Field(kw_only=False)
-    """Google Cloud project id."""
+    """Google Cloud project id; `clusters[].project` puts a worker into another one."""
     deletion_protection: Flag = True
     """Whether clusters, their node pools, the Kueue installation with all queues, and reserved capacity are protected
     from deletion; default true."""
@@ -219,6 +219,10 @@ class FleetSpec(SpecModel):
     def cluster(self, name: str) -> ClusterEntry:
         """The cluster of that name. Raises KeyError."""
         return self._clusters[name]
+
+    def project_of(self, cluster: str) -> str:
+        """The project that a cluster is in. Raises KeyError."""
+        return self.cluster(cluster).project or self.project
 
     def kueue_on(self, cluster: str) -> KueueInstallation:
         """How Kueue is installed on a cluster, with the version there. Raises KeyError."""
