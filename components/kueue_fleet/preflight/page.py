@@ -104,7 +104,7 @@ def _network(needs: Needs) -> Iterator[str]:
         yield from _table("region", "for", "range", rows=needs.ranges)
     if needs.host_grants:
         yield from ("", "## Shared VPC", "", f"Granted in host project `{needs.network_project}`, to accounts of")
-        yield f"`{needs.project}`, with its number for NUMBER; `container.googleapis.com` is enabled in both projects:"
+        yield f"`{needs.project}`, with its number for NUMBER; GKE's API is enabled in both:"
         rows = [
             (grant.role, grant.agent.format("NUMBER"), ", ".join(name for _, name in grant.subnets) or "the project")
             for grant in needs.host_grants
