@@ -26,7 +26,7 @@ class HostGrant(NamedTuple):
     project: str
     """Whose account it is."""
     subnets: tuple[tuple[str, str], ...]
-    """Region and name of the subnets on each of which it is enough; empty: in the host project."""
+    """Region and name of the subnets where a grant is enough, on each of them; empty: in the host project."""
 
 
 def other_projects(fleet: FleetSpec) -> tuple[str, ...]:

@@ -328,6 +328,7 @@ class _Reader:
     def _host_grants(self) -> frozenset[HostGrant]:
         if not (self._needs.host_grants and self._number):
             return frozenset()
+        found: list[HostGrant] = []
         host, projects = self._needs.network_project, self._google.api("cloudresourcemanager", "v3").projects()
         with self._reading("grants"):
             in_project = self._granted(projects.getIamPolicy(resource=f"projects/{host}", body={}))
@@ -337,13 +338,13 @@ class _Reader:
                 )
                 for region, name in dict.fromkeys(each for need in self._needs.host_grants for each in need.subnets)
             }
-            return frozenset(
+            found += [
                 need
                 for need in self._needs.host_grants
                 if (granted := (need.role, f"serviceAccount:{need.agent.format(self._number)}")) in in_project
                 or (need.subnets and all(granted in of_subnets[each] for each in need.subnets))
-            )
-        return frozenset()
+            ]
+        return frozenset(found)
 
     def _granted(self, request: Any) -> set[tuple[str, str]]:
         """Roles and who has them, by a policy. Raises as `answer`."""

@@ -219,7 +219,8 @@ def _elsewhere(scope: Scope, pool: ResolvedNodePool, at: str) -> Iterator[Proble
     name.
     """
     fleet, project, capacity = scope.fleet, scope.fleet.project_of(pool.cluster), pool.capacity
-    made = {entry.name: entry for entry in (*fleet.reservations, *fleet.future_reservations)}
+    made: dict[str, _Made] = {entry.name: entry for entry in fleet.reservations}
+    made |= {entry.name: entry for entry in fleet.future_reservations}
     if project == fleet.project or not isinstance(capacity, Reserved | Calendar) or capacity.reservation not in made:
         return
     where = f"{pool.cluster} is of {project}, and reservation {capacity.reservation}"
