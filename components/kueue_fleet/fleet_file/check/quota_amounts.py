@@ -209,11 +209,14 @@ class _Node:
     quotas: Mapping[FlavorResource, ResourceQuota] = field(default_factory=dict)
     members: list[_Node] = field(default_factory=list)
     parent: _Node | None = None
+    _subtrees: dict[FlavorResource, Quantity] = field(default_factory=dict)
 
     def subtree(self, of: FlavorResource) -> Quantity:
-        """Its own quota, and what its members lend it."""
-        own = self.quotas[of].nominal_quota if of in self.quotas else ZERO
-        return Quantity.total((own, *(member.lent(of) for member in self.members)))
+        """Its own quota, and what its members lend it; summed up once the tree is complete."""
+        if of not in self._subtrees:
+            own = self.quotas[of].nominal_quota if of in self.quotas else ZERO
+            self._subtrees[of] = Quantity.total((own, *(member.lent(of) for member in self.members)))
+        return self._subtrees[of]
 
     def lent(self, of: FlavorResource) -> Quantity:
         """What it lends to the cohort above."""

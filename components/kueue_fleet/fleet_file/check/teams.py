@@ -58,8 +58,7 @@ def check_teams(scope: Scope) -> Iterator[Problem]:
         yield from _team(scope, team)
     for entry in scope.entries("localQueues"):
         yield from _local_queue(scope, entry)
-    for queue in scope.entries("clusterQueues"):
-        yield from _takes_jobs(scope, queue)
+    yield from _take_jobs(scope)
     yield from _unreached(scope)
     yield from _namespace_labels(scope)
     yield from _managed(scope)
@@ -171,10 +170,18 @@ def _leads_somewhere(scope: Scope, item: _Placed) -> Iterator[Problem]:
 
 
 @where_read
-def _takes_jobs(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
-    """The queue takes jobs of the namespaces that have a LocalQueue of it."""
-    fleet, selector = scope.fleet, queue.namespace_selector
-    places = [item for item in _local_queues(scope) if item.spec.cluster_queue == queue.name]
+def _take_jobs(scope: Scope) -> Iterator[Problem]:
+    """Each queue takes jobs of the namespaces that have a LocalQueue of it."""
+    places: dict[str, list[_Placed]] = {}
+    for item in _local_queues(scope):
+        places.setdefault(item.spec.cluster_queue, []).append(item)
+    for queue in scope.entries("clusterQueues"):
+        yield from _takes_jobs(scope, queue, places)
+
+
+@where_read
+def _takes_jobs(scope: Scope, queue: ClusterQueueEntry, placed: Mapping[str, Sequence[_Placed]]) -> Iterator[Problem]:
+    fleet, selector, places = scope.fleet, queue.namespace_selector, placed.get(queue.name, ())
     at = f"{scope.path(queue)}.namespaceSelector"
     if selector is None:
         if places:
