@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from tests.adopt.existing_platform import existing_platform, printed_pool
-from tests.fleet_file.builders import REMOVED, changed, fleet_data
+from tests.fleet_file.builders import COVERED, REMOVED, changed, flavor_quotas, fleet_data
 from tests.fleet_files import fleets
 
 from drawn import examples
@@ -103,6 +103,18 @@ def test_the_image_of_the_plugin_is_asked_for_where_no_deployment_has_it() -> No
 def test_it_is_the_same_fleet_again(change: dict[str, Any]) -> None:
     fleet = parse_fleet(changed(fleet_data(), change))
     assert parse_fleet(adopt(fleet).data) == fleet
+
+
+def test_the_managers_flavors_have_the_names_again_that_they_have() -> None:
+    """One is named after the first flavor of its queues, which may not be the first by name."""
+    of_p4 = [{"coveredResources": list(COVERED), "flavors": [flavor_quotas("p4", 2)]}]
+    speech = {"name": "speech", "cohortName": "research", "namespaceSelector": {}, "resourceGroups": of_p4}
+    data = changed(fleet_data(), {"teams/0/localQueues/+": {"name": "speech", "clusterQueue": "speech"}})
+    p4 = {"name": "p4", "nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-tesla-p4"}}
+    data |= {"flavors": [*reversed(data["flavors"]), p4], "clusterQueues": [*data["clusterQueues"], speech]}
+    adopted = adopt(parse_fleet(data))
+    assert [note for note in adopted.notes if note.endswith(" is new")] == []
+    assert not any("manager" in queue for queue in adopted.data["clusterQueues"])
 
 
 def test_flavors_of_node_pools_name_their_pool_again() -> None:

@@ -17,7 +17,7 @@ from kueue_fleet.adopt.controller import adopt_controller
 from kueue_fleet.adopt.drop_defaults import drop_defaults
 from kueue_fleet.adopt.google_cloud import cluster_fields, collects_metrics, network_fields, project_of
 from kueue_fleet.adopt.live_objects import Data
-from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue
+from kueue_fleet.adopt.multi_kueue import adopt_multi_kueue, in_naming_order
 from kueue_fleet.adopt.placeholders import lower_placeholders
 from kueue_fleet.adopt.platform import AdoptedCluster, Platform
 from kueue_fleet.adopt.pools import node_pool_entries
@@ -116,7 +116,9 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         "observability": monitoring,
     }
     if platform.manager is not None:
-        data["multiKueue"] = adopt_multi_kueue(platform, settings.multi_kueue, identity.rotate_by, identity.today)
+        section = adopt_multi_kueue(platform, settings.multi_kueue, identity.rotate_by, identity.today)
+        data["multiKueue"] = section
+        data["flavors"] = in_naming_order(platform, data["flavors"], section.get("managerFlavorName", ""))
     _raise(platform)
     if identity.in_place or identity.managed:
         _take_over(platform, data, identity)

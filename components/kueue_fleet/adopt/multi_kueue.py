@@ -77,6 +77,20 @@ def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today
     return section
 
 
+def in_naming_order(platform: Platform, flavors: list[Data], name: str) -> list[Data]:
+    """`flavors` with those first after which flavors of the manager are called, beside `name`.
+
+    The fleet names each after the first flavor, in the order of the file, of the queues that share it.
+    """
+    named = tuple(platform.of_manager.of("ResourceFlavor"))
+
+    def follows(flavor: Data) -> bool:
+        begin = f"{name}-{flavor['name']}"
+        return not any(each == begin or each.startswith(f"{begin}-") for each in named)
+
+    return sorted(flavors, key=follows)
+
+
 def _credentials(platform: Platform, rotate_by: date, today: date) -> Data:
     connections = platform.of_manager.of("MultiKueueCluster")
     sources = [spec.get("clusterSource") or {} for spec in connections.values()]
