@@ -175,7 +175,7 @@ class Fleet(Component):
         super().__init__(name, opts)
         now = datetime.now(UTC)  # noqa: TID251  (a program runs once, and now)
         for warning in (*problems, *check_dates(spec, now.date())):
-            pulumi.log.warn(str(warning), self)
+            pulumi.log.warn(warning.coded, self)
         spec = fleet_at(spec, now)
         self.spec = spec
         self._prefix = _parts_begin(name)

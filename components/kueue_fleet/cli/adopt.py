@@ -226,7 +226,7 @@ def _report(adopted: Adopted, output: Path | None) -> None:
     except SpecError as refused:
         problems = list(refused.problems)
     for problem in problems:
-        (console.error if problem.severity == "error" else console.warning)(f"{output or 'fleet'}: {problem}")
+        (console.error if problem.severity == "error" else console.warning)(f"{output or 'fleet'}: {problem.coded}")
     if any(problem.severity == "error" for problem in problems):
         raise typer.Exit(1)
 

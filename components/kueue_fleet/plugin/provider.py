@@ -71,7 +71,7 @@ def _warn(spec: Any) -> None:
     if isinstance(spec, FleetSpec):
         today = datetime.now(UTC).date()  # noqa: TID251  (the plugin is a program)
         for problem in (*check_fleet(spec), *check_dates(spec, today)):
-            pulumi.log.warn(str(problem))
+            pulumi.log.warn(problem.coded)
 
 
 def main() -> None:
