@@ -86,6 +86,10 @@ class Estate:
         return next((cluster for cluster in self.clusters if cluster.resource.urn == urn), None)
 
 
+_ANSWERED: Final = frozenset({"cluster", "effectiveLabels", "id", "location", "name", "project"})
+"""What is taken of Google's answer for a cluster or a node pool: its name and place. The rest is judged as the program
+asks for it: Google fills in the present size, for example, which need not be within the limits."""
+
 DISPOSABLE_LABEL: Final = "disposable"
 """Label on a cluster that may be deleted at any time."""
 
@@ -117,8 +121,12 @@ class _Builder:
 
     def _resource(self, one: PolicyResource) -> Resource:
         if one.urn not in self._resources:
-            made = Resource.of(one)
-            self._resources[one.urn] = replace(made, props={**made.props, **self._inputs.get(one.urn, {})})
+            made, inputs = Resource.of(one), self._inputs.get(one.urn)
+            if inputs is not None:
+                whole = made.type not in (CLUSTER, NODE_POOL)
+                answered = {key: value for key, value in made.props.items() if whole or key in _ANSWERED}
+                made = replace(made, props={**answered, **inputs})
+            self._resources[one.urn] = made
         return self._resources[one.urn]
 
     def build(self, given: Sequence[PolicyResource]) -> Estate:

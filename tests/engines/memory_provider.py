@@ -20,15 +20,9 @@ from pulumi import automation as auto
 from pulumi.runtime import mocks
 from pulumi.runtime.proto import plugin_pb2, provider_pb2, provider_pb2_grpc
 
-from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 from kueue_fleet.testing import Mocks
 from pulumi_mocks import SECRET, SECRET_SIGNATURE
 
-_KEPT = {
-    CLUSTER: ("endpoint", "masterAuth", "masterVersion", "selfLink", "controlPlaneEndpointsConfig"),
-    NODE_POOL: (),
-}
-"""What is taken of Google's answers."""
 Key = tuple[str, str, str, str]
 """Provider, kind, namespace and name of an object."""
 
@@ -174,9 +168,6 @@ class MemoryProvider(provider_pb2_grpc.ResourceProviderServicer):
         """The inputs as they came, secrets still marked, and what the cloud adds."""
         args = mocks.MockResourceArgs(type_of(request.urn), request.urn.split("::", 3)[3], dict(inputs))
         _, state = self._cloud.new_resource(args)
-        # Policies judge clusters and pools as they are declared, without Google's defaults.
-        if (kept := _KEPT.get(args.typ)) is not None:
-            state = {key: state[key] for key in kept}
         outputs = struct_pb2.Struct()
         outputs.CopyFrom(getattr(request, field_name))
         outputs.update({key: value for key, value in state.items() if inputs.get(key) != value})

@@ -81,3 +81,22 @@ def test_objects_without_outputs_are_judged_by_their_inputs(seed: Any) -> None:
     rule = BY_NAME[seed.rule]
     assert isinstance(rule, StackRule)
     assert len(list(rule.problems(Estate.of(stack, seen), seed.config))) == 1
+
+
+@pytest.mark.parametrize("answer", [{"initialNodeCount": 5, "nodeCount": 2}, {"nodeLocations": UNKNOWN}])
+def test_a_pool_is_judged_as_it_is_asked_for_and_not_by_what_google_fills_in(answer: dict[str, Any]) -> None:
+    declared = [cluster("one"), pool("p", {"placementPolicy": {"type": "COMPACT"}}, of="one")]
+    seen: SeenInputs = {}
+    for one in declared:
+        remember_inputs(seen).validate(as_input(one), lambda *_: pytest.fail("it reports nothing"))
+    stack = as_stack(declared)
+    stack[1].props = {**stack[1].props, **answer}
+    rules = [BY_NAME[name] for name in ("pool-initial-size", "pool-compact-zone")]
+    found = [
+        str(each)
+        for rule in rules
+        if isinstance(rule, StackRule)
+        for _, each in rule.problems(Estate.of(stack, seen), None)
+    ]
+    assert len(found) == 1
+    assert "one zone" in found[0]
