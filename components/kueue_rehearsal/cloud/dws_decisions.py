@@ -18,6 +18,8 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.printed import Printed
 from kueue_fleet.fleet_file.model.rehearsal_section import DwsSection
 from kueue_fleet.gke.labels import (
+    ARCHITECTURE,
+    ARM_TAINT,
     GPU_RESOURCE,
     NODE_POOL,
     PROVISIONING,
@@ -220,7 +222,8 @@ def plan_request(request: Request, templates: Mapping[str, Manifest], supply: Su
         spec = templates[name]["template"]["spec"]
         for number in range(count):
             needs = pod_needs(f"{request.key}/{name}/{number:05}", f"{request.uid}/{name}/{number}", spec)
-            waiting.append(tolerated(needs, QUEUED, GPU_RESOURCE, TPU_RESOURCE))
+            arm = [ARCHITECTURE] if needs.node_selector.get(ARCHITECTURE) == ARM_TAINT.value else []
+            waiting.append(tolerated(needs, QUEUED, GPU_RESOURCE, TPU_RESOURCE, *arm))
     sources = supply.sources(request, seconds, now)
     if not sources:
         raise ValueError("the cluster has no node pool with queued provisioning, and no node auto-provisioning")

@@ -18,7 +18,6 @@ from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,
-    ARM_TAINT,
     COMPUTE_CLASS,
     DRIVER_VERSION,
     FLEX_START,
@@ -202,7 +201,6 @@ class AutoProvisioning:
             return f"the cluster has no nodes in {asked}; it is in {', '.join(place.zones)}"
         if group and machine.family not in _COMPACT_FAMILIES:
             return f"{PLACEMENT_GROUP}={group}: compact placement is not offered on {machine.name}"
-        taints: list[Mapping[str, str]] = []
         provisioning = selector.get(PROVISIONING, "spot" if selector.get(SPOT) == "true" else "standard")
         attached = (Gpus(machine.accelerator, machine.gpus),) if machine.attached else ()
         pool = Pool(
@@ -215,8 +213,7 @@ class AutoProvisioning:
             disk_type="pd-balanced",
         )
         labels = {**known_labels(pool), **SIMULATED_LABELS, PROVISIONING: provisioning, AUTOSCALED: "true"}
-        # GKE has pods that may run on Arm machines tolerate their taint: neither is modelled of these nodes.
-        taints += [taint._asdict() for taint in node_taints(pool) if taint != ARM_TAINT]
+        taints: list[Mapping[str, str]] = [taint._asdict() for taint in node_taints(pool)]
         if pool.spot:
             taints.append({"key": SPOT, "value": "true", "effect": "NoSchedule"})
         for key, value in selector.items():

@@ -12,6 +12,7 @@ from kueue_rehearsal.cloud.pod_needs import PodNeeds, free_resources, pod_needs
 
 PLACE = Place.of("worker", "europe-west4")
 GPU = {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}
+ARM = {"key": "kubernetes.io/arch", "operator": "Equal", "value": "arm64", "effect": "NoSchedule"}
 L4 = {ACCELERATOR: "nvidia-l4"}
 
 
@@ -40,7 +41,7 @@ def machines(made: NodePlan) -> list[str]:
         (needs(gpu=2, nodeSelector=L4), "g2-standard-24"),
         (needs(gpu=3, nodeSelector=L4), "g2-standard-48"),
         (needs(gpu=8, nodeSelector={ACCELERATOR: "nvidia-h100-80gb"}), "a3-highgpu-8g"),
-        (needs(gpu=4, nodeSelector={ACCELERATOR: "nvidia-gb200"}), "a4x-highgpu-4g"),
+        (needs(gpu=4, nodeSelector={ACCELERATOR: "nvidia-gb200"}, tolerations=[GPU, ARM]), "a4x-highgpu-4g"),
         (needs(gpu=1, nodeSelector={ACCELERATOR: "nvidia-tesla-t4"}), "n1-standard-4"),
         (needs(gpu=1, nodeSelector={**L4, "cloud.google.com/gke-accelerator-count": "4"}), "g2-standard-48"),
         (needs(gpu=1, nodeSelector={**L4, "node.kubernetes.io/instance-type": "g2-standard-16"}), "g2-standard-16"),
@@ -49,6 +50,13 @@ def machines(made: NodePlan) -> list[str]:
 )
 def test_each_pod_gets_the_smallest_machine_that_holds_it(pod: PodNeeds, machine: str) -> None:
     assert machines(plan(pod)) == [machine]
+
+
+def test_a_pod_that_does_not_tolerate_arm_gets_no_arm_node() -> None:
+    made = plan(needs(gpu=4, nodeSelector={ACCELERATOR: "nvidia-gb200"}))
+    assert machines(made) == []
+    [reason] = made.refused.values()
+    assert "kubernetes.io/arch=arm64:NoSchedule" in reason
 
 
 def test_a_node_has_gkes_labels_taints_and_true_allocatable() -> None:
