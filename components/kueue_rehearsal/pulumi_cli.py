@@ -26,7 +26,7 @@ import yaml
 from kueue_admission.forms.suggest import instead
 from kueue_fleet.fleet_file.parse import as_stack
 from kueue_fleet.program.handed_out import FOLDER_VARIABLE, DeclaredFleet, handed_out
-from kueue_fleet.program.project import PROJECT_FILE, Project, ProjectError, without_secrets
+from kueue_fleet.program.project import Project, ProjectError, without_secrets
 from kueue_rehearsal.paths import RehearsalError, RehearsalPaths
 from kueue_rehearsal.private_files import write_private
 from kueue_rehearsal.processes.child_process import die_with_parent
@@ -41,7 +41,6 @@ from kueue_rehearsal.pulumi_events import (
     summarize_diagnostics,
     type_of,
 )
-from kueue_rehearsal.user_files import read_documents
 
 _EVENT_POLL_SECONDS = 0.1
 _MARKUP = re.compile(r"<\{%[^%]*%\}>")
@@ -142,17 +141,11 @@ class PulumiProject:
 
     @staticmethod
     def _project_in(source: Path) -> Project:
-        file = source / PROJECT_FILE
         if source.is_file():
             raise RehearsalError(f"--project {source}: is a file; name the folder with Pulumi.yaml")
-        if not file.is_file():
-            raise RehearsalError(f"{file}: no such file; run this in a Pulumi project, or name one with --project")
-        documents = read_documents(file, "run this in a Pulumi project, or name one with --project")
-        settings = documents[0].data if len(documents) == 1 else None
-        if not isinstance(settings, dict):
-            raise RehearsalError(f"{file}: is not a Pulumi project; write a map of fields, with name and runtime")
+        missing = "run this in a Pulumi project, or name one with --project"
         try:
-            return Project.of(source, settings, "write python, as a rehearsal runs no other programs")
+            return Project.read(source, missing, "write python, as a rehearsal runs no other programs")
         except ProjectError as wrong:
             raise RehearsalError(str(wrong)) from None
 

@@ -123,7 +123,7 @@ def test_a_python_without_the_library_is_named(tmp_path: Path) -> None:
             "runtime.options.virtualenv: there is no .*/venv/bin/python; make it with `pulumi install`",
         ),
         ("runtime: {name: python, options: {toolchain: uv}}\n", "there is no .*/.venv/bin/python"),
-        ("runtime: [\n", "Pulumi.yaml: line "),
+        ("runtime: [\n", "Pulumi.yaml:2: "),
     ],
 )
 def test_a_project_that_cannot_be_run_says_why(tmp_path: Path, settings: str, says: str) -> None:

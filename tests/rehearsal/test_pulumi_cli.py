@@ -286,7 +286,7 @@ def test_the_urn_of_the_stack_itself_is_understood(source: Path, paths: Rehearsa
     ("text", "message"),
     [
         ("name: [", r"Pulumi\.yaml:1: a bracket is opened and not closed"),
-        ("just words", r"Pulumi\.yaml: is not a Pulumi project; write a map of fields, with name and runtime$"),
+        ("just words", r"Pulumi\.yaml: is not one map of fields; write a map of fields$"),
         (
             "{name: x, runtime: nodejs}",
             r"Pulumi\.yaml: runtime: is nodejs; write python, as a rehearsal runs no other programs$",

@@ -17,6 +17,7 @@ PROJECT_FILE: Final = "Pulumi.yaml"
 """What makes a folder a project."""
 NO_SECRET: Final = "not-decrypted"  # noqa: S105  (none)
 """In the place of each encrypted value: no key is asked for."""
+_OTHERS: Final = "write python, the only language of programs that can be run here; else give the fleet's file"
 
 
 class ProjectError(Exception):
@@ -36,27 +37,19 @@ class Project:
     """What Pulumi.yaml holds."""
 
     @classmethod
-    def read(cls, folder: Path, fix: str = "give the folder of a Pulumi program") -> Self:
-        """The project in FOLDER; FIX says what to do where there is none.
+    def read(cls, folder: Path, missing: str = "give the folder of a Pulumi program", others: str = _OTHERS) -> Self:
+        """The project in FOLDER; MISSING says what to do where there is none, OTHERS where it is not in Python.
 
         Raises:
-            ProjectError: there is none, or its program is not in Python.
+            ProjectError: there is none, it is not in Python, or it names no folder where one has to be.
         """
-        others = "write python, the only language of programs that can be run here; else give the fleet's file"
-        return cls.of(folder, _mapping(folder / PROJECT_FILE, fix), others)
-
-    @classmethod
-    def of(cls, folder: Path, settings: Mapping[str, Any], fix: str) -> Self:
-        """The project in FOLDER, whose Pulumi.yaml holds SETTINGS; FIX says what to do where it is not in Python.
-
-        Raises:
-            ProjectError: it is not, or names no folder where one has to be.
-        """
-        file, runtime = folder / PROJECT_FILE, settings.get("runtime")
+        file = folder / PROJECT_FILE
+        settings = _mapping(file, missing)
+        runtime = settings.get("runtime")
         language = runtime.get("name") if isinstance(runtime, Mapping) else runtime
         if language != "python":
             given = "is missing" if language is None else f"is {str(language)[:40]}"
-            raise ProjectError(file, f"runtime: {given}", fix)
+            raise ProjectError(file, f"runtime: {given}", others)
         for name in ("stackConfigDir", "main"):
             if not isinstance(settings.get(name, ""), str):
                 raise ProjectError(file, f"{name}: is not text", "write the name of a folder")
@@ -180,8 +173,8 @@ def _mapping(file: Path, fix: str) -> dict[str, Any]:
         raise ProjectError(file, f"is not UTF-8 text (byte {wrong.start})", "save it as UTF-8") from None
     except SpecError as refused:
         first = refused.problems[0]
-        raise ProjectError(file, f"line {first.line}: {first.wrong}", first.fix) from None
+        raise ProjectError(first.place, first.wrong, first.fix) from None
     found = [each.data for each in documents if each.data is not None] or [{}]
     if len(found) > 1 or not isinstance(found[0], Mapping):
-        raise ProjectError(file, "is not one map of fields", "write one")
+        raise ProjectError(file, "is not one map of fields", "write a map of fields")
     return dict(found[0])
