@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pulumi_mocks
 from company_fleet import WORKERS, company_data, without_worker
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet import Fleet, Network, testing
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.prerequisites import required_apis
@@ -59,7 +61,7 @@ def without_waiting(manifest: dict[str, Any]) -> dict[str, Any]:
     return {**manifest, "metadata": {**metadata, **({"annotations": annotations} if annotations else {})}}
 
 
-def by_identity(manifests: list[dict[str, Any]]) -> dict[tuple[str, str, str], dict[str, Any]]:
+def by_identity(manifests: Sequence[Manifest]) -> dict[tuple[str, str, str], Any]:
     return {(m["kind"], m["metadata"].get("namespace", ""), m["metadata"]["name"]): m for m in manifests}
 
 

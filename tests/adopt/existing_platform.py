@@ -128,7 +128,7 @@ _READONLY_PORT = "insecureKubeletReadonlyPortEnabled"
 def kueue_objects(fleet: FleetSpec, cluster: str) -> list[Object]:
     """What `import` reads of Kueue's installation on the cluster."""
     patches = kueue_patches(fleet) if cluster == fleet.home else []
-    deployments: list[Object] = [each for each in patches if each["kind"] == "Deployment"]
+    deployments: list[Object] = [dict(each) for each in patches if each["kind"] == "Deployment"]
     for each in deployments:
         each["metadata"]["labels"] = {"app.kubernetes.io/name": "kueue"}
         each["spec"]["replicas"] = fleet.kueue.replicas

@@ -151,7 +151,8 @@ def test_the_example_stack_comes_back_in_its_own_words() -> None:
 
 def rendered(change: dict[str, Any] | None = None) -> tuple[Objects, FleetSpec]:
     fleet = parse_fleet(changed(fleet_data(), change or {}))
-    return copy.deepcopy(render_fleet(fleet)), fleet
+    objects: Any = copy.deepcopy(render_fleet(fleet))
+    return objects, fleet
 
 
 def find(items: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:

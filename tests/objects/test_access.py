@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tests.fleet_file.builders import fleet
 
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS, built_in_adapters, plural_of
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts, worker_token, worker_tokens
 from kueue_fleet.objects import render_worker_access
@@ -19,7 +21,7 @@ READ = ["get", "list", "watch"]
 PLACES = ("team-vision", "team-language", "default")
 
 
-def granted(objects: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+def granted(objects: Sequence[Manifest], name: str) -> list[dict[str, Any]]:
     [role] = [one for one in objects if one["kind"] == "ClusterRole" and one["metadata"]["name"] == name]
     rules: list[dict[str, Any]] = role["rules"]
     return rules

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import yaml
 from tests.fleet_file.builders import Data, fleet
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, kueue_helm_values, parse_fleet_text
 from kueue_fleet.fleet_file.model.kueue_installation import has_mutating_policies
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
@@ -34,11 +36,11 @@ def watched() -> FleetSpec:
     )
 
 
-def by_kind(objects: list[Data]) -> dict[str, Data]:
+def by_kind(objects: Sequence[Manifest]) -> dict[str, Any]:
     return {one["kind"]: one for one in objects}
 
 
-def by_name(objects: list[Data], kind: str) -> dict[str, Data]:
+def by_name(objects: Sequence[Manifest], kind: str) -> dict[str, Any]:
     return {one["metadata"]["name"]: one for one in objects if one["kind"] == kind}
 
 
@@ -76,7 +78,7 @@ def test_without_managed_prometheus_there_is_no_pod_monitoring() -> None:
     assert "PodMonitoring" not in by_kind(render_controller(with_controller(), "manager"))
 
 
-def roles(objects: list[Data]) -> dict[str, dict[str, list[str]]]:
+def roles(objects: Sequence[Manifest]) -> dict[str, dict[str, list[str]]]:
     """By role: the resources that it lets be written, and how."""
     read = {"get", "list", "watch"}
     return {

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, parse_fleet
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.monitoring import grafana_helm_values, render_grafana, render_managed_monitoring
@@ -13,7 +15,7 @@ from small_fleets import WORKER, fleet, fleet_data
 ON = {"managedPrometheus": True}
 
 
-def by_kind(manifests: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def by_kind(manifests: Sequence[Manifest]) -> dict[str, Any]:
     return {manifest["kind"]: manifest for manifest in manifests}
 
 

@@ -16,7 +16,7 @@ def fleet(team: dict[str, Any]) -> FleetSpec:
     return parse_fleet(changed(fleet_data(), {f"teams/0/{key}": value for key, value in team.items()}))
 
 
-def objects(team: dict[str, Any], cluster: str = "manager") -> dict[str, dict[str, Any]]:
+def objects(team: dict[str, Any], cluster: str = "manager") -> dict[str, Any]:
     """By kind."""
     spec = fleet(team)
     return {item["kind"]: item for item in render_team_objects(spec, spec.teams[0], cluster)}

@@ -49,7 +49,7 @@ def objects(as_published: bool) -> list[dict[str, Any]]:
     path = ROOT / "stacks/Pulumi.batch-platform.yaml"
     fleet = parse_fleet_text(path.read_text(encoding="utf-8"), path.name)
     kinds = ("Namespace", "ResourceFlavor", "ClusterQueue", "LocalQueue", "Cohort", "PriorityClass", "AdmissionCheck")
-    found = [item for item in render_cluster(fleet, "batch-dev") if item["kind"] in kinds]
+    found: list[Any] = [item for item in render_cluster(fleet, "batch-dev") if item["kind"] in kinds]
     for item in found:
         if as_published and item["kind"] == "ClusterQueue" and item["metadata"]["name"].endswith("-hp"):
             del item["spec"]["preemption"]["borrowWithinCohort"]

@@ -20,6 +20,7 @@ import yaml
 import kueue_fleet
 from controller_faults import Replicas
 from fork_server import start_fork_server, write_program
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, kueue_helm_values, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_pods import kueue_priority_class
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
@@ -373,7 +374,7 @@ PATHS = {
 }
 
 
-def apply_object(cluster: OneCluster, manifest: Json) -> None:
+def apply_object(cluster: OneCluster, manifest: Manifest) -> None:
     path = PATHS[manifest["kind"]].format(namespace=manifest["metadata"].get("namespace", ""))
 
     def put() -> bool:

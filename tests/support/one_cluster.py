@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from api_server import api_server
 from installed_chart import installed
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.rehearsal_section import NodesSection
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_rehearsal.control_planes.cluster_services import cluster_services
@@ -109,10 +110,10 @@ class OneCluster:
         found: list[Json] = self.get(path).get("items") or []
         return found
 
-    def create(self, path: str, body: Json) -> Json:
+    def create(self, path: str, body: Manifest) -> Json:
         return self.request("POST", path, body)
 
-    def ensure(self, path: str, body: Json) -> None:
+    def ensure(self, path: str, body: Manifest) -> None:
         """Creates the object unless it is there."""
         if self.find(f"{path}/{body['metadata']['name']}") is None:
             self.create(path, body)

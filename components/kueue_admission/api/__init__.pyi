@@ -18,7 +18,6 @@ from .cluster_queue import ConcurrentAdmissionPolicy as ConcurrentAdmissionPolic
 from .cluster_queue import FlavorFungibility as FlavorFungibility
 from .cluster_queue import LocalQueueSpec as LocalQueueSpec
 from .configuration import KueueConfiguration as KueueConfiguration
-from .manifests import Manifest as Manifest
 from .manifests import admission_check_manifest as admission_check_manifest
 from .manifests import cluster_queue_manifest as cluster_queue_manifest
 from .manifests import cohort_manifest as cohort_manifest

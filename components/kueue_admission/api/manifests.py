@@ -24,10 +24,8 @@ from kueue_admission.api import (
     WorkloadPriorityClassFields,
 )
 from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import KUEUE_API
-
-Manifest = dict[str, Any]
-"""A Kubernetes object as plain data."""
 
 TEAM_LABEL: Final = "kueue-fleet.dev/team"
 """Label on the namespaces of a team, with the team's name."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_admission.api.manifests import cluster_queue_manifest
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.problem import SpecError
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -87,7 +88,7 @@ def _without_derived_quotas(data: Data) -> Data:
     }
 
 
-def _on_manager(fleet: FleetSpec, name: str) -> Data | None:
+def _on_manager(fleet: FleetSpec, name: str) -> Manifest | None:
     queue = fleet.queue(name)
     if queue is None or fleet.manager is None:
         return None

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from kueue_admission.api.manifests import Manifest, token_secret_manifest
+from kueue_admission.api.manifests import token_secret_manifest
 from kueue_admission.forms.base import SpecModel, Text
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.accounts import account_address, manager_account_id
 from kueue_fleet.fleet_file.model.clusters import ClusterProfile, ServiceAccountToken
 from kueue_fleet.fleet_file.model.fleet import FleetSpec

@@ -7,9 +7,10 @@ from typing import Any, ClassVar
 
 import pulumi
 
-from kueue_admission.api import AdmissionCheckSpec, Manifest
+from kueue_admission.api import AdmissionCheckSpec
 from kueue_admission.api.manifests import admission_check_manifest
 from kueue_admission.forms import SpecError, syntax
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import AdmissionCheckEntry

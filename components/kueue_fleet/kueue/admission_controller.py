@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 
 import pulumi
 
-from kueue_admission.api import Manifest
 from kueue_admission.api.manifests import manifest
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object, object_labels
 from kueue_fleet.kueue.credentials import kubeconfig_secret

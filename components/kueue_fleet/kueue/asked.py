@@ -12,10 +12,10 @@ from weakref import WeakSet
 import pulumi
 from pulumi.runtime.settings import get_monitor
 
-from kueue_admission.api import Manifest
 from kueue_admission.forms import Problem, SpecError, syntax
 from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.form_rules import syntax_problems
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import KUEUE_API
 from kueue_admission.forms.read_model import read_model, read_stored
 from kueue_admission.forms.references import ObjectName, references_in

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import pulumi
 
-from kueue_admission.api import Manifest
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import pulumi
 
-from kueue_admission.api import Manifest
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet import component
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject, is_kueue_object

@@ -11,10 +11,10 @@ from typing import Any
 
 import pulumi
 
-from kueue_admission.api import Manifest
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE, manifest
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.form_rules import NEEDED
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file import ServiceAccountToken
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PLUGIN, exec_config

@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pulumi
 
-from kueue_admission.api import Manifest
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import namespace_manifest
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.releases import minors, nearest
 from kueue_fleet.fleet_file import JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values

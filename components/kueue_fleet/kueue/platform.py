@@ -2,7 +2,7 @@
 
 import pulumi
 
-from kueue_admission.api import Manifest
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object
 

@@ -13,7 +13,6 @@ from kueue_admission.api import (
     ClusterQueueSpec,
     CohortSpec,
     LocalQueueSpec,
-    Manifest,
     PriorityClassFields,
     ResourceFlavorSpec,
     TopologySpec,
@@ -29,6 +28,7 @@ from kueue_admission.api.manifests import (
     workload_priority_class_manifest,
 )
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.asked import asked_for
 from kueue_fleet.kueue.component import ModelComponent, StatusComponent

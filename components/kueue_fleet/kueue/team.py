@@ -10,8 +10,8 @@ from functools import partial
 
 import pulumi
 
-from kueue_admission.api import Manifest
 from kueue_admission.api.manifests import local_queue_manifest, manifest, namespace_labels, namespace_manifest
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.fleet_file.alone import check_alone

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import yaml
 
-from kueue_admission.api.manifests import Manifest, manifest, namespace_manifest
+from kueue_admission.api.manifests import manifest, namespace_manifest
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK

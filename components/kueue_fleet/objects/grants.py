@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from kueue_admission.api.manifests import Manifest, manifest
+from kueue_admission.api.manifests import manifest
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.worker_tokens import manager_account, token_credentials
 

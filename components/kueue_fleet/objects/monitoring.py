@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from kueue_admission.api.manifests import Manifest, manifest, token_secret_manifest
+from kueue_admission.api.manifests import manifest, token_secret_manifest
+from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
 from kueue_fleet.objects.dashboards import grafana_dashboard

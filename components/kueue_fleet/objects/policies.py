@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kueue_admission.api.manifests import Manifest, manifest
+from kueue_admission.api.manifests import manifest
+from kueue_admission.forms.manifest import Manifest
 
 _API: Final = "admissionregistration.k8s.io/v1"
 

@@ -20,7 +20,6 @@ from kueue_admission.api import (
     ResourceFlavorSpec,
 )
 from kueue_admission.api.manifests import (
-    Manifest,
     admission_check_manifest,
     cluster_queue_manifest,
     cohort_manifest,
@@ -34,6 +33,7 @@ from kueue_admission.api.manifests import (
     topology_manifest,
     workload_priority_class_manifest,
 )
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import FALLBACK_CHECK, MULTIKUEUE_CONTROLLER
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry

@@ -11,11 +11,12 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from kueue_admission.api import PriorityClassFields
-from kueue_admission.api.manifests import Manifest, priority_class_manifest
+from kueue_admission.api.manifests import priority_class_manifest
 from kueue_admission.api.priority_classes import HIGHEST_USER_PRIORITY
 from kueue_admission.forms.base import LabelKey, RuledModel, SpecModel, Whole
 from kueue_admission.forms.form_rules import OUT_OF_RANGE, WRONG_ORDER
 from kueue_admission.forms.given import NOT_GIVEN
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import OptionalQuantityField, Quantity, QuantityField
 
