@@ -70,6 +70,8 @@ def compare_quotas(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     changes: dict[tuple[str, str, str, str], dict[str, dict[str, None]]] = {}
     for place in dict.fromkeys((*sides[0], *sides[1])):
         before, after = (side.get(place) for side in sides)
+        if before == after:
+            continue
         who, plural = _users(old, new, place)
         for verb, amount in _gains(place.resource, before, after, plural=plural):
             of_verb = changes.setdefault((place.queue, place.flavor, who, verb), {})
