@@ -429,7 +429,7 @@ class Fleet(Component):
 
 
 def _parts_begin(name: str) -> str:
-    """With what the Pulumi names of a fleet's parts begin."""
+    """The prefix of the Pulumi names of a fleet's parts."""
     return f"{name}/"
 
 

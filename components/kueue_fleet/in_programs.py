@@ -51,7 +51,7 @@ class OwnComponent(pulumi.ComponentResource):
     if not TYPE_CHECKING:
 
         def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-            """Check what Python or Pulumi would refuse in words of their own, or as late as in the engine.
+            """Check what Python or Pulumi would refuse in their own words, or only in the engine.
 
             Raises:
                 SpecError: arguments or options that do not fit, or the name of another component of this class and

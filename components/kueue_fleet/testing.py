@@ -31,7 +31,7 @@ KUBERNETES_VERSION: Final = "1.36.3-gke.1"
 CA_CERTIFICATE: Final = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nmock\n-----END CERTIFICATE-----\n").decode()
 """Certificate authority of every cluster, base64 PEM."""
 _ACTIVE: Final = {"AdmissionCheck", "ClusterQueue", "LocalQueue", "MultiKueueCluster"}
-"""Kinds of Kueue's that say whether they are active."""
+"""Kinds of Kueue whose status says whether they are active."""
 
 
 class Mocks(pulumi.runtime.Mocks):
@@ -44,7 +44,7 @@ class Mocks(pulumi.runtime.Mocks):
     """What the program declares, in its order."""
 
     def __init__(self, own: pulumi.runtime.Mocks | None = None) -> None:
-        """`own` are mocks of yours; what they answer counts, and what they leave out is added."""
+        """`own` are your mocks: their answers come first, and what they leave out is added."""
         self.made = []
         self._own = own
         self._clusters: dict[str, Mapping[str, Any]] = {}
@@ -68,7 +68,7 @@ class Mocks(pulumi.runtime.Mocks):
             answer = {"projectId": project, "name": project, "number": number_of(project), "id": f"projects/{project}"}
         if self._own is None:
             return answer, []
-        # Pulumi takes the answer alone too, and its own pages show that.
+        # Pulumi also accepts the answer alone, as its own pages show.
         own: Any = self._own.call(args)
         given, failures = (own, []) if isinstance(own, dict) else own
         return {**answer, **given}, failures or []

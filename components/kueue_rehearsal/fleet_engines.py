@@ -1,4 +1,4 @@
-"""Which engines a fleet needs that others do not, and what of it no engine here runs."""
+"""The engines that only some fleets need, and what of a fleet no engine here runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def other_versions(fleet: FleetSpec) -> list[Problem]:
 
 
 def _kueue_versions(fleet: FleetSpec) -> dict[str, str]:
-    """Each version of Kueue that the file names, and where; the fleet's only where a cluster has it."""
+    """Each version of Kueue in the file, by its path; the fleet's only where a cluster uses it."""
     own = {f"clusters[{each.name}].kueue.version": each.kueue.version for each in fleet.clusters}
     found = {path: version for path, version in own.items() if version is not None}
     return found if len(found) == len(own) else {"kueue.version": fleet.kueue.version, **found}

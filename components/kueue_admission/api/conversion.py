@@ -1,6 +1,6 @@
 """Objects of Kueue's v1beta1 as v1beta2, as Kueue's own conversions make them.
 
-The conversion is the same in 0.17, 0.18 and 0.19, but for how few slices the places of a pod set are written in.
+The conversion is the same in 0.17, 0.18 and 0.19, except for the slices in which the places of a pod set are written.
 
 Source: kueue@v0.19.2 apis/kueue/v1beta1/*_conversion.go.
 """

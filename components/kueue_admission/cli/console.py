@@ -116,7 +116,7 @@ def error(failure: CommandError | str) -> None:
 
 
 def printed_by_others(lines: Iterable[str]) -> None:
-    """Print on stderr what a program has printed that a message is about."""
+    """Print on stderr the output of the program that a message is about."""
     sys.stderr.write("".join(f"{_INDENT}{printable(each)}\n" for each in lines))
 
 

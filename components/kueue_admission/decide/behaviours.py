@@ -29,7 +29,7 @@ class Behaviours:
     """A job with a pod set for which no flavor of a topology is found does not fit. Before, it was admitted without a
     place for those pods."""
     looks_at_own_labels_of_flavor: bool = _since("0.18.2", "kueue#12449")
-    """Of a pod's node selector and affinity only the keys count that the flavor itself has as labels. Before, those of
+    """Of a pod's node selector and affinity, only keys count that the flavor itself has as labels. Before, those of
     every flavor of the resource group did."""
     waits_for_pods_ready_by_default: bool = _since("0.19.0", "apis/config/v1beta2/defaults.go")
     """Without `waitForPodsReady` in the Configuration, jobs whose pods are not ready for 30 minutes are evicted.

@@ -42,7 +42,7 @@ class Gates:
     concurrent_admission: bool = False
     """Of it: the flavors that a workload may use. A queue's concurrentAdmissionPolicy is refused."""
     behaviours: Behaviours = field(default_factory=Behaviours)
-    """What no gate decides, and releases do differently."""
+    """What releases do differently and no feature gate decides."""
 
 
 _FIELDS: Final = {

@@ -60,7 +60,7 @@ else:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(Field,))
 class _Metaclass(ModelMetaclass):
-    """Reports what is wrong in a program in the words that files get, in the place of pydantic's."""
+    """Reports mistakes in a program in the words used for files, instead of pydantic's."""
 
     if not TYPE_CHECKING:
 
@@ -140,7 +140,7 @@ class SpecModel(BaseModel, metaclass=_Metaclass):
         return self.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def to_yaml(self) -> str:
-        """The model as a file has it, without what is as by default; each entry begins with its name."""
+        """The model as a file has it, without values that are the default; each entry begins with its name."""
         from kueue_admission.forms.yaml_text import dump_yaml  # Most who make models never write one.
 
         short = self.model_dump(mode="json", by_alias=True, exclude_defaults=True)

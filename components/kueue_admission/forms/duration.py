@@ -82,13 +82,13 @@ class Duration:
 
 
 DurationField = Given[Duration, Duration | str]
-"""A field that holds a Duration, and is given one, or its text."""
+"""A field that holds a Duration, and takes one or its text."""
 OptionalDurationField = Given[Duration | None, Duration | str | None]
 """The same, or None."""
 
 
 def duration(text: str) -> Any:
-    """The default of such a field. Not typed: to a type checker it is not a plain value."""
+    """The default of such a field. Untyped: to a type checker it is more than a plain value."""
     return Duration(text)
 
 

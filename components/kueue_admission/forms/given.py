@@ -1,4 +1,4 @@
-"""Fields that are given more than they read as: lists for tuples, text for amounts and times.
+"""Fields that take more than they read as: lists for tuples, text for amounts and times.
 
 Pydantic reads the plain type; these are what type checkers take a field for.
 """
@@ -38,7 +38,7 @@ else:
     """The same of names and other texts: one text, which is a sequence of texts, is refused."""
 
     class Given:
-        """A field of the first type, which is given the second."""
+        """A field that reads as the first type and takes the second."""
 
         def __class_getitem__(cls, types: Any) -> Any:
             return types[0]
@@ -51,4 +51,4 @@ else:
 
 
 NOT_GIVEN: Final[Any] = None
-"""Default of an optional one. Not typed: to a type checker such a field is not a plain value."""
+"""Default of an optional field. Untyped: to a type checker such a field is more than a plain value."""

@@ -127,7 +127,7 @@ class SpecError(ValueError):
     """
 
     raised_as: ClassVar[type[SpecError] | None] = None
-    """The class of those that are raised in such a program."""
+    """The class that is raised instead in such a program."""
 
     def __new__(cls, *args: object) -> Self:
         """Raised as what `raised_as` says."""

@@ -242,7 +242,7 @@ ZERO: Final = Quantity(0)
 _Key = TypeVar("_Key", bound=str)
 
 QuantityField = Given[Quantity, Quantity | int | str]
-"""A field that holds a Quantity, and is given one, a number or text."""
+"""A field that holds a Quantity, and takes one, a number or text."""
 OptionalQuantityField = Given[Quantity | None, Quantity | int | str | None]
 """The same, or None."""
 QuantityMapField = Given[Mapping[_Key, Quantity], Mapping[_Key, Quantity | int | str]]

@@ -68,13 +68,13 @@ class RefersTo:
         return ObjectName(value)
 
 
-# Given Any: a subclass of a frozen model reads such a field as what it is given (mypy 2.4.1).
+# Any: in a subclass of a frozen model such a field would read as the type that it takes (mypy 2.4.1).
 FlavorName = Given[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], Any]
 """Names a ResourceFlavor."""
 FlavorNames = Given[tuple[Annotated[DnsSubdomain, RefersTo("ResourceFlavor")], ...], Any]
 """Names ResourceFlavors."""
 NO_NAMES: Final[Any] = ()
-"""Default of such a field. Not typed: to a type checker it is not a plain value."""
+"""Default of such a field. Untyped: to a type checker it is more than a plain value."""
 QueueName = Given[Annotated[DnsSubdomain, RefersTo("ClusterQueue")], Any]
 """Names a ClusterQueue."""
 OptionalCohortName = Given[Annotated[DnsSubdomain, RefersTo("Cohort")] | None, Any]

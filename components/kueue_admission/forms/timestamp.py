@@ -50,6 +50,6 @@ def timestamp_text(value: datetime) -> str:
 Timestamp = Annotated[datetime, BeforeValidator(_timestamp), PlainSerializer(timestamp_text, return_type=str)]
 """A timestamp, in UTC."""
 TimestampField = Given[Timestamp, datetime | date | str]
-"""A field that holds a timestamp, and is given one, a day or ISO 8601."""
+"""A field that holds a timestamp, and takes one, a day or ISO 8601 text."""
 OptionalTimestampField = Given[Timestamp | None, datetime | date | str | None]
 """The same, or None."""

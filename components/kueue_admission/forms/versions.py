@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def numbers_of(version: str) -> tuple[int, ...]:
-    """The numbers, by which versions compare; what follows a hyphen does not count."""
+    """The numbers by which versions compare; what follows a hyphen is ignored."""
     return tuple(int(part) for part in version.partition("-")[0].split("."))
 
 

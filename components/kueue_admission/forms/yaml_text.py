@@ -69,7 +69,7 @@ _RESOLVERS: Final = (
 
 
 class _Dumper(yaml.SafeDumper):
-    """Puts into quotes what this reader or one of YAML 1.1 takes for something else than text."""
+    """Quotes text that this reader, or one of YAML 1.1, would take for something else."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012  (PyYAML declares it so)
         letter: [*resolvers] for letter, resolvers in yaml.SafeDumper.yaml_implicit_resolvers.items()

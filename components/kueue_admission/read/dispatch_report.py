@@ -19,7 +19,7 @@ DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"
 """Type of the condition on a Workload of the manager. True: clusters are nominated; its time is the first nomination's.
 False: none is, with the reason."""
 DATA_CONDITION: Final = "kueue-fleet.dev/Data"
-"""Type of the condition that has the same for programs: its message is a `DispatchData`."""
+"""Type of the condition that says the same to programs: its message is a `DispatchData`."""
 
 _LINE_CHARACTERS: Final = 500
 
@@ -49,7 +49,7 @@ class ParsedReport:
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
-    """How often a cluster did not deliver for a workload, and when it did not the last time."""
+    """How often a cluster did not deliver for a workload, and when that happened last."""
 
     times: Annotated[int, Field(ge=0)]
     last: Annotated[float, Field(ge=0, lt=2**36)]
@@ -57,7 +57,7 @@ class GivenUp:
 
 @dataclass(frozen=True, slots=True)
 class DispatchData:
-    """What the controller has to know again of a Workload: its decision, and the clusters that did not deliver."""
+    """What the controller has to remember of a Workload: its decision, and the clusters that did not deliver."""
 
     report: ParsedReport | None = None
     given_up: Mapping[str, GivenUp] = field(default_factory=dict)
@@ -100,6 +100,6 @@ def _describe(verdict: ParsedVerdict) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text that stays one line, so short that both forms are below the 32768 characters that a condition holds."""
+    """One line of text, short enough for both forms to fit into the 32768 characters of a condition."""
     flat = " ".join("".join(each if each.isprintable() else " " for each in text).split())
     return flat if len(flat) <= _LINE_CHARACTERS else f"{flat[: _LINE_CHARACTERS - 3]}..."

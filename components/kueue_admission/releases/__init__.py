@@ -71,7 +71,7 @@ class Release:
 
     @property
     def run_here(self) -> bool:
-        """Whether this project's tests run it; else its facts are from reading alone."""
+        """Whether this project's tests run it; otherwise its facts come from reading alone."""
         return bool(self.facts["runHere"])
 
     @cached_property
@@ -94,7 +94,7 @@ class Release:
         return known is not None and (overrides or {}).get(gate, known.on)
 
     def configuration(self) -> dict[str, Any]:
-        """The Configuration of its chart where the chart's values say nothing; the caller's own."""
+        """The Configuration that its chart has by default; a copy of it for the caller."""
         return deepcopy(self._configuration)
 
     @cached_property
@@ -108,7 +108,7 @@ class Release:
 
     @cached_property
     def _with_fields(self) -> frozenset[tuple[str, str, str]]:
-        """Those of the fields that have fields below them."""
+        """The fields that have fields below them."""
         above = set()
         for kind, api, field in self._fields:
             while "." in field:

@@ -244,7 +244,7 @@ class Record:
 
 
 def pass_not_known_on(records: Mapping[str, Record], engines: Iterable[Engine]) -> None:
-    """What StrictFIFO keeps behind a head that may or may not start may or may not start either."""
+    """It is not known either whether a workload starts that StrictFIFO keeps behind such a head."""
     engines, rest = list(engines), [record for record in records.values() if not record.not_known]
     found = [record for record in records.values() if record.not_known]
     while found and rest:

@@ -142,7 +142,7 @@ class ClusterRun(Generic[J]):
         return drive(self.agenda, list(self.clusters.values()), start, until, watch)
 
     def settle(self) -> list[Record]:
-        """The records: with the reason that no cycle of their own gave, and why that may not hold."""
+        """The records, each with the reason that no cycle of its own gave, and why that may not hold."""
         for job in self.jobs.values():
             self._settle(job)
         records = {key: job.record for key, job in self.jobs.items()}
@@ -214,7 +214,7 @@ class ClusterRun(Generic[J]):
             self._stop(job, self.home, now)
 
     def _begin(self, job: J, where: str, admitted_at: float, now: float) -> None:
-        """It is admitted; earlier than now where the simulation continues what ran."""
+        """It is admitted, before `now` if it was running when the simulation began."""
         job.record.begin(admitted_at)
         if len(job.record.runs) == 1:
             self.agenda.progress(now)
@@ -253,7 +253,7 @@ class ClusterRun(Generic[J]):
 
 
 def while_same(job: Job, cluster: str, action: Action) -> Action:
-    """The action, as long as the try on the cluster is the one of now, and the job has not finished."""
+    """The action, unless by then the job has finished or is in another try on the cluster."""
     attempt = job.attempt(cluster)
 
     def act(now: float) -> None:

@@ -78,7 +78,7 @@ def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today
 
 
 def in_naming_order(platform: Platform, flavors: list[Data], name: str) -> list[Data]:
-    """`flavors` with those first after which flavors of the manager are called, beside `name`.
+    """`flavors`, beginning with those that flavors of the manager are named after: `NAME-FLAVOR`.
 
     The fleet names each after the first flavor, in the order of the file, of the queues that share it.
     """

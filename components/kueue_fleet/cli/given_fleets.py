@@ -132,7 +132,7 @@ def of_program(project: Project, stack: str, source: str, fleet: str = "", pytho
 
     Raises:
         ProjectError: the program cannot be run, or failed before it had declared a fleet.
-        UnreadableError: it declares no fleet, several, or another one than the stack's file.
+        UnreadableError: it declares no fleet, several, or one that differs from the stack's file.
     """
     from kueue_fleet.program.run import ProgramFailedError, fleets_of
 
@@ -154,7 +154,7 @@ def of_program(project: Project, stack: str, source: str, fleet: str = "", pytho
 
 
 _ANY_DAY: Final = datetime(2026, 1, 1).astimezone()
-"""What is wrong with the form of a fleet is wrong on any day."""
+"""The form of a fleet does not depend on the day."""
 
 
 def _only(fleets: list[DeclaredFleet], source: str, name: str) -> DeclaredFleet:
@@ -174,7 +174,7 @@ def _only(fleets: list[DeclaredFleet], source: str, name: str) -> DeclaredFleet:
 
 
 def check_same(file: Path, in_file: Mapping[str, Any], declared: DeclaredFleet) -> None:
-    """Raises UnreadableError, with the first field that differs, where a program has another fleet than the file."""
+    """Raises UnreadableError, with the first difference, where the program's fleet is not the file's."""
     from kueue_fleet.program.handed_out import first_difference
 
     one, other = (read_fleet(data, as_published=True).fleet for data in (in_file, declared.spec))

@@ -100,7 +100,7 @@ def upgrade(
 def _compare(
     given: GivenFleet, to: str, dump: list[Document], submitted: list[Document], workload: Path | None
 ) -> dict[str, Compared]:
-    """What both releases decide, by the option that has the jobs."""
+    """What both releases decide, by the option that gives the jobs."""
     if not (submitted or workload or any(document.data["kind"] in QUEUED for document in dump)):
         return {}  # What simulates is not imported.
     from kueue_fleet.simulation.other_release import compare_dump, compare_jobs

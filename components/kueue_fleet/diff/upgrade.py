@@ -1,4 +1,4 @@
-"""What an upgrade of Kueue does to a fleet: what breaks, what is different by default, and in which order to go.
+"""What an upgrade of Kueue does to a fleet: what breaks, what is different by default, and the order of the steps.
 
 Source: the tables of `kueue_admission.releases`, read from kueue@v0.19.2 and other releases.
 """
@@ -65,13 +65,13 @@ def with_version(fleet: FleetSpec, to: str) -> FleetSpec:
 
 
 def _gone(before: Mapping[str, str], after: Release) -> list[str]:
-    """Versions of Kueue's API that are served now and not any more after."""
+    """Versions of Kueue's API that are served now and no longer after it."""
     now = [api for version in before.values() for api in nearest(version).served]
     return [api for api in dict.fromkeys(now) if api not in after.served]
 
 
 def _stored(manifests: Sequence[Mapping[str, Any]], after: Release) -> Iterator[Problem]:
-    """Objects in a version that goes, and definitions of which etcd may still have objects in one."""
+    """Objects in an API version that is no longer served, and definitions of which etcd may still have such objects."""
     for item in manifests:
         group, _, api = str(item.get("apiVersion", "")).partition("/")
         path = f"{item.get('kind')} {inside(item, 'metadata').get('name')}"

@@ -24,7 +24,7 @@ UNREADABLE: Final = "?"
 """The worker of an assignment that cannot be read: no worker has this name, so nothing is decided."""
 
 _ASSIGNED: Final = "Assigned"
-"""The reason of the condition begins with it, and the worker follows behind a colon, with _ for -: no name of a worker
+"""The reason of the condition begins with it; the worker follows after a colon, with _ for -: no name of a worker
 has the one, and no reason may have the other."""
 
 

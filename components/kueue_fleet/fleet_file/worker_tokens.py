@@ -131,7 +131,7 @@ def first_token(credentials: ServiceAccountToken, namespace: str, account: str) 
 
 
 def kubeconfig_secret_name(worker: str, rotation: str) -> str:
-    """The Secret on the manager by which its Kueue reaches a worker.
+    """The Secret on the manager with which its Kueue reaches a worker.
 
     With the serial in its name, a new serial is a new Secret: what replaced the first token is left alone.
     """

@@ -49,7 +49,7 @@ class GkeCluster(Component):
     """What the clusters of every role have in common; use the subclass of the role."""
 
     name: pulumi.Output[str]
-    """Name in Google Cloud, once the cluster is there, and of the kubeconfig's context."""
+    """Name in Google Cloud and of the kubeconfig's context, once the cluster is there."""
     cluster_name: str
     """The same, known before."""
     identifier: pulumi.Output[str]
@@ -207,7 +207,7 @@ class GkeCluster(Component):
         """A cluster that exists, `projects/P/locations/REGION/clusters/N`: it is read, and nothing is made for it.
 
         Raises:
-            SpecError: the identifier is of something else, or in a zone.
+            SpecError: the identifier names something else, or a cluster in a zone.
         """
         parts = identifier.split("/") if isinstance(identifier, str) else []
         if parts[::2] != ["projects", "locations", "clusters"] or len(parts) != _PARTS_OF_ID:

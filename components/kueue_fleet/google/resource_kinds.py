@@ -19,12 +19,12 @@ from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
 RESERVATIONS: Final = ("gcp:compute/reservation:Reservation", "gcp:compute/futureReservation:FutureReservation")
 """Pulumi types of reservations."""
 CREATION_TIME: Final = "2024-01-01T00:00:00.000-00:00"
-"""When everything was made: always the same, so that outputs are."""
+"""When everything was made: a constant, so that outputs never differ."""
 
 Properties = Mapping[str, Any]
 """Properties of a resource, as plain data."""
 Derive = Callable[[Properties, str], dict[str, Any]]
-"""Inputs (complete) and id in, the outputs that Google adds out."""
+"""Takes complete inputs and the id, and returns the outputs that Google adds."""
 
 
 def _nothing(inputs: Properties, resource_id: str) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class ProvisioningRequestCheck(Component):
 
     @property
     def status(self) -> pulumi.Output[Any]:
-        """Status of the AdmissionCheck, as it was when it was made, changed or read last."""
+        """Status of the AdmissionCheck when it was last made, changed or read."""
         return self.check.status
 
     @property

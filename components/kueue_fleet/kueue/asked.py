@@ -26,7 +26,7 @@ from kueue_fleet.in_programs import claim
 Key = tuple[str, str]
 """Kind and name of an object."""
 _SAID: "WeakSet[Any]" = WeakSet()
-"""Programs in which it was said that there is no provider."""
+"""Programs that have been warned that an object has no provider."""
 _HEAD = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -143,7 +143,7 @@ def _problems(component: type[ObjectForm], model: SpecModel, name: str, where: s
 def _declared(
     model: SpecModel, where: str, opts: pulumi.ResourceOptions | None, needs: Mapping[Key, pulumi.Resource]
 ) -> dict[Key, pulumi.Resource]:
-    """What the object refers to, as far as it is this program's. What is not is said, outside of a fleet."""
+    """The objects of this program that it refers to. Outside of a fleet, references to others are reported."""
     there = dict(needs)
     for each in _needed(opts):
         there |= getattr(each, "declares", {})

@@ -122,11 +122,11 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
 
 
 class StatusComponent(ObjectComponent[_Spec]):
-    """One of an object that Kueue writes a status of."""
+    """A component of an object whose status Kueue writes."""
 
     @property
     def status(self) -> pulumi.Output[Any]:
-        """The object's status, as it was when the object was made, changed or read last."""
+        """The object's status when the object was last made, changed or read."""
         return self.object.output("status")
 
 

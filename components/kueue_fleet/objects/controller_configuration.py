@@ -38,7 +38,7 @@ class WorkerConfiguration(SpecModel):
     kueue: Mapping[str, Any]
     """Kueue's Configuration there, as far as it decides."""
     kueue_version: Text = DEFAULT_VERSION
-    """The version of Kueue there, whose defaults count."""
+    """The version of Kueue there, whose defaults apply."""
 
 
 class QueueFallback(SpecModel):

@@ -23,7 +23,7 @@ def main(request_file: str) -> int:
     """Run the program that the file asks for; returns 1 where it fails, having printed why."""
     request = json.loads(Path(request_file).read_text())
     Path(request["started"]).touch()
-    # Where who started this process is killed, it ends by itself.
+    # If the process that started this one is killed, this one ends by itself.
     signal.alarm(int(request["seconds"]) + 1)
     program = request["main"]
     sys.argv = [program]

@@ -146,7 +146,7 @@ class Project:
 
 
 def _project_value(value: Any) -> Any:
-    """A value in Pulumi.yaml: plain, or with its type and default; what the stack has to give is None."""
+    """A value in Pulumi.yaml: plain, or with its type and default; None where the stack has to set it."""
     if not isinstance(value, Mapping):
         return value
     return value.get("value", value.get("default"))

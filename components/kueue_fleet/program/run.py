@@ -24,7 +24,7 @@ from kueue_fleet.program.project import PROJECT_FILE, Project, ProjectError
 LIMIT_SECONDS: Final = 120.0
 """How long a program may run; one of five clusters takes three seconds."""
 HIDDEN: Final = ("PULUMI_", "KUBECONFIG", "GOOGLE_", "CLOUDSDK_", "GCLOUD_", "HELM_")
-"""How the names of variables begin that give access to anything; a program under mocks needs none."""
+"""Prefixes of variables that give access to something; a program under mocks needs none of them."""
 _SHOWN_LINES: Final = 30
 _LINE_BYTES: Final = 4096
 _STARTED: Final = "started"

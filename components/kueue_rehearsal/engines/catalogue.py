@@ -159,7 +159,7 @@ _PROVISIONING_REQUEST_CRD = Asset(
 
 
 def _kueue(release: str) -> Engine:
-    """Kueue of a minor release with its chart and definitions; of "", the one that fleets get unless they say else."""
+    """Kueue of a minor release with its chart and definitions; of "", the one that fleets get by default."""
     name = f"kueue-{release}" if release else "kueue"
     return Engine(
         name=name,

@@ -86,7 +86,7 @@ class Engines:
 
 
 def _build_command(name: str) -> str:
-    """What has a program or an asset built: those that only some fleets need are asked for."""
+    """What has a program or an asset built; what only some fleets need is built on request."""
     asked = (
         engine.name
         for engine in ENGINES

@@ -20,7 +20,7 @@ from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 
 _API: Final = "v1beta2"
 BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
-"""Feature gate, new in 0.18: a Job names its Workload by an annotation, where it did so by a label."""
+"""Feature gate, new in 0.18: an annotation of a Job names its Workload, which a label did before."""
 _OBJECTS: Final = {
     "flavors": "ResourceFlavor",
     "topologies": "Topology",
@@ -31,7 +31,7 @@ _OBJECTS: Final = {
 
 
 def check_releases(scope: Scope) -> Iterator[Problem]:
-    """What is not known of the releases, what they do not have, and a manager and a worker that do not go together."""
+    """What is not known of the releases, what they do not have, and a manager and a worker that do not fit together."""
     yield from _known(scope)
     yield from _configurations(scope)
     yield from _set_by_fleet(scope)
@@ -41,12 +41,12 @@ def check_releases(scope: Scope) -> Iterator[Problem]:
 
 
 def severity(kueue: Release) -> Severity:
-    """Of what a release does not have: a warning where that is not known for sure."""
+    """The severity of using what a release does not have: a warning where that is not certain."""
     return "error" if kueue.version in kueue.read and kueue.run_here else "warning"
 
 
 def which_have(has: Callable[[Release], bool]) -> str:
-    """What to do about what a release does not have and others have; empty where none has it."""
+    """What to do about something that only other releases have; empty where none has it."""
     found = [minor for minor in minors() if has(release(minor))]
     return f"remove it, or use {' or '.join(found)}, which {'has' if len(found) == 1 else 'have'} it" if found else ""
 
@@ -77,7 +77,7 @@ def _known(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _configurations(scope: Scope) -> Iterator[Problem]:
-    """Fields of what is written of the Configuration; that of the fleet by the release of each cluster."""
+    """Fields of the Configuration that the file sets; the fleet's are judged by the release of each cluster."""
     fleet = scope.fleet
     releases = dict.fromkeys(fleet.kueue_on(each.name).release for each in fleet.clusters)
     written = [("kueue.configuration", fleet.kueue.configuration, releases)]
@@ -178,7 +178,7 @@ def _skew(scope: Scope) -> Iterator[Problem]:
 def _lost_workers(scope: Scope) -> Iterator[Problem]:
     """Kueue 0.17 and 0.18 count workerLostTimeout from when the job was admitted on its worker.
 
-    No job runs longer than DWS lets nodes run, so with as long a timeout none is taken back too early.
+    No job runs longer than DWS lets nodes run, so with a timeout of that length none is taken back too early.
     """
     manager, settings = scope.fleet.manager, scope.fleet.multi_kueue
     if manager is None or settings is None:

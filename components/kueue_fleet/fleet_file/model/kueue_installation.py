@@ -25,7 +25,7 @@ from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
 CLUSTER_PROFILE_GATE: Final = "MultiKueueClusterProfile"
 """Feature gate for access by ClusterProfile, alpha in 0.19."""
 REASONS_GATE: Final = "UnadmittedWorkloadsObservability"
-"""Feature gate for finer words why a Workload waits, beta since 0.19."""
+"""Feature gate for more exact reasons why a Workload waits, beta since 0.19."""
 CLEARING_POLICY: Final = "enableMutatingAdmissionPolicy"
 """The chart's value for Kueue's policy that clears the nominations of an external dispatcher, since 0.19.2."""
 ACCESS_PROVIDER: Final = "kueue-fleet"
