@@ -98,7 +98,7 @@ release-engines: $(READY) ## find or build the other releases of Kueue, which on
 	@$(BIN)/python -m kueue_rehearsal.engines kueue-0.17 kueue-0.18
 
 .PHONY: releases
-releases: $(READY) engines release-engines ## stacks and the fleet's controller on each release of Kueue, and mixed
+releases: $(READY) engines release-engines ## stacks and the fleet's controller on each release of Kueue, mixed, and upgrades while jobs run
 	@$(BIN)/pytest -v tests/differential/test_releases.py tests/engines/all_releases.py
 
 .PHONY: engine-wheels

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from controller_faults import Witness
 from controller_lab import JOBS, MANAGER, ControllerLab, controller_lab, fleet_data, install_kueue, job, queue_data
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
@@ -26,6 +25,7 @@ from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_problems import STEP_LABEL
 from kueue_fleet.simulation.workload_file import WorkloadFile
+from kueue_rehearsal.jobs.witness import Witness
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 
 SEED: Final = 20261121

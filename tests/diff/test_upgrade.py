@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.fleet_file.builders import fleet
+from tests.fleet_file.builders import changed, fleet, fleet_data
 
 from kueue_admission.releases import Release
-from kueue_fleet.diff.upgrade import Upgrade, upgrade_of
+from kueue_fleet.diff.upgrade import Upgrade, fleet_after, upgrade_moves, upgrade_of
 
 
 def upgraded(to: str, changes: dict[str, Any], *manifests: dict[str, Any]) -> Upgrade:
@@ -148,3 +148,30 @@ def test_webhooks_that_come_go_or_fail_otherwise_are_named(monkeypatch: pytest.M
 
 def test_an_upgrade_to_the_same_version_changes_nothing() -> None:
     assert upgraded("0.19.2", {}).changes == []
+
+
+def test_the_files_of_each_step_name_the_release_cluster_by_cluster() -> None:
+    data = changed(fleet_data(), OLD)
+    moves = upgrade_moves(fleet(OLD), "0.19.2")
+    assert [move.cluster for move in moves] == ["worker-a", "worker-b", "manager"]
+    named = [fleet_after(data, "0.19.2", moves[:number]) for number in range(len(moves) + 1)]
+    assert [
+        [each.get("kueue", {}).get("version", made["kueue"]["version"]) for each in made["clusters"]] for made in named
+    ] == [
+        ["0.18.3", "0.18.3", "0.18.3"],
+        ["0.18.3", "0.19.2", "0.18.3"],
+        ["0.18.3", "0.19.2", "0.19.2"],
+        ["0.19.2", "0.19.2", "0.19.2"],
+    ]
+    assert not any("version" in each.get("kueue", {}) for each in named[-1]["clusters"])
+
+
+def test_out_of_0_17_the_manager_ties_jobs_by_a_label_until_all_have_the_release() -> None:
+    old = {"kueue/version": "0.17.1"}
+    moves = upgrade_moves(fleet(old), "0.19.2")
+    first, *_, last = [
+        fleet_after(changed(fleet_data(), old), "0.19.2", moves[: each + 1]) for each in range(len(moves))
+    ]
+    gates = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
+    assert first["clusters"][0]["kueue"] == {"version": "0.19.2", "configuration": gates}
+    assert last == {**changed(fleet_data(), old), "kueue": {"version": "0.19.2"}}

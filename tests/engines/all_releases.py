@@ -12,19 +12,32 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
+from command_line import call
 from controller_lab import JOBS, ControllerLab, controller_lab, fleet_data, job
-from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied
+from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied, project_folder
 from job_files import jobs_in
+from kueue_fleet.adopt import AdoptedCluster, adopt_fleet
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.given_fleets import given_fleet
+from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_rehearsal.engines import EngineCache, build_engines
 from kueue_rehearsal.fleet_engines import fleet_engines
+from kueue_rehearsal.jobs.submission import submit_jobs
 from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.paths import engines_dir
 from one_cluster import condition, wait_until
+from quick_rehearsals import quick_rehearsals
+from rehearse_command import fleet
+from rehearse_command import job as gpu_job
+from tests.adopt.test_platforms import IDENTITY, PLATFORMS, adopted
 from two_regions import DISPATCH, PRICES, REGIONS
 
 JOBS_SECONDS = 240
+STEPS = (("0.17.1", "0.18.3"), ("0.18.3", "0.19.2"), ("0.17.1", "0.19.2"))
+"""What docs/tasks/upgrade-kueue.md says was tried."""
 RUN_SECONDS = "kueue-fleet.dev/run-seconds"
 PODS = "/api/v1/namespaces/kueue-system/pods?labelSelector=control-plane%3Dcontroller-manager"
 
@@ -127,6 +140,124 @@ def test_the_fleets_controller_lets_each_job_run_once(mix: Mix, tmp_path_factory
             lab.submit(job(name, seconds=2))
         wait_until(lambda: all(condition(lab.workload(name) or {}, "Finished") == "True" for name in names))
         wait_until(lambda: {name: ran(lab, name) for name in names} == dict.fromkeys(names, (1, 0)))
+
+
+def small_fleet(version: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The smallest fleet with MultiKueue, and a job of it that runs for some seconds."""
+    data = fleet()
+    manager, worker = ({**data["clusters"][0], "name": name, "role": name} for name in ("manager", "worker"))
+    credentials = {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"}
+    data |= {"clusters": [manager, worker], "multiKueue": {"credentials": credentials}}
+    data["kueue"] |= {"version": version}
+    made = gpu_job("train", seconds=6)
+    made["spec"]["backoffLimit"] = 0
+    made["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+    return data, made
+
+
+def upgrade(
+    data: dict[str, Any], to: str, jobs: Sequence[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """`upgrade --rehearse` of a fleet's own file. Raises Exit where a job is lost or runs twice."""
+    folder = project_folder(tmp_path_factory)
+    file, given = folder / "fleet.yaml", folder / "jobs.yaml"
+    file.write_text(yaml.safe_dump(data))
+    given.write_text(yaml.safe_dump_all(jobs))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))
+        quick_rehearsals(patch)
+        rehearse_upgrade(file, given_fleet(file), load_fleet(file), to, [given])
+
+
+def upgrade_small_fleet(
+    before: str, to: str, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every job that was submitted meanwhile ran once."""
+    data, made = small_fleet(before)
+    upgrade(data, to, [made], tmp_path_factory)
+    assert "every job finished, and each ran once" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("step", STEPS, ids="-to-".join)
+def test_kueue_is_upgraded_while_jobs_run(
+    step: tuple[str, str], tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    upgrade_small_fleet(*step, tmp_path_factory, capsys)
+
+
+XPK = "theirs"
+OF_KUEUE = [
+    *(f"/apis/kueue.x-k8s.io/v1beta1/{kind}" for kind in ("resourceflavors", "clusterqueues", "localqueues")),
+    "/apis/kueue.x-k8s.io/v1beta1/workloads",
+    "/api/v1/namespaces/kueue-system/configmaps",
+    "/apis/apps/v1/namespaces/kueue-system/deployments",
+]
+"""What xpk's Kueue prints, in the version of its manifests."""
+
+
+def xpk_job(name: str, gpus: int) -> dict[str, Any]:
+    """A JobSet of one pod, as xpk makes them."""
+    container = {"name": "main", "image": "runner", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    pod = {
+        "restartPolicy": "Never",
+        "priorityClassName": "medium",
+        "nodeSelector": {"cloud.google.com/gke-accelerator": "nvidia-l4"},
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "containers": [container],
+    }
+    template = {"metadata": {"annotations": {RUN_SECONDS: "6"}}, "spec": pod}
+    job_spec = {"parallelism": 1, "completions": 1, "backoffLimit": 0, "template": template}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"kueue.x-k8s.io/queue-name": "multislice-queue"},
+        },
+        "spec": {"replicatedJobs": [{"name": "slice-job", "replicas": 1, "template": {"spec": job_spec}}]},
+    }
+
+
+def test_a_platform_of_xpk_is_imported_and_explained(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What its Kueue 0.17.1 prints in v1beta1 becomes the same file again, and says why a job waits."""
+    data = adopted("xpk-gpu").data
+
+    def become(known: dict[str, Any]) -> None:
+        known.clear()
+        known.update(data)
+
+    with copied("dev", tmp_path_factory) as lab:
+        lab.change(become)
+        lab.session.prepare_engines(print, fleet_engines(lab.fleet))
+        with lab.session.exclusive(), lab.session.running(keep=False):
+            lab.session.stand_ins()
+            lab.session.write_settings()
+            lab.session.make_existing_clusters(lab.fleet)
+            lab.up()
+            submit_jobs(lab.clients, XPK, [xpk_job("large", 3)])
+            wait_until(
+                lambda: [w for w in lab.objects(XPK, "workloads").values() if w.get("status", {}).get("conditions")]
+            )
+            printed = lab.printed(XPK, OF_KUEUE)
+    pools = yaml.safe_load((PLATFORMS / "xpk-gpu" / "pools.yaml").read_text())
+    again = adopt_fleet([AdoptedCluster(XPK, "us-central1", printed, pools)], IDENTITY).data
+    assert {each["apiVersion"] for each in printed if "Queue" in each["kind"]} == {"kueue.x-k8s.io/v1beta1"}
+    for section in ("kueue", "clusters", "flavors", "clusterQueues", "localQueues"):
+        assert again[section] == data[section], section
+    dump = tmp_path_factory.mktemp("dump") / "dump.yaml"
+    dump.write_text(yaml.safe_dump_all(printed))
+    told = call("explain", "large", "--objects", dump)
+    assert "nvidia.com/gpu" in told.stdout, told.stderr
+    assert "2" in told.stdout, told.stdout
+
+
+def test_a_platform_of_xpk_is_upgraded_while_jobs_run(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data: dict[str, Any] = adopted("xpk-gpu").data
+    upgrade(data, "0.19.2", [xpk_job("golden", 1)], tmp_path_factory)
+    assert "every job finished, and each ran once" in capsys.readouterr().out
 
 
 def ran(lab: ControllerLab, name: str) -> tuple[int, int]:

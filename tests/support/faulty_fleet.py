@@ -10,8 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from controller_faults import FaultProxy, Gate, Replicas, Witnesses
+from controller_faults import FaultProxy, Gate, Replicas
 from controller_lab import JOBS, ControllerLab, ControllerProcess, job
+from kueue_rehearsal.jobs.witness import Witnesses
 from one_cluster import KUEUE, Json, Refused, condition, wait_until
 
 EU, US = "worker-eu", "worker-us"

@@ -198,17 +198,23 @@ def shown_conditions(thing: dict[str, Any]) -> str:
     )
 
 
+def project_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of its own with the repository's program, and no stack yet."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "stacks").mkdir()
+    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
+    project["main"] = str(ROOT / "stacks")
+    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
+    return folder
+
+
 @contextmanager
 def copied(stack: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FleetInRehearsal]:
     """STACK in a project of its own, with a state folder of its own, and one replica of Kueue; nothing is up yet.
 
     A second replica takes 3.6 s of CPU in each cluster. `test_controller_deployed` is about two.
     """
-    folder = tmp_path_factory.mktemp("project")
-    (folder / "stacks").mkdir()
-    project = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
-    project["main"] = str(ROOT / "stacks")
-    (folder / "Pulumi.yaml").write_text(yaml.safe_dump(project))
+    folder = project_folder(tmp_path_factory)
     shutil.copy(ROOT / "stacks" / f"Pulumi.{stack}.yaml", folder / "stacks")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path_factory.mktemp("s")))

@@ -57,7 +57,7 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
         with step("Supervisor") as say:
             running.enter_context(session.running(keep=keep, fleet=fleet))
             say("started")
-        _bring_up(session, fleet, given)
+        bring_up(session, fleet, given)
         run_jobs(session, fleet, jobs, documents, began, report)
         for pod in session.refused_pods.ask():
             line("Not run", str(pod))
@@ -75,12 +75,18 @@ def _planes(number: int) -> str:
     return console.count(number, "control plane")
 
 
-def _bring_up(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
+def bring_up(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
+    """Run the first `pulumi up` of the session's stack, whose supervisor runs."""
     for part in session.stand_ins():
         line("Stand-in", f"{part.executable} for {part.replaces}")
     if any(each.existing for each in fleet.clusters) or any(each.existing for each in fleet.node_pools):
         with step("Existing") as say:
             say(f"{', '.join(session.make_existing_clusters(fleet))}: created for the rehearsal, as if they existed")
+    update(session, fleet, given)
+
+
+def update(session: Session, fleet: FleetSpec, given: GivenFleet) -> None:
+    """Run `pulumi up`, and write the kubeconfig."""
     with step("pulumi up") as say:
         declared = _pulumi_up(session, len(fleet.clusters), say)
     for each in declared:

@@ -159,8 +159,8 @@ def down(file: _File = None, stack: _Stack = None, project: _FormerProject = Non
     Examples:
       kueue-fleet rehearse down --stack dws-multikueue
     """
-    named, _ = _parse_stack(_named(file, stack))
-    with _plain_failures("run it again to remove the rest"):
+    named, _ = parse_stack(_named(file, stack))
+    with plain_failures("run it again to remove the rest"):
         _take_down(named)
 
 
@@ -180,8 +180,8 @@ def reclaim_spot(
       kueue-fleet rehearse reclaim-spot batch-dev/l4-spot=2 \\
           --stack batch-platform
     """
-    named, _ = _parse_stack(_named(file, stack))
-    with _plain_failures():
+    named, _ = parse_stack(_named(file, stack))
+    with plain_failures():
         _reclaim(named, nodes)
 
 
@@ -212,7 +212,7 @@ def _named(file: str | None, stack: str | None) -> str:
 
 def _rehearse(named: str, project: Path | None, jobs: _JobOptions, as_published: bool, *, keep: bool = False) -> None:
     jobs.check()
-    with _plain_failures() as opened:
+    with plain_failures() as opened:
         session = _open(named, project)
         opened.append(session)
         session.as_published = as_published
@@ -226,8 +226,8 @@ def _open(named: str, project: Path | None) -> Session:
     """The session of the stack that is named."""
     from kueue_rehearsal.session import Session
 
-    stack, file = _parse_stack(named)
-    session = Session.for_stack(stack, _project_folder(project, file))
+    stack, file = parse_stack(named)
+    session = Session.for_stack(stack, project_folder(project, file))
     if file is not None and _STACK_FILE.fullmatch(str(file)) is None:
         session.fleet_file = file
     if file is not None and not _is_same(session.stack_file, file):
@@ -238,9 +238,12 @@ def _open(named: str, project: Path | None) -> Session:
 
 
 @contextmanager
-def _plain_failures(untouched: str = "nothing was started") -> Iterator[list[Session]]:
+def plain_failures(untouched: str = "nothing was started") -> Iterator[list[Session]]:
     """What ends the block early becomes one plain message: with what is left of the session that is put into the list,
-    else `untouched` after a signal."""
+    else `untouched` after a signal.
+
+    Raises CommandError in the place of RehearsalError, OSError and an interruption.
+    """
     from kueue_rehearsal.paths import RehearsalError
 
     opened: list[Session] = []
@@ -262,7 +265,7 @@ def _aftermath(opened: list[Session]) -> list[str]:
     return [session.aftermath for session in opened if session.aftermath]
 
 
-def _parse_stack(given: str) -> tuple[str, Path | None]:
+def parse_stack(given: str) -> tuple[str, Path | None]:
     """The stack that is named, by its name or by a file; and the file, if it was that and has a folder.
 
     A file that is not a stack's own has a fleet alone, whose rehearsal is named after it. A folder with a program is
@@ -293,8 +296,11 @@ def _only_stack(folder: Path, given: str) -> tuple[str, Path]:
     return stacks[0], project.stack_file(stacks[0]).absolute()
 
 
-def _project_folder(project: Path | None, stack_file: Path | None) -> Path:
-    """The folder with Pulumi.yaml: the one given, else the nearest above the stack's file, else this one."""
+def project_folder(project: Path | None, stack_file: Path | None) -> Path:
+    """The folder with Pulumi.yaml: the one given, else the nearest above the stack's file, else this one.
+
+    Raises CommandError: there is no such file, or none above it.
+    """
     if stack_file is not None and not stack_file.is_file():
         raise console.CommandError(f"{stack_file}: no such file; give one, or the name of a stack of this project")
     if project is not None or stack_file is None:

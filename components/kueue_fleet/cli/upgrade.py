@@ -55,6 +55,12 @@ def upgrade(
         Path | None,
         typer.Option("--workload", "-w", help="A workload file: more jobs, and waits of admission checks."),
     ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse", help="Upgrade the fleet on real control planes here, in this order, while its jobs run."
+        ),
+    ] = False,
     output: Annotated[
         UpgradeOutput, typer.Option("--output", "-o", help="`sarif` has only what breaks, and jobs.")
     ] = UpgradeOutput.text,
@@ -62,8 +68,12 @@ def upgrade(
     """Say what another release of Kueue breaks in a fleet, what is different by default, which jobs it decides
     differently, and in which order to go.
 
-    Nothing on a cluster changes. Exits 1 if something breaks, or if jobs need a feature that is not modelled for one of
-    the releases.
+    Nothing on a live cluster changes. Exits 1 if something breaks, or if jobs need a feature that is not modelled for
+    one of the releases.
+
+    --rehearse brings the fleet up as its file is, and upgrades Kueue in place, cluster by cluster. Meanwhile jobs of
+    --jobs, by default of examples/<stack>/jobs.yaml, are submitted again and again. It exits 1 if one of them did not
+    end, or ran twice.
 
     \b
     Examples:
@@ -71,6 +81,7 @@ def upgrade(
       kubectl get crd,clusterqueues.kueue.x-k8s.io -o yaml > dump.yaml
       kueue-fleet upgrade fleet.yaml --to 0.20.0 --objects dump.yaml
       kueue-fleet upgrade fleet.yaml --to 0.19.2 --jobs jobs/
+      kueue-fleet upgrade fleet.yaml --to 0.19.2 --jobs jobs.yaml --rehearse
     """
     fault = syntax.version(to)
     if fault is not None:
@@ -79,6 +90,8 @@ def upgrade(
         release(to)
     except UnknownReleaseError as unknown:
         raise console.mistyped(f"--to: {unknown}") from None
+    if rehearse and output is not UpgradeOutput.text:
+        raise console.mistyped(f"--rehearse and --output {output}: contradict each other; leave one of them out")
     given = given_fleet(file)
     fleet = load_fleet(given)
     with well_formed():
@@ -95,6 +108,11 @@ def upgrade(
         _print(found, compared)
     if errors_of([*found.problems, *decided]):
         raise typer.Exit(1)
+    if rehearse:
+        from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
+
+        console.line()
+        rehearse_upgrade(file, given, fleet, to, jobs or ())
 
 
 def _compare(

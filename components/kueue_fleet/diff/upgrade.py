@@ -6,9 +6,11 @@ Source: the tables of `kueue_admission.releases`, read from kueue@v0.19.2 and ot
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kueue_admission.api.configuration import overlay
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import Problem
@@ -38,6 +40,18 @@ class Upgrade:
     """What is different by default."""
     steps: Sequence[str]
     """What to do, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One cluster, or what is left of the fleet, that gets another release."""
+
+    cluster: str
+    """Of the whole fleet, the one where jobs are submitted."""
+    by_label: bool = False
+    """Whether it ties Jobs to their Workloads by a label until all clusters have the release."""
+    whole_fleet: bool = False
+    """Whether the file has one version from then on."""
 
 
 def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]] = ()) -> Upgrade:
@@ -146,31 +160,56 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
         yield path, in_words(value)
 
 
-def _steps(fleet: FleetSpec, to: str, *, goes_out: bool) -> Iterator[str]:
-    yield f"Read the release notes of every minor release up to {to}, and write what the problems above say."
-    manager, gate = fleet.manager, f"featureGates.{BY_ANNOTATION}"
-    first = (
+def upgrade_moves(fleet: FleetSpec, to: str) -> list[Move]:
+    """In which order the clusters get the release."""
+    manager = fleet.manager
+    by_label = (
         manager is not None
         and BY_ANNOTATION in nearest(to).gates
         and BY_ANNOTATION not in fleet.kueue_on(manager.name).release.gates
     )
-    if first:
+    first = [Move(manager.name, by_label=True)] if manager is not None and by_label else []
+    return [*first, *(Move(name) for name in fleet.worker_names), Move(fleet.home, whole_fleet=True)]
+
+
+def fleet_after(data: Mapping[str, Any], to: str, moves: Sequence[Move]) -> dict[str, Any]:
+    """A fleet's file, as plain data, after the first of its moves."""
+    made: dict[str, Any] = deepcopy(dict(data))
+    if moves and moves[-1].whole_fleet:
+        made["kueue"] = {**(made.get("kueue") or {}), "version": to}
+    for cluster in made["clusters"]:
+        own = dict(cluster.get("kueue") or {})
+        move = next((each for each in moves if each.cluster == cluster["name"]), None)
+        if moves and moves[-1].whole_fleet:
+            own.pop("version", None)
+        elif move is not None:
+            gates = {"featureGates": {BY_ANNOTATION: False}} if move.by_label else {}
+            own |= {"version": to, "configuration": overlay(own.get("configuration") or {}, gates)}
+        if own or "kueue" in cluster:
+            cluster["kueue"] = own
+    return made
+
+
+def _steps(fleet: FleetSpec, to: str, *, goes_out: bool) -> Iterator[str]:
+    yield f"Read the release notes of every minor release up to {to}, and write what the problems above say."
+    moves, gate = upgrade_moves(fleet, to), f"featureGates.{BY_ANNOTATION}"
+    if moves[0].by_label:
         yield f"Upgrade the manager before the workers, with {gate} false: 0.17 ties a Job to its Workload by a label."
     elif fleet.worker_names:
         yield "Upgrade the workers before the manager: a worker has to know all that the manager writes there."
     if goes_out:
         yield "Write manifests and clients in v1beta2, and run Kueue's hack/migrate-to-v1beta2.sh on every cluster."
-    if manager is not None and first:
-        yield (
-            f"Set clusters[{manager.name}].kueue.version to {to} and its configuration.{gate} to false, and run pulumi "
-            f"up: until Kueue is back there, no job is admitted; running jobs continue."
-        )
-    for name in fleet.worker_names:
-        yield (
-            f"Set clusters[{name}].kueue.version to {to}, and run pulumi up: until Kueue is back there, {name} admits "
-            "no job; running jobs continue."
-        )
-    yield (
-        f"Set kueue.version to {to}, remove those of the clusters, and run pulumi up: until Kueue is back on "
-        f"{fleet.home}, no job is admitted; running jobs continue."
-    )
+    for move in moves:
+        if move.whole_fleet:
+            change, there = f"Set kueue.version to {to}, remove those of the clusters", f"on {move.cluster}, no job is"
+            yield f"{change}, and run pulumi up: until Kueue is back {there} admitted; running jobs continue."
+        elif move.by_label:
+            yield (
+                f"Set clusters[{move.cluster}].kueue.version to {to} and its configuration.{gate} to false, and run "
+                "pulumi up: until Kueue is back there, no job is admitted; running jobs continue."
+            )
+        else:
+            yield (
+                f"Set clusters[{move.cluster}].kueue.version to {to}, and run pulumi up: until Kueue is back there, "
+                f"{move.cluster} admits no job; running jobs continue."
+            )

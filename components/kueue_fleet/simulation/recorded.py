@@ -132,6 +132,11 @@ class Recorder:
         if record.phases[-1][1] is not Phase.RUNNING and len(came) >= wanted:
             record.start(_not_before(record, sorted(came.values())[wanted - 1]))
 
+    @property
+    def records(self) -> list[Record]:
+        """Of every job so far."""
+        return [record for record in self._records.values() if record is not None]
+
     def result(self, fleet: FleetSpec, queues: Listed, until: float, seed: int) -> Result:
         """What has happened by `until`, in seconds since 1970. `queues` has each cluster's ClusterQueues and Cohorts.
 
@@ -139,7 +144,7 @@ class Recorder:
             ObjectError: `queues` cannot be read.
             NotModelledError: they have what the admission core does not know.
         """
-        records = tuple(record for record in self._records.values() if record is not None)
+        records = tuple(self.records)
         targets = {(namespace, name): spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
         for record in records:
             record.cluster_queue = record.cluster_queue or targets.get(self._local_queues[record.key], "")

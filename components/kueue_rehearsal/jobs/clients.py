@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,16 @@ from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, list_of
 from kueue_fleet.kube.requests import request
 from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS, job_name
 from kueue_rehearsal.paths import RehearsalError
+
+
+@dataclass(frozen=True, slots=True)
+class AdministratorAccess:
+    """An API server, and what an administrator asks it with."""
+
+    server: str
+    """Its address."""
+    ca_file: Path
+    token: str = field(repr=False)
 
 
 class ClusterClients:
@@ -27,6 +38,12 @@ class ClusterClients:
     def names(self) -> list[str]:
         """The clusters, in the order given."""
         return list(self._clients)
+
+    def server(self, cluster: str) -> AdministratorAccess:
+        """Where the API server of CLUSTER is, and how it is asked."""
+        known = self._clients[cluster].configuration
+        token = known.auth_settings()["BearerToken"]["value"].removeprefix("Bearer ")
+        return AdministratorAccess(known.host, Path(known.ssl_ca_cert), token)
 
     def create(self, cluster: str, job: Mapping[str, Any], *, dry_run: bool = False) -> Json:
         """Create JOB in its namespace (default: `default`); with `dry_run` only have it checked, webhooks included.

@@ -14,9 +14,10 @@ from typing import Any
 
 import pytest
 
-from controller_faults import QUIET, FaultProxy, Gate, Replicas, Witnesses
+from controller_faults import QUIET, FaultProxy, Gate, Replicas
 from controller_lab import controller_lab, fleet_data, python_path, route, wait_until_connected
 from faulty_fleet import REGIONS, Fleet
+from kueue_rehearsal.jobs.witness import Witnesses
 from one_cluster import Json
 
 MANY = "KUEUE_FLEET_FAULT_ROUNDS" in os.environ

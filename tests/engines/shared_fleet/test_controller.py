@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from controller_faults import Witness, job_of
 from controller_lab import (
     JOBS,
     MANAGER,
@@ -24,6 +23,7 @@ from kueue_fleet.dispatch import ParsedReport
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
+from kueue_rehearsal.jobs.witness import Witness, job_of
 from one_cluster import KUEUE, Json, condition, wait_until
 from two_regions import DISPATCH, EU, US, WIDEN_SECONDS, data
 

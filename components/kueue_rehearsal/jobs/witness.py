@@ -1,0 +1,200 @@
+"""What was ever seen of Workloads and Jobs, whatever happens to the API servers: whether each job ran once."""
+
+from __future__ import annotations
+
+import json
+import math
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from itertools import pairwise
+from pathlib import Path
+from typing import Protocol
+
+from kueue_admission.forms.names import KUEUE_API
+from kueue_fleet.kube.answers import Json
+
+_JOBSET = "jobset.sigs.k8s.io/jobset-name"
+WORKLOADS = f"/apis/{KUEUE_API}/workloads"
+"""Path of all Workloads of a cluster."""
+_WATCHES_APART_SECONDS = 0.25
+"""By how much the watches of two servers may tell their news in the wrong order."""
+
+
+class Server(Protocol):
+    """An API server, asked as administrator; it may move to another address."""
+
+    @property
+    def server(self) -> str:
+        """Its address."""
+
+    @property
+    def ca_file(self) -> Path:
+        """The certificate that it is known by."""
+
+    @property
+    def token(self) -> str:
+        """The administrator's."""
+
+
+@dataclass
+class Sighting:
+    """An object, from when to when it was seen; `gone_at` None: it is there."""
+
+    item: Json
+    seen_at: float
+    gone_at: float | None = None
+
+
+class Witness:
+    """What was ever seen in a list of a cluster, whatever happens to its API server meanwhile, until it is closed."""
+
+    def __init__(
+        self, cluster: Server, path: str, listener: Callable[[Json, bool], None] = lambda item, gone: None
+    ) -> None:
+        self.seen: dict[str, Sighting] = {}
+        """Every object, in its last state, by uid."""
+        self._listener = listener
+        self._cluster = cluster
+        self._path = path
+        self._context = ssl.create_default_context(cafile=str(cluster.ca_file))
+        self._closed = threading.Event()
+        threading.Thread(target=self._follow, daemon=True).start()
+
+    def close(self) -> None:
+        """Follow no further than the end of the watch, which ends with the API server."""
+        self._closed.set()
+
+    def _get(self, query: str) -> urllib.request.Request:
+        headers = {"Authorization": f"Bearer {self._cluster.token}"}
+        return urllib.request.Request(f"{self._cluster.server}{self._path}{query}", headers=headers)  # noqa: S310 - an API server
+
+    def _follow(self) -> None:
+        version = ""
+        while not self._closed.is_set():
+            try:
+                if not version:
+                    with urllib.request.urlopen(self._get(""), context=self._context, timeout=30) as answer:  # noqa: S310 - an API server
+                        page = json.loads(answer.read())
+                    version = page["metadata"]["resourceVersion"]
+                    for item in page["items"]:
+                        self._see(item, gone=False)
+                    there = {item["metadata"]["uid"] for item in page["items"]}
+                    for sighting in list(self.seen.values()):
+                        if sighting.item["metadata"]["uid"] not in there:
+                            self._see(sighting.item, gone=True)
+                watch = self._get(f"?watch=1&resourceVersion={version}&timeoutSeconds=600")
+                with urllib.request.urlopen(watch, context=self._context, timeout=650) as stream:  # noqa: S310 - an API server
+                    for line in stream:
+                        event = json.loads(line)
+                        if event["type"] == "ERROR":
+                            version = ""
+                            break
+                        version = event["object"]["metadata"]["resourceVersion"]
+                        self._see(event["object"], gone=event["type"] == "DELETED")
+            except (OSError, ValueError, HTTPException) as error:
+                if isinstance(error, urllib.error.HTTPError):
+                    error.close()
+                    version = "" if error.code == 410 else version
+                self._closed.wait(0.1)
+                version = self._checked(version)
+
+    def _checked(self, version: str) -> str:
+        """The version, if the server has reached it; of one that was restored from a backup nothing would be heard."""
+        try:
+            with urllib.request.urlopen(self._get("?limit=1"), context=self._context, timeout=30) as answer:  # noqa: S310 - an API server
+                newest = json.loads(answer.read())["metadata"]["resourceVersion"]
+        except urllib.error.HTTPError as error:
+            error.close()
+            return version
+        except (OSError, ValueError, HTTPException):
+            return version
+        return version if version and int(version) <= int(newest) else ""
+
+    def _see(self, item: Json, *, gone: bool) -> None:
+        now, uid = time.monotonic(), item["metadata"]["uid"]
+        sighting = self.seen.setdefault(uid, Sighting(item, now))
+        sighting.item = item
+        if sighting.gone_at is None and gone:
+            sighting.gone_at = now
+        self._listener(item, gone)
+
+    def names(self) -> Counter[str]:
+        """How many objects of each name there ever were."""
+        return Counter(sighting.item["metadata"]["name"] for sighting in list(self.seen.values()))
+
+    def there(self) -> set[str]:
+        """The names of the objects that are there now."""
+        return {seen.item["metadata"]["name"] for seen in list(self.seen.values()) if seen.gone_at is None}
+
+
+def job_of(workload: str) -> str:
+    """The job that Kueue named a Workload after."""
+    return workload.removeprefix("job-").rpartition("-")[0]
+
+
+class Witnesses:
+    """The copies and the jobs of every worker."""
+
+    def __init__(self, workers: Mapping[str, Server]) -> None:
+        self.copies = {name: Witness(cluster, WORKLOADS) for name, cluster in workers.items()}
+        self.jobs = {name: Witness(cluster, "/apis/batch/v1/jobs") for name, cluster in workers.items()}
+
+    def close(self) -> None:
+        """Follow no further."""
+        for witness in (*self.copies.values(), *self.jobs.values()):
+            witness.close()
+
+    def places(self) -> dict[str, set[str]]:
+        """By job: the workers that ever had a copy of its Workload."""
+        found: dict[str, set[str]] = {}
+        for worker, witness in self.copies.items():
+            for name in witness.names():
+                found.setdefault(job_of(name), set()).add(worker)
+        return found
+
+    def there(self) -> set[str]:
+        """The jobs of which a worker has anything now."""
+        copies = {job_of(name) for witness in self.copies.values() for name in witness.there()}
+        return copies.union(*(witness.there() for witness in self.jobs.values()))
+
+    def lost(self, worker: str) -> None:
+        """Everything on a worker went with its API server, which no watch tells."""
+        for witness in (self.copies[worker], self.jobs[worker]):
+            for sighting in list(witness.seen.values()):
+                sighting.gone_at = sighting.gone_at or time.monotonic()
+
+    def runs(self) -> Counter[str]:
+        """How many jobs of each name there ever were on workers: how often it ran."""
+        return sum((witness.names() for witness in self.jobs.values()), start=Counter())
+
+    def runs_of(self, namespace: str, name: str) -> list[tuple[str, Json]]:
+        """Each Job of a job that there ever was, and where, as they were seen: itself, or those of a JobSet."""
+        found = []
+        for cluster, witness in self.jobs.items():
+            for sighting in list(witness.seen.values()):
+                metadata = sighting.item["metadata"]
+                names = metadata["name"], (metadata.get("labels") or {}).get(_JOBSET)
+                if metadata["namespace"] == namespace and name in names:
+                    found.append((sighting.seen_at, cluster, sighting.item))
+        return [(cluster, item) for _, cluster, item in sorted(found, key=lambda each: each[0])]
+
+    def overlaps(self) -> list[str]:
+        """Jobs that were on workers twice at one time."""
+        runs: dict[str, list[tuple[float, float, str]]] = {}
+        for worker, witness in self.jobs.items():
+            for sighting in list(witness.seen.values()):
+                end = math.inf if sighting.gone_at is None else sighting.gone_at
+                runs.setdefault(sighting.item["metadata"]["name"], []).append((sighting.seen_at, end, worker))
+        return [
+            f"{name} on {first[2]} until {first[1]:.1f} and on {second[2]} from {second[0]:.1f}"
+            for name, found in runs.items()
+            for first, second in pairwise(sorted(found))
+            if second[0] < first[1] - _WATCHES_APART_SECONDS
+        ]

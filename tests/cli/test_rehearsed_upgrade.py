@@ -1,0 +1,75 @@
+"""What `upgrade --rehearse` says of the jobs that it submitted, and whether that is good."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from tests.simulation.fleets import fleet
+
+from kueue_fleet.cli.rehearsed_upgrade import _report, _Row, _Seen
+from kueue_fleet.simulation.recorded import Recorder
+from kueue_rehearsal.jobs.views import JobState, JobView
+from kueue_rehearsal.jobs.witness import Sighting, Witnesses
+
+
+def witnesses(*jobs: str, jobset: str = "") -> Witnesses:
+    """Of one worker, which had these Jobs, one after the other."""
+    made = Witnesses({})
+    labels = {"jobset.sigs.k8s.io/jobset-name": jobset} if jobset else {}
+    metadata = [{"name": name, "namespace": "team-a", "labels": labels} for name in jobs]
+    seen = {str(at): Sighting({"metadata": each}, at, at + 0.9) for at, each in enumerate(metadata)}
+    made.jobs["worker"] = cast("Any", SimpleNamespace(seen=seen))
+    return made
+
+
+def reported(state: JobState, *jobs: str) -> bool:
+    stream = cast("Any", SimpleNamespace(submitted=[], refusals=["worker: its webhook does not answer"]))
+    view = JobView("Job", "team-a", "train-001", state, "worker", ("l4",), 3.0)
+    seen = _Seen(stream, witnesses(*jobs), Recorder("manager"))
+    return _report([_Row.of(view, seen, fleet())], seen)
+
+
+def test_jobs_that_ran_once_are_well(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reported(JobState.FINISHED, "train-001")
+    printed = capsys.readouterr().out
+    assert "every job finished, and each ran once" in printed
+    assert "worker: its webhook does not answer" in printed
+
+
+@pytest.mark.parametrize(
+    ("state", "jobs", "said"),
+    [
+        (JobState.ADMITTED, ["train-001"], "train-001: is Admitted, not finished"),
+        (JobState.FAILED, ["train-001"], "train-001: is Failed, not finished"),
+        (JobState.FINISHED, ["train-001", "train-001"], "train-001: was started 2 times"),
+    ],
+)
+def test_a_job_that_is_lost_or_ran_twice_is_not(
+    state: JobState, jobs: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not reported(state, *jobs)
+    assert said in capsys.readouterr().out
+
+
+def test_of_a_kind_without_jobs_it_is_not_known_how_often_it_ran(capsys: pytest.CaptureFixture[str]) -> None:
+    assert reported(JobState.FINISHED)
+    assert "every job finished, and how often 1 job ran is not known" in capsys.readouterr().out
+
+
+def test_a_jobset_ran_where_its_jobs_are() -> None:
+    found = witnesses("train-a-0", "train-b-0", jobset="train").runs_of("team-a", "train")
+    assert [(cluster, item["metadata"]["name"]) for cluster, item in found] == [
+        ("worker", "train-a-0"),
+        ("worker", "train-b-0"),
+    ]
+
+
+def test_a_job_that_ran_twice_at_one_time_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = _Seen(cast("Any", SimpleNamespace(submitted=[], refusals=[])), witnesses("train-001"), Recorder("manager"))
+    other = Sighting({"metadata": {"name": "train-001", "namespace": "team-a"}}, 0.1, 0.5)
+    seen.witnesses.jobs["other"] = cast("Any", SimpleNamespace(seen={"other": other}))
+    view = JobView("Job", "team-a", "train-001", JobState.FINISHED, "worker", ("l4",), 3.0)
+    assert not _report([_Row.of(view, seen, fleet())], seen)
+    assert "ran twice at one time: train-001 on worker until 0.9 and on other from 0.1" in capsys.readouterr().out
