@@ -116,3 +116,8 @@ def test_jobs_that_are_wrong_are_not_compared() -> None:
     stray["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "none"
     with pytest.raises(SimulationError, match="there is no LocalQueue team-a/none"):
         compare_jobs(fleet(), "0.19.2", WorkloadFile(), documents(stray))
+
+
+def test_of_a_release_that_never_ran_here_nothing_is_sure() -> None:
+    found = compare_jobs(fleet("0.19.2"), "0.20.0", WorkloadFile(), documents(small("one")))
+    assert found.notes == ("Kueue 0.20.0 never ran here: what it decides is known from its source and changelog alone",)

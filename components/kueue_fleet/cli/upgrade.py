@@ -132,7 +132,7 @@ def _compare(
         found["jobs"] = compare_jobs(fleet, to, file, submitted)
     if any(document.data["kind"] in QUEUED for document in dump):
         found["objects"] = compare_dump(fleet, to, dump)
-        tell_notes(found["objects"].notes)
+    tell_notes(dict.fromkeys(note for each in found.values() for note in each.notes))
     return found
 
 

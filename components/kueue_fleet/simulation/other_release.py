@@ -12,7 +12,7 @@ from kueue_admission.forms.form_rules import NOT_MODELLED
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.dumped_configuration import configurations_in, release_of
-from kueue_admission.releases import Release
+from kueue_admission.releases import Release, nearest
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
@@ -41,7 +41,7 @@ class Compared:
     problems: Sequence[Problem]
     """One for each difference, a warning; or each feature that is not modelled for one of the releases, an error."""
     notes: Sequence[str] = ()
-    """What of a dump was left out."""
+    """What of a dump was left out; and that the release is not known for sure."""
 
 
 def compare_jobs(fleet: FleetSpec, to: str, file: WorkloadFile, manifests: Sequence[Document]) -> Compared:
@@ -65,7 +65,6 @@ def compare_dump(fleet: FleetSpec, to: str, documents: Sequence[Document]) -> Co
     Raises SimulationError with every problem of the objects.
     """
     found = next(configurations_in(document.data for document in documents), None)
-
     notes: dict[str, None] = {}
 
     def side(of: FleetSpec, kueue: Release) -> tuple[str, Callable[[], Prepared]]:
@@ -82,7 +81,8 @@ def compare_dump(fleet: FleetSpec, to: str, documents: Sequence[Document]) -> Co
         side(fleet, before if found is None else release_of(found[0], before)),
         side(after, after.kueue_on(fleet.home).release),
     ]
-    return replace(_compare(sides, ()), notes=tuple(notes))
+    compared = _compare(sides, ())
+    return replace(compared, notes=(*notes, *compared.notes))
 
 
 def _read(data: Mapping[str, Any], kueue: Release) -> Configuration:
@@ -110,7 +110,9 @@ def _compare(sides: Iterable[tuple[str, Callable[[], Prepared]]], named: Iterabl
     before, after = results
     found = differences(before, after)
     places = {_place(document.data["metadata"]): document.where for document in named}
-    return Compared(len(before.records), found, [_problem(each, versions, places) for each in found])
+    unsure = f"Kueue {versions[-1]} never ran here: what it decides is known from its source and changelog alone"
+    notes = () if nearest(versions[-1]).run_here else (unsure,)
+    return Compared(len(before.records), found, [_problem(each, versions, places) for each in found], notes)
 
 
 def _place(metadata: Mapping[str, Any]) -> _Place:
