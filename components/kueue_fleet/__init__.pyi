@@ -124,6 +124,7 @@ from kueue_fleet.fleet_file.model.operators import LeaderWorkerSet as LeaderWork
 from kueue_fleet.fleet_file.model.operators import Operators as Operators
 from kueue_fleet.fleet_file.model.operators import Trainer as Trainer
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator as Accelerator
+from kueue_fleet.fleet_file.model.pool_fields import GpuSharing as GpuSharing
 from kueue_fleet.fleet_file.model.pool_fields import PoolAutoscaling as PoolAutoscaling
 from kueue_fleet.fleet_file.model.pool_fields import PoolManagement as PoolManagement
 from kueue_fleet.fleet_file.model.pool_fields import PoolOverride as PoolOverride

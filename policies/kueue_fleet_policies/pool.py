@@ -16,6 +16,7 @@ from kueue_fleet.gke.labels import (
     INSTANCE_TYPE,
     MACHINE_FAMILY,
     NODE_POOL,
+    SHARING_LABELS,
     SPOT,
     TOLERATED_BY_GKE,
     TPU_ACCELERATOR,
@@ -27,7 +28,9 @@ from kueue_fleet.gke.zones import DEFAULT_ZONES
 from kueue_fleet_policies.resource import Resource
 from kueue_fleet_policies.values import items
 
-_DECIDED: Final = frozenset({NODE_POOL, ACCELERATOR, TPU_ACCELERATOR, SPOT, MACHINE_FAMILY, INSTANCE_TYPE})
+_DECIDED: Final = frozenset(
+    {NODE_POOL, ACCELERATOR, TPU_ACCELERATOR, SPOT, MACHINE_FAMILY, INSTANCE_TYPE, *SHARING_LABELS}
+)
 """Labels that GKE sets and whose value on a pool is certain, also that there is none."""
 _OWNED_BY_PLATFORM: Final = re.compile(r"^([a-z0-9-]+\.)*(kubernetes\.io|k8s\.io|google\.com|gke\.io)/")
 _ZONE: Final = re.compile(r"-[a-z]$")
@@ -106,7 +109,7 @@ class Pool:
             return None if self.max_nodes is None else 0.0
         try:
             if resource == GPU_RESOURCE:
-                return float(self.view.gpus_per_node * self.max_nodes)
+                return float(self.view.gpus_per_node * self.view.shares_per_gpu * self.max_nodes)
             machine = self.view.machine
         except NotKnownError:
             return None

@@ -5,11 +5,13 @@ The numbers are guards against a slip of the hand, not budgets; set them to what
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kueue_fleet.gke.labels import GPU_RESOURCE
-from kueue_fleet_policies.estate import ClusterView, Estate
+from kueue_admission.forms.unknown import if_known, is_known
+from kueue_fleet.gke.gpu_sharing import GpuSharing
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE
+from kueue_fleet_policies.estate import ClusterView, Estate, objects_by_name
 from kueue_fleet_policies.kueue_queues import Finding, dispatches, quotas_of
 from kueue_fleet_policies.pool import gpus_of, max_nodes, view_of
 from kueue_fleet_policies.resource import Resource
@@ -62,11 +64,16 @@ def _stack(estate: Estate, settings: Settings) -> Iterator[Finding]:
 def _quota(estate: Estate, settings: Settings) -> Iterator[Finding]:
     most = settings.whole("maxGpus")
     for objects in estate.providers.values():
+        flavors = objects_by_name(objects.get("ResourceFlavor", ()))
         for queue in objects.get("ClusterQueue", ()):
             if dispatches(queue, objects):
                 continue
-            given = [number(quota) for _, _, kind, quota in quotas_of(queue) if kind == GPU_RESOURCE]
-            total = sum(amount for amount in given if amount is not None)
+            given = [
+                (number(quota), _shares(flavors.get(flavor)))
+                for _, flavor, kind, quota in quotas_of(queue)
+                if kind == GPU_RESOURCE
+            ]
+            total = sum(amount / shares for amount, shares in given if amount is not None)
             if total > most:
                 yield (
                     queue,
@@ -76,6 +83,13 @@ def _quota(estate: Estate, settings: Settings) -> Iterator[Finding]:
                         "lower nominalQuota, or raise the setting maxGpus",
                     ),
                 )
+
+
+def _shares(flavor: Resource | None) -> int:
+    """Units of quota for one whole GPU of the flavor; 1 where that is not known."""
+    labels = None if flavor is None else flavor.get("spec.nodeLabels")
+    known = {key: value for key, value in labels.items() if is_known(value)} if isinstance(labels, Mapping) else {}
+    return if_known(lambda: GpuSharing.of_labels(known).shares(known.get(ACCELERATOR))) or 1
 
 
 def _commitment(commitment: Resource, settings: Settings) -> Iterator[Breach]:

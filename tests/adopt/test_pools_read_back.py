@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kueue_admission.forms.base import DEFER_RULES
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.pool_properties import ROWS, file_path, pool_fields, pool_properties
-from kueue_fleet.gke.machines import machine_names, n1_accelerators
+from kueue_fleet.gke.machines import machine_names, machine_type, n1_accelerators
 from kueue_fleet.gke.tpu_slices import tpu_topologies
 
 ZONES = ["us-central1-a", "us-central1-b"]
@@ -48,6 +48,13 @@ SIZES = st.one_of(
         optional={"initialNodeCount": COUNTS},
     ),
 )
+GPUS = {
+    "driverVersion": st.sampled_from(DRIVERS),
+    "partitionSize": st.sampled_from(["1g.5gb", "3g.40gb"]),
+    "sharing": st.fixed_dictionaries(
+        {"strategy": st.sampled_from(["TIME_SHARING", "MPS"]), "maxSharedClientsPerGpu": st.integers(2, 48)}
+    ),
+}
 
 
 @st.composite
@@ -75,11 +82,10 @@ def pools(draw: st.DrawFn) -> NodePoolEntry:
     }
     if topologies := tpu_topologies(machine):
         fields["tpuTopology"] = st.sampled_from(topologies)
-    if kinds:
-        fields["accelerator"] = st.fixed_dictionaries(
-            {"type": st.sampled_from(sorted(kinds)), "count": st.integers(1, 8)},
-            optional={"driverVersion": st.sampled_from(DRIVERS)},
-        )
+    own = machine_type(machine)
+    if kinds or (own is not None and own.gpus):
+        required = {"type": st.sampled_from(sorted(kinds)), "count": st.integers(1, 8)} if kinds else {}
+        fields["accelerator"] = st.fixed_dictionaries(required, optional=GPUS)
     made = {"name": "pool", "machineType": machine, **draw(SIZES), **draw(st.fixed_dictionaries({}, optional=fields))}
     return NodePoolEntry.model_validate(made, context={DEFER_RULES: True})
 
@@ -100,6 +106,9 @@ def test_every_field_of_a_pool_is_a_row_of_the_table() -> None:
 
 def test_a_part_of_a_property_is_a_part_of_the_field() -> None:
     assert file_path("nodeConfig.guestAccelerators[0].count") == "accelerator.count"
+    assert file_path("nodeConfig.guestAccelerators[0].gpuPartitionSize") == "accelerator.partitionSize"
+    clients = "nodeConfig.guestAccelerators[0].gpuSharingConfig.maxSharedClientsPerGpu"
+    assert file_path(clients) == "accelerator.sharing.maxSharedClientsPerGpu"
     assert file_path("nodeConfig.taints[1]") == "taints[1]"
     assert file_path("nodeConfig.reservationAffinity") == "capacity"
     assert file_path("autoscaling") == "autoscaling"

@@ -41,6 +41,7 @@ AUTOPILOT = {"name": "batch", "role": "standalone", "region": "us-central1", "mo
 NAP = {**STANDARD, "nodeAutoProvisioning": {"resourceLimits": LIMITS}}
 N1 = {"name": "nodes", "machineType": "n1-standard-8", "zones": [A], "autoscaling": {"totalMaxNodeCount": 3}}
 L4 = {**N1, "machineType": "g2-standard-24"}
+A100 = {**N1, "machineType": "a2-highgpu-1g"}
 H200 = {"name": "nodes", "machineType": "a3-ultragpu-8g", "zones": [B], "nodeCount": 2}
 H200 |= {"capacity": {"type": "reserved", "reservation": "r"}}
 V6E = {"name": "nodes", "machineType": "ct6e-standard-4t", "zones": [B], "nodeCount": 4, "tpuTopology": "4x4"}
@@ -201,11 +202,16 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
         ("machineType", "e2-standard-8"),
         ("machineType", "a2-highgpu-1g"),
         ("accelerator", {"driverVersion": "LATEST"}),
+        ("accelerator", {"sharing": {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 6}}),
         ("fastSocket", True),
         ("accelerator", {"driverVersion": "DEFAULT"}),
         ("capacity", {"type": "flexStart"}),
         ("capacity", {"type": "flexStart", "queuedProvisioning": False}),
         ("capacity", {"type": "spot"}),
+    ),
+    (
+        _pool({**A100, "accelerator": {"partitionSize": "1g.5gb"}}),
+        {"accelerator": {"partitionSize": "2g.10gb", "sharing": {"strategy": "MPS", "maxSharedClientsPerGpu": 2}}},
     ),
     (_FLEX, {"capacity": {"type": "flexStart", "maxRunDuration": "24h"}}),
     (_FLEX, {"capacity": {"type": "flexStart", "queuedProvisioning": False}}),

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kueue_admission.forms.unknown import UNKNOWN
-from kueue_fleet.gke.labels import DRANET, NodeTaint
+from kueue_fleet.gke.gpu_sharing import GpuSharing
+from kueue_fleet.gke.labels import DRANET, NO_DEVICE_PLUGIN, NodeTaint
 from kueue_fleet.gke.pool import RESERVATION_KEY, Gpus, Pool
 from kueue_fleet.gke.pool_rules import POOL_RULES, breaches
 
@@ -35,9 +36,40 @@ H200: dict[str, Any] = {"machine_type": "a3-ultragpu-8g"}
 TEAM = NodeTaint("team", "a", "NoSchedule")
 T4 = Gpus("nvidia-tesla-t4", 1)
 SLICE: dict[str, Any] = {"machine_type": "ct6e-standard-4t", "tpu_topology": "4x4", "compact": True}
+SHARED = GpuSharing(strategy="TIME_SHARING", clients=8)
 IMAGE = "projects/images-1234/global/images/cache"
 CACHED: dict[str, Any] = {"secondary_disks": (IMAGE,), "image_streaming": True}
+
+
+def of_l4(**sharing: Any) -> dict[str, Any]:
+    return {"gpus": (Gpus(sharing=GpuSharing(**sharing)),)}
+
+
+def of_h100(**sharing: Any) -> dict[str, Any]:
+    return {"machine_type": "a3-highgpu-8g", **of_l4(**sharing)}
+
+
 PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
+    (
+        "pool-gpu-sharing",
+        of_l4(strategy="TIME_SLICING", clients=8),
+        of_l4(strategy="TIME_SHARING", clients=8),
+    ),
+    ("pool-gpu-sharing", of_l4(strategy="MPS", clients=1), of_l4(strategy="MPS", clients=2)),
+    ("pool-gpu-sharing", of_l4(strategy="MPS", clients=49), of_l4(strategy="MPS", clients=48)),
+    ("pool-gpu-sharing", of_l4(strategy="MPS"), of_l4()),
+    ("pool-gpu-sharing", of_l4(partition_size="1g.10gb"), of_h100(partition_size="1g.10gb")),
+    ("pool-gpu-sharing", of_h100(partition_size="1g.5gb"), of_h100(partition_size="4g.40gb")),
+    (
+        "pool-gpu-sharing",
+        {**of_h100(partition_size="1g.5gb", strategy="MPS", clients=4)},
+        of_h100(partition_size="1g.10gb", strategy="MPS", clients=4),
+    ),
+    (
+        "pool-gpu-sharing",
+        {"gpus": (Gpus(sharing=SHARED),), "labels": {NO_DEVICE_PLUGIN: "true"}},
+        {"labels": {NO_DEVICE_PLUGIN: "true"}},
+    ),
     ("pool-one-size", {"node_count": 0}, FIXED),
     ("pool-initial-size", {**FIXED, "initial_node_count": 1}, FIXED),
     ("pool-initial-size", {"initial_node_count": 5}, {"initial_node_count": 4}),

@@ -111,9 +111,7 @@ def _left_out(pool: Object) -> list[str]:
     said = {*_OF_CONFIG.split(), *_OF_POOL.split(), *(part for row in ROWS for part in row.property.split(".")[:2])}
     fields = [f"config.{name}" for name, value in config.items() if value and name not in said]
     fields += [name for name, value in pool.items() if value and name not in said]
-    first, *more = config.get("accelerators") or [{}]
-    fields += [f"config.accelerators[0].{name}" for name in ("gpuSharingConfig", "gpuPartitionSize") if first.get(name)]
-    fields += [f"config.accelerators[{number}]" for number in range(1, len(more) + 1)]
+    fields += [f"config.accelerators[{number}]" for number in range(1, len(config.get("accelerators") or ()))]
     found = [f"{', '.join(fields)} left out: a fleet file has no field for it"] if fields else []
     if config.get("imageType", "COS_CONTAINERD") != "COS_CONTAINERD":
         found.append(f"image {config['imageType']} becomes COS_CONTAINERD")

@@ -47,6 +47,7 @@ def cost(
 def _lines(found: Cost) -> Table:
     from kueue_admission.cli.tables import Column, Table
 
+    shares = [Column("a share, an hour", right=True)] if any(line.share is not None for line in found.lines) else []
     table = Table(
         Column("cluster"),
         Column("pool or reservation"),
@@ -54,6 +55,7 @@ def _lines(found: Cost) -> Table:
         Column("nodes", right=True),
         Column("machine", leave_out=1),
         Column("one an hour", right=True, leave_out=3),
+        *shares,
         Column("always, an hour", right=True),
         Column("in use, an hour", right=True),
     )
@@ -61,7 +63,8 @@ def _lines(found: Cost) -> Table:
         nodes = "" if line.kind == "cluster" else str(line.most)
         if line.least != line.most:
             nodes = f"{line.least} to {line.most}"
-        amounts = (line.each, line.always if line.least else None, line.in_use if line.most > line.least else None)
+        sums = (line.always if line.least else None, line.in_use if line.most > line.least else None)
+        amounts = (line.each, *([line.share] if shares else []), *sums)
         shown = [_usd(amount, line.missing) if amount is not None else "-" for amount in amounts]
         table.add(line.cluster or "-", line.name or "(control plane)", line.kind, nodes, line.what, *shown)
     return table
@@ -112,6 +115,7 @@ def _document(found: Cost) -> dict[str, Any]:
                 "machineType": line.what or None,
                 "nodes": {"least": line.least, "most": line.most},
                 "each": round(line.each, 4),
+                "share": None if line.share is None else round(line.share, 4),
                 "missingPrices": list(line.missing),
                 **sums(line.always, line.in_use),
             }

@@ -149,7 +149,8 @@ def _weeks(found: Top) -> Table:
     for week in found.weeks:
         waits = [week.mean_wait_seconds, week.longest_wait_seconds, week.waiting_seconds or None]
         shown = ["-" if seconds is None else span(seconds) for seconds in waits]
-        table.add(week.team, f"{week.gpu_hours:,.1f}", _usd(week), str(week.started), *shown)
+        whole = "" if week.whole_gpu_hours == week.gpu_hours else f" ({week.whole_gpu_hours:,.1f} of whole GPUs)"
+        table.add(week.team, f"{week.gpu_hours:,.1f}{whole}", _usd(week), str(week.started), *shown)
     return table
 
 

@@ -322,6 +322,12 @@ def _source(capacity: Capacity) -> str:
     return "spot" if isinstance(capacity, Spot) else "onDemand"
 
 
+def _shared(pool: ResolvedNodePool) -> str | None:
+    """How containers share a GPU, or a partition."""
+    sharing = pool.sharing
+    return None if sharing.strategy is None else f"{sharing.strategy} by {sharing.clients}"
+
+
 _CAPACITY: Final = ("reservationAffinity", "spot", "flexStart", "maxRunDuration")
 _PLACEMENT: Final = ("placementPolicy",)
 _GPUS: Final = ("nodeConfig.guestAccelerators",)
@@ -329,6 +335,8 @@ _Words = Mapping[str, tuple[tuple[str, ...], Callable[[ResolvedNodePool], object
 _OWN_WORDS: Final[_Words] = {
     "accelerator": (_GPUS, lambda pool: pool.accelerator),
     "GPUs on a node": (_GPUS, lambda pool: pool.gpus_per_node),
+    "partitionSize": (_GPUS, lambda pool: pool.sharing.partition_size),
+    "sharing": (_GPUS, _shared),
     "driverVersion": (_GPUS, lambda pool: pool.driver_version if pool.gpus_per_node else None),
     "localSsdCount": (
         ("nodeConfig.ephemeralStorageLocalSsdConfig",),

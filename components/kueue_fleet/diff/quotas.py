@@ -13,6 +13,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
 
 _UNLIMITED: Final = "no limit"
@@ -53,7 +54,8 @@ def _size(pool: ResolvedNodePool | None) -> str:
     fixed = pool.min_nodes == pool.max_nodes
     nodes = f"{pool.max_nodes}" if fixed else f"{pool.min_nodes} to {pool.max_nodes}"
     held = pool.max_nodes * pool.accelerators_per_node
-    gpus = f" ({held} {pool.accelerator})" if pool.accelerators_per_node else ""
+    shares = f" in {pool.max_nodes * pool.devices_per_node} shares" if pool.sharing != WHOLE else ""
+    gpus = f" ({held} {pool.accelerator}{shares})" if pool.accelerators_per_node else ""
     return f"{nodes} {pool.machine_type}{gpus}"
 
 

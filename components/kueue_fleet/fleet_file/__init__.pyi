@@ -50,6 +50,7 @@ from .model.per_cluster import cohorts_on as cohorts_on
 from .model.per_cluster import dispatch_groups as dispatch_groups
 from .model.per_cluster import local_queues as local_queues
 from .model.pool_fields import Accelerator as Accelerator
+from .model.pool_fields import GpuSharing as GpuSharing
 from .model.pool_fields import PoolAutoscaling as PoolAutoscaling
 from .model.resolved_pools import ResolvedNodePool as ResolvedNodePool
 from .model.teams import TeamEntry as TeamEntry

@@ -7,13 +7,14 @@ traffic, NAT, logs and metrics, disks of jobs, and discounts.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices
 from kueue_fleet.gke.zones import region_of
@@ -43,6 +44,9 @@ class CostLine:
     """One of them, as far as prices are known."""
     missing: tuple[str, ...] = ()
     """What is not in `each`, because its price is not known."""
+    share: float | None = None
+    """What a pod's one `nvidia.com/gpu` costs with its part of the node, where GPUs are shared; None: they are not, or
+    its price is not known."""
 
     @property
     def always(self) -> float:
@@ -102,23 +106,32 @@ def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
 
 
 def accelerator_hour(fleet: FleetSpec, cluster: str, flavor: str, prices: Prices) -> float | Unpriced:
-    """What one GPU or TPU chip of a flavor costs for an hour, with its part of the node, in USD.
+    """What one GPU, share of a GPU, or TPU chip of a flavor costs for an hour, with its part of the node, in USD.
 
     Machines of a reservation cost what they cost on demand. Of several pools of the flavor the most expensive counts.
     """
     entry = fleet.flavor(flavor)
     found = []
     for pool in fleet.flavor_nodes(entry, cluster) if entry is not None else ():
-        if isinstance(pool.capacity, Calendar):
-            return Unpriced(pool.machine_type, f"the price of calendar reservation {pool.capacity.reservation}")
-        parts = _node(pool, prices)
-        if missing := [part for part in parts if isinstance(part, Missing)]:
-            return Unpriced(pool.machine_type, f"the price of {missing[0]}")
-        if pool.machine is not None and pool.machine.accelerators:
-            total = sum(part for part in parts if not isinstance(part, Missing))
-            found.append(total / pool.machine.accelerators)
+        cost = _device_hour(pool, prices)
+        if isinstance(cost, Unpriced):
+            return cost
+        if cost is not None:
+            found.append(cost)
     no_nodes = f"the nodes of flavor {flavor} on {cluster}, which no pool of the file has"
     return max(found) if found else Unpriced(f"flavor {flavor}", no_nodes)
+
+
+def _device_hour(pool: ResolvedNodePool, prices: Prices) -> float | Unpriced | None:
+    """What one of the GPUs, shares of GPUs, or TPU chips costs with its part of the node; None without any."""
+    if isinstance(pool.capacity, Calendar):
+        return Unpriced(pool.machine_type, f"the price of calendar reservation {pool.capacity.reservation}")
+    parts = _node(pool, prices)
+    if missing := [part for part in parts if isinstance(part, Missing)]:
+        return Unpriced(pool.machine_type, f"the price of {missing[0]}")
+    if not pool.devices_per_node:
+        return None
+    return sum(part for part in parts if not isinstance(part, Missing)) / pool.devices_per_node
 
 
 def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
@@ -132,7 +145,9 @@ def _clusters(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
 def _pool(pool: ResolvedNodePool, prices: Prices) -> CostLine:
     parts = _disk(pool, prices) if isinstance(pool.capacity, Reserved | Calendar) else _node(pool, prices)
     nodes = pool.min_nodes, pool.max_nodes
-    return _line(pool.cluster, pool.name, pool.capacity.type, nodes, pool.machine_type, parts)
+    line = _line(pool.cluster, pool.name, pool.capacity.type, nodes, pool.machine_type, parts)
+    share = _device_hour(pool, prices) if pool.sharing != WHOLE else None
+    return replace(line, share=None if isinstance(share, Unpriced) else share)
 
 
 def _disk(pool: ResolvedNodePool, prices: Prices) -> list[float | Missing]:

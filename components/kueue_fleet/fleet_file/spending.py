@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
+from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamBudget
 from kueue_fleet.gke.labels import GPU_RESOURCE
@@ -43,6 +44,9 @@ class Spending:
     """What a team used."""
 
     gpu_hours: float = 0.0
+    """As pods request them: a share of a GPU counts as one."""
+    whole_gpu_hours: float = 0.0
+    """The same in whole GPUs; the most, where it is not known on which flavor a job was."""
     usd_least: float = 0.0
     usd_most: float = 0.0
     """As `usd_least` where each job's flavor is known."""
@@ -68,6 +72,8 @@ class BudgetUse:
     used: float
     limit: int
     per: Period
+    whole: float | None = None
+    """As `used` in whole GPUs, where that differs."""
     unpriced: Mapping[str, float] = field(default_factory=dict)
     """Hours used besides whose price is not known, by what they are: `GPU hours of a3-highgpu-8g`."""
 
@@ -86,7 +92,10 @@ class BudgetUse:
             used = f"at least {self.used:,.0f} {self.of} + {without_price(self.unpriced)}"
             return f"{self.team}: {used}, of {self.limit:,} {self.of} per {self.per}"
         most = "up to " if self.of == "USD" else ""
-        return f"{self.team}: {most}{self.used:,.0f} of {self.limit:,} {self.of} per {self.per}, {self.percent} %"
+        whole = "" if self.whole is None else f" ({self.whole:,.0f} of whole GPUs)"
+        return (
+            f"{self.team}: {most}{self.used:,.0f} of {self.limit:,} {self.of} per {self.per}, {self.percent} %{whole}"
+        )
 
 
 def spending(
@@ -100,7 +109,9 @@ def spending(
         if not hours:
             continue
         team = found[each.team]
-        team.gpu_hours += hours if each.resource == GPU_RESOURCE else 0.0
+        if each.resource == GPU_RESOURCE:
+            team.gpu_hours += hours
+            team.whole_gpu_hours += hours / min((_shares(fleet, *place) for place in each.places), default=1)
         for place in each.places - costs.keys():
             costs[place] = accelerator_hour(fleet, *place, prices)
         amounts = [costs[place] for place in sorted(each.places)]
@@ -115,6 +126,11 @@ def spending(
     return found
 
 
+def _shares(fleet: FleetSpec, cluster: str, flavor: str) -> int:
+    entry = fleet.flavor(flavor)
+    return 1 if entry is None else shares_of(entry, fleet.flavor_nodes(entry, cluster))
+
+
 def without_price(hours: Mapping[str, float]) -> str:
     """The hours of `Spending.unpriced_hours` in words."""
     return " + ".join(f"{count:,.0f} {of}" for of, count in hours.items()) + " without a price"
@@ -125,9 +141,11 @@ def budget_use(team: str, budget: TeamBudget, used: Spending) -> Sequence[Budget
 
     Of a cost that lies between two amounts the larger one counts; with hours that have no price, the smaller one.
     """
-    hours = budget.gpu_hours and BudgetUse(team, "GPU hours", used.gpu_hours, budget.gpu_hours, budget.per)
+    whole = None if used.whole_gpu_hours == used.gpu_hours else used.whole_gpu_hours
+    hours = budget.gpu_hours and BudgetUse(team, "GPU hours", used.gpu_hours, budget.gpu_hours, budget.per, whole)
     amount = used.usd_least if used.unpriced else used.usd_most
-    usd = budget.usd and BudgetUse(team, "USD", amount, budget.usd, budget.per, used.unpriced_hours)
+    unpriced = used.unpriced_hours
+    usd = budget.usd and BudgetUse(team, "USD", amount, budget.usd, budget.per, unpriced=unpriced)
     return [each for each in (hours, usd) if each]
 
 

@@ -7,6 +7,7 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/spot-vms (label cloud.g
 https://cloud.google.com/kubernetes-engine/docs/concepts/dws (label cloud.google.com/gke-flex-start),
 https://cloud.google.com/kubernetes-engine/docs/how-to/prepare-arm-workloads-for-deployment (the taint of Arm nodes),
 https://cloud.google.com/kubernetes-engine/docs/concepts/tpus (labels and taint of TPU nodes),
+https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus (labels of shared GPUs),
 https://cloud.google.com/kubernetes-engine/docs/how-to/config-auto-net-for-accelerators (the label of the profile).
 """
 
@@ -34,6 +35,16 @@ TPU_TOPOLOGY: Final = "cloud.google.com/gke-tpu-topology"
 """Node label with the topology of the TPU slice."""
 DRIVER_VERSION: Final = "cloud.google.com/gke-gpu-driver-version"
 """Node label with the driver that GKE installs."""
+GPU_PARTITION_SIZE: Final = "cloud.google.com/gke-gpu-partition-size"
+"""Node label with the size of the partitions of the GPUs."""
+GPU_SHARING_STRATEGY: Final = "cloud.google.com/gke-gpu-sharing-strategy"
+"""Node label with how containers share a GPU."""
+MAX_SHARED_CLIENTS: Final = "cloud.google.com/gke-max-shared-clients-per-gpu"
+"""Node label with how many containers share a GPU."""
+SHARING_LABELS: Final = (GPU_PARTITION_SIZE, GPU_SHARING_STRATEGY, MAX_SHARED_CLIENTS)
+"""Node labels of GPUs that are shared or divided."""
+NO_DEVICE_PLUGIN: Final = "gke-no-default-nvidia-gpu-device-plugin"
+"""Label of a pool: `true` keeps GKE's device plugin for GPUs away, as NVIDIA's DRA driver needs."""
 SPOT: Final = "cloud.google.com/gke-spot"
 """Node label and taint of Spot nodes."""
 PROVISIONING: Final = "cloud.google.com/gke-provisioning"
@@ -78,6 +89,7 @@ NODE_LABELS: Final = (
     TPU_ACCELERATOR,
     TPU_TOPOLOGY,
     DRIVER_VERSION,
+    *SHARING_LABELS,
     SPOT,
     PROVISIONING,
     FLEX_START,

@@ -7,11 +7,16 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from kueue_fleet.gke.machines import HYPERDISK_ONLY, NO_LOCAL_SSD, MachineType, machine_type, n1_accelerators
 from kueue_fleet.gke.pool import Breach, Gpus, Pool
 from kueue_fleet.gke.tpu_slices import slice_nodes, tpu_topologies
+
+_IMAGE: Final = re.compile(r"(projects/[^/]+/)?global/images/(?P<name>[a-z]([a-z0-9-]*[a-z0-9])?)")
+_LONGEST_IMAGE: Final = 63 - len("gke-secondary-boot-disk-")
 
 
 def check_gpus(pool: Pool) -> Iterator[Breach]:
@@ -100,6 +105,30 @@ def check_local_ssds(pool: Pool) -> Iterator[Breach]:
                 f"is {count}, but {machine.name} comes with {machine.local_ssds}",
                 f"set it to {machine.local_ssds}, or remove it",
             )
+
+
+def check_secondary_disks(pool: Pool) -> Iterator[Breach]:
+    """Images that GKE takes, on pools with image streaming.
+
+    Source of the length: GKE makes a node label of the name, `gke-secondary-boot-disk-NAME`, of 63 at most.
+    """
+    for index, image in enumerate(pool.secondary_disks):
+        found = _IMAGE.fullmatch(image)
+        if found is None:
+            fix = "write global/images/NAME, or projects/PROJECT/global/images/NAME"
+            yield Breach("secondary_disks", f"is of {image}, which is not the path of a disk image", fix, index)
+        elif len(found["name"]) > _LONGEST_IMAGE:
+            wrong = f"is of {found['name']}, which is longer than the {_LONGEST_IMAGE} characters that GKE takes"
+            yield Breach("secondary_disks", wrong, "make an image of a shorter name", index)
+    if pool.secondary_disks and not pool.image_streaming:
+        wrong = "are set, but GKE takes them only with image streaming, which is off"
+        yield Breach("secondary_disks", wrong, "turn image streaming on")
+
+
+def check_fast_socket(pool: Pool) -> Iterator[Breach]:
+    """NCCL Fast Socket is between GPUs."""
+    if pool.fast_socket and not pool.gpus_per_node:
+        yield Breach("fast_socket", f"is true, but {pool.machine_type} has no GPUs here", "remove it, or ask for GPUs")
 
 
 def check_tpu_topology(pool: Pool) -> Iterator[Breach]:

@@ -71,6 +71,8 @@ class MachineType:
     """Whether GPUs are attached to the machine (N1) instead of being part of its type."""
     shared_core: bool = False
     """Whether its CPUs are shared with other machines."""
+    shares: int = 1
+    """Devices that pods can request for each GPU; see `gpu_sharing`."""
 
     @property
     def accelerators(self) -> int:
@@ -110,7 +112,8 @@ class MachineType:
             "ephemeral-storage": disk_bytes,
             "pods": pods,
         }
-        return amounts | ({self.accelerator_resource: self.accelerators} if self.accelerators else {})
+        devices = self.accelerators * self.shares
+        return amounts | ({self.accelerator_resource: devices} if devices else {})
 
     def allocatable_with(self, disk_bytes: int, pods: int) -> dict[str, int]:
         """What pods may ask for: `capacity_with` less GKE's reservations and the eviction thresholds."""

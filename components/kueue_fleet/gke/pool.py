@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, Final
 
-from kueue_admission.forms.unknown import UNKNOWN, NotKnownError, Unknown, is_known
+from kueue_admission.forms.unknown import UNKNOWN, NotKnownError, Unknown, if_known, is_known
+from kueue_fleet.gke.gpu_sharing import PROPERTIES, WHOLE, GpuSharing
 from kueue_fleet.gke.labels import NodeTaint
 from kueue_fleet.gke.machines import (
     BOOT_DISK_GB,
@@ -42,6 +43,7 @@ class Gpus:
 
     type: str | None = None
     count: int | None = None
+    sharing: GpuSharing = WHOLE
 
 
 class _Inputs:
@@ -117,9 +119,14 @@ def _either(read: _Read, other: str) -> _Read:
 
 def _gpus(given: _Inputs, path: str) -> tuple[Gpus, ...]:
     listed = [one for one in given.items(path) if isinstance(one, dict)]
-    found = (Gpus(_as_text(one.get("type")), _as_whole(one.get("count"))) for one in listed)
+    found = (Gpus(_as_text(one.get("type")), _as_whole(one.get("count")), _sharing(_Inputs(one))) for one in listed)
     # The provider asks GKE for none where there are 0.
     return tuple(gpus for gpus in found if gpus.count != 0)
+
+
+def _sharing(gpus: _Inputs) -> GpuSharing:
+    size, strategy, clients = PROPERTIES.values()
+    return GpuSharing(_text(gpus, size), _text(gpus, strategy), _whole(gpus, clients))
 
 
 def _taints(given: _Inputs, path: str) -> tuple[NodeTaint, ...]:
@@ -276,10 +283,18 @@ class Pool:
     def machine(self) -> MachineType | None:
         """Its machine with the GPUs attached to it; None if the type is not in the catalogue."""
         found = machine_type(self.machine_type)
-        if found is None or found.accelerator is not None:
-            return found
-        asked = next((gpus for gpus in self.gpus if gpus.type and gpus.count), None)
-        return found if asked is None else with_accelerator(found, str(asked.type), int(asked.count or 0))
+        if found is not None and found.accelerator is None:
+            asked = next((gpus for gpus in self.gpus if gpus.type and gpus.count), None)
+            found = found if asked is None else with_accelerator(found, str(asked.type), int(asked.count or 0))
+        # Shares that are not known are of partitions that are refused.
+        accelerator = found and found.gpus and found.accelerator
+        shares = if_known(lambda: self.sharing.shares(accelerator)) if accelerator else None
+        return found if found is None or shares in (None, 1) else replace(found, shares=shares)
+
+    @property
+    def sharing(self) -> GpuSharing:
+        """How its GPUs are shared."""
+        return next((gpus.sharing for gpus in self.gpus), WHOLE)
 
     @property
     def accelerator(self) -> str | None:
@@ -298,6 +313,11 @@ class Pool:
             raise NotKnownError("gpus")
         is_tpu = asked.type is not None and "tpu" in asked.type and "nvidia" not in asked.type
         return 0 if is_tpu else int(asked.count or 0)
+
+    @property
+    def shares_per_gpu(self) -> int:
+        """Devices that pods can request for each GPU; NotKnownError for partitions that are not in the table."""
+        return self.sharing.shares(self.accelerator)
 
     @property
     def fixed(self) -> int | None:
@@ -401,7 +421,7 @@ class Breach:
     """What breaks a rule."""
 
     fact: str
-    """Name of the fact of `Pool`; `gpus.type` and `gpus.count` for those of the GPUs."""
+    """Name of the fact of `Pool`; `gpus.` and the rest of the property for those of the GPUs, such as `gpus.count`."""
     wrong: str
     """What is wrong, with the offending value."""
     fix: str
@@ -420,9 +440,8 @@ def property_path(pool: Pool, breach: Breach) -> str:
             return f"autoscaling.{end.lower()}NodeCount" if each else f"autoscaling.total{end}NodeCount"
         case "labels":
             return f"nodeConfig.labels[{list(pool.labels)[breach.index or 0]}]"
-        case "gpus.type" | "gpus.count":
-            return f"{PATHS['gpus']}{at}.{breach.fact.partition('.')[2]}"
         case "reservations":
             return PATHS["reservations"].rpartition(".")[0]
         case fact:
-            return PATHS[fact] + at
+            name, dot, part = fact.partition(".")
+            return PATHS[name] + at + dot + part

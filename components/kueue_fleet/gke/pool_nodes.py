@@ -25,6 +25,7 @@ from kueue_fleet.gke.labels import (
     PROVISIONING,
     QUEUED_TAINT,
     REGION,
+    SHARING_LABELS,
     SPOT,
     TPU_ACCELERATOR,
     TPU_TAINT,
@@ -89,7 +90,9 @@ def node_labels(pool: Pool) -> dict[str, str | Unknown]:
             value = UNKNOWN
         if value is not None:
             found[key] = value
-    return found
+    if "gpus" in pool.unknown:
+        return found | dict.fromkeys(SHARING_LABELS, UNKNOWN)
+    return found | pool.sharing.labels
 
 
 def known_labels(pool: Pool) -> dict[str, str]:

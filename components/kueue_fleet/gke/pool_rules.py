@@ -11,7 +11,6 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/dws, and the pages name
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,10 +18,14 @@ from typing import Final
 
 from kueue_admission.forms.unknown import NotKnownError
 from kueue_fleet.gke.accelerator_networks import check_dranet, check_network_profile, check_network_zone
+from kueue_fleet.gke.gpu_sharing import PROPERTIES, WHOLE
+from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 from kueue_fleet.gke.machine_rules import (
     check_boot_disk,
+    check_fast_socket,
     check_gpus,
     check_local_ssds,
+    check_secondary_disks,
     check_tpu_slice,
     check_tpu_topology,
 )
@@ -35,9 +38,6 @@ FLEX_START_MAX_SECONDS: Final = 604_800
 
 Source: https://cloud.google.com/kubernetes-engine/docs/concepts/dws
 """
-
-_IMAGE: Final = re.compile(r"(projects/[^/]+/)?global/images/(?P<name>[a-z]([a-z0-9-]*[a-z0-9])?)")
-_LONGEST_IMAGE: Final = 63 - len("gke-secondary-boot-disk-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,24 +257,14 @@ def _zones(pool: Pool) -> Iterator[Breach]:
             yield Breach("zones", f"is {zone}, which does not exist", fix, index)
 
 
-def _secondary_disks(pool: Pool) -> Iterator[Breach]:
-    """Source of the length: GKE makes a node label of the name, `gke-secondary-boot-disk-NAME`, of 63 at most."""
-    for index, image in enumerate(pool.secondary_disks):
-        found = _IMAGE.fullmatch(image)
-        if found is None:
-            fix = "write global/images/NAME, or projects/PROJECT/global/images/NAME"
-            yield Breach("secondary_disks", f"is of {image}, which is not the path of a disk image", fix, index)
-        elif len(found["name"]) > _LONGEST_IMAGE:
-            wrong = f"is of {found['name']}, which is longer than the {_LONGEST_IMAGE} characters that GKE takes"
-            yield Breach("secondary_disks", wrong, "make an image of a shorter name", index)
-    if pool.secondary_disks and not pool.image_streaming:
-        wrong = "are set, but GKE takes them only with image streaming, which is off"
-        yield Breach("secondary_disks", wrong, "turn image streaming on")
-
-
-def _fast_socket(pool: Pool) -> Iterator[Breach]:
-    if pool.fast_socket and not pool.gpus_per_node:
-        yield Breach("fast_socket", f"is true, but {pool.machine_type} has no GPUs here", "remove it, or ask for GPUs")
+def _gpu_sharing(pool: Pool) -> Iterator[Breach]:
+    for index, asked in enumerate(pool.gpus):
+        for fault in asked.sharing.faults(asked.type or pool.accelerator):
+            yield Breach(f"gpus.{PROPERTIES[fault.label]}", fault.wrong, fault.fix, index)
+    if pool.sharing != WHOLE and pool.labels.get(NO_DEVICE_PLUGIN) == "true":
+        # Source: https://cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra.
+        wrong = f"are shared or divided, but the label {NO_DEVICE_PLUGIN} keeps GKE's device plugin away, which does it"
+        yield Breach("gpus", wrong, "remove the label, or sharing and partitionSize")
 
 
 def _labels(pool: Pool) -> Iterator[Breach]:
@@ -375,6 +365,13 @@ POOL_RULES: Final = (
         check_gpus,
     ),
     PoolRule(
+        "pool-gpu-sharing",
+        "KF665",
+        "GPUs must be shared, and divided, as GKE can.",
+        f"{_GKE}/concepts/timesharing-gpus",
+        _gpu_sharing,
+    ),
+    PoolRule(
         "tpu-topology",
         "KF653",
         "TPU topologies must be ones that the machine type has.",
@@ -425,14 +422,14 @@ POOL_RULES: Final = (
         "KF663",
         "Secondary boot disks must be of disk images, on pools with image streaming.",
         f"{_GKE}/how-to/data-container-image-preloading",
-        _secondary_disks,
+        check_secondary_disks,
     ),
     PoolRule(
         "pool-fast-socket",
         "KF664",
         "NCCL Fast Socket must be on pools with GPUs.",
         f"{_GKE}/how-to/nccl-fast-socket",
-        _fast_socket,
+        check_fast_socket,
     ),
     PoolRule(
         "pool-zones",

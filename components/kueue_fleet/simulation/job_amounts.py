@@ -31,12 +31,12 @@ def warn_of_amounts(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
     for job, _ in queued_jobs(fleet, manifests):
         for pod_set in pod_set_templates(job.data):
             for container in (pod_set.template.get("spec") or {}).get("containers") or ():
-                for name, text in _requests(container).items():
+                for name, text in requests_of(container).items():
                     if fault := _fault(name, text, Quantity(text)):
                         yield of_pod_set(job, pod_set, fault)
 
 
-def _requests(container: Mapping[str, Any]) -> dict[str, str]:
+def requests_of(container: Mapping[str, Any]) -> dict[str, str]:
     """What the container requests; limits count where there are no requests."""
     resources = container.get("resources") or {}
     given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}

@@ -28,6 +28,8 @@ from kueue_fleet.gke.labels import (
     ACCELERATOR_RESOURCES,
     COMPUTE_CLASS,
     GPU_RESOURCE,
+    GPU_SHARING_STRATEGY,
+    MAX_SHARED_CLIENTS,
     NODE_POOL,
     SYSTEM_LABEL,
     TOLERATED_BY_GKE,
@@ -48,7 +50,7 @@ _CREATED_AS_WRITTEN: Final = ("Job", "Pod")
 
 
 @dataclass(frozen=True, slots=True)
-class _Pods:
+class ChosenPods:
     """The pods of a role with what a flavor adds to them."""
 
     labels: Mapping[str, str]
@@ -90,21 +92,22 @@ def warn_of_manager(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
                 yield replace(of_pod_set(job, template, fault), severity="warning")
 
 
-def _pod_set(template: PodSetTemplate) -> PodSet:
+def pod_set_of(template: PodSetTemplate) -> PodSet:
+    """The pods of a role as Kueue reads them."""
     fields = Fields(template.template, "", []).child("spec")
     return parse_pod_set(fields, template.name, template.count, None, None, ResourceRules())
 
 
-def _with(pod_set: PodSet, labels: Mapping[str, str], tolerations: Iterable[Toleration]) -> _Pods:
+def _with(pod_set: PodSet, labels: Mapping[str, str], tolerations: Iterable[Toleration]) -> ChosenPods:
     asked = frozenset(name for name, amount in pod_set.requests if amount)
-    return _Pods(
+    return ChosenPods(
         {**labels, **dict(pod_set.node_selector)}, pod_set.affinity, (*pod_set.tolerations, *tolerations), asked
     )
 
 
-def _flavors(
+def possible_flavors(
     fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str
-) -> Iterator[tuple[FlavorEntry, _Pods]]:
+) -> Iterator[tuple[FlavorEntry, ChosenPods]]:
     """The flavors that the pods may get on the cluster, those of devices where they ask for any, with what they add."""
     asked = [name for name, amount in pods.requests if amount]
     wanted = [name for name in asked if "/" in name] or asked
@@ -126,11 +129,11 @@ def _refused(
     fleet: FleetSpec, queue: ClusterQueueEntry, kind: str, template: PodSetTemplate, clusters: Iterable[str]
 ) -> Fault | None:
     """What the admission of Autopilot refuses on one of the clusters, where the job or a copy of it is made."""
-    pod_set = _pod_set(template)
+    pod_set = pod_set_of(template)
     for name in clusters:
         if fleet.cluster(name).mode != "Autopilot":
             continue
-        given = [pods for _, pods in _flavors(fleet, queue, pod_set, name)]
+        given = [pods for _, pods in possible_flavors(fleet, queue, pod_set, name)]
         alone = _with(pod_set, {}, ())
         choices = [alone] if kind in _CREATED_AS_WRITTEN or not given else given
         found = [_autopilot(pods, name) for pods in choices]
@@ -139,7 +142,7 @@ def _refused(
     return None
 
 
-def _autopilot(pods: _Pods, cluster: str) -> Fault | None:
+def _autopilot(pods: ChosenPods, cluster: str) -> Fault | None:
     refuses = f"and Autopilot refuses that when it is made on {cluster}"
     if NODE_POOL in pods.keys:
         return job_fault(f"selects {NODE_POOL}, {refuses}", f"select {ACCELERATOR} or another label of GKE instead")
@@ -148,13 +151,18 @@ def _autopilot(pods: _Pods, cluster: str) -> Fault | None:
             f"requests {GPU_RESOURCE} and does not select {ACCELERATOR} or {COMPUTE_CLASS} itself, {refuses}",
             f"add nodeSelector {{{ACCELERATOR}: ...}} with the kind of GPU to its pods",
         )
+    shared = [key for key in (GPU_SHARING_STRATEGY, MAX_SHARED_CLIENTS) if key in pods.keys]
+    if len(shared) == 1:
+        return job_fault(
+            f"selects {shared[0]} alone, {refuses}", f"select both {GPU_SHARING_STRATEGY} and {MAX_SHARED_CLIENTS}"
+        )
     for toleration in pods.tolerations:
         if toleration.key in ACCELERATOR_RESOURCES and toleration.key not in pods.resources:
             return job_fault(f"tolerates {toleration.key} without requesting it, {refuses}", "remove the toleration")
     return _not_separated(pods, "and Autopilot makes no node for that")
 
 
-def _not_separated(pods: _Pods, makes: str) -> Fault | None:
+def _not_separated(pods: ChosenPods, makes: str) -> Fault | None:
     """A custom label without the toleration of the same key and value."""
     for key, value in pods.labels.items():
         taint = Taint(key, value)
@@ -168,10 +176,10 @@ def _not_separated(pods: _Pods, makes: str) -> Fault | None:
 
 def _nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
     """Why no cluster has, or makes, a node for the pods; None where one may."""
-    pod_set = _pod_set(template)
+    pod_set = pod_set_of(template)
     reasons: list[Fault] = []
     for name in fleet.clusters_of(queue):
-        for flavor, pods in _flavors(fleet, queue, pod_set, name):
+        for flavor, pods in possible_flavors(fleet, queue, pod_set, name):
             reason = _without_nodes(fleet, fleet.cluster(name), flavor, pods)
             if not reason:
                 return None
@@ -179,7 +187,7 @@ def _nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplat
     return reasons[0] if reasons else None
 
 
-def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: _Pods) -> Fault | None:
+def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: ChosenPods) -> Fault | None:
     pools = fleet.flavor_nodes(flavor, cluster.name)
     if cluster.mode == "Autopilot" or (not pools and cluster.node_auto_provisioning is None):
         # Nodes that this file does not describe; `check` says where there are none.
@@ -201,7 +209,7 @@ def _labels_of(pool: ResolvedNodePool) -> list[Mapping[str, str]]:
     return [{**pool.labels, ZONE: zone} for zone in pool.node_locations] or [pool.labels]
 
 
-def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: _Pods) -> Fault | None:
+def _unfit(labels: Mapping[str, str], pool: ResolvedNodePool, pods: ChosenPods) -> Fault | None:
     """Why the pods do not go on a node with the labels; None where they do, as far as known."""
     here = f"node pool {pool.name} of {pool.cluster}"
     for key, value in pods.labels.items():

@@ -16,6 +16,7 @@ from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import TPU_ACCELERATOR, TPU_RESOURCE, TPU_TOPOLOGY
+from kueue_fleet.simulation.job_amounts import requests_of
 from kueue_fleet.simulation.provisioning_request import (
     PodSetTemplate,
     job_fault,
@@ -84,7 +85,5 @@ def _chips(spec: Mapping[str, Any]) -> int:
     """What the containers of a pod request of TPU chips; limits count where there are no requests."""
     total = 0
     for container in spec.get("containers") or ():
-        resources = container.get("resources") or {}
-        given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-        total += Quantity(str(given.get(TPU_RESOURCE, 0))).value
+        total += Quantity(requests_of(container).get(TPU_RESOURCE, "0")).value
     return total

@@ -46,6 +46,7 @@ def team_weeks(
         yield TeamWeek(
             team=team,
             gpu_hours=round(found.gpu_hours, 3),
+            whole_gpu_hours=round(found.whole_gpu_hours, 3),
             usd_least=round(found.usd_least, 2),
             usd_most=round(found.usd_most, 2),
             unpriced=found.unpriced_hours,

@@ -172,6 +172,9 @@ class TeamWeek:
 
     team: str
     gpu_hours: float
+    """As pods request them: a share of a GPU counts as one."""
+    whole_gpu_hours: float
+    """The same in whole GPUs."""
     usd_least: float
     usd_most: float
     """Above `usd_least` where it is not known which flavor a job had."""

@@ -2,7 +2,7 @@
 
 `NodePool`, with templates of its nodes, and the nodes that are there whether any pod needs them or not. What GKE
 refuses is in `node_pool_rules`; `node_planning` asks a pool for nodes as pods need them. Not modelled: Windows,
-sandboxes, shared GPUs; GPUs are there even where no driver is installed.
+sandboxes; GPUs are there even where no driver is installed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Where new nodes come from: the autoscaled pools of a Standard cluster, and auto-provisioning, which makes pools for
 the pods that wait (in Autopilot clusters without limits, in Standard clusters within the cluster's resource limits).
 
-Not modelled: custom ComputeClasses, auto-provisioned TPU slices of several nodes, split GPUs; pods that ask for them
-are refused by name.
+Not modelled: custom ComputeClasses, auto-provisioned TPU slices of several nodes; pods that ask for them are refused by
+name.
 
 Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning (limits count all pools, Spot
 and workload separation), https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (placement groups)
@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.unknown import if_known
+from kueue_fleet.gke.gpu_sharing import WHOLE, GpuSharing, accelerators_of_node
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     ACCELERATOR_COUNT,
@@ -26,6 +28,7 @@ from kueue_fleet.gke.labels import (
     MACHINE_FAMILY,
     PROVISIONING,
     REGION,
+    SHARING_LABELS,
     SPOT,
     SYSTEM_LABEL,
     TPU_ACCELERATOR,
@@ -73,12 +76,12 @@ class ResourceLimits:
         made = cls({str(one["resourceType"]): float(one.get("maximum") or 0) for one in limits})
         for node in nodes:
             labels = node["metadata"].get("labels") or {}
-            made.add(amounts(node["status"].get("capacity") or {}), accelerator_of(labels))
+            made.add(amounts(node["status"].get("capacity") or {}), labels)
         return made
 
-    def add(self, capacity: Mapping[str, int], accelerator: str | None) -> None:
-        """Counts a node."""
-        for name, amount in _counted(capacity, accelerator).items():
+    def add(self, capacity: Mapping[str, int], labels: Mapping[str, str]) -> None:
+        """Counts a node; GPUs whole, shared or not."""
+        for name, amount in _counted(capacity, labels).items():
             self.used[name] = self.used.get(name, 0) + amount
 
     def problem(self, template: NodeTemplate, *, listed_only: bool) -> str | None:
@@ -86,7 +89,7 @@ class ResourceLimits:
 
         `listed_only`: what has no limit is not limited, as for node pools that are there already.
         """
-        for name, amount in _counted(template.capacity, template.machine.accelerator).items():
+        for name, amount in _counted(template.capacity, template.labels).items():
             if name not in self.most:
                 if listed_only or name in ("cpu", "memory"):
                     continue
@@ -101,10 +104,10 @@ class ResourceLimits:
         return None
 
 
-def _counted(capacity: Mapping[str, int], accelerator: str | None) -> dict[str, float]:
+def _counted(capacity: Mapping[str, int], labels: Mapping[str, str]) -> dict[str, float]:
     counted = {"cpu": capacity.get("cpu", 0) / 1000, "memory": capacity.get("memory", 0) / _GB}
-    accelerators_of_node = capacity.get(GPU_RESOURCE, 0) + capacity.get(TPU_RESOURCE, 0)
-    return counted | ({accelerator: accelerators_of_node} if accelerator else {})
+    accelerator = accelerator_of(labels)
+    return counted | ({accelerator: accelerators_of_node(capacity, labels)} if accelerator else {})
 
 
 @dataclass(slots=True)
@@ -144,7 +147,7 @@ class PoolSource:
         """Counts the node."""
         self._taken.append(template)
         if self.limits is not None:
-            self.limits.add(template.capacity, template.machine.accelerator)
+            self.limits.add(template.capacity, template.labels)
         if self.stock is not None and template.machine.accelerator is not None:
             self.stock[template.machine.accelerator] -= template.machine.accelerators
 
@@ -168,11 +171,13 @@ class AutoProvisioning:
         problem = _selector_problem(needs, self.labels)
         if problem is not None:
             return problem
+        sharing = GpuSharing.of_labels(needs.node_selector)
+        shares = if_known(lambda: sharing.shares(needs.node_selector.get(ACCELERATOR))) or 1
         reason = "no machine type is large enough"
         for machine in machine_catalogue():
             if not _suits(machine, needs):
                 continue
-            template = self._template(machine, needs)
+            template = self._template(replace(machine, shares=shares) if machine.gpus else machine, needs)
             if isinstance(template, str):
                 reason = template
                 continue
@@ -188,7 +193,7 @@ class AutoProvisioning:
     def take(self, template: NodeTemplate) -> None:
         """Counts the node against the limits."""
         if self.limits is not None:
-            self.limits.add(template.capacity, template.machine.accelerator)
+            self.limits.add(template.capacity, template.labels)
         if self.stock is not None and template.labels.get(FLEX_START) == "true" and template.machine.accelerator:
             self.stock[template.machine.accelerator] -= template.machine.accelerators
 
@@ -202,11 +207,12 @@ class AutoProvisioning:
         if group and machine.family not in _COMPACT_FAMILIES:
             return f"{PLACEMENT_GROUP}={group}: compact placement is not offered on {machine.name}"
         provisioning = selector.get(PROVISIONING, "spot" if selector.get(SPOT) == "true" else "standard")
-        attached = (Gpus(machine.accelerator, machine.gpus),) if machine.attached else ()
+        sharing = GpuSharing.of_labels(selector)
+        gpus = (Gpus(machine.accelerator, machine.gpus, sharing),) if machine.attached or sharing != WHOLE else ()
         pool = Pool(
             name=group or f"nap-{machine.name}{'-spot' if provisioning == 'spot' else ''}",
             machine_type=machine.name,
-            gpus=attached,
+            gpus=gpus,
             region=place.region,
             zones=(zone,),
             spot=provisioning == "spot",
@@ -250,6 +256,8 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
             return f"the pod asks for {resource} and does not select {key}; GKE needs to know which kind"
     if TPU_ACCELERATOR in selector and TPU_TOPOLOGY not in selector:
         return f"the pod asks for {TPU_RESOURCE} and does not select {TPU_TOPOLOGY}; GKE needs to know which slice"
+    for fault in GpuSharing.of_labels(selector).faults(selector.get(ACCELERATOR), auto_provisioned=True):
+        return f"{fault.label} {fault.wrong}; {fault.fix}"
     compute_class = selector.get(COMPUTE_CLASS)
     if compute_class is not None and compute_class not in _COMPUTE_CLASSES:
         return f"{COMPUTE_CLASS}={compute_class}: custom compute classes are not modelled"
@@ -258,6 +266,7 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
         TPU_ACCELERATOR,
         TPU_TOPOLOGY,
         ACCELERATOR_COUNT,
+        *SHARING_LABELS,
         SPOT,
         PROVISIONING,
         FLEX_START,

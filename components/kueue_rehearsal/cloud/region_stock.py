@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from kueue_admission.forms.manifest import Manifest
-from kueue_fleet.gke.labels import FLEX_START, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
+from kueue_fleet.gke.gpu_sharing import accelerators_of_node
+from kueue_fleet.gke.labels import FLEX_START, accelerator_of
 from kueue_fleet.gke.machines import accelerators
 from kueue_rehearsal.cloud.dws_decisions import DwsSettings, stock
 from kueue_rehearsal.cloud.node_templates import RESIZE_REQUEST
@@ -28,6 +29,5 @@ class RegionStock:
             labels = node["metadata"].get("labels") or {}
             kind = accelerator_of(labels)
             if kind is not None and (RESIZE_REQUEST in labels or labels.get(FLEX_START) == "true"):
-                has = amounts(node["status"]["allocatable"])
-                left[kind] -= has.get(GPU_RESOURCE, 0) + has.get(TPU_RESOURCE, 0)
+                left[kind] -= accelerators_of_node(amounts(node["status"]["allocatable"]), labels)
         return left

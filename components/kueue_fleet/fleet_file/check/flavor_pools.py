@@ -19,6 +19,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
     AUTOPILOT_LABELS,
     CUSTOM_LABEL,
     FLAVOR_WITHOUT_NODES,
+    MIXED_SHARES,
     NO_SUCH_TAINT,
     NOT_OFFERED,
     NOT_THERE,
@@ -32,9 +33,12 @@ from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import tolerates
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
     FLEX_START,
+    GPU_SHARING_STRATEGY,
+    MAX_SHARED_CLIENTS,
     NODE_LABELS,
     NODE_POOL,
     SPOT,
@@ -103,6 +107,7 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         return
     if not pools and cluster.runs_jobs:
         yield from _offered(path, flavor, cluster)
+        yield from _shared_gpus(path, flavor, cluster)
         yield from _labels_of_autopilot(path, flavor, cluster)
     # Pools of an existing cluster whose nodes no part of this file describes are somebody else's.
     described = bool(fleet.node_pools) or cluster.node_auto_provisioning is not None or not cluster.existing
@@ -110,6 +115,7 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         return
     if pools:
         yield from _taints(path, flavor, pools)
+        yield from _shares(path, flavor, pools)
         if all(pool.closed for pool in pools):
             yield FLAVOR_WITHOUT_NODES.at(
                 f"{path}.nodeLabels",
@@ -172,6 +178,39 @@ def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[
             at,
             f"{accelerator} is not known to be offered in {cluster.region}, where cluster {cluster.name} is",
             f"use one of {', '.join(regions[: suggest.LISTED])}, or leave {cluster.name} out of the flavor's clusters",
+        )
+
+
+@where_read
+def _shared_gpus(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """Shares of GPUs that GKE makes, where it makes the nodes by itself.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus.
+    """
+    labels = flavor.node_labels
+    for fault in GpuSharing.of_labels(labels).faults(accelerator_of(labels), auto_provisioned=True):
+        yield UNKNOWN_LABEL_VALUE.at(f"{path}.nodeLabels[{fault.label}]", fault.wrong, fault.fix, "error")
+    given = [key for key in (GPU_SHARING_STRATEGY, MAX_SHARED_CLIENTS) if key in labels]
+    if cluster.mode == "Autopilot" and len(given) == 1:
+        yield AUTOPILOT_LABELS.at(
+            f"{path}.nodeLabels[{given[0]}]",
+            f"is given alone, but Autopilot refuses pods that select only one of {GPU_SHARING_STRATEGY} and "
+            f"{MAX_SHARED_CLIENTS}",
+            "add the other",
+        )
+
+
+@where_read
+def _shares(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> Iterator[Problem]:
+    """The quota of a flavor counts devices, which are whole GPUs on some nodes and shares on others."""
+    shares = {pool.shares_per_gpu: pool.name for pool in pools if pool.gpus_per_node}
+    if len(shares) > 1:
+        listed = ", ".join(f"{name} {count}" for count, name in sorted(shares.items()))
+        yield MIXED_SHARES.at(
+            f"{path}.nodeLabels",
+            f"lead to nodes whose GPUs have different numbers of shares ({listed}), so that one unit of quota is not "
+            "always the same",
+            "write a flavor with nodePool for each",
         )
 
 

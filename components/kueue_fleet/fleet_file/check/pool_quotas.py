@@ -32,7 +32,9 @@ from kueue_fleet.fleet_file.fleet_rules import (
 )
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE, TPU_RESOURCE, accelerator_of
 
 _COMPARED: Final = (*ACCELERATOR_RESOURCES, "cpu", "memory", "ephemeral-storage")
@@ -98,8 +100,15 @@ def held_by(pools: Sequence[ResolvedNodePool], resource: str) -> int | None:
         return None
     if any(pool.machine is None for pool in pools):
         known = resource == GPU_RESOURCE and all(pool.machine or pool.accelerator for pool in pools)
-        return sum(pool.full_nodes * pool.gpus_per_node for pool in pools) if known else None
+        return sum(pool.full_nodes * pool.devices_per_node for pool in pools) if known else None
     return sum(pool.full_nodes * pool.allocatable.get(resource, 0) for pool in pools)
+
+
+def _in_shares(pool: ResolvedNodePool) -> str:
+    """The whole GPUs of a pool whose GPUs are shared, in words."""
+    if pool.sharing == WHOLE:
+        return ""
+    return f" of {pool.gpus_per_node} {pool.accelerator} in {pool.shares_per_gpu} shares each"
 
 
 def _each_flavor(
@@ -121,7 +130,7 @@ def _one_flavor(
         held, total = held_by(pools, resource), sum(by_entry.values())
         if held is None or total <= held:
             continue
-        named = ", ".join(f"{pool.name} {pool.full_nodes}" for pool in pools)
+        named = ", ".join(f"{pool.name} {pool.full_nodes}{_in_shares(pool)}" for pool in pools)
         scarce = resource in ACCELERATOR_RESOURCES
         more = (
             "add nodes" if held or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
@@ -164,7 +173,7 @@ def _no_nodes(
 def _on_node(pool: ResolvedNodePool, resource: str) -> int:
     """What pods may ask of one node of the pool, as far as known."""
     if pool.machine is None:
-        return pool.gpus_per_node if resource == GPU_RESOURCE else 0
+        return pool.devices_per_node if resource == GPU_RESOURCE else 0
     return pool.allocatable.get(resource, 0)
 
 
@@ -303,7 +312,10 @@ def _by_labels(
 def _auto_provisioning(
     scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:
-    """Limits of node auto-provisioning count all nodes of the cluster."""
+    """Limits of node auto-provisioning count all nodes of the cluster, and whole GPUs.
+
+    Source: GKE's own cluster-autoscaler, processors for custom resources (2026: ToPhysicalGPUCount).
+    """
     limits = cluster.node_auto_provisioning
     if limits is None:
         return
@@ -314,7 +326,7 @@ def _auto_provisioning(
         kinds = {pool.accelerator for pool in pools} if pools else {accelerator_of(flavor.node_labels)}
         held = sum(sum(promised[flavor.name].get(resource, {}).values()) for resource in ACCELERATOR_RESOURCES)
         for kind in kinds - {None}:
-            wanted[kind or ""] = wanted.get(kind or "", 0) + held
+            wanted[kind or ""] = wanted.get(kind or "", 0) + -(-held // shares_of(flavor, pools))
     relied_on = {accelerator_of(flavor.node_labels) for flavor in made}
     path = f"{scope.path(cluster)}.nodeAutoProvisioning.resourceLimits"
     for kind, count in wanted.items():

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from kueue_admission.api import ResourceFlavorSpec, Taint, Toleration
+from kueue_admission.forms.unknown import if_known
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, TPU_ACCELERATOR, TPU_TOPOLOGY
+from kueue_fleet.gke.gpu_sharing import GpuSharing
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    NODE_POOL,
+    SHARING_LABELS,
+    TPU_ACCELERATOR,
+    TPU_TOPOLOGY,
+    accelerator_of,
+)
 
-_OF_HARDWARE: Final = (ACCELERATOR, TPU_ACCELERATOR, TPU_TOPOLOGY)
+_OF_HARDWARE: Final = (ACCELERATOR, TPU_ACCELERATOR, TPU_TOPOLOGY, *SHARING_LABELS)
 
 
 def derived_flavor(flavor: FlavorEntry, pool: ResolvedNodePool) -> ResourceFlavorSpec:
@@ -39,6 +49,17 @@ def tolerates(toleration: Toleration, taint: Taint) -> bool:
     if toleration.effect not in (None, taint.effect) or toleration.key not in (None, taint.key):
         return False
     return toleration.operator == "Exists" or (toleration.value or "") == taint.value
+
+
+def shares_of(flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> int:
+    """Devices that pods can request for each GPU of the flavor's nodes, the fewest of its pools; 1: whole GPUs.
+
+    Without pools, those of the nodes that GKE makes for its labels; 1 where that is not known.
+    """
+    if pools:
+        return min(pool.shares_per_gpu for pool in pools)
+    labels = flavor.node_labels
+    return if_known(lambda: GpuSharing.of_labels(labels).shares(accelerator_of(labels))) or 1
 
 
 def leads_to(flavor: ResourceFlavorSpec, pool: ResolvedNodePool) -> bool:

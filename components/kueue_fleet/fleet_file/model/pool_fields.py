@@ -19,6 +19,19 @@ DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
 """Which GPU driver GKE installs, if any."""
 
 
+class GpuSharing(SpecModel):
+    """Containers of several pods on one GPU, or on one partition of it. Each requests one `nvidia.com/gpu`, a share.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus.
+    """
+
+    strategy: Literal["TIME_SHARING", "MPS"]
+    """TIME_SHARING: by turns, without limits of memory; MPS: at the same time, each with a part of threads and memory
+    (GKE 1.27.7-gke.1088000 or newer; pods need `hostIPC`)."""
+    max_shared_clients_per_gpu: Count
+    """Containers on each GPU, or on each partition: 2 to 48. A node has so many `nvidia.com/gpu` for each."""
+
+
 class Accelerator(SpecModel):
     """The GPUs of a node."""
 
@@ -28,6 +41,12 @@ class Accelerator(SpecModel):
     """GPUs on each node; default: the machine type's own. N1 machines need it."""
     driver_version: DriverVersion = "DEFAULT"
     """Driver that GKE installs; INSTALLATION_DISABLED: this fleet installs it, by a DaemonSet."""
+    partition_size: Text | None = None
+    """Size of the parts into which each GPU is divided (MIG), such as 1g.10gb: of A100 and newer GPUs. Each part is one
+    `nvidia.com/gpu`. Default: whole GPUs. A change replaces the pool.
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/gpus-multi."""
+    sharing: GpuSharing | None = None
+    """Several containers on each GPU, or on each part of it; default: one. A change replaces the pool."""
 
 
 class SecondaryBootDisk(SpecModel):

@@ -15,7 +15,7 @@ from typing import Any, Final
 from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.pool_fields import NodePoolFields
+from kueue_fleet.fleet_file.model.pool_fields import Accelerator, NodePoolFields
 from kueue_fleet.gke.labels import QUEUED
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type
 from kueue_fleet.gke.pool import EFFECTS, RESERVATION_KEY, Pool, default_disk, read_pool
@@ -24,6 +24,13 @@ from kueue_fleet.gke.zones import DEFAULT_ZONES
 
 NO_GPUS: Final = {"type": "nvidia-tesla-t4", "count": 0}
 """What removes GPUs: without the property a node keeps those that it had. The type does not matter."""
+_OF_GPUS: Final = {
+    "driverVersion": "gpuDriverInstallationConfig.gpuDriverVersion",
+    "partitionSize": "gpuPartitionSize",
+    "sharing.strategy": "gpuSharingConfig.gpuSharingStrategy",
+    "sharing.maxSharedClientsPerGpu": "gpuSharingConfig.maxSharedClientsPerGpu",
+}
+"""What the file says of GPUs beside their type and count, and what of `nodeConfig.guestAccelerators` it is."""
 _EFFECTS: Final[Mapping[str, str]] = {effect: theirs for theirs, effect in EFFECTS.items()}
 _RESERVATION: Final = re.compile(
     r"(?:projects/(?P<project>[^/]+)/reservations/)?(?P<reservation>[^/]+)"
@@ -47,8 +54,8 @@ class Row:
     """Whether the property is a list, and the field its one item."""
 
 
-def _of(field: str) -> Callable[[NodePoolFields], Any]:
-    """The value of a field that the provider has as the file does."""
+def _of(field: str) -> Callable[[Any], Any]:
+    """The value of a field, at a dotted path; None where part of the path is not said."""
     names = [re.sub("[A-Z]", lambda upper: f"_{upper[0].lower()}", name) for name in field.split(".")]
 
     def value(pool: Any) -> Any:
@@ -74,11 +81,12 @@ def _gpus(pool: NodePoolFields) -> list[dict[str, Any]]:
     own = machine if machine is not None and machine.gpus else None
     if asked is None and own is None:
         return [NO_GPUS]
-    found = {
+    found: dict[str, Any] = {
         "type": (asked and asked.type) or (own and own.accelerator),
         "count": (asked and asked.count) or (own and own.gpus),
-        "gpuDriverInstallationConfig": {"gpuDriverVersion": asked.driver_version if asked else "DEFAULT"},
     }
+    for field, property_ in _OF_GPUS.items():
+        _set(found, property_, _of(field)(asked or Accelerator()))
     return [{name: value for name, value in found.items() if value is not None}]
 
 
@@ -86,8 +94,21 @@ def _accelerator(gpus: Any) -> dict[str, Any] | None:
     first = gpus[0] if isinstance(gpus, list) and gpus else {}
     if not first.get("count"):
         return None
-    driver = (first.get("gpuDriverInstallationConfig") or {}).get("gpuDriverVersion")
-    return {"type": first["type"], "count": int(first["count"]), **({"driverVersion": driver} if driver else {})}
+    found: dict[str, Any] = {"type": first["type"], "count": int(first["count"])}
+    for field, property_ in _OF_GPUS.items():
+        value = property_at(first, property_)
+        # GKE's API has whole numbers as text.
+        _set(found, field, int(value) if str(value).isdecimal() else value)
+    return found
+
+
+def _set(block: dict[str, Any], path: str, value: Any) -> None:
+    """A value at a dotted path; None is not said."""
+    if value is not None:
+        *parents, last = path.split(".")
+        for parent in parents:
+            block = block.setdefault(parent, {})
+        block[last] = value
 
 
 def _taints(pool: NodePoolFields) -> list[dict[str, Any]] | None:
@@ -231,12 +252,7 @@ def pool_properties(pool: NodePoolFields) -> dict[str, Any]:
             value = row.value(pool)
         except NotKnownError:
             value = UNKNOWN
-        if value is not None:
-            *parents, last = row.property.split(".")
-            block = made
-            for parent in parents:
-                block = block.setdefault(parent, {})
-            block[last] = value
+        _set(made, row.property, value)
     return made
 
 
@@ -265,8 +281,13 @@ def file_path(property_: str) -> str:
     for row in ROWS:
         if property_ == row.property or property_.startswith((f"{row.property}.", f"{row.property}[")):
             rest = property_.removeprefix(row.property)
-            return row.field + (rest.partition("]")[2] if row.is_first else rest)
+            return row.field + (_of_first(rest.partition("]")[2]) if row.is_first else rest)
     return next(row.field for row in ROWS if row.property.startswith(f"{property_}.")).partition(".")[0]
+
+
+def _of_first(rest: str) -> str:
+    words = {f".{property_}": f".{field}" for field, property_ in _OF_GPUS.items()}
+    return words.get(rest, rest)
 
 
 def pool_fields(properties: Mapping[str, Any]) -> dict[str, Any]:
@@ -275,13 +296,8 @@ def pool_fields(properties: Mapping[str, Any]) -> dict[str, Any]:
     for row in ROWS:
         value = property_at(properties, row.property)
         back = None if value is None else row.back(value)
-        if back is None or row.field.startswith("capacity"):
-            continue
-        *parents, last = row.field.split(".")
-        block = made
-        for parent in parents:
-            block = block.setdefault(parent, {})
-        block[last] = back
+        if not row.field.startswith("capacity"):
+            _set(made, row.field, back)
     if "tpuTopology" in made:
         made.pop("compactPlacement", None)
     return {**made, "capacity": _capacity(properties)}

@@ -22,6 +22,7 @@ from kueue_fleet.fleet_file.model.pool_fields import (
     PoolManagement,
 )
 from kueue_fleet.fleet_file.model.pool_properties import pool_view
+from kueue_fleet.gke.gpu_sharing import WHOLE, GpuSharing
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType
 from kueue_fleet.gke.pool_nodes import known_labels, node_taints
 from kueue_fleet.gke.tpu_slices import slice_nodes
@@ -48,6 +49,11 @@ class ResolvedNodePool:
     accelerator: str | None
     """Kind of GPU or TPU, as in the label cloud.google.com/gke-accelerator or gke-tpu-accelerator."""
     gpus_per_node: int
+    """Whole GPUs, shared or not."""
+    sharing: GpuSharing
+    """How its GPUs are shared."""
+    shares_per_gpu: int
+    """Devices that pods can request for each GPU; 1 where GPUs are not shared, or it is not known."""
     tpu_topology: str | None
     """Topology of its TPU slices; None without TPUs."""
     driver_version: DriverVersion
@@ -79,6 +85,11 @@ class ResolvedNodePool:
     def accelerators_per_node(self) -> int:
         """GPUs or TPU chips of one node."""
         return self.machine.accelerators if self.machine else self.gpus_per_node
+
+    @property
+    def devices_per_node(self) -> int:
+        """What pods can request of the GPUs or TPU chips of one node; more than there are where GPUs are shared."""
+        return self.accelerators_per_node * self.shares_per_gpu
 
     @property
     def slice_nodes(self) -> int:
@@ -157,6 +168,8 @@ def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePoo
         machine=view.machine,
         accelerator=if_known(lambda: view.accelerator),
         gpus_per_node=if_known(lambda: view.gpus_per_node) or 0,
+        sharing=if_known(lambda: view.sharing) or WHOLE,
+        shares_per_gpu=if_known(lambda: view.shares_per_gpu) or 1,
         tpu_topology=pool.tpu_topology or view.slice_topology,
         driver_version=pool.accelerator.driver_version if pool.accelerator else "DEFAULT",
         node_count=0 if pool.closed else pool.node_count,

@@ -78,7 +78,8 @@ class TeamBudget(RuledModel):
     """What a team means to use at most. It warns, and stops no job: quotas do that."""
 
     gpu_hours: AtLeastOne | None = None
-    """GPUs times the hours for which its jobs hold them; chips of TPUs are not counted."""
+    """GPUs times the hours for which its jobs hold them, as pods request them: a share of a GPU counts as one. Chips of
+    TPUs are not counted."""
     usd: AtLeastOne | None = None
     """What these GPUs, and chips of TPUs, cost with their machines by the table of `kueue-fleet cost`."""
     per: Literal["week", "month"] = "month"

@@ -1,0 +1,93 @@
+"""Whether jobs ask for shares of GPUs as GKE gives them: where GPUs are shared, a container has one.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/concepts/timesharing-gpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.quantity import Quantity
+from kueue_admission.forms.unknown import if_known
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.gke.gpu_sharing import GpuSharing
+from kueue_fleet.gke.labels import GPU_RESOURCE, accelerator_of
+from kueue_fleet.simulation.job_amounts import requests_of
+from kueue_fleet.simulation.node_jobs import pod_set_of, possible_flavors
+from kueue_fleet.simulation.provisioning_request import (
+    PodSetTemplate,
+    job_fault,
+    of_pod_set,
+    pod_set_templates,
+    queued_jobs,
+)
+
+
+class _Nodes(NamedTuple):
+    """Nodes that the pods may come to."""
+
+    flavor: str
+    most: int | None
+    """How many GPUs a container may request there; None: any number, or it is not known."""
+
+
+def check_shared_gpus(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Requests that no node takes, though Kueue admits them and GKE makes nodes for them."""
+    return (problem for problem in _problems(fleet, manifests) if problem.severity == "error")
+
+
+def warn_of_shared_gpus(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Requests that some of the nodes do not take to which the pods may come."""
+    return (problem for problem in _problems(fleet, manifests) if problem.severity == "warning")
+
+
+def _problems(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    for job, name in queued_jobs(fleet, manifests):
+        queue = fleet.queue(name)
+        for template in pod_set_templates(job.data) if queue is not None else ():
+            asked = _asked(template)
+            if queue is None or asked < 2 or not template.count:
+                continue
+            nodes = list(dict.fromkeys(_nodes(fleet, queue, template)))
+            fits = [each for each in nodes if each.most is None or asked <= each.most]
+            short = [each for each in nodes if each not in fits]
+            if not short:
+                continue
+            flavors = ", ".join(dict.fromkeys(each.flavor for each in short))
+            wrong = (
+                f"has a container that requests {asked} {GPU_RESOURCE}, but the GPUs of flavor {flavors} are shared, "
+                f"and a node there refuses a container of more than {short[0].most} (UnexpectedAdmissionError)"
+            )
+            fix = "request 1, in more pods if it needs more"
+            if fits:
+                fix = f"select the nodes of {', '.join(dict.fromkeys(each.flavor for each in fits))} in its pods"
+            problem = of_pod_set(job, template, job_fault(wrong, fix))
+            yield replace(problem, severity="warning") if fits else problem
+
+
+def _asked(template: PodSetTemplate) -> int:
+    """The most GPUs that one of the containers requests; limits count where there are no requests."""
+    spec = template.template.get("spec") or {}
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    return max((Quantity(requests_of(each).get(GPU_RESOURCE, "0")).value for each in containers), default=0)
+
+
+def _nodes(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Iterator[_Nodes]:
+    for cluster in fleet.clusters_of(queue):
+        for flavor, pods in possible_flavors(fleet, queue, pod_set_of(template), cluster):
+            pools = fleet.flavor_nodes(flavor, cluster)
+            for pool in pools:
+                yield _Nodes(flavor.name, _most(pool.sharing, pool.accelerator, pool.gpus_per_node))
+            if not pools:
+                # Of nodes that GKE makes, the smallest have one GPU.
+                sharing = GpuSharing.of_labels(pods.labels)
+                yield _Nodes(flavor.name, _most(sharing, accelerator_of(pods.labels), 1))
+
+
+def _most(sharing: GpuSharing, accelerator: str | None, gpus: int) -> int | None:
+    return if_known(lambda: sharing.most_in_container(accelerator, gpus))
