@@ -128,11 +128,20 @@ def test_the_first_size_of_a_pool_that_grows_is_kept_while_its_limits_allow_it()
     assert "initialNodeCount" not in entry({**on_demand, "initialNodeCount": 25})
 
 
+def test_gpus_that_are_shared_and_divided_stay_so() -> None:
+    """GKE's API has whole numbers as text."""
+    config = {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": "4"}
+    gpus = {"acceleratorType": "nvidia-tesla-a100", "acceleratorCount": "1", "gpuPartitionSize": "1g.5gb"}
+    divided = {"accelerators": [gpus | {"gpuSharingConfig": config}], "machineType": "a2-highgpu-1g"}
+    found = entry(pool(divided))["accelerator"]
+    assert found["partitionSize"] == "1g.5gb"
+    assert found["sharing"] == {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}
+
+
 def test_what_a_fleet_file_cannot_say_of_a_pool_is_named() -> None:
-    sharing = {"gpuSharingConfig": {"maxSharedClientsPerGpu": "4"}}
     other = pool(
         {
-            "accelerators": [{**POOL["config"]["accelerators"][0], **sharing}, {"acceleratorType": "nvidia-l4"}],
+            "accelerators": [POOL["config"]["accelerators"][0], {"acceleratorType": "nvidia-l4"}],
             "imageType": "UBUNTU_CONTAINERD",
             "preemptible": True,
             "sandboxConfig": {"type": "GVISOR"},
@@ -144,8 +153,8 @@ def test_what_a_fleet_file_cannot_say_of_a_pool_is_named() -> None:
     _, problems, notes = node_pool_entries({"a": [other]})
     assert problems == []
     assert notes == [
-        "node pool l4-reserved of a: config.sandboxConfig, bestEffortProvisioning, "
-        "config.accelerators[0].gpuSharingConfig, config.accelerators[1] left out: a fleet file has no field for it",
+        "node pool l4-reserved of a: config.sandboxConfig, bestEffortProvisioning, config.accelerators[1] left out: a "
+        "fleet file has no field for it",
         "node pool l4-reserved of a: image UBUNTU_CONTAINERD becomes COS_CONTAINERD",
         "node pool l4-reserved of a: preemptible nodes become Spot nodes",
         "node pool l4-reserved of a: upgrades BLUE_GREEN become SURGE",

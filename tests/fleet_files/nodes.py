@@ -111,10 +111,13 @@ def _capacity(
 
 def _accelerator(draw: Draw, machine: str) -> Data:
     driver = fields(draw, driverVersion=one_of("DEFAULT", "LATEST", "INSTALLATION_DISABLED"))
+    driver |= fields(draw, sharing=one_of({"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 6}))
     if machine == "n1-standard-8":
         return (
             {"accelerator": {"type": "nvidia-tesla-t4", "count": draw(one_of(1, 2)), **driver}} if draw(flags) else {}
         )
+    if machine == "a2-highgpu-1g":
+        return fields(draw, accelerator=one_of({"partitionSize": "1g.5gb", **driver}))
     if machine == "g2-standard-24":
         return fields(draw, accelerator=one_of(driver, {"type": "nvidia-l4", **driver}, {"count": 2, **driver}))
     return {}

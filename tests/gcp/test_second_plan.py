@@ -28,6 +28,7 @@ FILES = sorted(
         *(ROOT / "stacks").glob("Pulumi.*.yaml"),
         *(each for each in (ROOT / "examples").glob("*/Pulumi.*.yaml") if "kueue-fleet:fleet" in each.read_text()),
         ROOT / "examples" / "jobs" / "fleet.yaml",
+        ROOT / "examples" / "shared-gpus" / "fleet.yaml",
     ]
 )
 

@@ -66,7 +66,7 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         of_h100(partition_size="1g.10gb", strategy="MPS", clients=4),
     ),
     (
-        "pool-gpu-sharing",
+        "gpu-device-plugin",
         {"gpus": (Gpus(sharing=SHARED),), "labels": {NO_DEVICE_PLUGIN: "true"}},
         {"labels": {NO_DEVICE_PLUGIN: "true"}},
     ),

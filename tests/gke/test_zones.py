@@ -68,6 +68,7 @@ def test_there_is_no_other_table() -> None:
     assert TABLES == [
         "accelerator_networks",
         "consumption",
+        "gpu_partitions",
         "machine_zones",
         "machines",
         "n1_accelerators",

@@ -249,6 +249,15 @@ def _pools() -> Iterator[Seed]:
     disks = {f"{config}secondaryBootDisks": [{"diskImage": "weights"}]}
     yield _pool("pool-secondary-disks", "not the path of a disk image", disks)
     yield _pool("pool-fast-socket", "has no GPUs", {**NO_GPUS, f"{config}fastSocket": {"enabled": True}})
+    by_turns = {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
+    l4 = {"type": "nvidia-l4", "count": 2, "gpuDriverInstallationConfig": {"gpuDriverVersion": "DEFAULT"}}
+    yield _pool(
+        "pool-gpu-sharing",
+        "GKE does not divide",
+        {f"{config}guestAccelerators": [{**l4, "gpuPartitionSize": "1g.5gb"}]},
+    )
+    own_plugin = {f"{config}labels": {"gke-no-default-nvidia-gpu-device-plugin": "true"}}
+    yield _pool("gpu-device-plugin", "which does it", {f"{config}guestAccelerators": [l4 | by_turns], **own_plugin})
     yield _pool("pool-zones", "does not exist", {"nodeLocations": [f"{REGION}-z"]})
     yield _pool("pool-labels", "reserves", {f"{config}labels": {"node.kubernetes.io/class": "gpu"}})
     taint = {"key": "team", "value": "vision", "effect": "NO_SCHEDULE"}

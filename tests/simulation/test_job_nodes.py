@@ -67,6 +67,10 @@ L4: Final = {ACCELERATOR: "nvidia-l4"}
             {"gpus": 0, "tolerations": [{"key": GPU, "operator": "Exists"}]},
             f"tolerates {GPU} without requesting it, and",
         ),
+        (
+            {"nodeSelector": L4 | {"cloud.google.com/gke-gpu-sharing-strategy": "time-sharing"}},
+            "selects cloud.google.com/gke-gpu-sharing-strategy alone, and Autopilot refuses",
+        ),
         ({"nodeSelector": L4 | {"disk": "ssd"}}, "selects the custom label disk=ssd and does not tolerate the taint"),
     ],
 )

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_fleet.gke.gpu_sharing import PROPERTIES, WHOLE
+from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 from kueue_fleet.gke.machines import HYPERDISK_ONLY, NO_LOCAL_SSD, MachineType, machine_type, n1_accelerators
 from kueue_fleet.gke.pool import Breach, Gpus, Pool
 from kueue_fleet.gke.tpu_slices import slice_nodes, tpu_topologies
@@ -75,6 +77,20 @@ def _attached_gpus(machine: MachineType, kind: str, count: int) -> Iterator[Brea
             f"{machine.cpus}",
             f"set it to {enough}, or use a smaller machine type" if enough else "use a smaller machine type",
         )
+
+
+def check_gpu_sharing(pool: Pool) -> Iterator[Breach]:
+    """GPUs are shared by a strategy that GKE has, and divided into parts that they have."""
+    for index, asked in enumerate(pool.gpus):
+        for fault in asked.sharing.faults(asked.type or pool.accelerator):
+            yield Breach(f"gpus.{PROPERTIES[fault.label]}", fault.wrong, fault.fix, index)
+
+
+def check_device_plugin(pool: Pool) -> Iterator[Breach]:
+    """GKE's device plugin, which makes the shares, is on the nodes."""
+    if pool.sharing != WHOLE and pool.labels.get(NO_DEVICE_PLUGIN) == "true":
+        wrong = f"are shared or divided, but the label {NO_DEVICE_PLUGIN} keeps GKE's device plugin away, which does it"
+        yield Breach("gpus", wrong, "remove the label, or sharing and partitionSize")
 
 
 def check_boot_disk(pool: Pool) -> Iterator[Breach]:

@@ -18,11 +18,11 @@ from typing import Final
 
 from kueue_admission.forms.unknown import NotKnownError
 from kueue_fleet.gke.accelerator_networks import check_dranet, check_network_profile, check_network_zone
-from kueue_fleet.gke.gpu_sharing import PROPERTIES, WHOLE
-from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 from kueue_fleet.gke.machine_rules import (
     check_boot_disk,
+    check_device_plugin,
     check_fast_socket,
+    check_gpu_sharing,
     check_gpus,
     check_local_ssds,
     check_secondary_disks,
@@ -257,16 +257,6 @@ def _zones(pool: Pool) -> Iterator[Breach]:
             yield Breach("zones", f"is {zone}, which does not exist", fix, index)
 
 
-def _gpu_sharing(pool: Pool) -> Iterator[Breach]:
-    for index, asked in enumerate(pool.gpus):
-        for fault in asked.sharing.faults(asked.type or pool.accelerator):
-            yield Breach(f"gpus.{PROPERTIES[fault.label]}", fault.wrong, fault.fix, index)
-    if pool.sharing != WHOLE and pool.labels.get(NO_DEVICE_PLUGIN) == "true":
-        # Source: https://cloud.google.com/kubernetes-engine/docs/how-to/set-up-dra.
-        wrong = f"are shared or divided, but the label {NO_DEVICE_PLUGIN} keeps GKE's device plugin away, which does it"
-        yield Breach("gpus", wrong, "remove the label, or sharing and partitionSize")
-
-
 def _labels(pool: Pool) -> Iterator[Breach]:
     for index, key in enumerate(pool.labels):
         domain = key.rpartition("/")[0]
@@ -369,7 +359,15 @@ POOL_RULES: Final = (
         "KF665",
         "GPUs must be shared, and divided, as GKE can.",
         f"{_GKE}/concepts/timesharing-gpus",
-        _gpu_sharing,
+        check_gpu_sharing,
+    ),
+    PoolRule(
+        "gpu-device-plugin",
+        "KF666",
+        "Pools whose GPUs are shared or divided must have GKE's device plugin.",
+        f"{_GKE}/how-to/set-up-dra",
+        check_device_plugin,
+        refused=False,
     ),
     PoolRule(
         "tpu-topology",

@@ -200,7 +200,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
                 fix = "change what it asks for, or the quotas and nodes of its queue"
                 found.problems.append(of_job(document, JOB_NEVER_STARTS, f"never starts: {why}", fix))
                 break
-    found.warnings += [*warn_of_shared_gpus(fleet, named), *warn_of_manager(fleet, named)]
+    found.warnings.extend([*warn_of_shared_gpus(fleet, named), *warn_of_manager(fleet, named)])
     return found
 
 

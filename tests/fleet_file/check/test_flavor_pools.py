@@ -279,3 +279,49 @@ def test_a_flavor_by_hand_does_not_wait_for_a_calendar_reservation() -> None:
     ]
     active = {"flavors/5": by_hand, "nodePools/5/capacity/active": True}
     assert problems(changed(pools_data(), active)) == []
+
+
+STRATEGY, CLIENTS = "cloud.google.com/gke-gpu-sharing-strategy", "cloud.google.com/gke-max-shared-clients-per-gpu"
+PARTITION = "cloud.google.com/gke-gpu-partition-size"
+T4 = {ACCELERATOR: "nvidia-tesla-t4"}
+
+
+@pytest.mark.parametrize(
+    ("labels", "problem"),
+    [
+        ({STRATEGY: "mps"}, f"flavors[t4].nodeLabels[{STRATEGY}]: is given alone, but Autopilot refuses pods"),
+        ({CLIENTS: "4"}, f"flavors[t4].nodeLabels[{CLIENTS}]: is given alone, but Autopilot refuses pods"),
+        (
+            {STRATEGY: "TIME_SHARING", CLIENTS: "64"},
+            f"flavors[t4].nodeLabels[{CLIENTS}]: is 64, but between 2 and 48 containers share a GPU",
+        ),
+        (
+            {STRATEGY: "slices", CLIENTS: "4"},
+            f"flavors[t4].nodeLabels[{STRATEGY}]: is slices, which is not a strategy of GKE; use time-sharing or mps",
+        ),
+        ({PARTITION: "1g.5gb"}, f"flavors[t4].nodeLabels[{PARTITION}]: is 1g.5gb, but GKE does not divide"),
+    ],
+)
+def test_autopilot_makes_shares_that_gke_has(labels: dict[str, str], problem: str) -> None:
+    found = problems(changed(fleet_data(), {"flavors/1/nodeLabels": T4 | labels}))
+    assert any(each.startswith(problem) for each in found), found
+
+
+def test_autopilot_makes_shares_for_pods_that_select_both_labels() -> None:
+    shared = T4 | {STRATEGY: "time-sharing", CLIENTS: "4"}
+    assert problems(changed(fleet_data(), {"flavors/1/nodeLabels": shared})) == []
+
+
+@pytest.mark.parametrize(("shares", "gpus"), [(16, None), (17, 5)])
+def test_limits_of_auto_provisioning_count_whole_gpus(shares: int, gpus: int | None) -> None:
+    labels = {ACCELERATOR: "nvidia-tesla-t4", STRATEGY: "time-sharing", CLIENTS: "4"}
+    changes = nap(limits(**{"nvidia-tesla-t4": 4}), gpus=shares, nodeLabels=labels)
+    found = [each for each in problems(changed(pools_data(), changes)) if "resourceLimits" in each]
+    assert found == [] if gpus is None else f"nvidia-tesla-t4 4, but queues may use {gpus};" in found[0]
+
+
+def test_a_flavor_of_whole_and_shared_gpus_is_warned_of() -> None:
+    shared = {"sharing": {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
+    changes = {p(2, "accelerator"): shared, "flavors/1": hand(nodeLabels={ACCELERATOR: "nvidia-l4"})}
+    found = problems(changed(pools_data(), changes))
+    assert any("have different numbers of shares (" in each and "spot 4" in each for each in found), found

@@ -2,7 +2,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from kueue_fleet.gke.labels import ACCELERATOR, NODE_POOL, SPOT, ZONE
+from kueue_fleet.gke.labels import (
+    ACCELERATOR,
+    GPU_PARTITION_SIZE,
+    GPU_SHARING_STRATEGY,
+    MAX_SHARED_CLIENTS,
+    NODE_POOL,
+    SPOT,
+    ZONE,
+)
 from kueue_rehearsal.cloud.node_planning import NodePlan, plan_nodes
 from kueue_rehearsal.cloud.node_pools import NodePool, parse_node_pool
 from kueue_rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
@@ -14,8 +22,8 @@ TOLERATED = [{"key": "nvidia.com/gpu", "operator": "Exists"}, {"key": SPOT, "ope
 GROUP = "cloud.google.com/gke-placement-group"
 
 
-def needs(name: str, selector: dict[str, str] | None = None, gpus: int = 2) -> PodNeeds:
-    resources = {"cpu": "4", "nvidia.com/gpu": gpus}
+def needs(name: str, selector: dict[str, str] | None = None, gpus: int = 2, cpu: str = "4") -> PodNeeds:
+    resources = {"cpu": cpu, "nvidia.com/gpu": gpus}
     spec = {
         "containers": [{"resources": {"requests": resources}}],
         "tolerations": TOLERATED,
@@ -104,6 +112,30 @@ def test_resource_limits_count_the_nodes_of_all_pools() -> None:
     one_more = plan(AutoProvisioning(PLACE, limits(999, nvidia_l4=4), autopilot=False), needs("a", L4), needs("b", L4))
     assert len(one_more.add) == 1
     assert "limit of 4 nvidia-l4 would be exceeded: 4 in use" in one_more.refused["ns/b"]
+
+
+BY_FOUR = L4 | {GPU_SHARING_STRATEGY: "time-sharing", MAX_SHARED_CLIENTS: "4"}
+
+
+def test_auto_provisioning_makes_nodes_with_the_shares_that_pods_select() -> None:
+    source = AutoProvisioning(PLACE, ResourceLimits.of([{"resourceType": "nvidia-l4", "maximum": 1}], ()))
+    made = plan(source, *(needs(f"p{number}", BY_FOUR, gpus=1, cpu="500m") for number in range(4)))
+    [node] = made.add
+    assert (node.machine.gpus, node.allocatable["nvidia.com/gpu"], made.refused) == (1, 4, {})
+    assert node.labels.items() >= BY_FOUR.items()
+
+
+def test_resource_limits_count_whole_gpus() -> None:
+    source = AutoProvisioning(PLACE, ResourceLimits.of([{"resourceType": "nvidia-l4", "maximum": 1}], ()))
+    made = plan(source, *(needs(f"p{number}", BY_FOUR, gpus=1, cpu="500m") for number in range(5)))
+    assert (len(made.add), list(made.refused)) == (1, ["ns/p4"])
+    there = ResourceLimits.of([], [node.manifest() for node in made.add])
+    assert there.used["nvidia-l4"] == 1
+
+
+def test_a_partition_that_the_gpu_does_not_have_is_not_made() -> None:
+    refused = plan(AutoProvisioning(PLACE), needs("a", L4 | {GPU_PARTITION_SIZE: "1g.10gb"}, gpus=1)).refused
+    assert refused["ns/a"] == f"{GPU_PARTITION_SIZE} is 1g.10gb, but GKE does not divide nvidia-l4; remove it"
 
 
 def test_a_gpu_without_a_limit_is_not_auto_provisioned_but_a_pool_of_it_grows() -> None:

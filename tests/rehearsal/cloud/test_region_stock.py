@@ -29,3 +29,9 @@ def test_settings_count_as_they_are_now() -> None:
     assert stock.available([], 0.0)["nvidia-l4"] == 4
     now[0] = DwsSettings(low=0, high=0)
     assert set(stock.available([], 0.0).values()) == {0}
+
+
+def test_shares_of_a_gpu_that_dws_gave_out_are_one_gpu() -> None:
+    stock = RegionStock("us-east4", lambda: SETTINGS, 0.0)
+    shares = {"gke_gpu_sharing_strategy": "time-sharing", "gke_max_shared_clients_per_gpu": "4"}
+    assert stock.available([node(8, gke_flex_start="true", **shares)], 5.0)["nvidia-l4"] == 2
