@@ -85,7 +85,8 @@ def test_json_and_a_cluster_that_cannot_be_read(file: str, monkeypatch: pytest.M
     assert (result.exit_code, document["unreachable"]) == (1, {US: "no answer"})
     assert [each["free"] for each in document["queues"]] == [4, 1]
     assert [(each["nodes"], each["mostNodes"]) for each in document["flavors"]] == [(2, 2)]
-    budget = {"team": "team-a", "of": "GPU hours", "used": 0.0, "limit": 1, "per": "month", "unpriced": {}}
+    budget = {"team": "team-a", "of": "GPU hours", "used": 0.0, "limit": 1, "per": "month"}
+    budget |= {"wholeGpuHours": None, "unpriced": {}}
     assert document["budgets"] == [budget]
     assert "could not be read: no answer" in run(file).stdout
 

@@ -72,7 +72,7 @@ class BudgetUse:
     used: float
     limit: int
     per: Period
-    whole: float | None = None
+    whole_gpu_hours: float | None = None
     """As `used` in whole GPUs, where that differs."""
     unpriced: Mapping[str, float] = field(default_factory=dict)
     """Hours used besides whose price is not known, by what they are: `GPU hours of a3-highgpu-8g`."""
@@ -92,7 +92,7 @@ class BudgetUse:
             used = f"at least {self.used:,.0f} {self.of} + {without_price(self.unpriced)}"
             return f"{self.team}: {used}, of {self.limit:,} {self.of} per {self.per}"
         most = "up to " if self.of == "USD" else ""
-        whole = "" if self.whole is None else f" ({self.whole:,.0f} of whole GPUs)"
+        whole = "" if self.whole_gpu_hours is None else f" ({self.whole_gpu_hours:,.0f} of whole GPUs)"
         return (
             f"{self.team}: {most}{self.used:,.0f} of {self.limit:,} {self.of} per {self.per}, {self.percent} %{whole}"
         )
