@@ -51,6 +51,8 @@ SAID = {
     "KF116": "The workload has failed admission checks",
     "KF203": 'pods "x" is forbidden: violates PodSecurity "baseline:latest": privileged',
     "KF204": 'failed calling webhook: no endpoints available for service "kueue-webhook-service"',
+    "KF205": "Pod Allocate failed due to rpc error: code = Unknown desc = [invalid request for sharing GPU (MPS), "
+    "at most 1 nvidia.com/gpu can be requested on multi-GPU nodes], which is unexpected",
     "KF301": "ClientConnectionFailed: dial tcp 10.0.0.1:443: i/o timeout",
     "KF302": "BadKubeConfig: secret not found",
     "KF401": 'unable to replace resource "urn:pulumi:prod::x" as it is currently marked for protection',

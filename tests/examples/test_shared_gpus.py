@@ -128,6 +128,17 @@ def test_a_job_for_two_shares_is_refused(tmp_path: Path) -> None:
     ) in check_jobs(tmp_path, [asking(2, "notebooks")])
 
 
+def test_a_team_whose_pods_need_host_ipc_for_mps_may_have_it() -> None:
+    data = fleet_data()
+    data["nodePools"][0]["accelerator"]["sharing"]["strategy"] = "MPS"
+    found = check(data)
+    said = "podSecurity: baseline is what refuses hostIPC, which pods on l4-shared need to share GPUs by MPS"
+    assert [f"teams[{team}].{said}" in found for team in ("research", "teaching")] == [True, True]
+    for team in data["teams"]:
+        team["podSecurity"] = "privileged"
+    assert "hostIPC" not in check(data)
+
+
 def test_containers_of_one_share_each_are_not(tmp_path: Path) -> None:
     job = asking(1, "notebooks")
     spec = job["spec"]["template"]["spec"]

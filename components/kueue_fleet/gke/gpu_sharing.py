@@ -70,8 +70,8 @@ class GpuSharing:
         else:
             count = int(clients) if str(clients).isdecimal() else None
             strategy = strategy or STRATEGIES[_DEFAULT_STRATEGY]
-        words = {label: name for name, label in STRATEGIES.items()}
-        return cls(labels.get(GPU_PARTITION_SIZE), words.get(strategy, strategy), count)
+        known = next((name for name, label in STRATEGIES.items() if label == strategy), strategy)
+        return cls(labels.get(GPU_PARTITION_SIZE), known, count)
 
     @property
     def labels(self) -> Mapping[str, str]:

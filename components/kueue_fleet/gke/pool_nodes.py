@@ -91,8 +91,8 @@ def node_labels(pool: Pool) -> dict[str, str | Unknown]:
         if value is not None:
             found[key] = value
     if "gpus" in pool.unknown:
-        return found | dict.fromkeys(SHARING_LABELS, UNKNOWN)
-    return found | pool.sharing.labels
+        return {**found, **dict.fromkeys(SHARING_LABELS, UNKNOWN)}
+    return {**found, **pool.sharing.labels}
 
 
 def known_labels(pool: Pool) -> dict[str, str]:

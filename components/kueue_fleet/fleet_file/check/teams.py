@@ -25,6 +25,7 @@ from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     GROUPS,
+    HOST_IPC,
     NAME_TAKEN,
     NAMESPACE_SELECTOR,
     REGIONS,
@@ -37,6 +38,7 @@ from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.gke.gpu_sharing import GpuSharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,33 @@ def check_teams(scope: Scope) -> Iterator[Problem]:
 def _team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     for item in _of_team(scope, team):
         yield from _leads_somewhere(scope, item)
+    yield from _host_ipc(scope, team)
+
+
+@where_read
+def _host_ipc(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    """Pods that share GPUs by MPS need `hostIPC`.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus,
+    https://kubernetes.io/docs/concepts/security/pod-security-standards/ (host namespaces).
+    """
+    queues = (scope.fleet.queue(queue.cluster_queue) for queue in team.local_queues)
+    names = {name for queue in queues if queue is not None for name in queue.flavor_names}
+    shared = [
+        flavor.name
+        for flavor in scope.fleet.flavors
+        if flavor.name in names
+        and any(
+            GpuSharing.of_labels(scope.fleet.flavor_on(flavor, cluster).node_labels).strategy == "MPS"
+            for cluster in scope.fleet.clusters_of(flavor)
+        )
+    ]
+    if shared and team.pod_security != "privileged":
+        yield HOST_IPC.at(
+            f"{scope.path(team)}.podSecurity",
+            f"{team.pod_security} is what refuses hostIPC, which pods on {', '.join(shared)} need to share GPUs by MPS",
+            "write privileged",
+        )
 
 
 @where_read
