@@ -356,14 +356,14 @@ POOL_RULES: Final = (
     ),
     PoolRule(
         "pool-gpu-sharing",
-        "KF665",
+        "KF667",
         "GPUs must be shared, and divided, as GKE can.",
         f"{_GKE}/concepts/timesharing-gpus",
         check_gpu_sharing,
     ),
     PoolRule(
         "gpu-device-plugin",
-        "KF666",
+        "KF668",
         "Pools whose GPUs are shared or divided must have GKE's device plugin.",
         f"{_GKE}/how-to/set-up-dra",
         check_device_plugin,
