@@ -28,6 +28,8 @@ class Behaviours:
     refuses_pods_without_topology_flavor: bool = _since("0.18.0", "pkg/scheduler/flavorassigner psError")
     """A job with a pod set for which no flavor of a topology is found does not fit. Before, it was admitted without a
     place for those pods."""
+    needs_no_checks_without_flavors: bool = _since("0.18.0", "kueue#10316")
+    """A job that asks for nothing needs none of its ClusterQueue's admission checks. Before, it needed all of them."""
     looks_at_own_labels_of_flavor: bool = _since("0.18.2", "kueue#12449")
     """Of a pod's node selector and affinity, only keys count that the flavor itself has as labels. Before, those of
     every flavor of the resource group did."""
@@ -41,9 +43,16 @@ class Behaviours:
     """A pod set that asks for nothing, such as the leader of a LeaderWorkerSet, is placed on the flavor of its topology
     group. Before, its job found no flavor."""
 
-    counts_each_admission_once: bool = _since("0.19.1", "pkg/scheduler/scheduler.go shouldApplyEntryPenalty")
-    """Admission fair sharing adds a job's penalty once, and only in queues that are ordered by usage. Before, a second
-    pass added it again, and other queues kept it until Kueue restarted; that is not modelled, and refused."""
+    counts_usage_in_billionths: bool = _since("0.19.1", "pkg/util/resource MulByFloat")
+    """Admission fair sharing rounds what a LocalQueue has used down to billionths. Before, to thousandths: with a
+    half-life of a week a sample of five minutes, and the penalty of a job of two cores, were 0."""
+    counts_each_admission_once: bool = _since("0.19.1", "kueue#12539")
+    """Admission fair sharing takes back a job's whole penalty when it is admitted. Before, it took back what the job
+    got, which can be fewer pods than it asked for, and nothing behind admission checks. The rest stayed until Kueue
+    restarted, and made it sample the LocalQueue all the time; that is not modelled, and refused."""
+    queues_of_weight_zero_come_last: bool = _since("0.19.1", "pkg/util/admissionfairsharing CalculateUsage")
+    """LocalQueues of weight 0 come last in admission fair sharing. Before, they came first until they had used
+    something, since 0/0 sorts before every number."""
     counts_from_the_reservation: bool = _since("0.20.0", "kueue#15000")
     """Admission fair sharing counts from the quota reservation on. Not modelled, and refused."""
 

@@ -211,7 +211,7 @@ class Engine:
             if info.is_reserved and not self.controller.backs_off(info):
                 self.controller.check_stop_policy(info)
                 if info.is_reserved and not info.is_admitted and not info.is_evicted:
-                    lifecycle.sync_checks(info, self.cache.queues[info.cluster_queue], self.now)
+                    self._sync_checks(info)
                     self.controller.sync_admitted(info)
         for info in waiting:
             self.cache.refresh(info)
@@ -398,6 +398,10 @@ class Engine:
         else:
             self.queues.decide(Parked(self.now, info.key, name, reason, entry.why, message))
 
+    def _sync_checks(self, info: WorkloadInfo) -> None:
+        queue = self.cache.queues[info.cluster_queue]
+        lifecycle.sync_checks(info, queue, self.now, self.cache.gates.behaviours)
+
     def _reserve(self, entry: Entry) -> None:
         info, queue = entry.info, entry.queue
         admission = Admission(queue.name, tuple(result.as_assignment() for result in entry.assignment.pod_sets))
@@ -411,7 +415,7 @@ class Engine:
         lifecycle.reserve(info, admission, self.now)
         self._take_over(info, queue, entry.assignment)
         self.queues.decide(QuotaReserved(self.now, info.key, admission, entry.assignment.borrowing))
-        lifecycle.sync_checks(info, queue, self.now)
+        self._sync_checks(info)
         self.controller.sync_admitted(info)
 
     def _take_over(self, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:

@@ -73,8 +73,6 @@ def _admission_fair_sharing(
 ) -> AdmissionFairSharing | None:
     if given is None or not gates.get("AdmissionFairSharing", True):
         return None
-    if not behaviours.counts_each_admission_once:
-        raise NotModelledError("admission fair sharing before Kueue 0.19.1", "admissionFairSharing")
     if behaviours.counts_from_the_reservation:
         feature = "admission fair sharing that counts from the quota reservation, since Kueue 0.20,"
         raise NotModelledError(feature, "admissionFairSharing")

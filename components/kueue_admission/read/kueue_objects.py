@@ -127,6 +127,7 @@ def parse_objects(
     if problems:
         raise ObjectError(problems)
     _refuse_overlapping(objects)
+    _refuse_rests_of_penalties(objects, workloads)
     return Parsed(objects, workloads)
 
 
@@ -139,6 +140,22 @@ def _refuse_overlapping(objects: Objects) -> None:
         if all(labels.get(key, value) == value for key, value in other.node_labels):
             feature = f"topologies on the nodes of {other.name} too without TASHandleOverlappingFlavors (Kueue 0.18)"
             raise NotModelledError(feature, f"ResourceFlavor {one.name}")
+
+
+def _refuse_rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) -> None:
+    """Raises NotModelledError where the penalty of a job may not be taken back whole, which no object says."""
+    settings = objects.configuration
+    if settings.admission_fair_sharing is None or settings.gates.behaviours.counts_each_admission_once:
+        return
+    late = "with admission fair sharing before Kueue 0.19.1 (kueue#12539)"
+    by_usage = {queue.name: queue for queue in objects.cluster_queues if queue.usage_based}
+    for name, queue in by_usage.items():
+        if queue.checks:
+            raise NotModelledError(f"admission checks {late}", f"ClusterQueue {name}")
+    local_queues = {queue.key for queue in objects.local_queues if queue.cluster_queue in by_usage}
+    for each in workloads:
+        if each.local_queue in local_queues and any(pods.min_count is not None for pods in each.pod_sets):
+            raise NotModelledError(f"partial admission (minCount) {late}", f"Workload {each.key}")
 
 
 _TOPOLOGY_KINDS = ("required", "preferred", "unconstrained", "slice-required")

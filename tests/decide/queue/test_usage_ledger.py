@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from tests.decide.build import Cluster, job, queue
 
 from kueue_admission.api.cluster_queue import AdmissionCheckStrategyRule, ClusterQueuePreemption
+from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CheckStateChanged, Deleted, Finished, PodsStopped, TimePassed
 from kueue_admission.decide.model import (
@@ -141,7 +142,7 @@ class TestUsage:
         assert used(made.engine, "a") == 0.0
 
     def test_resources_and_local_queues_have_weights(self) -> None:
-        ledger = UsageLedger(AdmissionFairSharing(600.0, 300.0, {"cpu": 3.0}))
+        ledger = UsageLedger(AdmissionFairSharing(600.0, 300.0, {"cpu": 3.0}), Behaviours())
         consumed = (("cpu", 2 * NANO), ("gpu", NANO))
         ledger.configure(ledger.settings, [LocalQueue("ns", "a", "cq", "None", 0.5, consumed, 0.0)])
         assert ledger.usage("ns/a") == (3.0 * 2 + 1) / 0.5

@@ -104,7 +104,7 @@ class Queues:
             self.dequeue(info)
             info.cluster_queue = name
         if self.cache.queues[name].checks or info.checks:
-            lifecycle.sync_checks(info, self.cache.queues[name], self.now)
+            lifecycle.sync_checks(info, self.cache.queues[name], self.now, self.cache.gates.behaviours)
         place = self.pending[name].push(info, self.now, parked=parked)
         self.decide(Queued(self.now, info.key, name, place is Place.COMPETING))
 

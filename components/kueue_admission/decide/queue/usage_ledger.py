@@ -3,7 +3,7 @@
 A reservation costs its LocalQueue a penalty at once, in advance of what will be sampled; when the workload is admitted,
 the penalty becomes part of the usage. Usage is sampled every `sampling_interval`, which is caught up here when the
 usage is asked for or what is admitted changes; while a penalty is pending, Kueue samples all the time.
-Amounts are in billionths of a core, byte or device: Kueue rounds down to nine decimals.
+Amounts are in billionths of a core, byte or device: Kueue rounds down to nine decimals, before 0.19.1 to three.
 Source: kueue@v0.19.2 pkg/util/admissionfairsharing, pkg/cache/queue/afs, pkg/controller/core/localqueue_controller.go,
 pkg/controller/core/workload_controller.go (updateAfsConsumedUsage), pkg/scheduler/scheduler.go (updateEntryPenalty).
 """
@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from math import inf
 from typing import Final
 
+from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.model import AdmissionFairSharing, LocalQueue
 from kueue_admission.decide.workload.state import WorkloadInfo
 
@@ -23,6 +25,7 @@ Amounts = dict[str, int]
 NANO: Final = 10**9
 """So many are one byte or device."""
 _NANO_OF_CPU: Final = 10**6
+_MILLI: Final = 10**6
 
 
 class Used:
@@ -40,8 +43,9 @@ class Used:
 class UsageLedger:
     """The usage of every LocalQueue; `now` is the time up to which usage is caught up when it is asked for."""
 
-    def __init__(self, settings: AdmissionFairSharing) -> None:
+    def __init__(self, settings: AdmissionFairSharing, behaviours: Behaviours) -> None:
         self.settings = settings
+        self.behaviours = behaviours
         self.now = 0.0
         self.used: dict[str, Used] = {}
         self._weights: dict[str, float] = {}
@@ -67,10 +71,11 @@ class UsageLedger:
         for penalty in used.penalties.values():
             _add(total, penalty)
         weight = self._weights[local_queue]
-        if weight <= 0:
-            return float("inf")
         weights = self.settings.resource_weights
-        return sum(weights.get(name, 1.0) * (total[name] / NANO) for name in sorted(total)) / weight
+        usage = sum(weights.get(name, 1.0) * (total[name] / NANO) for name in sorted(total))
+        if weight > 0:
+            return usage / weight
+        return inf if usage or self.behaviours.queues_of_weight_zero_come_last else -inf
 
     def charge(self, info: WorkloadInfo, resources: Iterable[str] | None = None) -> None:
         """A workload got its reservation: the penalty for its requests, only of `resources` where they are given."""
@@ -79,7 +84,7 @@ class UsageLedger:
             return
         self.catch_up(used)
         alpha = self._alpha(self.settings.sampling_interval)
-        used.penalties[info.key] = _scaled(amounts_of(info, resources), alpha)
+        used.penalties[info.key] = self._scaled(amounts_of(info, resources), alpha)
 
     def drop_penalty(self, info: WorkloadInfo) -> None:
         """A workload will not be admitted with the reservation that was charged."""
@@ -132,8 +137,8 @@ class UsageLedger:
             used.consumed = {}
         else:
             alpha = self._alpha(now - used.updated)
-            consumed = _scaled(used.consumed, 1.0 - alpha)
-            _add(consumed, _scaled(used.admitted, alpha))
+            consumed = self._scaled(used.consumed, 1.0 - alpha)
+            _add(consumed, self._scaled(used.admitted, alpha))
             used.consumed = consumed
         used.updated = now
 
@@ -151,6 +156,12 @@ class UsageLedger:
         half_life = self.settings.half_life
         return 1.0 - 0.5 ** (seconds / half_life) if half_life else 0.0
 
+    def _scaled(self, amounts: Mapping[str, int], factor: float) -> Amounts:
+        if not self.behaviours.counts_usage_in_billionths:
+            return {name: int(amount / _MILLI * factor) * _MILLI for name, amount in amounts.items()}
+        numerator, denominator = Decimal(repr(factor)).as_integer_ratio()
+        return {name: amount * numerator // denominator for name, amount in amounts.items()}
+
 
 def amounts_of(info: WorkloadInfo, resources: Iterable[str] | None = None) -> Amounts:
     """What a workload asks for or holds in total."""
@@ -161,11 +172,6 @@ def amounts_of(info: WorkloadInfo, resources: Iterable[str] | None = None) -> Am
             if wanted is None or name in wanted:
                 found[name] = found.get(name, 0) + amount * (_NANO_OF_CPU if name == "cpu" else NANO)
     return found
-
-
-def _scaled(amounts: Mapping[str, int], factor: float) -> Amounts:
-    numerator, denominator = Decimal(repr(factor)).as_integer_ratio()
-    return {name: amount * numerator // denominator for name, amount in amounts.items()}
 
 
 def _add(total: Amounts, more: Mapping[str, int]) -> None:

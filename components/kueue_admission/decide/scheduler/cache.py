@@ -102,7 +102,7 @@ class Cache:
         if settings is None:
             self.ledger = None
         else:
-            self.ledger = self.ledger or UsageLedger(settings)
+            self.ledger = self.ledger or UsageLedger(settings, self.gates.behaviours)
             self.ledger.configure(settings, objects.local_queues)
 
     def _ledger_of(self, info: WorkloadInfo) -> UsageLedger | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.model import Admission, CheckState, WaitForPodsReady, WorkloadCheck
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.reasons import AdmittedReason, EvictionReason
@@ -15,7 +16,7 @@ from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.decide.workload.transitions import Step
 
 
-def required_checks(info: WorkloadInfo, queue: QueueNode) -> list[str]:
+def required_checks(info: WorkloadInfo, queue: QueueNode, behaviours: Behaviours) -> list[str]:
     """The checks the workload needs: with quota those of its flavors, without it those that apply to all flavors."""
     if not queue.checks:
         return []
@@ -23,12 +24,14 @@ def required_checks(info: WorkloadInfo, queue: QueueNode) -> list[str]:
         every = {flavor for group in queue.groups for flavor in group.flavors}
         return sorted(name for name, flavors in queue.checks.items() if flavors >= every)
     taken = {flavor for pod_set in info.admission.pod_sets for _, flavor in pod_set.flavors}
+    if not taken and not behaviours.needs_no_checks_without_flavors:
+        return sorted(queue.checks)
     return sorted(name for name, flavors in queue.checks.items() if not flavors.isdisjoint(taken))
 
 
-def sync_checks(info: WorkloadInfo, queue: QueueNode, now: float) -> None:
+def sync_checks(info: WorkloadInfo, queue: QueueNode, now: float, behaviours: Behaviours) -> None:
     """Add checks it needs as Pending and forget those it does not need."""
-    wanted = required_checks(info, queue)
+    wanted = required_checks(info, queue, behaviours)
     if list(info.checks) != wanted:
         info.checks = {name: info.checks.get(name) or WorkloadCheck(name, since=now) for name in wanted}
 
