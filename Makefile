@@ -13,6 +13,7 @@ DO ?= run
 OPTIONS ?=
 OWNER ?= OWNER
 ROUNDS ?= 20
+RELEASE ?=
 EXAMPLES ?= 1
 FLEETS ?= 1000
 SEED ?= 20261121
@@ -48,8 +49,9 @@ properties: $(READY) ## the same, with every example of a property and every wro
 
 .PHONY: faults
 faults: PROCESSES ?= 3
-faults: $(READY) engines ## the faults that the controller survives, each ROUNDS=20 times, with PROCESSES=3 fleets at once, from SEED=n; a line for each round
+faults: $(READY) engines $(if $(RELEASE),release-engines) ## the faults that the controller survives, each ROUNDS=20 times, with PROCESSES=3 fleets at once, from SEED=n, on Kueue RELEASE=0.19.2; a line for each round
 	@KUEUE_FLEET_FAULT_ROUNDS=$$((($(ROUNDS) + $(PROCESSES) - 1) / $(PROCESSES))) KUEUE_FLEET_FAULT_SEED=$(SEED) \
+	    KUEUE_FLEET_FAULT_RELEASE=$(RELEASE) \
 	    $(BIN)/pytest -v -n $(PROCESSES) --dist each tests/engines/faults
 
 .PHONY: simulations
@@ -99,7 +101,7 @@ release-engines: $(READY) ## find or build the other releases of Kueue, which on
 
 .PHONY: releases
 releases: $(READY) engines release-engines ## stacks and the fleet's controller on each release of Kueue, mixed, and upgrades while jobs run
-	@$(BIN)/pytest -v tests/differential/test_releases.py tests/engines/all_releases.py
+	@KUEUE_FLEET_EXAMPLES=1 $(BIN)/pytest -v tests/differential/test_releases.py tests/engines/all_releases.py
 
 .PHONY: engine-wheels
 engine-wheels: $(READY) ## pack the engines of a rehearsal into wheels, in build/wheels; builds those that are missing

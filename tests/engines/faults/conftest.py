@@ -26,6 +26,8 @@ ROUNDS = int(os.environ.get("KUEUE_FLEET_FAULT_ROUNDS", "1"))
 """Of each fault, in each process of `make faults`."""
 GPUS = 2 if MANY else 1
 """On each worker. With half of them, and half of the jobs, a round takes a sixth less CPU."""
+RELEASE = os.environ.get("KUEUE_FLEET_FAULT_RELEASE", "")
+"""Of Kueue, in all clusters; empty: the one that fleets get."""
 _HERE = "engines/faults/"
 
 
@@ -54,6 +56,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory, seed: int) -> Iterator[Fleet
     data = fleet_data(REGIONS, gpus=GPUS, dispatch=dispatch, watchdog={"stuckAfter": "30s"})
     # The manager lets more jobs in than the workers have room for: these wait on the workers.
     data["multiKueue"] |= {"headroomPercent": 400, "workerLostTimeout": "40s"}
+    data["kueue"] |= {"version": RELEASE} if RELEASE else {}
     with controller_lab(tmp_path_factory.mktemp("lab"), data) as lab:
         proxies = {
             name: FaultProxy(cluster, seed + index) for index, (name, cluster) in enumerate(lab.clusters.items())
