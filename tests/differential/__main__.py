@@ -29,9 +29,12 @@ from tests.differential.batch import answers
 from tests.differential.compare import mismatch
 from tests.differential.generate import scenario
 from tests.differential.lab import Lab, kueue
+from tests.differential.replay import parse
 from tests.differential.settings import LATEST, SETTINGS, side_by_side
 from tests.differential.shrink import shrunk
+from tests.differential.steps import submitted
 
+from kueue_admission.decide.errors import NotModelledError
 from kueue_rehearsal.engines import KUEUE_ENGINES
 
 Json = dict[str, Any]
@@ -83,8 +86,11 @@ def record(path: Path, cases: Iterable[Json]) -> int:
     started = time.monotonic()
     known = corpus.read(path) if path.exists() else []
     names = {case["name"] for case, _ in known}
-    found = Asking([one for one in cases if one["name"] not in names])
+    asked = [one for one in cases if one["name"] not in names]
+    refused = {one["name"]: f"{why.place}: {why.feature}" for one in asked if (why := not_modelled(one)) is not None}
+    found = Asking([one for one in asked if one["name"] not in refused])
     found.kept.extend(known)
+    print("".join(f"refused: {name}, {why}\n" for name, why in refused.items()), end="")
     while found.waiting:
         first = found.waiting[0]
         setting, release = first["setting"], first.get("release", LATEST)
@@ -98,6 +104,15 @@ def record(path: Path, cases: Iterable[Json]) -> int:
                     print(f"{len(found.wrong)} mismatches, {time.monotonic() - started:.0f} s", flush=True)
     print("\n\n".join(mismatch(*one) or "" for one in found.wrong))
     return 1 if found.wrong else 0
+
+
+def not_modelled(case: Json) -> NotModelledError | None:
+    """Why the core refuses a scenario for its release."""
+    try:
+        parse(case, submitted(case))
+    except NotModelledError as error:
+        return error
+    return None
 
 
 def settle() -> int:

@@ -18,6 +18,10 @@ MOST_LATE = 5
 """So many cycles of a scenario may come before what Kueue had logged just before them."""
 
 
+ENDLESS = 9
+"""As often Kueue tries nothing new in vain, unless it never rests."""
+
+
 _NO_FIT = (RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES)
 _BY_MAP_ORDER = (states.PENDING, f"{states.PENDING} {QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED}")
 
@@ -112,6 +116,37 @@ def as_shown(states_by_name: dict[str, str], case: Json) -> dict[str, str]:
         name: states.PENDING if states.kind_of(state) == states.PENDING else state
         for name, state in states_by_name.items()
     }
+
+
+def as_answered(case: Json, latest: Json) -> Json:
+    """An answer of 0.19.2 as the scenario's release would log and show the same decisions."""
+    found = []
+    for one in latest["rounds"]:
+        trace = [[*item[:3], as_logged(item[3], case), *item[4:]] if item[0] == "c" else item for item in one["trace"]]
+        found.append({**one, "trace": trace, "changes": as_shown(one["changes"], case)})
+    return {**latest, "rounds": found}
+
+
+def is_known_by(case: Json, answer: Json, latest: Json) -> bool:
+    """Whether a release decided in each round as 0.19.2 did, cycle by cycle, and the core does so at the same moments.
+
+    Then its answer says nothing that the other one does not. Samples of usage always do: they depend on the moment.
+    """
+    if case["setting"] == "usage":
+        return False
+    known = as_answered(case, latest)
+    return _decided(answer) == _decided(known) and mismatch(case, known) is None
+
+
+def _decided(answer: Json) -> list[Any]:
+    """By round: the event, the heads and outcomes of its cycles, and the states after it."""
+    found: list[Any] = []
+    standing: dict[str, str] = {}
+    for one in answer["rounds"]:
+        cycles = [(item[3], min(item[4], ENDLESS)) for item in one["trace"] if item[0] == "c"]
+        standing = {**standing, **one["changes"]}
+        found.append((one["event"], cycles, standing))
+    return found
 
 
 def _same(seen: set[str], mine: str | None, right: str | None, case: Json) -> bool:

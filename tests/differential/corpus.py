@@ -7,7 +7,8 @@ reservations and evictions. Times count from the moment at which all queues open
 by the number of the report, and the same with one thing changed; `changed-*` are the smallest that show what another
 release decides differently.
 
-A folder has the answers of another release to scenarios of the file of the same name, with `name` in place of `case`.
+A folder has the answers of another release to scenarios of the file of the same name, with `name` in place of `case`;
+the name alone where the release decided as 0.19.2 did.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from tests.differential.compare import as_answered, is_known_by
 from tests.differential.settings import LATEST
 from tests.differential.states import is_held
 from tests.differential.steps import submitted
@@ -44,23 +46,38 @@ def of_release(name: str, release: str) -> list[Json]:
 
 def read(path: Path) -> list[tuple[Json, Json]]:
     """The scenarios of one file with Kueue's answers."""
-    name, release = path.name.partition(".")[0], path.parent.name
-    known = {} if path.parent == FOLDER else {case["name"]: case for case in of_release(name, release)}
+    latest = _latest(path)
     found = []
     with lzma.open(path, "rt") as lines:
         for line in lines:
             answer = json.loads(line)
-            found.append((answer.pop("case") if not known else known[answer.pop("name")], answer))
+            if latest:
+                case, known = latest[answer.pop("name")]
+                case = {**case, "release": path.parent.name}
+                found.append((case, answer or as_answered(case, known)))
+            else:
+                found.append((answer.pop("case"), answer))
     return found
+
+
+def _latest(path: Path) -> dict[str, tuple[Json, Json]]:
+    """By name: the scenarios of the file of the same name with the answers of 0.19.2; none if the path is of these."""
+    if path.parent == FOLDER:
+        return {}
+    return {case["name"]: (case, answer) for case, answer in read(file_of(path.name.partition(".")[0]))}
 
 
 def save(path: Path, records: list[tuple[Json, Json]]) -> None:
     """Writes scenarios and answers in their order."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    latest = _latest(path)
     with lzma.open(path, "wt", preset=9) as lines:
         for case, answer in records:
-            asked = {"name": case["name"]} if "release" in case else {"case": case}
-            lines.write(json.dumps({**asked, **answer}, separators=(",", ":")) + "\n")
+            line = {"case": case, **answer}
+            if latest:
+                is_known = is_known_by(case, answer, latest[case["name"]][1])
+                line = {"name": case["name"], **({} if is_known else answer)}
+            lines.write(json.dumps(line, separators=(",", ":")) + "\n")
 
 
 def features(case: Json, answer: Json) -> set[str]:

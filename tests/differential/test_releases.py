@@ -2,33 +2,68 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.differential import corpus
-from tests.differential.compare import mismatch
+from tests.differential.compare import as_answered, is_known_by, mismatch
 
+from drawn import some_of
 from kueue_admission.cli.console import count
 from kueue_admission.decide.behaviours import Behaviours
 from kueue_admission.decide.errors import NotModelledError
+from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.releases import release
 
 Json = dict[str, Any]
 
-LEAST = {"0.17": 240, "0.18": 240}
+RELEASES = ("0.17", "0.18")
 PAGE = Path(__file__).parents[2] / "docs" / "changed-decisions.md"
 
 
-@pytest.mark.parametrize("version", LEAST)
+@pytest.mark.parametrize("version", RELEASES)
 def test_every_answer_is_the_releases(version: str) -> None:
-    records = corpus.load(version)
-    assert len(records) >= LEAST[version]
+    """All of them with `make releases`."""
+    records = some_of(corpus.load(version), version)
     banners = [banner for case, answer in records if (banner := mismatch(case, answer)) is not None]
     assert not banners, f"{len(banners)} of {len(records)} scenarios differ\n\n" + "\n\n".join(banners[:3])
+
+
+def test_the_page_says_how_many_scenarios_each_release_was_asked() -> None:
+    counts = [corpus.counts(corpus.load(version)) for version in ("0.19", *RELEASES)]
+    rows = {tuple(cell.strip() for cell in line.strip("|").split("|")) for line in PAGE.read_text().splitlines()}
+    for kind, feature in KINDS.items():
+        assert (kind, *(f"{each[feature]:,}" for each in counts)) in rows
+
+
+KINDS = {
+    "quota and preemption": "setting classical",
+    "fair sharing": "setting fair",
+    "fair sharing, `LessThanOrEqualToFinalShare`": "setting fair-final",
+    "fair sharing, `LessThanInitialShare`": "setting fair-initial",
+    "topologies": "setting topology",
+    "`waitForPodsReady`": "setting pods-ready",
+    "LimitRanges, overhead of pods": "setting limits",
+    "admission fair sharing": "setting usage",
+    "of all: admission checks": "admission checks",
+    "of all: partial admission": "partial admission",
+    "of all: StrictFIFO": "StrictFIFO",
+}
+"""By the row of the page: the feature of a scenario."""
+
+
+def test_a_release_that_decides_as_the_latest_adds_nothing_to_what_is_known() -> None:
+    [(case, latest)] = corpus.read(corpus.file_of("asked-fair"))
+    asked = {**case, "release": "0.17"}
+    answer = as_answered(asked, latest)
+    assert is_known_by(asked, answer, latest)
+    answer["rounds"][-1]["changes"] = {**answer["rounds"][-1]["changes"], "w99": "Pending"}
+    assert not is_known_by(asked, answer, latest)
 
 
 def changed() -> dict[str, dict[str, tuple[Json, Json]]]:
@@ -48,6 +83,9 @@ SHOWN = {
     "equal": ("0.17", "0.18"),
     "together": ("0.17", "0.18"),
     "leader": ("0.17", "0.18"),
+    "nothing": ("0.17", "0.18"),
+    "zero": ("0.18", "0.19"),
+    "rounding": ("0.18", "0.19"),
 }
 """By scenario: the last release that decided in the one way, and the first of those here that decided in the other."""
 
@@ -70,13 +108,15 @@ def test_the_page_says_what_each_release_answered(name: str) -> None:
 
 
 def said(answer: Json) -> str:
-    """What became of the workloads, and in how many cycles."""
+    """What became of the workloads, what their LocalQueues had used where that is sampled, and in how many cycles."""
     states = {name: state for one in answer["rounds"] for name, state in one["changes"].items()}
     held = " ".join(f"{name} {state.partition(' ')[0]}" for name, state in sorted(states.items()))
     cycles = [item for one in answer["rounds"] for item in one["trace"] if item[0] == "c"]
     number = sum(item[4] for item in cycles)
     restless = cycles[-1][3] and number > 5
-    return f"{held}; {'cycle after cycle' if restless else count(number, 'cycle')}"
+    samples = [item for one in answer["rounds"] for item in one["trace"] if item[0] == "s"]
+    used = "".join(f", {name} used {float(Quantity(amounts['cpu']).decimal):.3f}" for _, _, name, amounts, _ in samples)
+    return f"{held}{used}; {'cycle after cycle' if restless else count(number, 'cycle')}"
 
 
 def test_each_behaviour_begins_with_a_release_and_has_a_source() -> None:
@@ -94,11 +134,51 @@ def test_pods_that_are_not_ready_are_waited_for_by_default_since_0_19() -> None:
     assert parse_configuration({"waitForPodsReady": {}}, release("0.18.3")).wait_for_pods_ready is not None
 
 
-def test_admission_fair_sharing_is_refused_by_name_before_0_19_1() -> None:
-    section = {"admissionFairSharing": {"usageHalfLifeTime": "30s"}}
-    with pytest.raises(NotModelledError, match=r"admissionFairSharing: admission fair sharing before Kueue 0\.19\.1"):
-        parse_configuration(section, release("0.18.3"))
-    assert parse_configuration(section).admission_fair_sharing is not None
+USAGE = {"admissionFairSharing": {"usageHalfLifeTime": "30s"}}
+
+
+def by_usage(**spec: Any) -> list[Json]:
+    """A ClusterQueue whose LocalQueues have an order, and a job that may run with fewer pods in one of them."""
+    queue = {"admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"}, **spec}
+    pods = {"name": "main", "count": 2, "minCount": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}
+    objects = (
+        ("ClusterQueue", "q", queue),
+        ("LocalQueue", "l", {"clusterQueue": "q"}),
+        ("Workload", "w", {"queueName": "l", "podSets": [pods]}),
+    )
+    return [
+        {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name}, "spec": item}
+        for kind, name, item in objects
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "refused"),
+    [
+        ({}, "Workload default/w: partial admission (minCount)"),
+        ({"admissionChecksStrategy": {"admissionChecks": [{"name": "dws"}]}}, "ClusterQueue q: admission checks"),
+    ],
+)
+def test_penalties_that_stay_are_refused_by_name_before_0_19_1(spec: Json, refused: str) -> None:
+    objects = by_usage(**spec)
+    with pytest.raises(NotModelledError, match=re.escape(f"{refused} with admission fair sharing before Kueue 0.19.1")):
+        parse_objects(objects, parse_configuration(USAGE, release("0.18.3")))
+    parse_objects(objects, parse_configuration(USAGE))
+    parse_objects(objects, parse_configuration({}, release("0.18.3")))
+
+
+def test_a_week_of_half_life_forgets_every_penalty_before_0_19_1() -> None:
+    """kueue@v0.19.1 pkg/util/admissionfairsharing TestCalculateEntryPenaltyWithLongHalfLife."""
+    settings = AdmissionFairSharing(half_life=168 * 3600.0, sampling_interval=300.0)
+    penalties = {}
+    for version in ("0.19.0", "0.19.1"):
+        ledger = UsageLedger(settings, Behaviours.of(version))
+        ledger.configure(settings, [LocalQueue("default", "l", "q")])
+        [workload] = parse_objects(by_usage()).workloads
+        info = WorkloadInfo(workload)
+        ledger.charge(info)
+        penalties[version] = ledger.usage("default/l")
+    assert penalties == {"0.19.0": 0.0, "0.19.1": 1}
 
 
 def test_topologies_that_share_nodes_are_refused_by_name_before_0_18() -> None:
