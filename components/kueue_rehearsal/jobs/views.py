@@ -37,6 +37,8 @@ class JobState(StrEnum):
 
 
 _ORDER: Final = tuple(JobState)
+_NOT_DONE: Final = ("Failed", "OutOfSync", "OwnerNotFound")
+"""Reasons of Finished where the job failed, or Kueue gave the Workload up without it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +225,10 @@ def _view(
 
 
 def _state(workload: PrintedWorkload | None) -> JobState:
-    state = WorkloadState.PENDING if workload is None else workload.state
-    failed = workload is not None and state is WorkloadState.FINISHED and workload.reason(state) == "Failed"
-    return JobState.FAILED if failed else JobState(state)
+    if workload is None:
+        return JobState.PENDING
+    failed = workload.state is WorkloadState.FINISHED and workload.reason(workload.state) in _NOT_DONE
+    return JobState.FAILED if failed else JobState(workload.state)
 
 
 def admitted_placements(workloads: Mapping[str, Iterable[PrintedWorkload]], home: str) -> dict[str, Placement]:

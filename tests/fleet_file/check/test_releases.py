@@ -125,13 +125,17 @@ def test_workers_of_0_17_know_a_jobs_workload_by_a_label_alone() -> None:
 
 
 @pytest.mark.parametrize("worker", ["0.18.3", "0.19.2"])
-def test_a_manager_of_0_17_does_not_learn_the_end_of_newer_workers_jobs(worker: str) -> None:
+def test_newer_workers_finish_the_copies_of_a_manager_of_0_17(worker: str) -> None:
+    """As the real ones did: "Workload is orphaned; finishing to release quota"."""
     mixed = {"kueue/version": "0.17.1", "clusters/1/kueue": {"version": worker}}
     assert found(mixed) == [
-        f"warning: clusters[worker-a].kueue.version: {worker} below a manager of 0.17.1: where that was tried, Jobs "
-        "ran to their end on the worker, and those of the manager did not say so; upgrade the manager first, with its "
-        "featureGates.WorkloadIdentifierAnnotations false"
+        f"clusters[worker-a].kueue.version: {worker}, whose Workloads have no owner if a manager of 0.17.1 copies them "
+        "there, and are finished for that: no job runs, and the manager takes all of them for finished; upgrade the "
+        "manager first, with its featureGates.WorkloadIdentifierAnnotations false, or set "
+        "featureGates.FinishOrphanedWorkloads of the worker to false"
     ]
+    gates = {"version": worker, "configuration": {"featureGates": {"FinishOrphanedWorkloads": False}}}
+    assert found({**mixed, "clusters/1/kueue": gates}) == []
 
 
 def lost_at_once(version: str, timeout: str | None = None) -> list[str]:

@@ -113,7 +113,15 @@ def test_an_admitted_job_shows_its_worker_its_flavors_and_how_long_it_waited() -
     assert seen.reasons == ()
 
 
-@pytest.mark.parametrize(("reason", "state"), [("Succeeded", JobState.FINISHED), ("Failed", JobState.FAILED)])
+@pytest.mark.parametrize(
+    ("reason", "state"),
+    [
+        ("Succeeded", JobState.FINISHED),
+        ("Failed", JobState.FAILED),
+        ("OwnerNotFound", JobState.FAILED),
+        ("OutOfSync", JobState.FAILED),
+    ],
+)
 def test_a_finished_job_keeps_its_placement_after_the_workers_copy_is_gone(reason: str, state: JobState) -> None:
     manager = workload(
         condition("Admitted", "True", after_seconds=4), condition("Finished", "True", reason, after_seconds=20)

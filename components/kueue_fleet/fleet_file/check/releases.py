@@ -19,6 +19,8 @@ from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 
 _API: Final = "v1beta2"
+_WITHOUT_OWNER: Final = "FinishOrphanedWorkloads"
+"""Feature gate: Kueue finishes a Workload whose owner is gone, since 0.18 also one with the label of a Job and none."""
 BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
 """Feature gate, new in 0.18: an annotation of a Job names its Workload, which a label did before."""
 _OBJECTS: Final = {
@@ -138,9 +140,11 @@ def _skew(scope: Scope) -> Iterator[Problem]:
 
     It also knows the Workload of a Job in the way in which the manager writes it: 0.17 reads a label alone, where 0.18
     and newer write an annotation. It would make a second Workload for each Job, as a rehearsal of 0.19.2 with workers
-    of 0.17.1 did.
-    Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (isRemoteSpecOutOfSync),
-    pkg/controller/jobframework/utils.go (SetPrebuiltWorkloadName); each release from 0.17 on writes copies in v1beta2.
+    of 0.17.1 did. And 0.17 leaves the label of the Job on its copies, which a newer worker then finishes, as workers of
+    0.18.3 and 0.19.2 below 0.17.1 did: no job ran, and the manager took all of them for finished.
+    Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (isRemoteSpecOutOfSync, cloneForCreate),
+    pkg/controller/core/workload_controller.go (isOrphanedWorkload), pkg/controller/jobframework/utils.go
+    (SetPrebuiltWorkloadName); each release from 0.17 on writes copies in v1beta2.
     """
     fleet = scope.fleet
     if fleet.manager is None:
@@ -164,13 +168,14 @@ def _skew(scope: Scope) -> Iterator[Problem]:
                 "writes an annotation, so that the worker makes a second Workload",
                 f"use 0.18 or newer on the worker, or set featureGates.{BY_ANNOTATION} of the manager to false",
             )
-        if BY_ANNOTATION in worker.gates and BY_ANNOTATION not in manager.gates:
+        finishes = worker.gate_is_on(_WITHOUT_OWNER, kueue_configuration(fleet, name).get("featureGates"))
+        if finishes and BY_ANNOTATION in worker.gates and BY_ANNOTATION not in manager.gates:
             yield RELEASE_SKEW.at(
                 path,
-                f"{worker.version} below a manager of {manager.version}: where that was tried, Jobs ran to their end "
-                "on the worker, and those of the manager did not say so",
-                f"upgrade the manager first, with its featureGates.{BY_ANNOTATION} false",
-                "warning",
+                f"{worker.version}, whose Workloads have no owner if a manager of {manager.version} copies them there, "
+                "and are finished for that: no job runs, and the manager takes all of them for finished",
+                f"upgrade the manager first, with its featureGates.{BY_ANNOTATION} false, or set "
+                f"featureGates.{_WITHOUT_OWNER} of the worker to false",
             )
 
 
