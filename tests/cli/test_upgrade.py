@@ -59,9 +59,9 @@ def test_code_scanners_get_jobs_too(arguments: list[str | Path]) -> None:
 
 
 def test_a_feature_that_is_not_modelled_for_a_release_ends_with_1(tmp_path: Path) -> None:
-    fleet = fleet_file(tmp_path, version="0.18.3", configuration=SHARES)
-    done = call("upgrade", fleet, "--to", "0.19.2", "--jobs", objects_file(tmp_path, "jobs.yaml", small("one")))
-    assert "error: admissionFairSharing: admission fair sharing before Kueue 0.19.1 is not modelled" in done.stdout
+    fleet = fleet_file(tmp_path, version="0.19.2", configuration=SHARES)
+    done = call("upgrade", fleet, "--to", "0.20.0", "--jobs", objects_file(tmp_path, "jobs.yaml", small("one")))
+    assert "error: admissionFairSharing: admission fair sharing that counts from the quota reservation" in done.stdout
     assert done.returncode == 1
 
 
