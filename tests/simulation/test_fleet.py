@@ -12,7 +12,7 @@ from kueue_admission.simulate.distributions import parse_distribution
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
-from kueue_fleet.simulation.fleet import fleet_run, parse_fleet_objects, prepare_fleet
+from kueue_fleet.simulation.fleet import first_of_each, fleet_run, parse_fleet_objects, prepare_fleet
 from kueue_fleet.simulation.job_problems import Sources
 from kueue_fleet.simulation.workload_file import read_workload_file
 
@@ -192,7 +192,7 @@ def test_an_entry_is_the_workload_that_kueue_makes_of_such_a_job(limits: str) ->
     )
     entry["labels"] = {f"{PREFIX}max-exec-time-seconds": "60"}
     file = read_workload_file(json.dumps({"jobs": [entry]}), "w.yaml")
-    read, made = parse_fleet_objects(spec, spec.home, [as_job("b")], file.jobs)[spec.home].workloads
+    read, made = parse_fleet_objects(spec, spec.home, [as_job("b")], first_of_each(file.jobs))[spec.home].workloads
     assert made.key == "team-vision/a"
     assert made == replace(read, name="a", uid=made.key, job_uid=made.key)
 

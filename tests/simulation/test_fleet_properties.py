@@ -20,7 +20,7 @@ from kueue_admission.simulate.distributions import exponential
 from kueue_admission.simulate.records import State
 from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
-from kueue_fleet.simulation.fleet import fleet_run, parse_fleet_objects
+from kueue_fleet.simulation.fleet import first_of_each, fleet_run, parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
 
 WORKERS = (EUROPE, US)
@@ -71,7 +71,7 @@ class Fleets:
             entry = job("x", namespace=team, queue=queue, pods=pods, priorityClass=f"p{priority}")
             file = workload_file([entry])
             fleet, _ = self.get("AllAtOnce", "Never", 4)
-            (found,) = parse_fleet_objects(fleet, "manager", [], file.jobs)["manager"].workloads
+            (found,) = parse_fleet_objects(fleet, "manager", [], first_of_each(file.jobs))["manager"].workloads
             self._workloads[key] = found
         return self._workloads[key]
 

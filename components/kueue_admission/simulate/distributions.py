@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -22,7 +23,8 @@ _ARGUMENTS: Final = {"exponential": 1, "uniform": 2}
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """`kind` is `constant`, `exponential` or `uniform`; `numbers` its value, its mean, or its least and most."""
+    """`kind` is `constant`, `exponential`, `uniform` or `observed`; `numbers` its value, its mean, its least and most,
+    or what was seen, of which each is drawn as often."""
 
     kind: str
     numbers: tuple[float, ...]
@@ -39,6 +41,8 @@ class Distribution:
             return self.numbers[0]
         if self.kind == "exponential":
             return -self.numbers[0] * math.log1p(-source.random())
+        if self.kind == "observed":
+            return source.choice(self.numbers)
         least, most = self.numbers
         return least + (most - least) * source.random()
 
@@ -63,6 +67,11 @@ def constant(seconds: float) -> Distribution:
 def exponential(mean: float) -> Distribution:
     """Times between things that happen at random."""
     return Distribution("exponential", (mean,))
+
+
+def observed(seconds: Iterable[float]) -> Distribution:
+    """One of the numbers that were seen, at least one."""
+    return Distribution("observed", tuple(seconds))
 
 
 def parse_distribution(value: object) -> Distribution:
@@ -106,7 +115,7 @@ def _checked(numbers: tuple[float, ...]) -> tuple[float, ...]:
 
 def _validate(value: object) -> Distribution:
     try:
-        return parse_distribution(value)
+        return value if isinstance(value, Distribution) else parse_distribution(value)
     except FaultError as error:
         raise error.fault.error() from None
 

@@ -33,6 +33,8 @@ COMMANDS: Final = {
     "exec": _listed("jobs", "Run a command in a pod of a job, wherever it runs."),
     "cancel": _listed("jobs", "Delete a job where it was submitted, and so everywhere."),
     "when": _listed("when", "Estimate when a job starts that waits, or is not submitted yet."),
+    "record": _listed("record", "Write what happens to jobs into Parquet files, by day.", "history"),
+    "replay": _listed("replay", "Replay recorded jobs through a fleet, as it is or changed.", "history"),
     "rotate": _listed("rotate", "Replace the tokens by which the manager reaches the workers.", "controller"),
 }
 """The commands, in the order of `--help`."""

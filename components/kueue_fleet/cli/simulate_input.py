@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,7 @@ from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.what_if import Change, apply_changes
 from kueue_fleet.cli.fleet_files import load_fleet, today
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
-from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.gke.prices import Prices
 
@@ -59,11 +60,7 @@ def of_stack(
         file = as_model(apply_changes(jobs, of_jobs), sources.jobs, WorkloadFile)
         other = fleet if file.begin is None else load_fleet(named, as_published=as_published, at=file.begin)
         if of_fleet:
-            try:
-                other = parse_fleet(apply_changes(named.data(), of_fleet), as_published=as_published)
-            except SpecError as refused:
-                raise SimulationError(problem.behind(sources.fleet) for problem in refused.problems) from None
-            other = fleet_at(other, file.begin or today())
+            other = changed_fleet(named, of_fleet, file.begin, as_published=as_published)
         return prepare_fleet(
             other,
             file,
@@ -76,3 +73,15 @@ def of_stack(
         )
 
     return prepare
+
+
+def changed_fleet(
+    given: GivenFleet, changes: Sequence[Change], at: datetime | None, *, as_published: bool = False
+) -> FleetSpec:
+    """The fleet with the changes, as it is now or then. Raises SimulationError where one leads nowhere, or is wrong."""
+    try:
+        fleet = parse_fleet(apply_changes(given.data(), changes), as_published=as_published)
+    except SpecError as refused:
+        source = changed_source(given.source, changes)
+        raise SimulationError(problem.behind(source) for problem in refused.problems) from None
+    return fleet_at(fleet, at or today())

@@ -40,12 +40,12 @@ class AccessError(Exception):
     """Credentials that cannot be used; the message never has any of them."""
 
 
-async def get_access(kubeconfig: Path | None, known: Access | None = None) -> Access:
+async def get_access(kubeconfig: Path | None, known: Access | None = None, context: str = "") -> Access:
     """The access that a kubeconfig gives now, with a token of its plugin if it has one.
 
     The token of `known`, if that is of the same plugin: it is not asked again. Raises AccessError.
     """
-    access = read_access(kubeconfig)
+    access = read_access(kubeconfig, context=context)
     if access.plugin is None:
         return access
     if known is not None and known.plugin == access.plugin:
@@ -57,8 +57,10 @@ async def get_access(kubeconfig: Path | None, known: Access | None = None) -> Ac
     return replace(access, token=token, expires=expires)
 
 
-def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ) -> Access:
+def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ, context: str = "") -> Access:
     """The access that a kubeconfig gives by a token, a token file or an exec plugin; None: the account of the pod.
+
+    `context` is another than the current one.
 
     Raises AccessError.
     """
@@ -69,9 +71,9 @@ def read_access(kubeconfig: Path | None, environ: Mapping[str, str] = os.environ
             token = (_ACCOUNT / "token").read_text().strip()
             return Access(f"https://{host}:{port}", (_ACCOUNT / "ca.crt").read_text(), token)
         document = load_yaml(kubeconfig.read_text(encoding="utf-8"), str(kubeconfig))
-        context = _named(document["contexts"], document["current-context"])["context"]
-        cluster = _named(document["clusters"], context["cluster"])["cluster"]
-        user = _named(document["users"], context["user"])["user"]
+        place = _named(document["contexts"], context or document["current-context"])["context"]
+        cluster = _named(document["clusters"], place["cluster"])["cluster"]
+        user = _named(document["users"], place["user"])["user"]
         plugin = None
         if "token" in user:
             token = user["token"]

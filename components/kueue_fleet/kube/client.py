@@ -64,11 +64,15 @@ def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 
 class KubeApi:
-    """One API server as one user; `on_request` is called with every request. Close it at the end."""
+    """One API server as one user; `on_request` is called with every request. Close it at the end.
 
-    def __init__(self, kubeconfig: Path | None, on_request: RequestListener = ignore) -> None:
+    `context` is that of the kubeconfig, if it is not the current one.
+    """
+
+    def __init__(self, kubeconfig: Path | None, on_request: RequestListener = ignore, context: str = "") -> None:
         self._on_request = on_request
         self._kubeconfig = kubeconfig
+        self._context = context
         self._access: Access | None = None
         self._client: ApiClient | None = None
         self._place: tuple[str, str | None, str | None] | None = None
@@ -128,7 +132,7 @@ class KubeApi:
             self._fresh_until = now + _TOKEN_SECONDS
             known = self._access if now < self._token_until else None
             try:
-                access = await get_access(self._kubeconfig, known)
+                access = await get_access(self._kubeconfig, known, self._context)
             except AccessError:
                 if self._access is None:
                     raise

@@ -6,7 +6,7 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -118,7 +118,7 @@ def fleet_run(
     home = fleet.home
     entries = [entry for entry in file.jobs if entry.count]
     try:
-        parsed = parse_fleet_objects(fleet, home, [document.data for document in ordered], entries)
+        parsed = parse_fleet_objects(fleet, home, [each.data for each in ordered], first_of_each(entries))
     except SimulationError as refused:
         raise SimulationError(as_in_files(refused.problems, entries, manifests, sources)) from None
     run = FleetRun(fleet, file, home, {name: found.objects for name, found in parsed.items()}, delays, seed)
@@ -214,15 +214,23 @@ def _alone(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, w
     return list(run.jobs.values())
 
 
+MoreWorkloads = Callable[[Context, list[Problem]], Iterable[Workload]]
+"""Makes workloads that are in no object, and adds to the problems."""
+
+
+def first_of_each(entries: Sequence[JobEntry]) -> MoreWorkloads:
+    """The first job of each entry."""
+    return lambda context, problems: (entry.workload(context, problems) for entry in entries)
+
+
 def parse_fleet_objects(
-    fleet: FleetSpec, home: str, jobs: Sequence[Mapping[str, Any]], entries: Sequence[JobEntry] = ()
+    fleet: FleetSpec,
+    home: str,
+    jobs: Sequence[Mapping[str, Any]],
+    more: MoreWorkloads = lambda context, problems: (),
 ) -> Mapping[str, Parsed]:
     """The objects of each cluster, and on `home`, where jobs are submitted, their workloads: those of `jobs`, and then
-    the first of each entry. Raises SimulationError."""
-
-    def submitted(context: Context, problems: list[Problem]) -> Iterator[Workload]:
-        return (entry.workload(context, problems) for entry in entries)
-
+    those of `more`. Raises SimulationError."""
     parsed: dict[str, Parsed] = {}
     try:
         for cluster in fleet.cluster_names:
@@ -230,7 +238,7 @@ def parse_fleet_objects(
             nodes = topology_nodes(fleet, cluster)
             given = [*render_cluster(fleet, cluster), *nodes]
             if cluster == home:
-                parsed[cluster] = parse_objects([*given, *jobs], configuration, submitted)
+                parsed[cluster] = parse_objects([*given, *jobs], configuration, more)
             else:
                 parsed[cluster] = parse_objects(given, configuration)
     except ObjectError as error:

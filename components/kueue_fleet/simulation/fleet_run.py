@@ -405,6 +405,15 @@ class FleetRun(ClusterRun[FleetJob]):
         if where is not None and job.record.admitted_at is not None:
             self._finish(job, where, now)
 
+    def cancel(self, key: str, now: float) -> None:
+        """Delete a job that has not ended."""
+        job = self.jobs[key]
+        if job.record.finished_at is None:
+            self._withdraw(job, None, now)
+            job.forget(self.home)
+            job.record.finish(now, "Deleted")
+            self.handle(self.home, Deleted(now, key))
+
     def _finish(self, job: FleetJob, where: str, now: float, end: str = "Succeeded") -> None:
         self._nodes[where].leave(job.record.key, now)
         if where in self.lost:

@@ -1,0 +1,254 @@
+"""`replay`: a recorded history through the fleet as its file is now, against what happened, and with changes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kueue_admission.cli import console, options
+from kueue_admission.cli.input_files import Output, OutputOption, well_formed
+from kueue_admission.cli.tables import Column, Table
+from kueue_admission.forms.syntax import number
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.given_fleets import given_fleet
+from kueue_fleet.cli.record import StoreOption
+from kueue_fleet.cli.spec_commands import FleetFile
+
+if TYPE_CHECKING:
+    from kueue_admission.history.jobs import Past
+    from kueue_fleet.simulation.replay import Growth, Replay, Replayed, Window
+    from kueue_fleet.simulation.replay_fit import Fit, Spread, Waits
+
+SCHEMA_VERSION: Final = 1
+"""Of the JSON document; larger where a reader of the former would misread it."""
+LOOK_BACK: Final = 31 * 86_400.0
+"""Seconds before the window of which events are read: jobs that ran or waited at its beginning."""
+_DAY: Final = 86_400.0
+
+
+def replay(
+    file: FleetFile,
+    store: StoreOption,
+    begin: Annotated[
+        datetime | None, typer.Option("--from", help="Jobs that arrived from then on, UTC.", show_default="all")
+    ] = None,
+    end: Annotated[
+        datetime | None, typer.Option("--to", help="Up to then, UTC; of a day its beginning.", show_default="all")
+    ] = None,
+    what_if: options.WhatIf = (),  # type: ignore[assignment]
+    growth: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--growth", metavar="FACTOR", help="So many times as many jobs; TEAM=FACTOR for one team; repeatable."
+        ),
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--queue",
+            metavar="OLD=NAMESPACE/QUEUE",
+            help="Jobs of this queue of the history, such as a partition of Slurm, go to that LocalQueue; repeatable.",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Number of simulations.")] = 3,
+    output: OutputOption = Output.text,
+) -> None:
+    """Replay recorded jobs through the fleet of FILE: first against what happened, then with changes.
+
+    Jobs arrive and run as they did. Run times of jobs that had not ended, waits for DWS, and losses of nodes are drawn
+    from what the history has of jobs like them, in the same region, in each simulation with another seed. Numbers are
+    those of the middle simulation, with the least and the most where they differ. It needs the extra `history`.
+
+    \b
+    Examples:
+      kueue-fleet replay fleet.yaml --store history
+      kueue-fleet replay fleet.yaml --store history \\
+          --from 2026-11-01 --to 2026-12-01 --growth 1.2 \\
+          --growth vision=1.5
+      kueue-fleet replay fleet.yaml --store history \\
+          --what-if 'clusterQueues[dws].queueingStrategy=StrictFIFO'
+      kueue-fleet replay fleet.yaml --store history \\
+          --queue gpu=vision/gpu -o json
+    """
+    from kueue_admission.simulate.errors import SimulationError
+    from kueue_admission.simulate.what_if import parse_change
+    from kueue_fleet.cli.simulate_input import changed_fleet
+    from kueue_fleet.simulation.replay import Replay
+
+    try:
+        changes = [parse_change(text) for text in what_if]
+    except SimulationError as wrong:
+        raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
+    grown, queues = _growth(growth or []), dict(map(_renamed, queue or []))
+    given = given_fleet(file)
+    past, window = _read(store, begin, end)
+    at = datetime.fromtimestamp(window.begin, UTC)
+    fleet = load_fleet(given, at=at)
+    _check_teams(grown, {each.name for each in fleet.teams})
+    with well_formed():
+        before = Replay(fleet, past, window, queues)
+        after = Replay(changed_fleet(given, changes, at), past, window, queues) if changes else before
+        runs = [before.run(seed) for seed in range(seeds)]
+        changed = [after.run(seed, grown) for seed in range(seeds)] if changes or growth else []
+    if not runs[0]:
+        left_out = [f"{count} jobs {why}" for why, count in before.left_out.items()]
+        raise console.CommandError(
+            f"{store}: has no job that can be replayed; give another --from, --to", problems=left_out
+        )
+    shown = [*what_if, *(f"growth {text}" for text in growth or [])]
+    _show(before, runs, after, changed, shown, output)
+
+
+def _read(store: str, begin: datetime | None, end: datetime | None) -> tuple[Past, Window]:
+    """The history of the window, and of what was there when it began. Raises CommandError."""
+    from kueue_admission.history.jobs import past_of
+    from kueue_admission.history.store import Store, StoreError
+    from kueue_fleet.simulation.replay import Window
+
+    first = begin.replace(tzinfo=UTC).timestamp() if begin is not None else None
+    last = end.replace(tzinfo=UTC).timestamp() if end is not None else math.inf
+    try:
+        events = Store(store).read(0.0 if first is None else max(0.0, first - LOOK_BACK))
+    except StoreError as refused:
+        raise console.CommandError(str(refused.problem)) from None
+    past = past_of(events)
+    window = Window(past.begin if first is None else first, min(past.end, last))
+    if window.begin >= window.end:
+        raise console.CommandError(f"{store}: has no events between --from and --to; give other times")
+    return past, window
+
+
+def _growth(texts: Sequence[str]) -> Growth:
+    from kueue_fleet.simulation.replay import Growth
+
+    factor, teams = 1.0, dict[str, float]()
+    for text in texts:
+        team, _, given = text.rpartition("=")
+        found = number(given)
+        if found is None or not 0 <= found <= 100:
+            raise console.mistyped(f"--growth {text}: is no factor; write 1.2, or TEAM=1.2, at most 100")
+        if team:
+            teams[team] = found
+        else:
+            factor = found
+    return Growth(factor, teams)
+
+
+def _check_teams(growth: Growth, teams: set[str]) -> None:
+    from kueue_admission.forms.suggest import instead
+
+    for team in growth.teams:
+        if team not in teams:
+            raise console.mistyped(f"--growth {team}: there is no such team; {instead(team, sorted(teams), 'teams')}")
+
+
+def _renamed(text: str) -> tuple[str, str]:
+    old, _, new = text.partition("=")
+    if not old or new.count("/") != 1:
+        raise console.mistyped(f"--queue {text}: is not OLD=NAMESPACE/QUEUE; write it as gpu=vision/gpu")
+    return old, new
+
+
+def _show(
+    before: Replay,
+    runs: Sequence[Sequence[Replayed]],
+    after: Replay,
+    changed: Sequence[Sequence[Replayed]],
+    changes: Sequence[str],
+    output: Output,
+) -> None:
+    from kueue_fleet.simulation.replay_fit import fit_of, waits_of
+
+    fit = fit_of(before, runs)
+    # Of the fit a job that growth added is not part; of what a change does it is.
+    then = waits_of(after, changed) if changed else {}
+    if output is Output.json:
+        console.json_document(_document(before, fit, then, changes, len(runs)))
+        return
+    window = before.window
+    days = (window.end - window.begin) / _DAY
+    told = "{:%Y-%m-%d %H:%M} to {:%Y-%m-%d %H:%M} UTC".format(
+        *(datetime.fromtimestamp(at, UTC) for at in (window.begin, window.end))
+    )
+    console.line(f"{told}, {days:.1f} days, {console.count(len(runs), 'simulation')}")
+    console.line()
+    _show_waits("recorded", fit.recorded, "replayed", fit.replayed, fit.off)
+    console.line()
+    console.paragraph(f"{fit.close:.0%} of the jobs waited as long as recorded, within 10 % or a minute.")
+    console.line("Not explained:")
+    for text in fit.not_explained:
+        console.paragraph(f"- {text}")
+    if changed:
+        console.line()
+        console.line(f"With {', '.join(changes)}:")
+        _show_waits("replayed", fit.replayed, "then", then)
+
+
+def _show_waits(
+    name: str,
+    waits: Mapping[str, Waits],
+    other_name: str,
+    others: Mapping[str, Waits],
+    off: Callable[[str, str], float | None] | None = None,
+) -> None:
+    table = Table(
+        Column("waits in"),
+        Column("", leave_out=0),
+        Column("jobs", right=True, leave_out=3),
+        Column("admitted", right=True, leave_out=2),
+        Column("p50", right=True),
+        Column("p90", right=True),
+    )
+    for queue in dict.fromkeys((*waits, *others)):
+        for label, side in ((name, waits), (other_name, others)):
+            if (found := side.get(queue)) is not None:
+                quantiles = [_span(spread) for spread in found.quantiles.values()]
+                table.add(queue, label, _number(found.jobs), _number(found.admitted), *quantiles)
+        if off is not None:
+            differences = [off(queue, share) for share in ("p50", "p90")]
+            table.add(queue, "off by", "", "", *("-" if each is None else f"{each:+.0%}" for each in differences))
+    console.show(table)
+
+
+def _number(spread: Spread) -> str:
+    return f"{spread.middle:.0f}" + ("" if spread.least == spread.most else f" ({spread.least:.0f}-{spread.most:.0f})")
+
+
+def _span(spread: Spread) -> str:
+    middle, least, most = map(_time, spread)
+    return middle if least == most else f"{middle} ({least}-{most})"
+
+
+def _time(seconds: float) -> str:
+    if math.isinf(seconds):
+        return "waits"
+    for size, unit in ((_DAY, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _document(
+    before: Replay, fit: Fit, then: Mapping[str, Waits], changes: Sequence[str], seeds: int
+) -> dict[str, Any]:
+    queues = []
+    for name in dict.fromkeys((*fit.recorded, *then)):
+        of_queue: dict[str, Any] = {"clusterQueue": name}
+        for key, side in (("recorded", fit.recorded), ("replayed", fit.replayed), ("then", then)):
+            of_queue[key] = side[name].as_json() if name in side else None
+        of_queue["off"] = {share: fit.off(name, share) for share in ("p50", "p90")} if name in fit.recorded else None
+        queues.append(of_queue)
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "begin": datetime.fromtimestamp(before.window.begin, UTC).isoformat(),
+        "end": datetime.fromtimestamp(before.window.end, UTC).isoformat(),
+        "simulations": seeds,
+        "close": fit.close,
+        "notExplained": list(fit.not_explained),
+        "changes": list(changes),
+        "queues": queues,
+    }

@@ -1,0 +1,300 @@
+"""What happened before, once more: recorded jobs arrive as they did at a fleet as its file is now.
+
+A job runs as long as it did. What the fleet does not decide is drawn from what was observed, in each simulation with
+another seed: run times of jobs that had not ended, and of more jobs than there were; waits for DWS; losses of nodes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache, partial
+from typing import Any, Final, NamedTuple
+
+from kueue_admission.decide.errors import NotModelledError
+from kueue_admission.decide.model import Objects, Workload
+from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.history.jobs import Past, PastJob, Ran, Waited
+from kueue_admission.read.printed import PrintedWorkload
+from kueue_admission.read.workloads import Context, parse_workload
+from kueue_admission.simulate.clock import drive
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.distributions import observed
+from kueue_admission.simulate.records import Record
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import local_queues
+from kueue_fleet.simulation.fleet import parse_fleet_objects
+from kueue_fleet.simulation.fleet_run import FleetRun
+from kueue_fleet.simulation.provisioning_request import PodSetTemplate
+from kueue_fleet.simulation.workload_file import ReclaimEntry, WaitEntry, WorkloadFile
+
+FEW: Final = 5
+"""Observations below which a wider class is drawn from."""
+_APART: Final = 1e-6
+"""Seconds between two arrivals of one second, so that they are queued in their order."""
+_HOUR: Final = 3600.0
+_SPREAD: Final = 1800.0
+"""Seconds within which a job that growth adds comes before or after the one that it is like."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A time of the history, in seconds since 1970: jobs that arrived in it are looked at, up to its end."""
+
+    begin: float
+    end: float
+
+
+@dataclass
+class Observed:
+    """What is drawn from, by class: the LocalQueue and what a job asks for, then the LocalQueue, then all."""
+
+    run_times: dict[tuple[str, ...], list[float]] = field(default_factory=dict)
+    file: WorkloadFile = field(default_factory=WorkloadFile)
+
+    def run_time(self, job: PastJob, source: random.Random, ran: float = 0.0) -> float | None:
+        """How long such a job runs that has run for `ran`, from then on; None: nothing is known."""
+        longer: list[float] = []
+        for name in _classes(job):
+            longer = [each for each in self.run_times.get(name, ()) if each > ran]
+            if len(longer) >= FEW:
+                break
+        if longer:
+            return source.choice(longer) - ran
+        return ran * source.random() if ran and self.run_times else None
+
+
+def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
+    queue = f"{job.arrival.namespace}/{job.arrival.queue}"
+    asked = ",".join(f"{name}={amount:g}" for name, amount in sorted((job.arrival.requests or {}).items()))
+    yield from ((queue, asked), (queue,), ())
+
+
+def observe(past: Past, fleet: FleetSpec) -> Observed:
+    """What the history shows. Waits and losses of nodes count in the region where they were, and elsewhere if only that
+    is known."""
+    found = Observed()
+    for job in past.jobs:
+        if job.run_seconds is not None:
+            for name in _classes(job):
+                found.run_times.setdefault(name, []).append(job.run_seconds)
+    waits: dict[tuple[str, str, str], list[Waited]] = {}
+    for wait in past.waits:
+        for flavor in wait.flavors or ("",):
+            for region in ("", wait.region) if wait.region else ("",):
+                waits.setdefault((region, wait.check, flavor), []).append(wait)
+    clusters = {name: fleet.cluster(name).region for name in fleet.cluster_names}
+    places = [*clusters.items(), ("", "")]
+    found.file = WorkloadFile(
+        waits=tuple(
+            WaitEntry(cluster=cluster or None, flavor=flavor or None, check=check, seconds=observed(seconds))
+            for cluster, of_cluster in places
+            for (region, check, flavor), of_class in waits.items()
+            if region == of_cluster and (seconds := ready_after(of_class))
+        ),
+        reclaims=tuple(_reclaims(past, places)),
+    )
+    return found
+
+
+def ready_after(waits: Iterable[Waited]) -> list[float]:
+    """What the waits would be if none had been cut off: each that was stands for the longer ones.
+
+    Those that were Ready alone would be too short, as of several workers that are asked the quickest is the one that is
+    seen. It is the estimate of Kaplan and Meier, as weights that are given to the right (Efron 1967); where the longest
+    wait was cut off, that counts as its end.
+    """
+    ordered = sorted(waits, key=lambda wait: (wait.seconds, not wait.is_ready))
+    found, share, taken = list[float](), 1.0, 0.0
+    for number, wait in enumerate(ordered):
+        left = len(ordered) - number
+        if wait.is_ready or left == 1:
+            taken += share / left
+            share -= share / left
+            found += [wait.seconds] * (round(taken * len(ordered)) - len(found))
+    return found if any(wait.is_ready for wait in ordered) else []
+
+
+def _reclaims(past: Past, places: Iterable[tuple[str, str]]) -> Iterator[ReclaimEntry]:
+    hours: Counter[tuple[str, str]] = Counter()
+    lost: Counter[tuple[str, str]] = Counter()
+    back: dict[tuple[str, str], list[float]] = {}
+    for run in (run for job in past.jobs for run in job.runs):
+        for key in {(region, flavor) for region in ("", run.region) for flavor in run.flavors}:
+            hours[key] += ((past.end if run.ended is None else run.ended) - run.admitted) / _HOUR
+            lost[key] += len(run.interruptions)
+            back.setdefault(key, []).extend(run.recoveries)
+    for cluster, region in places:
+        for (where, flavor), count in lost.items():
+            if where == region and count and hours[where, flavor]:
+                rate = min(3600.0, count / hours[where, flavor])
+                seconds = observed(back[where, flavor] or [0.0])
+                yield ReclaimEntry(cluster=cluster or None, flavor=flavor, per_hour=rate, back=seconds)
+
+
+class Growth(NamedTuple):
+    """How many times as many jobs come: of all teams, and of some."""
+
+    factor: float = 1.0
+    teams: Mapping[str, float] = {}
+
+    def of(self, team: str) -> float:
+        """The factor of a team."""
+        return self.teams.get(team, self.factor)
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A job of a simulation: what it was, and what became of it. `is_more`: it was added by growth."""
+
+    job: PastJob
+    record: Record
+    is_more: bool
+
+
+@dataclass
+class Replay:
+    """A history made ready for one fleet. `left_out` counts what cannot be replayed, by why."""
+
+    fleet: FleetSpec
+    past: Past
+    window: Window
+    queues: Mapping[str, str] = field(default_factory=dict)
+    """Another LocalQueue, as `namespace/name`, for those of the history that are called otherwise."""
+    drawn: Observed = field(default_factory=Observed)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        """Read the jobs once for all simulations. Raises SimulationError if the fleet's objects cannot be."""
+        self.drawn = observe(self.past, self.fleet)
+        self.targets = {f"{space}/{name}": spec.cluster_queue for space, name, spec in local_queues(self.fleet)}
+        self._jobs: list[tuple[PastJob, Workload]] = []
+        parsed = parse_fleet_objects(self.fleet, self.fleet.home, [], self._read)
+        self._objects: dict[str, Objects] = {name: each.objects for name, each in parsed.items()}
+
+    def queue_of(self, job: PastJob) -> str:
+        """The LocalQueue that it goes to now, as `namespace/name`."""
+        queue = f"{job.arrival.namespace}/{job.arrival.queue}"
+        return self.queues.get(queue, self.queues.get(job.arrival.queue, queue))
+
+    def _read(self, context: Context, _: Any) -> Iterator[Workload]:
+        for number, job in enumerate(self.past.jobs):
+            if job.arrival.time >= self.window.end or (job.ended is not None and job.ended <= self.window.begin):
+                continue
+            queue = self.queue_of(job)
+            if queue not in self.targets:
+                self.left_out[f"of LocalQueue {queue}, which is not in the fleet; say which it is with --queue"] += 1
+                continue
+            if not job.arrival.pod_sets:
+                self.left_out["of which the pods are not recorded"] += 1
+                continue
+            try:
+                workload = parse_workload(PrintedWorkload.of(_manifest(job, queue, number)), context)
+            except NotModelledError as refused:
+                self.left_out[f"with {refused.feature}, which is not modelled"] += 1
+                continue
+            self._jobs.append((job, workload))
+            yield workload
+
+    def run(self, seed: int, growth: Growth = Growth()) -> list[Replayed]:  # noqa: B008 - never changes
+        """One simulation of the window."""
+        begin = self.window.begin
+        file = self.drawn.file.model_copy(update={"begin": datetime.fromtimestamp(begin, UTC)})
+        run = FleetRun(self.fleet, file, self.fleet.home, self._objects, Delays(), seed)
+        made = []
+        for number, (at, _, job, workload, is_more) in enumerate(sorted(self._arrivals(seed, growth), key=_order)):
+            workload = replace(workload, created=at - begin + number * _APART)
+            if is_more:
+                workload = replace(workload, name=f"{workload.name}-{number}", uid=f"{workload.uid}-{number}")
+            self._expect(run, job, workload, seed, is_more=is_more)
+            made.append((job, workload.key, is_more))
+        drive(run.agenda, list(run.clusters.values()), 0.0, self.window.end - begin)
+        run.settle()
+        return [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in made]
+
+    def _arrivals(self, seed: int, growth: Growth) -> Iterator[tuple[float, float, PastJob, Workload, bool]]:
+        """Each job with when it comes; what was there before, first of all in the order in which it had got there."""
+        for job, workload in self._jobs:
+            at = job.arrival.time
+            if at < self.window.begin:
+                yield self.window.begin, (job.reserved or math.inf), job, workload, False
+                continue
+            source = random.Random(f"{seed}:{workload.key}:growth")  # noqa: S311 - a simulation, not a secret
+            share = source.random()
+            times = int(growth.of(job.arrival.team) + share)
+            if times:
+                yield at, math.inf, job, workload, False
+            for _ in range(1, times):
+                later = at + _SPREAD * (2 * source.random() - 1)
+                yield min(max(later, self.window.begin), self.window.end), math.inf, job, workload, True
+
+    def _expect(self, run: FleetRun, job: PastJob, workload: Workload, seed: int, *, is_more: bool) -> None:
+        begin, source = self.window.begin, random.Random(f"{seed}:{workload.key}:run")  # noqa: S311
+        last = job.runs[-1] if job.runs else None
+        running = None if is_more else _running(job, begin)
+        seconds = None if is_more else job.run_seconds
+        if seconds is None:
+            ran = self.past.end - last.began if last is not None and last.ended is None and not is_more else 0.0
+            more = self.drawn.run_time(job, source, ran)
+            seconds = None if more is None else ran + more
+        if running is not None and seconds is not None:
+            seconds = max(0.0, seconds - (begin - running.began)) if running is last else running.until(begin)
+        labels = job.arrival.labels or {}
+        run.expect(
+            workload,
+            seconds,
+            labels=labels,
+            run_limit=whole_number(labels.get(RUN_DURATION_ANNOTATION)),
+            templates=_templates(job.arrival.pod_sets),
+            runs_on=running.cluster if running is not None and running.cluster in self.fleet.job_clusters else "",
+        )
+        if job.is_deleted and not job.runs and job.ended is not None:
+            patience = job.ended - max(job.arrival.time, begin)
+            run.agenda.plan(workload.created + patience, partial(run.cancel, workload.key))
+
+
+def _order(arrival: tuple[float, float, PastJob, Workload, bool]) -> tuple[float, float, float]:
+    at, reserved, job, _, _ = arrival
+    return at, reserved, job.arrival.time
+
+
+def _running(job: PastJob, at: float) -> Ran | None:
+    """The run that a job was in then."""
+    return next((run for run in job.runs if run.admitted < at and (run.ended is None or run.ended > at)), None)
+
+
+def _manifest(job: PastJob, queue: str, number: int) -> dict[str, Any]:
+    """The Workload as it was submitted, under a name of its own."""
+    arrival = job.arrival
+    namespace, _, name = queue.partition("/")
+    kept = dict(arrival.labels or {})
+    return {
+        "kind": "Workload",
+        "metadata": {
+            "namespace": namespace,
+            "name": f"{arrival.workload}.{number}",
+            "uid": arrival.uid,
+            "labels": kept,
+            "annotations": kept,
+        },
+        "spec": {"queueName": name, "priority": arrival.priority or 0, "podSets": _pod_sets(arrival.pod_sets)},
+    }
+
+
+@cache
+def _pod_sets(text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(text)
+    return found
+
+
+@cache
+def _templates(text: str) -> Sequence[PodSetTemplate]:
+    pod_sets = _pod_sets(text)
+    made = [PodSetTemplate(each.get("name", "main"), each.get("count", 1), each["template"]) for each in pod_sets]
+    return made if len(made) > 1 else ()

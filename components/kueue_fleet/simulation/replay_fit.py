@@ -1,0 +1,174 @@
+"""How well a replay fits what happened, and what a change does to waits: quantiles by ClusterQueue."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+from kueue_fleet.simulation.replay import Replay, Replayed
+
+SHARES: Final = {"p50": 0.5, "p90": 0.9}
+"""The quantiles that are shown."""
+CLOSE: Final = 0.1
+"""Of what is recorded: a wait that differs by less, or by less than CLOSE_SECONDS, fits."""
+CLOSE_SECONDS: Final = 60.0
+"""Times of Kubernetes are whole seconds, and several pass between a decision and the next."""
+
+
+class Spread(NamedTuple):
+    """A number of several simulations: the middle one, the least and the most; infinite where jobs still waited."""
+
+    middle: float
+    least: float
+    most: float
+
+    def as_json(self) -> dict[str, float | None]:
+        """Its fields; None where jobs still waited."""
+        return {name: value if math.isfinite(value) else None for name, value in self._asdict().items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How jobs of a ClusterQueue waited, from arrival to first admission: in simulations, or really."""
+
+    jobs: Spread
+    admitted: Spread
+    quantiles: Mapping[str, Spread]
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields."""
+        parts = {"jobs": self.jobs, "admitted": self.admitted, **self.quantiles}
+        return {name: spread.as_json() for name, spread in parts.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """What happened and its replay, by ClusterQueue, and what the replay cannot explain: sentences, with numbers."""
+
+    recorded: Mapping[str, Waits]
+    replayed: Mapping[str, Waits]
+    close: float
+    """Share of the jobs whose wait fits, in the middle simulation."""
+    not_explained: Sequence[str]
+
+    def off(self, queue: str, share: str) -> float | None:
+        """How far a quantile of the replay is from what happened, as a part of that; None: one of them is not known, or
+        both are less than CLOSE_SECONDS."""
+        was, found = (waits[queue].quantiles[share].middle for waits in (self.recorded, self.replayed))
+        if not (math.isfinite(was) and math.isfinite(found)) or max(was, found) < CLOSE_SECONDS:
+            return None
+        return (found - was) / max(was, 1.0)
+
+
+def fit_of(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Fit:
+    """How simulations without any change compare with what happened."""
+    counted = [[each for each in run if _counts(replay, each) and not _left(each) and _is_known(each)] for run in runs]
+
+    def was(each: Replayed) -> float:
+        return _recorded(replay, each)
+
+    close = [sum(_fits(was(each), _wait(each)) for each in run) / max(1, len(run)) for run in counted]
+    return Fit(
+        waits_of(replay, counted[:1], was),
+        waits_of(replay, counted),
+        median(close) if close else 1.0,
+        list(_not_explained(replay, runs)),
+    )
+
+
+def waits_of(
+    replay: Replay, runs: Sequence[Iterable[Replayed]], wait: Callable[[Replayed], float] | None = None
+) -> dict[str, Waits]:
+    """How the jobs of the window waited in these simulations, by ClusterQueue; those that were deleted meanwhile do not
+    count."""
+    by_queue: dict[str, list[list[float]]] = {}
+    for number, run in enumerate(runs):
+        for each in run:
+            if _counts(replay, each) and not _left(each):
+                queue = replay.targets[replay.queue_of(each.job)]
+                found = by_queue.setdefault(queue, [[] for _ in runs])
+                found[number].append((wait or _wait)(each))
+    return {
+        queue: Waits(
+            _spread(map(len, found)),
+            _spread(sum(map(math.isfinite, waits)) for waits in found),
+            {name: _spread(_quantile(sorted(waits), share) for waits in found) for name, share in SHARES.items()},
+        )
+        for queue, found in sorted(by_queue.items())
+    }
+
+
+def _counts(replay: Replay, each: Replayed) -> bool:
+    return replay.window.begin <= each.job.arrival.time < replay.window.end
+
+
+def _is_known(each: Replayed) -> bool:
+    """Whether the history says how long it waited, or that it waits."""
+    return bool(each.job.runs) or each.job.ended is None
+
+
+def _left(each: Replayed) -> bool:
+    """Whether it was deleted before it was admitted."""
+    return each.job.is_deleted and not each.job.runs
+
+
+def _wait(each: Replayed) -> float:
+    record = each.record
+    return math.inf if record.first_admitted_at is None else record.first_admitted_at - record.arrived_at
+
+
+def _recorded(replay: Replay, each: Replayed) -> float:
+    job = each.job
+    known = job.wait is not None and job.runs[0].admitted <= replay.window.end
+    return job.wait if known and job.wait is not None else math.inf
+
+
+def _fits(was: float, found: float) -> bool:
+    return was == found or abs(was - found) <= max(CLOSE_SECONDS, CLOSE * was)
+
+
+def _spread(numbers: Iterable[float]) -> Spread:
+    ordered = sorted(numbers)
+    return Spread(ordered[(len(ordered) - 1) // 2], ordered[0], ordered[-1])
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else 0.0
+
+
+def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterable[str]:
+    first = [each for each in runs[0] if _counts(replay, each)]
+    for why, number in sorted(replay.left_out.items()):
+        yield f"{number} jobs {why}: left out"
+    if replay.past.without_arrival:
+        yield f"{replay.past.without_arrival} Workloads of which only the end is recorded: left out"
+    counts = Counter[str]()
+    for each in first:
+        job, record = each.job, each.record
+        was, found = math.isfinite(_recorded(replay, each)), record.first_admitted_at is not None
+        counts["run times that are not recorded: drawn from jobs like them"] += job.run_seconds is None
+        counts["jobs were deleted while they waited"] += _left(each)
+        counts["jobs ended without a record of when they started"] += not (_left(each) or _is_known(each))
+        if not _left(each) and _is_known(each):
+            counts["jobs were admitted, and are not in the replay"] += was and not found
+            counts["jobs were not admitted, and are in the replay"] += found and not was
+        counts["jobs ran on another cluster than in the replay"] += bool(
+            job.runs and record.runs and job.runs[0].cluster and job.runs[0].cluster != record.runs[0].cluster
+        )
+        counts["evictions that happened"] += job.evictions
+        counts["evictions in the replay"] += len(record.evictions)
+    for what, number in counts.items():
+        if number or what.startswith("evictions"):
+            yield f"{number} {what}"
+    if unseen := sorted(_unseen_checks(replay)):
+        yield f"waits for {', '.join(unseen)} are not recorded: they take no time here"
+
+
+def _unseen_checks(replay: Replay) -> set[str]:
+    known = {entry.check for entry in replay.drawn.file.waits}
+    asked = {check.name for check in replay.fleet.admission_checks if check.provisioning_request is not None}
+    return asked - known
