@@ -23,7 +23,10 @@ PAGES = sorted(
     ]
 )
 TODAY = """import datetime
+import warnings
 
+# Of pyarrow, which finds another class below than it was built with.
+warnings.filterwarnings("ignore", message="datetime.date size changed")
 
 date = datetime.date
 

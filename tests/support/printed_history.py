@@ -99,7 +99,10 @@ def _workload(
     }
     times = [("QuotaReserved", "QuotaReserved", reserved)]
     if won:
-        times += [("Admitted", "Admitted", record.admitted_at or 0.0), ("Finished", "Succeeded", record.finished_at or 0.0)]
+        times += [
+            ("Admitted", "Admitted", record.admitted_at or 0.0),
+            ("Finished", "Succeeded", record.finished_at or 0.0),
+        ]
     check = {"name": "dws", "state": "Ready" if won else "Pending"}
     check["lastTransitionTime"] = time_text((record.admitted_at or 0.0) if won else reserved)
     return {

@@ -10,6 +10,8 @@ from kueue_admission.history.schema import Event, Kind
 
 _ORDER: Final = {kind: number for number, kind in enumerate(Kind)}
 """Of events within a second: in that of a Workload's life."""
+OF_JOBS: Final = tuple(kind for kind in Kind if kind not in (Kind.NOMINATED, Kind.NODE_ADDED, Kind.NODE_GONE))
+"""Kinds of events that `past_of` looks at."""
 
 
 class Waited(NamedTuple):
@@ -87,11 +89,10 @@ class Past:
 def past_of(events: Iterable[Event]) -> Past:
     """The jobs that the events tell of; what workers say of their copies is part of the manager's."""
     by_uid: dict[str, list[Event]] = {}
-    first = last = 0.0
     events = sorted(events, key=lambda event: (event.time, _ORDER[event.kind]))
+    first, last = (events[0].time, events[-1].time) if events else (0.0, 0.0)
     for event in events:
-        first, last = first or event.time, max(last, event.time)
-        if event.kind not in (Kind.NODE_ADDED, Kind.NODE_GONE):
+        if event.kind in OF_JOBS:
             by_uid.setdefault(event.uid, []).append(event)
     copies: dict[tuple[str, str], list[Event]] = {}
     for events_of_one in by_uid.values():

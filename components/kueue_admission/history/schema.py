@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
@@ -15,13 +17,13 @@ class Kind(StrEnum):
     """What happened."""
 
     ARRIVED = "arrived"
-    """The Workload was created; only this row has priority, requests, podSets and labels."""
+    """The Workload was created; only this row has priority, requests, pod_sets and labels."""
     NOMINATED = "nominated"
     """It was offered to `worker`; at the time of the reservation, as Kueue writes none of its own."""
     RESERVED = "quotaReserved"
-    """It got quota of `clusterQueue`, in `flavors`."""
+    """It got quota of `cluster_queue`, in `flavors`."""
     CHECK = "check"
-    """Its AdmissionCheck `check` got the state `reason`; DWS's wait is from quotaReserved to Ready."""
+    """Its AdmissionCheck `check` got the state `reason`; a wait for DWS is from quotaReserved to Ready."""
     ADMITTED = "admitted"
     """It was admitted, by `worker` if a manager sent it there."""
     STARTED = "started"
@@ -87,22 +89,22 @@ COLUMNS: Final = {each.name: str(each.metadata.get("type", each.type)) for each 
 """Type of each column: text, timestamp, `amounts` and `labels` (maps), `texts` (a list), or Python's annotation."""
 
 
+_SHOWN: Final = {
+    "str": "text",
+    "Kind": "text",
+    "int | None": "integer",
+    "amounts": "map to number",
+    "labels": "map to text",
+    "texts": "list of text",
+}
+
+
 def schema_page() -> str:
     """The events and columns as two Markdown tables."""
-    import inspect
-    import re
-
     about = re.findall(r'(\w+) = "\w+"\n\s+"""(.*?)"""', inspect.getsource(Kind))
     rows = ["| event | |", "|---|---|", *(f"| `{Kind[name].value}` | {text} |" for name, text in about)]
     rows += ["", "| column | type | |", "|---|---|---|"]
     for each in fields(Event):
-        kind = {
-            "str": "text",
-            "int | None": "integer",
-            "amounts": "map to number",
-            "labels": "map to text",
-            "texts": "list",
-        }
-        name = COLUMNS[each.name]
-        rows.append(f"| `{each.name}` | {kind.get(name, name)} | {each.metadata['about']} |")
+        kind = COLUMNS[each.name]
+        rows.append(f"| `{each.name}` | {_SHOWN.get(kind, kind)} | {each.metadata['about']} |")
     return "\n".join(rows)

@@ -55,7 +55,9 @@ class Store:
         if separator and scheme != "gs":
             raise StoreError(where, f"is of the kind {scheme}", "give a folder, or gs://BUCKET/PATH")
         try:
-            self._files, path = fs.FileSystem.from_uri(where if separator else Path(where).resolve().as_uri())
+            # Without a limit a bucket that cannot be reached is tried for a quarter of an hour.
+            uri = f"{where}{'&' if '?' in where else '?'}retry_limit_seconds=60"
+            self._files, path = fs.FileSystem.from_uri(uri if separator else Path(where).resolve().as_uri())
             self._root = path.rstrip("/")
             if create:
                 self._files.create_dir(f"{self._root}/events", recursive=True)
@@ -215,37 +217,34 @@ class Store:
 
     def keys(self, uids: Collection[str], since: float) -> dict[str, set[str]]:
         """The keys of these Workloads and nodes, by uid; they were created after `since`."""
-        from pyarrow import compute as pc
-
         table = self._since(day_of(since), ("uid", "key"))
-        table = table.filter(pc.is_in(table["uid"], value_set=self._pa.array(sorted(uids), self._pa.string())))
+        table = table.filter(self._is_in(table["uid"], uids))
         found: dict[str, set[str]] = {}
         for uid, key in zip(table["uid"].to_pylist(), table["key"].to_pylist(), strict=True):
             found.setdefault(uid, set()).add(key)
         return found
 
     def open(self, cluster: str) -> list[Event]:
-        """An event of each Workload and node of a cluster that had not ended, and was there."""
+        """The first event of each Workload and node of a cluster that has not ended, and is not said to be gone."""
         from pyarrow import compute as pc
 
         table = self._since("")
         table = table.filter(pc.equal(table["cluster"], cluster))
-        kinds = self._pa.array([str(each) for each in CLOSING])
-        closed = pc.unique(table["uid"].filter(pc.is_in(table["kind"], value_set=kinds)))
-        begun = pc.is_in(table["kind"], value_set=self._pa.array([str(Kind.ARRIVED), str(Kind.NODE_ADDED)]))
-        is_open = pc.and_(
-            begun,
-            pc.invert(
-                pc.is_in(
-                    table["uid"], value_set=closed.combine_chunks() if hasattr(closed, "combine_chunks") else closed
-                )
-            ),
-        )
-        return self._events(self._once(table.filter(is_open)))
+        closed = set(self._of_kinds(table, CLOSING)["uid"].to_pylist())
+        begun = self._of_kinds(table, (Kind.ARRIVED, Kind.NODE_ADDED))
+        return self._events(self._once(begun.filter(pc.invert(self._is_in(begun["uid"], closed)))))
 
-    def read(self, since: float = 0.0) -> list[Event]:
-        """The events from the day of a time on, in the order of time."""
-        return self._events(self._once(self._since(day_of(since))))
+    def read(self, since: float = 0.0, kinds: Collection[Kind] = tuple(Kind)) -> list[Event]:
+        """The events of these kinds from the day of a time on, in the order of time."""
+        return self._events(self._once(self._of_kinds(self._since(day_of(since)), kinds)))
+
+    def _of_kinds(self, table: Any, kinds: Collection[Kind]) -> Any:
+        return table.filter(self._is_in(table["kind"], kinds))
+
+    def _is_in(self, column: Any, values: Collection[str]) -> Any:
+        from pyarrow import compute as pc
+
+        return pc.is_in(column, value_set=self._pa.array([str(each) for each in sorted(values)], self._pa.string()))
 
     def _events(self, table: Any) -> list[Event]:
         table = table.set_column(

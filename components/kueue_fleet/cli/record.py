@@ -48,12 +48,13 @@ def record(
         list[str] | None,
         typer.Option("--label", metavar="KEY", help="Also keep this label or annotation of Workloads; repeatable."),
     ] = None,
-    source: Annotated[
-        Path | None,
+    sources: Annotated[
+        list[str] | None,
         typer.Option(
             "--from",
-            metavar="FILE",
-            help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder), sacct's output, or a CSV.",
+            metavar="[CLUSTER=]FILE",
+            help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder) of the manager or the cluster "
+            "that is named, sacct's output, or a CSV; repeatable.",
         ),
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Delete events instead, by --older-than and --team.")] = False,
@@ -72,7 +73,8 @@ def record(
     Examples:
       kueue-fleet record fleet.yaml --store history --kubeconfig kubeconfig
       kueue-fleet record fleet.yaml --store gs://bucket/history --once
-      kueue-fleet record fleet.yaml --store history --from dump/
+      kueue-fleet record fleet.yaml --store history \\
+          --from dump/ --from worker-us-east4=worker.yaml
       TZ=UTC sacct -a -X --parsable2 -S 2026-10-01 -o JobID,Account,\\
       Partition,Submit,Start,End,State,ReqTRES,NNodes > jobs.txt
       kueue-fleet record fleet.yaml --store history --from jobs.txt
@@ -85,8 +87,8 @@ def record(
     with _opened(store, create=not prune) as opened:
         if prune:
             _prune(fleet, opened, older_than, team)
-        elif source is not None:
-            _say(opened.add(_elsewhere(fleet, opened, source, label or [])), store)
+        elif sources:
+            _say(sum(opened.add(_elsewhere(fleet, opened, source, label or [])) for source in sources), store)
         elif once:
             _say(opened.add(_once(fleet, opened, kubeconfig, label or [])), store)
         else:
@@ -134,14 +136,17 @@ def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | N
     console.line(f"{console.count(gone, 'event')} deleted from {store.where}")
 
 
-def _elsewhere(fleet: FleetSpec, store: Store, source: Path, labels: list[str]) -> list[Event]:
-    """The new events of a dump of the manager, of sacct, or of a CSV. Raises CommandError."""
+def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) -> list[Event]:
+    """The new events of a dump of a cluster, of sacct, or of a CSV. Raises CommandError."""
     from dataclasses import replace
 
     from kueue_admission.forms.problem import SpecError
     from kueue_admission.history.elsewhere import table_reader
 
-    recorder = _recorder(fleet, fleet.home, store, labels)
+    cluster, separator, path = given.partition("=")
+    named = bool(separator) and cluster in fleet.cluster_names
+    source = Path(path if named else given)
+    recorder = _recorder(fleet, cluster if named else fleet.home, store, labels)
     if str(source) == "-" or not source.is_dir():
         text = read_text(source, "a dump of Workloads, sacct's output, or a CSV")
         if (reader := table_reader(text)) is not None:

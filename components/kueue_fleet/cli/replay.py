@@ -105,14 +105,14 @@ def replay(
 
 def _read(store: str, begin: datetime | None, end: datetime | None) -> tuple[Past, Window]:
     """The history of the window, and of what was there when it began. Raises CommandError."""
-    from kueue_admission.history.jobs import past_of
+    from kueue_admission.history.jobs import OF_JOBS, past_of
     from kueue_admission.history.store import Store, StoreError
     from kueue_fleet.simulation.replay import Window
 
     first = begin.replace(tzinfo=UTC).timestamp() if begin is not None else None
     last = end.replace(tzinfo=UTC).timestamp() if end is not None else math.inf
     try:
-        events = Store(store).read(0.0 if first is None else max(0.0, first - LOOK_BACK))
+        events = Store(store).read(0.0 if first is None else max(0.0, first - LOOK_BACK), OF_JOBS)
     except StoreError as refused:
         raise console.CommandError(str(refused.problem)) from None
     past = past_of(events)
@@ -179,12 +179,13 @@ def _show(
     _show_waits("recorded", fit.recorded, "replayed", fit.replayed, fit.off)
     console.line()
     console.paragraph(f"{fit.close:.0%} of the jobs waited as long as recorded, within 10 % or a minute.")
-    console.line("Not explained:")
+    if fit.not_explained:
+        console.line("Not explained:")
     for text in fit.not_explained:
         console.paragraph(f"- {text}")
     if changed:
         console.line()
-        console.line(f"With {', '.join(changes)}:")
+        console.paragraph(f"With {', '.join(changes)}:")
         _show_waits("replayed", fit.replayed, "then", then)
 
 

@@ -189,7 +189,7 @@ class Replay:
                 continue
             queue = self.queue_of(job)
             if queue not in self.targets:
-                self.left_out[f"of LocalQueue {queue}, which is not in the fleet; say which it is with --queue"] += 1
+                self.left_out[f"of LocalQueue {queue}, which is not in the fleet (--queue says which it is)"] += 1
                 continue
             if not job.arrival.pod_sets:
                 self.left_out["of which the pods are not recorded"] += 1

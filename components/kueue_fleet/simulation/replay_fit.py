@@ -143,29 +143,29 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
 def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterable[str]:
     first = [each for each in runs[0] if _counts(replay, each)]
     for why, number in sorted(replay.left_out.items()):
-        yield f"{number} jobs {why}: left out"
+        yield f"jobs {why}, left out: {number}"
     if replay.past.without_arrival:
-        yield f"{replay.past.without_arrival} Workloads of which only the end is recorded: left out"
+        yield f"Workloads without a record of their arrival, left out: {replay.past.without_arrival}"
     counts = Counter[str]()
     for each in first:
         job, record = each.job, each.record
         was, found = math.isfinite(_recorded(replay, each)), record.first_admitted_at is not None
-        counts["run times that are not recorded: drawn from jobs like them"] += job.run_seconds is None
-        counts["jobs were deleted while they waited"] += _left(each)
-        counts["jobs ended without a record of when they started"] += not (_left(each) or _is_known(each))
+        counts["run times that are not recorded, drawn from those of jobs like them"] += job.run_seconds is None
+        counts["jobs that were deleted while they waited"] += _left(each)
+        counts["jobs without a record of when they started"] += not (_left(each) or _is_known(each))
         if not _left(each) and _is_known(each):
-            counts["jobs were admitted, and are not in the replay"] += was and not found
-            counts["jobs were not admitted, and are in the replay"] += found and not was
-        counts["jobs ran on another cluster than in the replay"] += bool(
+            counts["jobs that were admitted, and are not in the replay"] += was and not found
+            counts["jobs that were not admitted, and are in the replay"] += found and not was
+        counts["jobs that ran on another cluster than in the replay"] += bool(
             job.runs and record.runs and job.runs[0].cluster and job.runs[0].cluster != record.runs[0].cluster
         )
         counts["evictions that happened"] += job.evictions
         counts["evictions in the replay"] += len(record.evictions)
     for what, number in counts.items():
-        if number or what.startswith("evictions"):
-            yield f"{number} {what}"
+        if number:
+            yield f"{what}: {number}"
     if unseen := sorted(_unseen_checks(replay)):
-        yield f"waits for {', '.join(unseen)} are not recorded: they take no time here"
+        yield f"waits for {', '.join(unseen)}, which are not recorded and take no time here"
 
 
 def _unseen_checks(replay: Replay) -> set[str]:

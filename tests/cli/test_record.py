@@ -1,0 +1,170 @@
+"""`kueue-fleet record` and `replay`: what they print and write, from files and from clusters."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.live_fleet import Fleet, serve
+from tests.history.workloads import ADMITTED, ASSIGNED, FINISHED, RESERVED, workload
+from typer.testing import CliRunner, Result
+
+from kueue_admission.cli.console import CommandError
+from kueue_admission.history.schema import Event, Kind
+from kueue_admission.history.store import Store
+from kueue_fleet.cli import app
+
+ROOT = Path(__file__).parents[2]
+STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")
+JOBS = str(ROOT / "examples" / "dws-multikueue" / "recorded-jobs.csv")
+MANAGER, WORKER = "manager-europe-west4", "worker-us-east4"
+CLUSTERS = (MANAGER, "worker-europe-west4", WORKER, "worker-asia-southeast1")
+WORKLOADS, NODES = "/apis/kueue.x-k8s.io/v1beta2/workloads", "/api/v1/nodes"
+
+
+def run(command: str, store: Path, *arguments: str, columns: str = "100") -> Result:
+    return CliRunner().invoke(app, [command, STACK, "--store", str(store), *arguments], env={"COLUMNS": columns})
+
+
+def refusal(done: Result) -> str:
+    assert isinstance(done.exception, CommandError)
+    return "\n".join(map(str, (done.exception, *done.exception.problems)))
+
+
+def events(store: Path) -> list[Event]:
+    return Store(str(store)).read()
+
+
+@pytest.fixture
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+    with serve(CLUSTERS, monkeypatch, tmp_path / "kubeconfig") as fleet:
+        for table in fleet.tables.values():
+            table |= {WORKLOADS: [], NODES: []}
+        yield fleet
+
+
+def test_what_clusters_have_now_is_written_once(live: Fleet, tmp_path: Path) -> None:
+    copy = workload(RESERVED, admission=ASSIGNED)
+    copy["metadata"] |= {"uid": "u2", "labels": {"kueue.x-k8s.io/multikueue-origin": "m"}}
+    live.tables[MANAGER][WORKLOADS] = [workload(RESERVED, admission=ASSIGNED)]
+    live.tables[WORKER][WORKLOADS] = [copy]
+    labels = {"cloud.google.com/gke-nodepool": "gpu"}
+    node = {"metadata": {"name": "n", "uid": "n", "creationTimestamp": "2026-11-01T08:00:00Z", "labels": labels}}
+    live.tables[WORKER][NODES] = [node]
+    said = [run("record", tmp_path / "history", "--once").stdout for _ in range(2)]
+    assert said == [f"{count} new events written to {tmp_path}/history\n" for count in (5, 0)]
+    found = {(each.cluster, each.region, each.kind, each.copy) for each in events(tmp_path / "history")}
+    assert found == {
+        (MANAGER, "europe-west4", Kind.ARRIVED, False),
+        (MANAGER, "europe-west4", Kind.RESERVED, False),
+        (WORKER, "us-east4", Kind.ARRIVED, True),
+        (WORKER, "us-east4", Kind.RESERVED, True),
+        (WORKER, "us-east4", Kind.NODE_ADDED, False),
+    }
+
+
+def test_a_cluster_that_refuses_is_named(live: Fleet, tmp_path: Path) -> None:
+    live.refused["/nodes"] = 403
+    assert refusal(run("record", tmp_path / "history", "--once")).startswith(f"{MANAGER}: its Nodes cannot be read: ")
+
+
+def test_dumps_of_several_clusters(tmp_path: Path) -> None:
+    done = workload(RESERVED, ADMITTED, FINISHED, admission=ASSIGNED)
+    for name in ("manager", "worker"):
+        done["metadata"]["uid"] = name
+        (tmp_path / f"{name}.json").write_text(json.dumps(done))
+    sources = ["--from", str(tmp_path / "manager.json"), "--from", f"{WORKER}={tmp_path / 'worker.json'}"]
+    assert run("record", tmp_path / "history", *sources).stdout.startswith("8 new events")
+    assert {each.cluster for each in events(tmp_path / "history")} == {MANAGER, WORKER}
+
+
+def test_a_file_that_is_none_of_them_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "pods.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
+    told = refusal(run("record", tmp_path / "history", "--from", str(tmp_path / "pods.yaml")))
+    assert "holds no Workloads; print them with kubectl get workloads -A -o yaml" in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--team", "team-vision"], "--older-than and --team: say what --prune deletes; add --prune"),
+        (["--prune"], "--prune: deletes nothing without a limit"),
+        (["--prune", "--older-than", "soon"], "--older-than soon: is not a valid duration"),
+        (["--prune", "--team", "team-visoin"], "did you mean team-vision?"),
+    ],
+)
+def test_pruning_needs_to_know_what(arguments: list[str], told: str, tmp_path: Path) -> None:
+    run("record", tmp_path, "--from", JOBS)
+    assert told in refusal(run("record", tmp_path, *arguments))
+
+
+def test_pruning_by_team_and_age(tmp_path: Path) -> None:
+    run("record", tmp_path, "--from", JOBS)
+    assert run("record", tmp_path, "--prune", "--older-than", "100000d").stdout.startswith("0 events deleted")
+    assert run("record", tmp_path, "--prune", "--team", "team-vision").exit_code == 0
+    assert {each.team for each in events(tmp_path)} == {"team-language"}
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("history")
+    run("record", made, "--from", JOBS)
+    return made
+
+
+def test_the_document_has_what_the_tables_show(history: Path) -> None:
+    document = json.loads(run("replay", history, "--growth", "team-vision=1.5", "--seeds", "2", "-o", "json").stdout)
+    (queue,) = document["queues"]
+    assert (document["schemaVersion"], document["simulations"], document["changes"]) == (
+        1,
+        2,
+        ["growth team-vision=1.5"],
+    )
+    assert [queue[name]["jobs"]["middle"] for name in ("recorded", "replayed")] == [190, 190]
+    assert abs(queue["off"]["p90"]) < 0.1
+    assert 240 < queue["then"]["jobs"]["middle"] < 270
+
+
+def test_the_tables_fit_a_narrow_terminal(history: Path) -> None:
+    done = CliRunner().invoke(
+        app,
+        ["replay", STACK, "--store", str(history), "--seeds", "1"],
+        env={"COLUMNS": "60", "FORCE_COLOR": "1", "TERM": "xterm"},
+    )
+    assert done.exit_code == 0
+    assert "p90" in done.stdout
+
+
+def test_what_a_change_does_is_beside_the_replay(history: Path) -> None:
+    quota = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota"
+    document = json.loads(run("replay", history, "--what-if", f"{quota}=8", "--seeds", "1", "-o", "json").stdout)
+    (queue,) = document["queues"]
+    assert queue["then"]["p90"]["middle"] < queue["replayed"]["p90"]["middle"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--growth", "much"], "--growth much: is no factor; write 1.2, or TEAM=1.2, at most 100"),
+        (["--growth", "team-visoin=2"], "--growth team-visoin: there is no such team; did you mean team-vision?"),
+        (["--queue", "gpu"], "--queue gpu: is not OLD=NAMESPACE/QUEUE; write it as gpu=vision/gpu"),
+        (["--what-if", "clusterQueues[nope].stopPolicy=Hold"], "there is no nope"),
+        (["--what-if", "nothing"], "is not path=value"),
+        (["--from", "2027-01-01"], "has no events between --from and --to"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said(arguments: list[str], told: str, history: Path) -> None:
+    assert told in refusal(run("replay", history, *arguments))
+
+
+def test_a_history_whose_jobs_all_go_elsewhere_says_why(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("submitted,queue,gpus,runSeconds\n0,a/b,1,60\n")
+    run("record", tmp_path, "--from", str(tmp_path / "jobs.csv"))
+    told = refusal(run("replay", tmp_path))
+    assert "has no job that can be replayed" in told
+    assert "1 jobs of LocalQueue a/b, which is not in the fleet" in told
+
+
+def test_a_folder_without_a_history(tmp_path: Path) -> None:
+    assert refusal(run("replay", tmp_path)).endswith("has no history; write it with kueue-fleet record")

@@ -1,0 +1,25 @@
+"""The page's table of events and columns is made from the schema."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from kueue_admission.history.schema import schema_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "record.md"
+
+
+def test_the_page_has_the_schema(request: pytest.FixtureRequest) -> None:
+    text = PAGE.read_text()
+    made = re.sub(
+        r"(<!-- made from .*? -->\n).*?(<!-- end -->)",
+        lambda found: f"{found[1]}{schema_page()}\n{found[2]}",
+        text,
+        flags=re.S,
+    )
+    if request.config.getoption("update_snapshots"):
+        PAGE.write_text(made)
+    assert PAGE.read_text() == made

@@ -1,0 +1,184 @@
+"""A recorded history through the fleet again: how well that fits, and what it says of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+from tests.bench.large_fleet import STACK
+from tests.fleet_file.builders import standalone_data
+from tests.history.workloads import workload
+
+from kueue_admission.history.events import Place, workload_events
+from kueue_admission.history.jobs import Past, Waited, past_of
+from kueue_admission.history.schema import Event, Kind
+from kueue_admission.read.fields import seconds_of
+from kueue_admission.read.printed import PrintedWorkload
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
+from kueue_fleet.simulation.replay import Growth, Replay, Window, observe, ready_after
+from kueue_fleet.simulation.replay_fit import Fit, fit_of, waits_of
+from printed_history import BEGIN, busy_month, recorded
+
+HOUR = 3600.0
+
+
+class Nothing:
+    """A store that is empty."""
+
+    def keys(self, uids: set[str], since: float) -> dict[str, set[str]]:
+        return {}
+
+    def open(self, cluster: str) -> list[Event]:
+        return []
+
+
+@cache
+def month() -> tuple[FleetSpec, Past]:
+    """A day of the DWS stack on three workers."""
+    fleet = parse_fleet_text(STACK.read_text(), source="stack")
+    return fleet, past_of(recorded(fleet, busy_month(fleet, 300), Nothing()))
+
+
+@cache
+def fit() -> Fit:
+    fleet, past = month()
+    replay = Replay(fleet, past, Window(past.begin, past.end))
+    return fit_of(replay, [replay.run(seed) for seed in range(3)])
+
+
+@pytest.mark.parametrize("share", ["p50", "p90"])
+def test_a_replay_of_a_fleet_of_which_everything_is_known_fits(share: str) -> None:
+    off = fit().off("dws", share)
+    assert off is not None
+    assert abs(off) < 0.1
+
+
+def test_the_same_seed_gives_the_same_replay() -> None:
+    fleet, past = month()
+    replay = Replay(fleet, past, Window(past.begin, past.end))
+    first, again, other = (waits_of(replay, [replay.run(seed)]) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_more_jobs_of_a_team_wait_longer() -> None:
+    fleet, past = month()
+    replay = Replay(fleet, past, Window(past.begin, past.end))
+    plain, grown = (
+        waits_of(replay, [replay.run(0, growth)])["dws"] for growth in (Growth(), Growth(1.0, {"team-vision": 3.0}))
+    )
+    assert grown.jobs.middle == pytest.approx(2 * plain.jobs.middle, rel=0.02)
+    assert grown.quantiles["p90"].middle > plain.quantiles["p90"].middle
+
+
+def test_fewer_jobs_come_by_a_factor_below_one() -> None:
+    fleet, past = month()
+    replay = Replay(fleet, past, Window(past.begin, past.end))
+    assert 110 < len(replay.run(0, Growth(0.5))) < 190
+
+
+def test_a_window_begins_with_what_ran_and_waited_then() -> None:
+    fleet, past = month()
+    window = Window(BEGIN + 12 * HOUR, BEGIN + 24 * HOUR)
+    replay = Replay(fleet, past, window)
+    run = replay.run(0)
+    before = [each for each in run if each.job.arrival.time < window.begin]
+    assert before
+    assert all(each.record.runs and each.record.runs[0].admitted_at < HOUR for each in before)
+    assert waits_of(replay, [run])["dws"].jobs.middle == len(run) - len(before)
+
+
+def test_waits_that_were_cut_off_count_for_the_longer_ones() -> None:
+    def waited(seconds: float, ready: bool = True) -> Waited:
+        return Waited("r", "dws", (), seconds, ready)
+
+    assert ready_after([waited(10), waited(20), waited(30), waited(40)]) == [10, 20, 30, 40]
+    assert ready_after([waited(10), waited(15, False), waited(15, False), waited(40)]) == [10, 40, 40, 40]
+    assert ready_after([waited(10, False)]) == []
+
+
+# One cluster, with the jobs of a few events
+
+
+def moment(text: str) -> float:
+    return seconds_of(f"2026-11-01T{text}Z")
+
+
+def one_cluster() -> FleetSpec:
+    data: dict[str, Any] = standalone_data()
+    return parse_fleet(data)
+
+
+def past(*jobs: Sequence[tuple[Kind, str]], cpu: int = 1, **arrival: Any) -> Past:
+    """Jobs of the events that follow their arrival at 9:00."""
+    found = []
+    for number, events in enumerate(jobs):
+        data = workload()
+        data["metadata"] |= {"uid": f"u{number}", "name": f"job-{number}", "namespace": "default"}
+        container = {"resources": {"requests": {"cpu": cpu}}}
+        data["spec"]["podSets"][0]["template"]["spec"] = {"containers": [container]}
+        data["spec"] |= {"queueName": "gpu", **arrival}
+        (arrived,) = workload_events(PrintedWorkload.of(data), Place("only"))
+        found.append(arrived)
+        about = {"uid": arrived.uid, "namespace": "default", "workload": arrived.workload, "queue": "gpu"}
+        found += [
+            Event(kind=kind, time=moment(at), key=f"{number}{kind}{at}", cluster="only", **about) for kind, at in events
+        ]
+    return past_of(found)
+
+
+RAN = ((Kind.ADMITTED, "09:00:10"), (Kind.ENDED, "09:30:10"))
+
+
+def replayed(history: Past, begin: str = "09:00:00", end: str = "12:00:00", **options: Any) -> tuple[Replay, Fit]:
+    replay = Replay(one_cluster(), history, Window(moment(begin), moment(end)), **options)
+    return replay, fit_of(replay, [replay.run(0)])
+
+
+def test_a_job_runs_as_long_as_it_did() -> None:
+    replay, _ = replayed(past(RAN))
+    (found,) = replay.run(0)
+    (run,) = found.record.runs
+    assert (run.started_at, run.ended_at) == (0.0, 1800.0)
+
+
+def test_a_job_that_runs_on_ends_as_jobs_like_it_that_ran_longer() -> None:
+    long = [(Kind.ADMITTED, "09:00:00"), (Kind.ENDED, "12:00:00")]
+    replay, fit = replayed(past(RAN, RAN, long, [(Kind.ADMITTED, "11:00:00")]), end="13:00:00")
+    assert [each.record.finished_at for each in replay.run(0)] == pytest.approx([1800, 1800, 10800, 10800])
+    assert "run times that are not recorded, drawn from those of jobs like them: 1" in fit.not_explained
+
+
+def test_a_job_that_was_deleted_while_it_waited_is_deleted_in_the_replay() -> None:
+    replay, fit = replayed(past([(Kind.DELETED, "09:10:00")], cpu=1000))
+    (found,) = replay.run(0)
+    assert found.record.finished_at == 600.0
+    assert "jobs that were deleted while they waited: 1" in fit.not_explained
+    assert fit.replayed == {}
+
+
+def test_a_queue_that_is_not_in_the_fleet_is_said_and_can_be_named() -> None:
+    history = past(RAN, queueName="gone")
+    replay, _ = replayed(history, queues={"default/gone": "default/gpu"})
+    assert len(replay.run(0)) == 1
+    replay = Replay(one_cluster(), history, Window(moment("09:00:00"), moment("12:00:00")))
+    assert dict(replay.left_out) == {
+        "of LocalQueue default/gone, which is not in the fleet (--queue says which it is)": 1
+    }
+
+
+def test_losses_of_nodes_are_drawn_by_the_hours_that_jobs_ran() -> None:
+    lost = [(Kind.ADMITTED, "09:00:00"), (Kind.STARTED, "09:00:00"), (Kind.INTERRUPTED, "09:30:00")]
+    lost += [(Kind.STARTED, "09:40:00"), (Kind.ENDED, "11:00:00")]
+    history = past(lost)
+    for job in history.jobs:
+        job.runs[0].flavors = ("spot",)
+    (entry,) = observe(history, one_cluster()).file.reclaims
+    assert (entry.flavor, entry.per_hour, entry.back.numbers) == ("spot", 0.5, (600.0,))
+
+
+def test_the_run_time_of_a_job_that_lost_its_nodes_is_that_of_its_last_start() -> None:
+    lost = [(Kind.ADMITTED, "09:00:00"), (Kind.STARTED, "09:00:00"), (Kind.INTERRUPTED, "09:30:00")]
+    (job,) = past([*lost, (Kind.STARTED, "09:40:00"), (Kind.ENDED, "11:00:00")]).jobs
+    assert job.run_seconds == 80 * 60
