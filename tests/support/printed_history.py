@@ -16,7 +16,7 @@ from kueue_admission.simulate.delays import Delays
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.simulation.fleet import fleet_run
 from kueue_fleet.simulation.fleet_run import FleetRun
-from kueue_fleet.simulation.jobs import Job
+from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 Json = dict[str, Any]
@@ -37,14 +37,14 @@ class _Watched(FleetRun):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.reserved: dict[tuple[str, str], float] = {}
-        self.copies: list[tuple[Job, str, float, float | None]] = []
+        self.copies: list[tuple[FleetJob, str, float, float | None]] = []
 
-    def _hear_worker(self, job: Job, worker: str, decision: Decision, at: float) -> None:
+    def _hear_worker(self, job: FleetJob, worker: str, decision: Decision, at: float) -> None:
         if isinstance(decision, QuotaReserved):
             self.reserved[job.record.key, worker] = at
         super()._hear_worker(job, worker, decision, at)
 
-    def _take_copy(self, job: Job, worker: str, now: float) -> None:
+    def _take_copy(self, job: FleetJob, worker: str, now: float) -> None:
         if (at := self.reserved.pop((job.record.key, worker), None)) is not None:
             self.copies.append((job, worker, at, now))
         super()._take_copy(job, worker, now)
@@ -87,7 +87,7 @@ def recorded(fleet: FleetSpec, printed: Iterable[Printed], known: Known) -> list
 
 
 def _workload(
-    cluster: str, job: Job, reserved: float, *, place: str = "", is_copy: bool = False, won: bool = True
+    cluster: str, job: FleetJob, reserved: float, *, place: str = "", is_copy: bool = False, won: bool = True
 ) -> Json:
     record = job.record
     assert record.admission is not None
