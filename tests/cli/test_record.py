@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def events(store: Path) -> list[Event]:
 
 
 @pytest.fixture
-def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fleet:
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
     with serve(CLUSTERS, monkeypatch, tmp_path / "kubeconfig") as fleet:
         for table in fleet.tables.values():
             table |= {WORKLOADS: [], NODES: []}
@@ -146,7 +147,7 @@ def test_what_a_change_does_is_beside_the_replay(history: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--growth", "much"], "--growth much: is no factor; write 1.2, or TEAM=1.2, at most 100"),
+        (["--growth", "much"], "--growth much: is not a factor; write 1.2, or TEAM=1.2, at most 100"),
         (["--growth", "team-visoin=2"], "--growth team-visoin: there is no such team; did you mean team-vision?"),
         (["--queue", "gpu"], "--queue gpu: is not OLD=NAMESPACE/QUEUE; write it as gpu=vision/gpu"),
         (["--what-if", "clusterQueues[nope].stopPolicy=Hold"], "there is no nope"),

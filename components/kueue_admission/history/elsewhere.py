@@ -33,7 +33,7 @@ _CSV: Final = ("submitted", "queue", "runSeconds")
 _NOT_YET: Final = ("", "None", "Unknown")
 _UNENDED: Final = ("PENDING", "RUNNING", "SUSPENDED", "RESIZING", "COMPLETING")
 _AGAIN: Final = ("PREEMPTED", "NODE_FAIL", "REQUEUED")
-"""States of a run after which Slurm starts the job once more, unless it was told not to."""
+"""States of a run after which Slurm starts the job once more, unless it was submitted with --no-requeue."""
 _TRES: Final = {"cpu": "cpu", "mem": "memory", "gres/gpu": GPU_RESOURCE}
 
 
@@ -76,7 +76,8 @@ def _maker(
         "pod_sets": json.dumps([pod_set], separators=(",", ":")),
         **submitted,
     }
-    about = {"uid": uid, "namespace": queue[0], "queue": queue[1], "workload": name, "job": f"Job/{name}"}
+    about: dict[str, Any] = {"uid": uid, "workload": name, "job": f"Job/{name}"}
+    about["namespace"], about["queue"] = queue
 
     def event(kind: Kind, time: float, **more: Any) -> Event:
         own = arrival if kind is Kind.ARRIVED else more

@@ -1,7 +1,7 @@
 """What happened to a Workload, read from what its cluster prints of it: the same events each time it is read.
 
-A Workload keeps the last transition of each condition and counts its evictions; what happened in between while nobody
-looked is not in it. Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go, pkg/workload/workload.go
+A Workload keeps the last transition of each condition and counts its evictions; what happened in between is
+not in it. Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go, pkg/workload/workload.go
 (SetQuotaReservation resets Evicted), pkg/workload/evict/evict.go (counts in the same write as the condition).
 """
 
@@ -106,7 +106,7 @@ def workload_events(workload: PrintedWorkload, place: Place) -> Iterator[Event]:
 
 
 def _evictions(workload: PrintedWorkload, event: Any) -> Iterator[Event]:
-    """One for each reason and count; a count that was skipped is that of evictions which nobody saw."""
+    """One for each reason and count; a count that was skipped is that of evictions which were not seen."""
     changed, current = workload.changed_at("Evicted"), workload.reason("Evicted") if workload.is_true("Evicted") else ""
     counted = list(workload.status.child("schedulingStats").children("evictions"))
     for each in counted:

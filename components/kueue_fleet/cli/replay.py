@@ -130,7 +130,7 @@ def _growth(texts: Sequence[str]) -> Growth:
         team, _, given = text.rpartition("=")
         found = number(given)
         if found is None or not 0 <= found <= 100:
-            raise console.mistyped(f"--growth {text}: is no factor; write 1.2, or TEAM=1.2, at most 100")
+            raise console.mistyped(f"--growth {text}: is not a factor; write 1.2, or TEAM=1.2, at most 100")
         if team:
             teams[team] = found
         else:
