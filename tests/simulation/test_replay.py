@@ -121,7 +121,12 @@ def past(*jobs: Sequence[tuple[Kind, str]], cpu: int = 1, **arrival: Any) -> Pas
         data["spec"] |= {"queueName": "gpu", **arrival}
         (arrived,) = workload_events(PrintedWorkload.of(data), Place("only"))
         found.append(arrived)
-        about = {"uid": arrived.uid, "namespace": "default", "workload": arrived.workload, "queue": "gpu"}
+        about: dict[str, Any] = {
+            "uid": arrived.uid,
+            "namespace": "default",
+            "workload": arrived.workload,
+            "queue": "gpu",
+        }
         found += [
             Event(kind=kind, time=moment(at), key=f"{number}{kind}{at}", cluster="only", **about) for kind, at in events
         ]

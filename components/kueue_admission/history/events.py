@@ -82,7 +82,7 @@ def workload_events(workload: PrintedWorkload, place: Place) -> Iterator[Event]:
 
     yield event(Kind.ARRIVED, workload.created, **_arrival(workload, place))
     flavors = tuple(dict.fromkeys(name for each in workload.assignments for _, name in each.pairs("flavors")))
-    given = {"cluster_queue": workload.cluster_queue, "flavors": flavors}
+    given: dict[str, Any] = {"cluster_queue": workload.cluster_queue, "flavors": flavors}
     reserved, admitted = workload.since("QuotaReserved"), workload.since("Admitted")
     if reserved:
         yield event(Kind.RESERVED, reserved, **given)

@@ -122,12 +122,12 @@ def ready_after(waits: Iterable[Waited]) -> list[float]:
 
 
 def _reclaims(past: Past, places: Iterable[tuple[str, str]]) -> Iterator[ReclaimEntry]:
-    hours: Counter[tuple[str, str]] = Counter()
+    hours: dict[tuple[str, str], float] = {}
     lost: Counter[tuple[str, str]] = Counter()
     back: dict[tuple[str, str], list[float]] = {}
     for run in (run for job in past.jobs for run in job.runs):
         for key in {(region, flavor) for region in ("", run.region) for flavor in run.flavors}:
-            hours[key] += ((past.end if run.ended is None else run.ended) - run.admitted) / _HOUR
+            hours[key] = hours.get(key, 0.0) + ((past.end if run.ended is None else run.ended) - run.admitted) / _HOUR
             lost[key] += len(run.interruptions)
             back.setdefault(key, []).extend(run.recoveries)
     for cluster, region in places:
