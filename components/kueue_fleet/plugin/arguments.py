@@ -20,6 +20,7 @@ from pydantic import Field, TypeAdapter, WithJsonSchema, create_model
 
 from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.base import Flag, SpecModel, Text
+from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.problem import join_path
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
@@ -121,7 +122,7 @@ def _argument_type(annotation: Any) -> Any:
         return _input_type(annotation)
     members = [member for member in _members(annotation) if member is not NoneType]
     # A manifest is the other way to say what the model says.
-    members = [m for m in members if get_origin(m) is not dict] or members
+    members = [m for m in members if not _is_plain(m)] or members
     # So is a component, of what it gives out.
     members = [m for m in members if not _is_resource(m)] or members
     kinds = [_member_type(member) for member in members]
@@ -137,7 +138,7 @@ def _member_type(member: Any) -> Any:
         return Text
     if member is bool:
         return Flag
-    if origin is dict:
+    if _is_plain(member):
         return dict[str, Any]
     if origin is tuple:
         return Annotated[list[Text], Field(min_length=_PAIR, max_length=_PAIR)]
@@ -175,6 +176,11 @@ def _model(name: str, doc: str, found: Mapping[str, Any]) -> type[SpecModel]:
 
 def _members(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+def _is_plain(member: Any) -> bool:
+    """Whether it is plain data, such as a manifest."""
+    return member == Manifest or get_origin(member) is dict
 
 
 def _may_be_none(annotation: Any) -> bool:
