@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -21,8 +22,10 @@ from kueue_rehearsal.engines import EngineCache, build_engines
 from kueue_rehearsal.paths import engines_dir
 from kueue_rehearsal.pulumi_cli import ONE_CHECKPOINT, make_pulumi_home
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
+from tests.engines import program_of_0_2_0
 from tests.engines.memory_provider import Operation, World, only_updates, serve
 
+STACK_OF_0_2_0 = Path(__file__).with_name("stack_of_0_2_0.json.gz")
 WEBHOOK_NOT_READY = (
     'Internal error occurred: failed calling webhook "mresourceflavor.kb.io": failed to call webhook: Post '
     '"https://kueue-webhook-service.kueue-system.svc:443/mutate": no endpoints available for service'
@@ -95,6 +98,14 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
     world = World()
     with serve(world) as providers:
         yield Engine(tmp_path, world, providers, command)
+
+
+def test_a_stack_of_0_2_0_is_updated_without_a_change(engine: Engine) -> None:
+    recorded = json.loads(gzip.decompress(STACK_OF_0_2_0.read_bytes()))
+    engine.stack.import_stack(auto.Deployment(**recorded))
+    assert engine.up(program_of_0_2_0.program) == []
+    resources = json.loads(engine.state_file.read_text())["checkpoint"]["latest"]["resources"]
+    assert {each["urn"] for each in resources} == {each["urn"] for each in recorded["deployment"]["resources"]}
 
 
 def test_a_fleet_comes_up_stays_as_it_is_and_goes_without_waiting_for_its_objects(engine: Engine) -> None:
