@@ -193,7 +193,7 @@ def any_of(value: object) -> Any:
         ),
         (
             lambda: kf.WorkerCluster.get("std", "std"),
-            "WorkerCluster std: 'std' is not the id of a cluster; write projects/P/locations/REGION/clusters/N",
+            "WorkerCluster std: 'std' is not an id; write projects/P/locations/L/clusters/N",
         ),
         (
             lambda: kf.PriorityClass("High Priority", kf.PriorityClassFields(value=1)),

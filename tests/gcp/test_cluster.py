@@ -128,12 +128,12 @@ def test_nodes_run_as_the_account_that_the_file_names(spec: ClusterEntry) -> Non
     } <= {theirs}
 
 
-def test_a_cluster_that_exists_is_read_and_nothing_is_made_for_it() -> None:
-    def program() -> None:
-        there = WorkerCluster.get("std", "projects/lab-project-1/locations/us-central1/clusters/std")
-        assert there.cluster_name == "std"
-
-    recording = pulumi_mocks.run(program)
+@pytest.mark.parametrize("location", ["us-central1", "us-central1-a"])
+def test_a_cluster_that_exists_is_read_and_nothing_is_made_for_it(location: str) -> None:
+    there = f"projects/lab-project-1/locations/{location}/clusters/std"
+    recording = pulumi_mocks.run(lambda: WorkerCluster.get("std", there) and None)
+    assert recording.read == (there,)
+    assert recording.one("kubernetes").inputs["clusterIdentifier"] == there
     assert not recording.of_type("gcp:container/cluster:Cluster")
     assert {made.type for made in recording if made.custom} == {"pulumi:providers:kubernetes"}
 

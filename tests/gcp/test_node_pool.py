@@ -7,6 +7,7 @@ import pytest
 
 import google_cloud
 import pulumi_mocks
+from kueue_admission.forms import SpecError
 from kueue_fleet import NodePool
 from kueue_fleet.fleet_file import ClusterEntry, NodePoolEntry
 from pulumi_mocks import Recorded
@@ -294,3 +295,34 @@ def test_another_topology_is_another_slice() -> None:
     eight = pool(**fields, nodeCount=8, tpuTopology="4x8")
     plan = google_cloud.planned(eight, google_cloud.created(four.type, four.inputs))
     assert plan == {"nodeCount": "UPDATE", "placementPolicy.tpuTopology": "UPDATE_REPLACE"}
+
+
+def test_a_pool_on_a_cluster_in_a_zone_is_there_too() -> None:
+    entry = NodePoolEntry("l4", machine_type="g2-standard-24", node_count=1)
+    recording = pulumi_mocks.run(
+        lambda: (
+            NodePool(
+                "pool",
+                entry,
+                cluster_spec=CLUSTER,
+                project="p",
+                cluster="worker",
+                service_account="nodes@p",
+                location="us-east4-c",
+            )
+            and None
+        )
+    )
+    assert recording.one("gcp:container/nodePool:NodePool").inputs["location"] == "us-east4-c"
+
+
+def test_a_pool_that_exists_is_read() -> None:
+    there = "projects/p/locations/us-east4/clusters/worker/nodePools/l4"
+    recording = pulumi_mocks.run(lambda: NodePool.get("pool", there).name)
+    assert recording.read == (there,)
+    assert not [made for made in recording if made.custom]
+
+
+def test_a_pool_is_read_by_its_id_alone() -> None:
+    with pytest.raises(SpecError, match=r"'l4' is not an id; write projects/P/locations/L/clusters/C/nodePools/N"):
+        pulumi_mocks.run(lambda: NodePool.get("pool", "l4"))

@@ -83,7 +83,7 @@ def test_a_cohort_below_another_is_made_after_it() -> None:
 
 
 def test_a_component_of_another_kind_is_refused() -> None:
-    with pytest.raises(kf.SpecError, match="cohort_name: the ResourceFlavor of a resource is given where a Cohort"):
+    with pytest.raises(kf.SpecError, match="cohort_name: a ResourceFlavor is given where a Cohort"):
         pulumi_mocks.run(lambda: queue("q", cohort_name=flavor()))
 
 

@@ -22,14 +22,12 @@ from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
 from kueue_fleet.gcp.identity import NodeIdentity
-from kueue_fleet.gcp.node_pool import NodePool
+from kueue_fleet.gcp.node_pool import NodePool, parts_of_id
+from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.resource import joined, workload_pool
 from kueue_fleet.in_programs import claim
-
-_PARTS_OF_ID = 6
-"""Of the id of a cluster, between slashes."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +104,12 @@ class GkeCluster(Component):
 
         `network` and `subnetwork`, of a cluster that is made, are self links or names; `access` says how the API server
         is reached, by default by its DNS name alone; `pod_range_name` and `service_range_name` are secondary ranges of
-        the subnet, by default GKE's choice; `node_service_account` takes the place of the entry's, such as one that
-        the program makes; `existing_id` is the id of a cluster that exists, `projects/P/locations/L/clusters/N`, such
-        as an output of what makes it, and has to be the one of the entry; `images_of` is another project whose images
-        the nodes read; `managed_prometheus` runs Google's collectors, which Autopilot always does;
-        `deletion_protection` sets GKE's own protection and Pulumi's `protect`, and must be false in the state before
-        the cluster can be destroyed; `labels` are Google Cloud labels.
+        the subnet, by default GKE's choice; `node_service_account` takes the place of the entry's, such as one that the
+        program makes; `existing_id` is the id of a cluster that exists, `projects/P/locations/L/clusters/N`, such as an
+        output of what makes it, and has to be the one of the entry, whose region L is, or a zone in it; `images_of` is
+        another project whose images the nodes read; `managed_prometheus` runs Google's collectors, which Autopilot
+        always does; `deletion_protection` sets GKE's own protection and Pulumi's `protect`, and must be false in the
+        state before the cluster can be destroyed; `labels` are Google Cloud labels.
 
         Raises:
             SpecError: the entry has another role than the class, or breaks rules; a cluster that is made has no
@@ -133,7 +131,6 @@ class GkeCluster(Component):
             claim((project, spec.region, spec.name), where, "is declared before, in the same project and region")
         self.cluster_name = spec.name
         identifier = put_in(joined("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}"))
-        self.identifier = pulumi.Output.from_input(identifier)
         self.workload_pool = pulumi.Output.from_input(put_in(workload_pool(project)))
         access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
@@ -142,6 +139,7 @@ class GkeCluster(Component):
             if existing_id is not None:
                 known = pulumi.Output.all(identifier, existing_id).apply(lambda ids: _same_cluster(spec.name, *ids))
             self.cluster = gcp.container.Cluster.get(name, known, opts=pulumi.ResourceOptions(parent=self))
+        self.identifier = pulumi.Output.from_input(known)
         roles: list[gcp.projects.IAMMember] = []
         given = spec.node_service_account if node_service_account is None else node_service_account
         if given is not None:
@@ -191,7 +189,7 @@ class GkeCluster(Component):
         self.provider = kubernetes.Provider(
             name,
             kubeconfig=kubeconfig,
-            cluster_identifier=identifier,
+            cluster_identifier=known,
             # A worker's kubeconfig is rotated in place: the manager never is without it.
             enable_secret_mutable=True,
             upsert_existing_objects=spec.upsert_existing_objects or None,
@@ -204,20 +202,19 @@ class GkeCluster(Component):
     @classmethod
     @checked
     def get(cls, name: str, identifier: str, *, opts: pulumi.ResourceOptions | None = None) -> Self:
-        """A cluster that exists, `projects/P/locations/REGION/clusters/N`: it is read, and nothing is made for it.
+        """A cluster that exists, `projects/P/locations/L/clusters/N`: it is read, and nothing is made for it.
+
+        `L` is its region, or its zone.
 
         Raises:
-            SpecError: the identifier names something else, or a cluster in a zone.
+            SpecError: the identifier is of something else.
         """
-        parts = identifier.split("/") if isinstance(identifier, str) else []
-        if parts[::2] != ["projects", "locations", "clusters"] or len(parts) != _PARTS_OF_ID:
-            wrong = f"{identifier!r} is not the id of a cluster"
-            fix = "write projects/P/locations/REGION/clusters/N"
-            raise SpecError([COMPONENT.at(f"{cls.__name__} {name}", wrong, fix)])
-        project, region, cluster = parts[1::2]
+        project, location, cluster = parts_of_id(
+            f"{cls.__name__} {name}", identifier, "projects/P/locations/L/clusters/N"
+        )
         # As for Autopilot, the nodes' account is the cluster's own: no pools are added.
-        entry = ClusterEntry(name=cluster, role=cls.role, region=region, existing=True, mode="Autopilot")
-        return cls(name, entry, project=project, opts=opts)
+        entry = ClusterEntry(name=cluster, role=cls.role, region=region_at(location), existing=True, mode="Autopilot")
+        return cls(name, entry, project=project, existing_id=identifier, opts=opts)
 
     def _addresses(self, access: ControlPlaneAccess) -> None:
         cluster = self.cluster
@@ -284,8 +281,9 @@ class _SystemPool(NodePool):
 
 
 def _same_cluster(name: str, identifier: str, given: str) -> str:
-    """`given`, which is the id of the cluster. Raises ValueError."""
-    if given != identifier:
+    """`given`, which is the id of the cluster, in its region or in a zone of that. Raises ValueError."""
+    parts = given.split("/")
+    if "/".join([*parts[:3], *map(region_at, parts[3:4]), *parts[4:]]) != identifier:
         raise ValueError(
             f"cluster {name}: is {identifier} in the fleet, but the program gives {given}; correct project, region or "
             "name in the file, or pass another id"

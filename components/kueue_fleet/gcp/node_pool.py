@@ -8,12 +8,13 @@ pool is protected: Pulumi refuses the change.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import pulumi
 import pulumi_gcp as gcp
 
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.arguments import checked
 from kueue_fleet.component import Component, judge
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
@@ -52,6 +53,7 @@ class NodePool(Component):
         project: pulumi.Input[str],
         cluster: pulumi.Input[str],
         service_account: pulumi.Input[str],
+        location: "pulumi.Input[str] | None" = None,
         private_nodes: pulumi.Input[bool] = True,
         deletion_protection: bool = True,
         labels: Mapping[str, str] | None = None,
@@ -61,9 +63,10 @@ class NodePool(Component):
 
         `spec` and `cluster_spec` are the entries of the pool and of its cluster, as a fleet file has them: region,
         zones, disk key and image streaming are the cluster's. `cluster` is the cluster's name and `service_account` the
-        address of its nodes' account; `private_nodes`, whether nodes have internal addresses alone, is to be as the
-        cluster has it; with `deletion_protection`, unless `spec` says otherwise, Pulumi refuses to delete or replace
-        the pool; `labels` are Google Cloud labels. Put a reservation of the same program into `opts.depends_on`.
+        address of its nodes' account; `location` is its zone, if it is in one and not in a region; `private_nodes`,
+        whether nodes have internal addresses alone, is to be as the cluster has it; with `deletion_protection`, unless
+        `spec` says otherwise, Pulumi refuses to delete or replace the pool; `labels` are Google Cloud labels. Put a
+        reservation of the same program into `opts.depends_on`.
 
         Raises:
             SpecError: the cluster is Autopilot, or not among those of the pool, or GKE would refuse the pool.
@@ -86,6 +89,7 @@ class NodePool(Component):
             project=project,
             cluster=cluster,
             service_account=service_account,
+            location=location,
             private_nodes=private_nodes,
             deletion_protection=deletion_protection,
             labels=labels or {},
@@ -93,7 +97,37 @@ class NodePool(Component):
         )
         *placement, self.pool = declare(self, declared, {"whole": whole}).values()
         self.placement = placement[0] if placement else None
-        self.pool_name = spec.name
+        self._known(spec.name)
+
+    @classmethod
+    @checked
+    def get(cls, name: str, identifier: str, *, opts: pulumi.ResourceOptions | None = None) -> Self:
+        """A pool that exists, `projects/P/locations/L/clusters/C/nodePools/N`: it is read, never changed or deleted.
+
+        Raises:
+            SpecError: the identifier is of something else.
+        """
+        *_, pool_name = parts_of_id(
+            f"{cls.__name__} {name}", identifier, "projects/P/locations/L/clusters/C/nodePools/N"
+        )
+        made = cls._claimed(name, opts)
+        Component.__init__(made, name, opts)
+        made.pool = gcp.container.NodePool.get(name, identifier, opts=pulumi.ResourceOptions(parent=made))
+        made.placement = None
+        made._known(pool_name)
+        return made
+
+    def _known(self, pool_name: str) -> None:
+        """End the component of the pool."""
+        self.pool_name = pool_name
         self.name, self.identifier = self.pool.name, self.pool.id
         self.instance_group_urls = self.pool.instance_group_urls
         self._give_out()
+
+
+def parts_of_id(where: str, identifier: str, form: str) -> list[str]:
+    """What stands for the capital letters of FORM in the identifier. Raises SpecError, at WHERE, if it has another."""
+    parts, wanted = identifier.split("/"), form.split("/")
+    if parts[::2] != wanted[::2] or len(parts) != len(wanted) or not all(parts):
+        raise SpecError([COMPONENT.at(where, f"{identifier!r} is not an id", f"write {form}")])
+    return parts[1::2]

@@ -54,6 +54,12 @@ def region_of(zone: str) -> str:
     return zone.rpartition("-")[0]
 
 
+def region_at(location: str) -> str:
+    """The region of a location, which is one itself, or a zone of it."""
+    region = region_of(location)
+    return region if region[-1:].isdigit() else location
+
+
 def is_elsewhere(zone: str, region: str) -> bool:
     """Whether a zone is in another region; not said of a region that is not known and may be meant for the zone's."""
     own = region_of(zone)

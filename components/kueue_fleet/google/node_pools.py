@@ -38,6 +38,7 @@ def node_pool(
     project: Any,
     cluster: Any,
     service_account: Any,
+    location: Any = None,
     private_nodes: Any = True,
     deletion_protection: bool,
     labels: Mapping[str, str],
@@ -46,7 +47,7 @@ def node_pool(
 ) -> list[CloudResource]:
     """The pool of that entry on its cluster, after the workload policy that keeps its nodes together, if it needs one.
 
-    `deletion_protection` is the cluster's.
+    `deletion_protection` is the cluster's; `location` is its zone, if it is in one and not in a region.
     """
     spec = resolve_pool(entry, on)
     properties = {
@@ -60,6 +61,7 @@ def node_pool(
             labels=labels,
             private_nodes=private_nodes,
         ),
+        **({} if location is None else {"location": location}),
     }
     placement = list(_placement(name, project, spec))
     if placement:

@@ -32,6 +32,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "kubernetesAccounts": "Accounts that act as it: pairs of namespace and name, in every cluster of the project.",
     "kubeconfig": "Kubeconfig of the worker, as WorkerAccess outputs it.",
     "kueueNamespace": "Where Kueue runs; default kueue-system.",
+    "location": "Zone of the cluster, if it is in one and not in a region.",
     "labels": "Labels in Google Cloud.",
     "managedPrometheus": "Whether Google's collectors run, as they always do on Autopilot; default true.",
     "manager": "Name of the manager cluster, if there is one.",
