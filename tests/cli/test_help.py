@@ -39,6 +39,18 @@ def test_it_fits_80_columns(command: list[str]) -> None:
     assert [line for line in text.splitlines() if len(line) > WIDTH] == []
 
 
+PROGRAM = (
+    *("check", "cost", "diff", "preflight", "rehearse run", "render", "rotate"),
+    *("simulate fleet", "status", "top", "upgrade", "when"),
+)
+"""The commands that take a program."""
+
+
+@pytest.mark.parametrize("command", PROGRAM)
+def test_an_example_gives_a_program(command: str) -> None:
+    assert [line for line in examples(*command.split()) if "." in line.split()]
+
+
 def understood(group: Any, called: str, arguments: list[str], parent: Any = None) -> None:
     """Parse the arguments as the command that they name does; raises what it raises."""
     context = group.make_context(called, list(arguments), parent=parent)

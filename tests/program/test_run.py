@@ -116,7 +116,7 @@ def test_a_python_without_the_library_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ("runtime: nodejs\n", "Pulumi.yaml: runtime: is nodejs; write python, the only language"),
+        ("runtime: nodejs\n", "Pulumi.yaml: runtime: is nodejs; give the file of its fleet"),
         ("main: elsewhere\nruntime: python\n", "main: there is no .*/elsewhere; name the folder or the file"),
         (
             "runtime: {name: python, options: {virtualenv: venv}}\n",

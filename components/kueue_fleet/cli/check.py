@@ -62,6 +62,7 @@ def check(
     \b
     Examples:
       kueue-fleet check stacks/Pulumi.*.yaml
+      kueue-fleet check .
       kueue-fleet check examples/platform-repo
       kueue-fleet check --strict --output json stacks/Pulumi.prod.yaml
       kueue-fleet check --output github stacks/Pulumi.*.yaml

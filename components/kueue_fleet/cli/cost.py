@@ -29,6 +29,7 @@ def cost(
     \b
     Examples:
       kueue-fleet cost stacks/Pulumi.prod.yaml
+      kueue-fleet cost .
       kueue-fleet cost stacks/Pulumi.prod.yaml --prices our-prices.csv -o json
     """
     found = cost_of(load_fleet(file), load_prices(prices))

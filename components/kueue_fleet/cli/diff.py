@@ -30,9 +30,10 @@ _HEADINGS = {
 
 def diff(
     old: Annotated[
-        Path, typer.Argument(metavar="OLD", help="A Pulumi.<env>.yaml or a bare fleet YAML; `-` reads stdin.")
+        Path,
+        typer.Argument(metavar="OLD", help="A Pulumi.<env>.yaml, a bare fleet YAML or a program; `-` reads stdin."),
     ],
-    new: Annotated[Path, typer.Argument(metavar="NEW", help="The changed file.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="The changed file or program.")],
     workload: Annotated[
         Path | None,
         typer.Option(
@@ -57,6 +58,7 @@ def diff(
       git show main:stacks/Pulumi.prod.yaml \\
           | kueue-fleet diff - stacks/Pulumi.prod.yaml
       kueue-fleet diff stacks/Pulumi.staging.yaml stacks/Pulumi.prod.yaml
+      kueue-fleet diff main-checkout .
       kueue-fleet diff old.yaml new.yaml --workload jobs.yaml
     """
     fleets = load_fleet(old), load_fleet(new)

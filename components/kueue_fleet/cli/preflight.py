@@ -51,6 +51,7 @@ def preflight(
     \b
     Examples:
       kueue-fleet preflight stacks/Pulumi.prod.yaml
+      kueue-fleet preflight .
       kueue-fleet preflight stacks/Pulumi.prod.yaml -o json > findings.json
       kueue-fleet preflight --output github stacks/Pulumi.prod.yaml
       kueue-fleet preflight --page stacks/Pulumi.prod.yaml > prerequisites.md

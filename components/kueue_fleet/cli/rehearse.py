@@ -113,6 +113,7 @@ def run(
     \b
     Examples:
       kueue-fleet rehearse run
+      kueue-fleet rehearse run .
       kueue-fleet rehearse run stacks/Pulumi.batch-platform.yaml \\
           --html report.html
       kueue-fleet rehearse run examples/kinds-of-jobs/fleet.yaml \\

@@ -49,6 +49,7 @@ def rotate(
     Examples:
       pulumi stack output kubeconfig --show-secrets > kubeconfig
       kueue-fleet rotate stacks/Pulumi.dws-multikueue.yaml --kubeconfig kubeconfig
+      kueue-fleet rotate . --kubeconfig kubeconfig
       kueue-fleet rotate stacks/Pulumi.dws-multikueue.yaml \\
           --worker worker-us-east4
     """

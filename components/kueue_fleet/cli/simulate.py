@@ -33,7 +33,10 @@ app = typer.Typer(
 @app.command()
 def fleet(
     stack: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml or a bare fleet YAML: manager and workers.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A Pulumi.<env>.yaml, a bare fleet YAML or a program: manager and workers."
+        ),
     ],
     workload: Annotated[
         Path | None, typer.Option("--workload", "-w", help="The jobs that are submitted to the fleet.")
@@ -65,6 +68,7 @@ def fleet(
     Examples:
       kueue-fleet simulate fleet stacks/Pulumi.dws-multikueue.yaml \\
           -w examples/dws-multikueue/workload.yaml --seed 7
+      kueue-fleet simulate fleet . -w jobs.yaml
       kueue-fleet simulate fleet fleet.yaml -w jobs.yaml --html report.html
       kueue-fleet simulate fleet fleet.yaml -w jobs.yaml \\
           --what-if 'clusterQueues[dws].preemption.withinClusterQueue=Never'

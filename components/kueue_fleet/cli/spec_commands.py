@@ -62,6 +62,7 @@ def render(
     Examples:
       kueue-fleet render stacks/Pulumi.prod.yaml --cluster worker-us-east4 \\
           | kubectl diff -f -
+      kueue-fleet render .
       kueue-fleet render fleet.yaml > fleet.rendered.yaml
       kueue-fleet render fleet.yaml --cloud -o json \\
           | jq '.resources[] | select(.type | endswith(":NodePool"))'

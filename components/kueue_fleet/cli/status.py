@@ -44,6 +44,7 @@ def status(
     Examples:
       pulumi stack output kubeconfig --show-secrets > kubeconfig
       kueue-fleet status stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
+      kueue-fleet status . --kubeconfig kubeconfig
       kueue-fleet status stacks/Pulumi.prod.yaml --watch
       kueue-fleet status stacks/Pulumi.prod.yaml -o json | jq .pending
     """

@@ -42,6 +42,7 @@ def top(
     \b
     Examples:
       kueue-fleet top stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
+      kueue-fleet top . --kubeconfig kubeconfig
       kueue-fleet top stacks/Pulumi.prod.yaml --watch
       kueue-fleet top stacks/Pulumi.prod.yaml -o json | jq .weeks
     """

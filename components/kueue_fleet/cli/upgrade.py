@@ -79,6 +79,7 @@ def upgrade(
     Examples:
       kueue-fleet upgrade stacks/Pulumi.prod.yaml --to 0.19.2
       kubectl get crd,clusterqueues.kueue.x-k8s.io -o yaml > dump.yaml
+      kueue-fleet upgrade . --to 0.19.2
       kueue-fleet upgrade fleet.yaml --to 0.20.0 --objects dump.yaml
       kueue-fleet upgrade fleet.yaml --to 0.19.2 --jobs jobs/
       kueue-fleet upgrade fleet.yaml --to 0.19.2 --jobs jobs.yaml --rehearse

@@ -77,6 +77,7 @@ def when(
     \b
     Examples:
       kueue-fleet when stacks/Pulumi.prod.yaml --job vision/train-1
+      kueue-fleet when . --job vision/train-1
       kueue-fleet when stacks/Pulumi.prod.yaml -f job.yaml \\
           --run-time 'exponential(3600)' -w waits.yaml
       kueue-fleet when fleet.yaml --job train-1 --objects dump/ -o json

@@ -207,7 +207,7 @@ class GkeCluster(Component):
         `L` is its region, or its zone.
 
         Raises:
-            SpecError: the identifier is of something else.
+            SpecError: the identifier names something else.
         """
         project, location, cluster = parts_of_id(
             f"{cls.__name__} {name}", identifier, "projects/P/locations/L/clusters/N"

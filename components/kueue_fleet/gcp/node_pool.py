@@ -105,7 +105,7 @@ class NodePool(Component):
         """A pool that exists, `projects/P/locations/L/clusters/C/nodePools/N`: it is read, never changed or deleted.
 
         Raises:
-            SpecError: the identifier is of something else.
+            SpecError: the identifier names something else.
         """
         *_, pool_name = parts_of_id(
             f"{cls.__name__} {name}", identifier, "projects/P/locations/L/clusters/C/nodePools/N"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import runpy
@@ -28,6 +29,7 @@ def main(request_file: str) -> int:
     program = request["main"]
     sys.argv = [program]
     sys.path[0] = str(Path(program).parent)
+    gc.set_threshold(100_000)  # Nearly all that a program makes stays until its end.
     try:
         asyncio.run(_run(request, program))
     except SystemExit as ended:

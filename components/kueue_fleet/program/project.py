@@ -17,7 +17,7 @@ PROJECT_FILE: Final = "Pulumi.yaml"
 """What makes a folder a project."""
 NO_SECRET: Final = "not-decrypted"  # noqa: S105  (none)
 """In the place of each encrypted value: no key is asked for."""
-_OTHERS: Final = "write python, the only language of programs that can be run here; else give the fleet's file"
+_OTHERS: Final = "give the file of its fleet: of programs, those in Python alone are run here"
 
 
 class ProjectError(Exception):
