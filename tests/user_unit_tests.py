@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pulumi
+import pulumi_kubernetes as kubernetes
 import pytest
 from pulumi.runtime.settings import SETTINGS, reset_options
 
@@ -66,6 +67,13 @@ def test_mocks_that_answer_nothing_are_told_which_line_does() -> None:
     line = r"in a unit test: pulumi.runtime.set_mocks\(kueue_fleet.testing.Mocks\(\)\)"
     with pytest.raises(RuntimeError, match=line):
         test_of(Echo(), lambda: kf.Fleet("lab", fleet()).kubeconfig)
+
+
+def test_secrets_are_what_they_hold() -> None:
+    mocks = Mocks()
+    data = {"key": pulumi.Output.secret("mine"), "other": "plain"}
+    test_of(mocks, lambda: kubernetes.core.v1.Secret("mine", string_data=data).id)
+    assert mocks.of_type("Secret")["mine"]["stringData"] == {"key": "mine", "other": "plain"}
 
 
 def test_what_mocks_of_the_user_answer_counts() -> None:

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pulumi
-from pulumi.runtime import MockCallArgs, MockResourceArgs
+from pulumi.runtime import MockCallArgs, MockResourceArgs, rpc
 
 from kueue_fleet.google.answers import filled, number_of
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
@@ -74,8 +74,12 @@ class Mocks(pulumi.runtime.Mocks):
         return {**answer, **given}, failures or []
 
     def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Inputs of the resources of a type, by Pulumi name: `ClusterQueue`, or a whole type token."""
-        return {each.name: each.inputs for each in self.made if kind in (each.typ, each.typ.rpartition(":")[2])}
+        """Inputs of the resources of a type, by Pulumi name: `ClusterQueue`, or a whole type token.
+
+        Secrets are what they hold; `made` has them as Pulumi marks them.
+        """
+        of_kind = (each for each in self.made if kind in (each.typ, each.typ.rpartition(":")[2]))
+        return {each.name: _opened(each.inputs) for each in of_kind}
 
     def _answer(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:
         if args.typ.startswith("gcp:"):
@@ -105,6 +109,14 @@ class Mocks(pulumi.runtime.Mocks):
             asked = self._clusters.get(str(given["cluster"]).rpartition("/")[2], {})
             control_plane = {"asked": asked, "version": KUBERNETES_VERSION}
         return id_, answered(args.typ, given, id_, control_plane)
+
+
+def _opened(value: Any) -> Any:
+    """The value, with secrets as what they hold."""
+    if isinstance(value, Mapping):
+        is_secret = value.get(rpc._special_sig_key) == rpc._special_secret_sig
+        return _opened(value["value"]) if is_secret else {key: _opened(each) for key, each in value.items()}
+    return [_opened(each) for each in value] if isinstance(value, list) else value
 
 
 def _is_complete(token: str, given: Mapping[str, Any]) -> bool:
