@@ -100,10 +100,10 @@ def asked_for(
         SpecError: what is given is not for this component, or breaks rules, with every problem.
     """
     where = f"{component.kind} {name}"
-    if isinstance(spec, dict) and {"apiVersion", "kind"} & set(spec):
+    if isinstance(spec, Mapping) and {"apiVersion", "kind"} & set(spec):
         return _asked_whole(component, spec, opts, needs or {})
     wanted = component.model
-    if isinstance(spec, dict):
+    if isinstance(spec, Mapping):
         spec = read_model(wanted, spec, where)
     elif not isinstance(spec, wanted) or set(type(spec).model_fields) - set(wanted.model_fields):
         raise SpecError([COMPONENT.at(where, f"a {type(spec).__name__} is given", f"give a {wanted.__name__}")])

@@ -4,6 +4,7 @@ Queues are Active when they are done, unless they are stopped on purpose or wait
 the fleet. Each is made after the components that its spec refers to, or that are in `opts.depends_on`.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -153,7 +154,7 @@ class LocalQueue(StatusComponent[LocalQueueSpec]):
             if cluster_queue is None:
                 raise SpecError([COMPONENT.at(where, "no queue is named", "give cluster_queue=...")])
             spec = LocalQueueSpec(cluster_queue=cluster_queue)
-        if namespace is None and not (isinstance(spec, dict) and "kind" in spec):
+        if namespace is None and not (isinstance(spec, Mapping) and "kind" in spec):
             raise SpecError([COMPONENT.at(where, "no namespace is given", "give namespace=...")])
         needs = cluster_queue.declares if isinstance(cluster_queue, ClusterQueue) else {}
         asked = asked_for(type(self), spec, object_name or name, opts, needs, partial(_placed, namespace))
