@@ -59,7 +59,7 @@ def test_a_fleet_has_the_outputs_that_google_gives(mocks: Mocks) -> None:
     checked: list[str] = []
     test_of(mocks, test)
     assert checked
-    queues = [queue for queue in mocks.of_type("ClusterQueue").values() if "spec" in queue]
+    queues = mocks.of_type("ClusterQueue").values()
     assert {queue["spec"]["cohortName"] for queue in queues} == {"vision"}
 
 
@@ -71,7 +71,7 @@ def test_mocks_that_answer_nothing_are_told_which_line_does() -> None:
 
 def test_secrets_are_what_they_hold() -> None:
     mocks = Mocks()
-    data = {"key": pulumi.Output.secret("mine"), "other": "plain"}
+    data: dict[str, pulumi.Input[str]] = {"key": pulumi.Output.secret("mine"), "other": "plain"}
     test_of(mocks, lambda: kubernetes.core.v1.Secret("mine", string_data=data).id)
     assert mocks.of_type("Secret")["mine"]["stringData"] == {"key": "mine", "other": "plain"}
 

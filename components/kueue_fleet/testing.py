@@ -74,11 +74,12 @@ class Mocks(pulumi.runtime.Mocks):
         return {**answer, **given}, failures or []
 
     def of_type(self, kind: str) -> dict[str, dict[str, Any]]:
-        """Inputs of the resources of a type, by Pulumi name: `ClusterQueue`, or a whole type token.
+        """Inputs of the resources of a type, by Pulumi name.
 
-        Secrets are what they hold; `made` has them as Pulumi marks them.
+        `kind` is a whole type token, or its last part, such as `ClusterQueue`: then components do not count. Secrets
+        are what they hold; `made` has them as Pulumi marks them. It is complete when the program has ended.
         """
-        of_kind = (each for each in self.made if kind in (each.typ, each.typ.rpartition(":")[2]))
+        of_kind = (each for each in self.made if kind in (each.typ, each.custom and each.typ.rpartition(":")[2]))
         return {each.name: _opened(each.inputs) for each in of_kind}
 
     def _answer(self, args: MockResourceArgs) -> tuple[str, dict[str, Any]]:

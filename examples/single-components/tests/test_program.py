@@ -56,8 +56,7 @@ def test_jobs_wait_for_machines_on_the_worker_and_for_the_worker_on_the_manager(
 
 def test_the_manager_reaches_the_worker_with_the_token_of_its_account(program: Mocks) -> None:
     secret = program.of_type("kubernetes:core/v1:Secret")["multikueue/std"]["data"]
-    # Pulumi hands a secret to mocks as its value with a mark.
-    kubeconfig = json.loads(base64.b64decode(secret["value"]["kubeconfig"]))
+    kubeconfig = json.loads(base64.b64decode(secret["kubeconfig"]))
     assert kubeconfig["clusters"][0]["cluster"]["server"] == "https://10.0.0.2"
     assert kubeconfig["users"][0]["user"]["token"].startswith("token-of-")
 
