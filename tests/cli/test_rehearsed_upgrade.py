@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.simulation.fleets import fleet
+import yaml
+from tests.simulation.fleets import fleet, fleet_data
 
-from kueue_fleet.cli.rehearsed_upgrade import _report, _Row, _Seen
+from kueue_admission.cli.console import CommandError
+from kueue_fleet.cli.given_fleets import given_fleet
+from kueue_fleet.cli.rehearsed_upgrade import _report, _Row, _Seen, rehearse_upgrade
 from kueue_fleet.simulation.recorded import Recorder
 from kueue_rehearsal.jobs.views import JobState, JobView
 from kueue_rehearsal.jobs.witness import Sighting, Witnesses
@@ -73,3 +77,11 @@ def test_a_job_that_ran_twice_at_one_time_is_named(capsys: pytest.CaptureFixture
     view = JobView("Job", "team-a", "train-001", JobState.FINISHED, "worker", ("l4",), 3.0)
     assert not _report([_Row.of(view, seen, fleet())], seen)
     assert "ran twice at one time: train-001 on worker until 0.9 and on other from 0.1" in capsys.readouterr().out
+
+
+def test_releases_that_meet_between_two_steps_have_to_go_together(tmp_path: Path) -> None:
+    """Back to 0.17 the workers go first, below a manager that writes what they do not read."""
+    file = tmp_path / "fleet.yaml"
+    file.write_text(yaml.safe_dump(fleet_data()))
+    with pytest.raises(CommandError, match=r"clusters\[worker-us-east4\]\.kueue\.version: 0\.17\.1, whose Workloads"):
+        rehearse_upgrade(file, given_fleet(file), fleet(), "0.17.1", [])

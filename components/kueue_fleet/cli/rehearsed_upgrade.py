@@ -17,6 +17,7 @@ import yaml
 
 from kueue_admission.cli import console
 from kueue_admission.cli.tables import Column, Table
+from kueue_admission.forms import SpecError, errors_of
 from kueue_fleet.cli.bring_up import bring_up, update
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
 from kueue_fleet.cli.progress import line, step
@@ -69,7 +70,11 @@ def rehearse_upgrade(file: Path, given: GivenFleet, fleet: FleetSpec, to: str, j
     from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, other_versions
     from kueue_rehearsal.session import Session
 
-    plan = _Plan.of(given, fleet, to)
+    try:
+        plan = _Plan.of(given, fleet, to)
+    except SpecError as refused:
+        # The file as it is, and at the end, is right; in between, releases meet that do not go together.
+        raise console.wrong_input(f"{file}, between two steps", errors_of(refused.problems)) from None
     if problems := list(dict.fromkeys(each for made in plan.fleets for each in check_runs_here(made))):
         raise console.CommandError(f"{file} cannot be rehearsed:", problems=problems)
     for problem in dict.fromkeys(each for made in plan.fleets for each in other_versions(made)):
