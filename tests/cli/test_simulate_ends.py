@@ -60,7 +60,7 @@ def test_what_is_wrong_is_refused_before_anything_runs(
     arguments: list[str], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("kueue_fleet.simulation.fleet.drive", None)
+    monkeypatch.setattr("kueue_admission.simulate.runner.drive", None)
     done = CliRunner().invoke(app, [*SIMULATE, *arguments])
     assert said in str(done.exception)
     assert done.stdout == ""
