@@ -167,6 +167,7 @@ from kueue_fleet.kueue import AdmissionCheck as AdmissionCheck
 from kueue_fleet.kueue import AdmissionController as AdmissionController
 from kueue_fleet.kueue import ClusterQueue as ClusterQueue
 from kueue_fleet.kueue import Cohort as Cohort
+from kueue_fleet.kueue import ComputeClasses as ComputeClasses
 from kueue_fleet.kueue import GpuDrivers as GpuDrivers
 from kueue_fleet.kueue import GrafanaInstall as GrafanaInstall
 from kueue_fleet.kueue import JobSetInstall as JobSetInstall

@@ -236,7 +236,18 @@ def _of_accelerator(draw: Draw, accelerator: str, possible: Sequence[str], job_c
     return {
         "name": accelerator.removeprefix("nvidia-"),
         **where(draw(some_of(possible, 1)), job_clusters, draw),
-        "nodeLabels": {"cloud.google.com/gke-accelerator": accelerator},
+        **draw(
+            one_of(
+                {"nodeLabels": {"cloud.google.com/gke-accelerator": accelerator}},
+                {"computeClass": {"priorities": [{"gpu": {"type": accelerator, "count": 1}}]}},
+                {
+                    "computeClass": {
+                        "priorities": [{"gpu": {"type": accelerator, "count": 1}, "spot": True}],
+                        "whenUnsatisfiable": "ScaleUpAnyway",
+                    }
+                },
+            )
+        ),
         **fields(draw, tolerations=st.just([seconds])),
     }
 

@@ -10,6 +10,7 @@ from pulumi.errors import InputPropertiesError
 
 import kueue_fleet
 import pulumi_mocks
+from kueue_admission.api.manifests import manifest
 from kueue_fleet.fleet_file import kueue_helm_values, parse_fleet
 from kueue_fleet.objects import render_worker_access
 from kueue_fleet.objects.controller import render_controller
@@ -42,6 +43,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     },
     "ClusterQueue": {"spec": {"resourceGroups": [{"coveredResources": ["cpu"], "flavors": QUOTAS}]}},
     "Cohort": {"spec": {"parentName": "all"}},
+    "ComputeClasses": {"objects": [manifest("cloud.google.com/v1", "ComputeClass", "l4", spec={"priorities": []})]},
     "Dashboards": {**PROJECT, "spec": {}, "fleet": "lab", "jobClusters": [WORKER]},
     "Fleet": {"spec": fleet_data(WORKER)},
     "GpuDrivers": {"spec": DAEMON_SET},

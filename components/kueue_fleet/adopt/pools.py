@@ -119,7 +119,8 @@ def _left_out(pool: Object) -> list[str]:
         found.append("preemptible nodes become Spot nodes")
     if (pool.get("upgradeSettings") or {}).get("strategy", "SURGE") not in ("SURGE", "SHORT_LIVED"):
         found.append(f"upgrades {pool['upgradeSettings']['strategy']} become SURGE")
-    if (config.get("reservationAffinity") or {}).get("consumeReservationType") == "ANY_RESERVATION":
+    affinity = (config.get("reservationAffinity") or {}).get("consumeReservationType")
+    if affinity == "ANY_RESERVATION" and (config.get("spot") or config.get("preemptible")):
         found.append("it may take nodes of any reservation, and will take none")
     return found
 

@@ -17,6 +17,7 @@ from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.adopt.quotas import merge_cohort, merge_queue, merged_order, rules_of
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.compute_classes import ComputeClass, class_flavor
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor
@@ -39,7 +40,7 @@ def adopt_flavors(platform: Platform, pools: list[Data]) -> list[Data]:
     """Entries of `flavors`; one that is what a node pool gives names the pool."""
     entries = []
     for name, specs in platform.found("ResourceFlavor").items():
-        entry = _of_pool(platform, specs, pools)
+        entry = _of_pool(platform, specs, pools) or _of_class(platform, name, specs)
         if entry is None:
             entry = {**platform.where(specs), **platform.same("ResourceFlavor", name, specs)}
         entries.append({"name": name, **entry})
@@ -58,6 +59,35 @@ def _of_pool(platform: Platform, specs: Specs, pools: list[Data]) -> Data | None
     if len(beside) < len(specs) or any(each is None or each != beside[0] for each in beside):
         return None
     return {**({} if list(specs) == on else {"clusters": list(specs)}), "nodePool": pool["name"], **(beside[0] or {})}
+
+
+def _of_class(platform: Platform, name: str, specs: Specs) -> Data | None:
+    """The flavor as one of a compute class of its name, which is the same on each of its clusters."""
+    classes = {cluster: item for cluster, item in platform.others("ComputeClass") if item["metadata"]["name"] == name}
+    found = [
+        _class_of(classes[cluster].get("spec") or {}, name, spec)
+        for cluster, spec in specs.items()
+        if cluster in classes
+    ]
+    if not found or len(found) < len(specs) or any(each is None or each != found[0] for each in found):
+        return None
+    return {**platform.where(specs), **(found[0] or {})}
+
+
+def _class_of(given: Data, name: str, spec: Data) -> Data | None:
+    """The fields that a class and its flavor are said by; None where the file has no place for all of them."""
+    created = (given.get("nodePoolAutoCreation") or {"enabled": True}).get("enabled", False)
+    fields = {key: value for key, value in given.items() if key != "nodePoolAutoCreation"}
+    data = {**fields, **({} if created else {"nodePoolAutoCreation": False})}
+    try:
+        wanted, flavor = read_model(ComputeClass, data), read_model(ResourceFlavorSpec, spec)
+    except SpecError:
+        return None
+    if class_flavor(name, flavor, wanted).model_copy(update={"topology_name": flavor.topology_name}) != flavor:
+        return None
+    spot = len(class_flavor(name, ResourceFlavorSpec(), wanted).tolerations)
+    beside = {"tolerations": [each.wire() for each in flavor.tolerations[spot:]], "topologyName": flavor.topology_name}
+    return {"computeClass": data, **{field: value for field, value in beside.items() if value}}
 
 
 def _beside_pool(cluster: str, region: str, spec: Data, pool: Data) -> Data | None:

@@ -21,6 +21,7 @@ from kueue_fleet.fleet_file.model.capacity import (
     Capacity,
     FlexStart,
     FutureReservationEntry,
+    OnDemand,
     ReservationEntry,
     Reserved,
     Spot,
@@ -319,6 +320,8 @@ def _source(capacity: Capacity) -> str:
     if isinstance(capacity, FlexStart):
         queued = ", queued" if capacity.queued_provisioning else ""
         return f"flexStart for {capacity.max_run_duration}{queued}"
+    if isinstance(capacity, OnDemand) and capacity.any_reservation:
+        return "onDemand, of any reservation first"
     return "spot" if isinstance(capacity, Spot) else "onDemand"
 
 

@@ -200,6 +200,9 @@ def _not_counted(fleet: FleetSpec) -> Iterator[str]:
         yield f"calendar reservation {name}: DWS Calendar names the price on request"
     for entry in fleet.commitments:
         yield f"commitment {entry.name}: its contract has the price, paid whether it is used or not"
+    for flavor in fleet.flavors:
+        if flavor.compute_class is not None:
+            yield f"nodes of compute class {flavor.name}, whose price depends on the priority that GKE takes"
     for cluster in fleet.clusters:
         if cluster.mode == "Autopilot":
             yield f"pods on {cluster.name} (Autopilot), which are billed by their requests"

@@ -9,7 +9,7 @@ from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess, WorkerGrant
 from kueue_fleet.kueue.install import GrafanaInstall, JobSetInstall, KueueInstall
 from kueue_fleet.kueue.multikueue import MultiKueue
-from kueue_fleet.kueue.platform import GpuDrivers, ManagedMonitoring, RunDurationPolicy
+from kueue_fleet.kueue.platform import ComputeClasses, GpuDrivers, ManagedMonitoring, RunDurationPolicy
 from kueue_fleet.kueue.queues import (
     ClusterQueue,
     Cohort,
@@ -27,6 +27,7 @@ __all__ = [
     "ClusterProfiles",
     "ClusterQueue",
     "Cohort",
+    "ComputeClasses",
     "GpuDrivers",
     "GrafanaInstall",
     "JobSetInstall",

@@ -18,7 +18,7 @@ from kueue_fleet.kueue.applied_objects import is_kueue_object
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
 from kueue_fleet.kueue.install import RELEASES, GrafanaInstall, JobSetInstall, KueueInstall, OperatorInstall
 from kueue_fleet.kueue.multikueue import MultiKueue
-from kueue_fleet.kueue.platform import GpuDrivers, ManagedMonitoring, RunDurationPolicy
+from kueue_fleet.kueue.platform import ComputeClasses, GpuDrivers, ManagedMonitoring, RunDurationPolicy
 from kueue_fleet.kueue.queues import (
     ClusterQueue,
     Cohort,
@@ -83,6 +83,8 @@ class ClusterContents:
     """What managed Prometheus reads, if the fleet asks for it."""
     grafana: GrafanaInstall | None
     """Prometheus and Grafana in the cluster, if the fleet asks for them."""
+    compute_classes: ComputeClasses | None
+    """Compute classes, if a flavor here has one."""
     gpu_drivers: GpuDrivers | None
     """The driver installer, if a node pool of the cluster leaves drivers to the fleet."""
     run_duration: RunDurationPolicy | None
@@ -232,7 +234,8 @@ class ClusterContents:
 
     def _platform(self) -> None:
         """Namespaces of no team, and what is not about queues."""
-        self.namespaces = self.monitoring = self.grafana = self.gpu_drivers = self.run_duration = None
+        self.namespaces = self.monitoring = self.grafana = None
+        self.gpu_drivers = self.run_duration = self.compute_classes = None
         if others := self._part("namespaces"):
             self.namespaces = Namespaces(self._name("namespaces"), others, opts=self._opts())
             self._made |= {f"Namespace/{name}": made for name, made in self.namespaces.objects.items()}
@@ -245,6 +248,8 @@ class ClusterContents:
             )
         for installer in self._part("gpu-drivers"):
             self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), installer, opts=self._opts())
+        if classes := self._part("compute-classes"):
+            self.compute_classes = ComputeClasses(self._name("compute-classes"), classes, opts=self._opts())
         if policy := self._part("run-duration"):
             self.run_duration = RunDurationPolicy(self._name("run-duration"), policy, opts=self._opts())
 

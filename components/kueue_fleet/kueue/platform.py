@@ -22,6 +22,15 @@ class RunDurationPolicy(OrderedObjects):
     pulumi_type = "kueue-fleet:index:RunDurationPolicy"
 
 
+class ComputeClasses(OrderedObjects):
+    """Custom compute classes, by which GKE makes nodes; it brings their definition to every cluster.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes.
+    """
+
+    pulumi_type = "kueue-fleet:index:ComputeClasses"
+
+
 class GpuDrivers(Component):
     """The driver installer, on every node with GPUs that has no driver from GKE.
 

@@ -24,6 +24,7 @@ from kueue_admission.api.manifests import (
     cluster_queue_manifest,
     cohort_manifest,
     local_queue_manifest,
+    manifest,
     multikueue_cluster_manifest,
     multikueue_config_manifest,
     namespace_manifest,
@@ -35,6 +36,7 @@ from kueue_admission.api.manifests import (
 )
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import FALLBACK_CHECK, MULTIKUEUE_CONTROLLER
+from kueue_fleet.fleet_file.model.compute_classes import CLASS_API
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -98,6 +100,7 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
         found += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
     found += _part("gpu-drivers", render_driver_installer(fleet, cluster))
     found += _part("run-duration", render_run_duration_policy(fleet, cluster))
+    found += _part("compute-classes", render_compute_classes(fleet, cluster))
     found += [ClusterObject(priority_class_manifest(item.name, item)) for item in fleet.priority_classes]
     found += [ClusterObject(workload_priority_class_manifest(i.name, i)) for i in fleet.workload_priority_classes]
     found += _flavors_on(fleet, cluster)
@@ -160,6 +163,16 @@ def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     found += _part("", render_assignment_check(fleet, cluster))
     found += _part("", render_fallback_check(fleet, cluster))
     return found + _part("multikueue", map(render_multikueue_check, groups))
+
+
+def render_compute_classes(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """The ComputeClasses of flavors on a cluster where jobs run."""
+    entry = fleet.cluster(cluster)
+    return [
+        manifest(CLASS_API, "ComputeClass", flavor.name, spec=wanted.spec(autopilot=entry.mode == "Autopilot"))
+        for flavor in fleet.flavors
+        if entry.runs_jobs and cluster in fleet.clusters_of(flavor) and (wanted := flavor.compute_class) is not None
+    ]
 
 
 def render_namespaces(fleet: FleetSpec) -> list[Manifest]:

@@ -1,8 +1,10 @@
-"""The resource definitions of managed Prometheus, which GKE has in every cluster, and what GKE refuses there.
+"""The resource definitions of managed Prometheus and of compute classes, which GKE has in every cluster, and what GKE
+refuses there.
 
-Nothing collects metrics here: objects are checked, kept, and left alone.
+Nothing collects metrics here, and nothing makes nodes by a class: objects are checked, kept, and left alone.
 
-Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md
+Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md;
+https://github.com/kcl-lang/modules, gke/v1/cloud_google_com_v1_compute_class.k
 """
 
 from __future__ import annotations
@@ -95,7 +97,27 @@ def resource_definition(
     }
 
 
+def _compute_class() -> Json:
+    """The fields that fleets write are checked; a priority may have others."""
+    whole = {"type": "integer", "minimum": 0}
+    gpu = _object(
+        type=_TEXT, count={"type": "integer", "minimum": 1}, driverVersion={"enum": ["default", "latest"], **_TEXT}
+    )
+    priority = _object(machineType=_TEXT, machineFamily=_TEXT, minCores=whole, minMemoryGb=whole, gpu=gpu)
+    priority["properties"] |= {"spot": {"type": "boolean"}, "maxRunDurationSeconds": whole}
+    spec = _object(
+        ("whenUnsatisfiable",),
+        priorities={"type": "array", "items": {**priority, "x-kubernetes-preserve-unknown-fields": True}},
+        whenUnsatisfiable={"type": "string", "enum": ["ScaleUpAnyway", "DoNotScaleUp"]},
+        nodePoolAutoCreation=_object(("enabled",), enabled={"type": "boolean"}),
+    )
+    spec["x-kubernetes-preserve-unknown-fields"] = True
+    schema = _object(("spec",), apiVersion=_TEXT, kind=_TEXT, metadata={"type": "object"}, spec=spec, status=ANY_OBJECT)
+    return resource_definition("cloud.google.com", "computeclasses", "ComputeClass", "v1", schema, "Cluster")
+
+
 DEFINITIONS = (
+    _compute_class(),
     _definition("PodMonitoring", "podmonitorings", "Namespaced"),
     _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),
 )

@@ -15,6 +15,7 @@ from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.problem import Problem, as_far_as_read
 from kueue_fleet.fleet_file.check.clusters import check_clusters
 from kueue_fleet.fleet_file.check.cohorts import check_cohorts
+from kueue_fleet.fleet_file.check.compute_classes import check_compute_classes
 from kueue_fleet.fleet_file.check.dispatch import check_dispatch
 from kueue_fleet.fleet_file.check.fallback import check_fallback
 from kueue_fleet.fleet_file.check.flavor_pools import check_flavor_pools
@@ -44,6 +45,7 @@ _RULES = (
     check_reservations,
     check_flavors,
     check_flavor_pools,
+    check_compute_classes,
     check_pool_quotas,
     check_queued_pools,
     check_admission_checks,

@@ -96,6 +96,9 @@ def _used(scope: Scope, pool: NodePoolEntry) -> Iterator[Problem]:
 def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[Problem]:
     fleet, path = scope.fleet, scope.path(flavor)
     pools = fleet.flavor_nodes(flavor, cluster.name)
+    if flavor.compute_class is not None:
+        # `check.compute_classes` says what nodes GKE makes.
+        return
     if flavor.node_pool is not None:
         if not pools and fleet.node_pool(flavor.node_pool) is not None:
             yield NOT_THERE.at(

@@ -107,7 +107,7 @@ def _versions(scope: Scope) -> Iterator[Problem]:
     for cluster in scope.fleet.clusters:
         version = cluster.min_master_version
         flex = [pool.name for pool in scope.fleet.node_pools_on(cluster.name) if isinstance(pool.capacity, FlexStart)]
-        if version is not None and flex and _is_older(version, FLEX_START_SINCE):
+        if version is not None and flex and is_older(version, FLEX_START_SINCE):
             yield GKE_VERSION.at(
                 f"{scope.path(cluster)}.minMasterVersion",
                 f"{version}, with which a new cluster begins, but {flex[0]} is of flex-start, which needs "
@@ -116,7 +116,7 @@ def _versions(scope: Scope) -> Iterator[Problem]:
             )
 
 
-def _is_older(version: str, other: str) -> bool:
+def is_older(version: str, other: str) -> bool:
     """Whether `version` is older; of a minor version, its newest patch is meant."""
     one, two = ([int(number) for number in re.findall("[0-9]+", text)] for text in (version, other))
     return one < two[: len(one)]

@@ -53,6 +53,9 @@ class OnDemand(Tagged):
 
     type: Literal["onDemand"] = "onDemand"
     """Always `onDemand`."""
+    any_reservation: Flag = False
+    """Whether nodes first take machines of any reservation that is open to all that fits, of the project, then of those
+    shared with it; default false: as Compute Engine does where nothing is said."""
 
 
 class Spot(Tagged):

@@ -35,6 +35,7 @@ from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import OptionalQuantityField
 from kueue_admission.forms.syntax import whole_number
 from kueue_fleet.fleet_file.fleet_rules import CHECK_OF_KUEUE, NAME_TAKEN
+from kueue_fleet.fleet_file.model.compute_classes import ComputeClass
 
 ClusterNames = Annotated[ListOfText[Text], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
@@ -49,15 +50,20 @@ class FlavorEntry(ResourceFlavorSpec):
     """Default: every cluster that runs jobs, or that its node pool is on."""
     node_pool: Text | None = None
     """The node pool behind it: labels, taints and tolerations come from there, so they cannot differ from it."""
+    compute_class: ComputeClass | None = None
+    """Or how GKE obtains its nodes: a custom compute class of the flavor's name, which its pods select."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """The rules of Kueue's own model; what comes from a pool is not written here too."""
-        if self.node_pool is None:
+        """The rules of Kueue's own model; what comes from a pool or a class is not written here too."""
+        giver = "nodePool" if self.node_pool is not None else "computeClass" if self.compute_class is not None else None
+        if giver is None:
             yield from super().own_problems()
             return
+        if self.node_pool is not None and self.compute_class is not None:
+            yield EXCLUDED.at("nodePool", "set, but computeClass says which nodes there are", "keep one of the two")
         for field, value in (("nodeLabels", self.node_labels), ("nodeTaints", self.node_taints)):
             if value:
-                yield EXCLUDED.at(field, "set, but nodePool gives it", "remove it, or remove nodePool")
+                yield EXCLUDED.at(field, f"set, but {giver} gives it", f"remove it, or remove {giver}")
 
 
 class TopologyEntry(TopologySpec):

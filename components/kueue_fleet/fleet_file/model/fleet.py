@@ -25,6 +25,7 @@ from kueue_fleet.fleet_file.model.clusters import (
     KueueInstallation,
     MultiKueueArgs,
 )
+from kueue_fleet.fleet_file.model.compute_classes import class_flavor
 from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
@@ -321,7 +322,9 @@ class FleetSpec(SpecModel):
         return (*([system] if system else []), *self.node_pools_on(cluster))
 
     def flavor_on(self, flavor: FlavorEntry, cluster: str) -> ResourceFlavorSpec:
-        """The flavor as it is on `cluster`: as written, or with what its node pool there gives it."""
+        """The flavor as it is on `cluster`: as written, or with what its class, or its node pool there, gives it."""
+        if flavor.compute_class is not None:
+            return class_flavor(flavor.name, flavor, flavor.compute_class)
         if flavor.node_pool is None:
             return flavor
         pool = self.node_pool_on(flavor.node_pool, cluster)
@@ -332,7 +335,8 @@ class FleetSpec(SpecModel):
         if flavor.node_pool is not None:
             pool = self.node_pool_on(flavor.node_pool, cluster)
             return [] if pool is None else [pool]
-        return [pool for pool in self.node_pools_on(cluster) if leads_to(flavor, pool)]
+        by_gke = flavor.compute_class is not None
+        return [pool for pool in self.node_pools_on(cluster) if not by_gke and leads_to(flavor, pool)]
 
     def is_closed(self, flavor: str, cluster: str) -> bool:
         """Whether the flavor's node pool on `cluster` waits for its calendar reservation, so that its quota is 0."""

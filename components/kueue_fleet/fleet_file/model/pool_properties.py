@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
-from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, Reserved, Spot
+from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, OnDemand, Reserved, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator, NodePoolFields
 from kueue_fleet.gke.labels import QUEUED
@@ -170,6 +170,8 @@ def _run_duration(pool: NodePoolFields) -> str | None:
 def _reservation_type(pool: NodePoolFields) -> str | None:
     if isinstance(pool.capacity, Reserved | Calendar):
         return "SPECIFIC_RESERVATION"
+    if isinstance(pool.capacity, OnDemand) and pool.capacity.any_reservation:
+        return "ANY_RESERVATION"
     return "NO_RESERVATION" if isinstance(pool.capacity, FlexStart | Spot) else None
 
 
@@ -314,7 +316,10 @@ def _capacity(properties: Mapping[str, Any]) -> dict[str, Any]:
         found = _RESERVATION.fullmatch(affinity["values"][0])
         parts = found.groupdict() if found else {"reservation": affinity["values"][0]}
         return {"type": "reserved", **{key: value for key, value in parts.items() if value}}
-    return {"type": "spot" if config.get("spot") or config.get("preemptible") else "onDemand"}
+    if config.get("spot") or config.get("preemptible"):
+        return {"type": "spot"}
+    open_ones = affinity.get("consumeReservationType") == "ANY_RESERVATION"
+    return {"type": "onDemand", **({"anyReservation": True} if open_ones else {})}
 
 
 def property_at(properties: Mapping[str, Any], path: str) -> Any:

@@ -1,0 +1,165 @@
+"""Flavors whose nodes GKE makes by a compute class: what GKE refuses of the class, and what Kueue counts otherwise.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/concepts/about-custom-compute-classes and
+https://github.com/google/skills at 1af7795, gke-compute-classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_admission.forms import suggest
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_fleet.fleet_file.check.google_cloud import is_older
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    CLASS_COUNTED,
+    CLASS_NAME,
+    CLASS_NODES,
+    CLASS_ORDER,
+    CONSUMPTION,
+    DWS_CHECK,
+    GKE_VERSION,
+    UNKNOWN_MACHINE,
+)
+from kueue_fleet.fleet_file.model.compute_classes import ClassPriority, ComputeClass
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.per_cluster import queue_on
+from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, zones_in_region
+from kueue_fleet.gke.consumption import is_offered, options_of
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
+from kueue_fleet.gke.machines import machine_names
+
+CLASSES_SINCE: Final = "1.30.3-gke.1451000"
+"""The first version of GKE with custom compute classes."""
+CREATION_SINCE: Final = "1.33.3-gke.1136000"
+"""The first version in which a class makes node pools without auto-provisioning of the whole cluster."""
+_TAKEN: Final = ("gke", "autopilot")
+"""How names of GKE's own classes begin."""
+
+
+def check_compute_classes(scope: Scope) -> Iterator[Problem]:
+    """Each class can be made, makes nodes, and they have what queues count on the flavor."""
+    for flavor in scope.entries("flavors"):
+        if flavor.compute_class is not None:
+            yield from _name(scope, flavor)
+            yield from _order(scope, flavor, flavor.compute_class)
+            yield from _on_clusters(scope, flavor, flavor.compute_class)
+            for index, priority in enumerate(flavor.compute_class.priorities):
+                yield from _priority(scope, flavor, priority, index)
+    for queue in scope.entries("clusterQueues"):
+        yield from _counted(scope, queue)
+        yield from _asked_of_dws(scope, queue)
+
+
+@where_read
+def _name(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    if flavor.name.startswith(_TAKEN):
+        wrong = f"{flavor.name} is also the name of its compute class, and those that begin so are GKE's own"
+        yield CLASS_NAME.at(f"{scope.path(flavor)}.name", wrong, "write another name")
+
+
+@where_read
+def _order(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Iterator[Problem]:
+    """AnyBestEffort takes on-demand nodes where no reservation has any, and never comes to what is after it."""
+    path = f"{scope.path(flavor)}.computeClass.priorities"
+    for index, each in enumerate(wanted.priorities[:-1]):
+        if each.reservations is not None and each.reservations.affinity == "AnyBestEffort":
+            yield CLASS_ORDER.at(
+                f"{path}[{index}].reservations.affinity",
+                "AnyBestEffort, with which GKE takes on-demand nodes where no reservation has any, and does not come "
+                "to the priorities after it",
+                "put it last, or name reservations with Specific",
+            )
+
+
+@where_read
+def _on_clusters(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Iterator[Problem]:
+    fleet, path = scope.fleet, f"{scope.path(flavor)}.computeClass"
+    for name in fleet.clusters_of(flavor):
+        cluster = fleet.cluster(name) if name in fleet.cluster_names else None
+        if cluster is None:
+            continue
+        standard, provisioned = cluster.mode == "Standard", cluster.node_auto_provisioning is not None
+        if standard and not wanted.node_pool_auto_creation:
+            yield CLASS_NODES.at(
+                f"{path}.nodePoolAutoCreation",
+                f"false, so that no node of the class ever comes on {name}, a Standard cluster",
+                f"remove it, or leave {name} out of the flavor's clusters",
+            )
+        since = CREATION_SINCE if standard and not provisioned else CLASSES_SINCE
+        if cluster.min_master_version is not None and is_older(cluster.min_master_version, since):
+            yield GKE_VERSION.at(
+                f"{scope.path(cluster)}.minMasterVersion",
+                f"{cluster.min_master_version}, with which a new cluster begins, but the compute class of flavor "
+                f"{flavor.name} needs {since}",
+                "write that or a newer one",
+            )
+        for index, priority in enumerate(wanted.priorities):
+            here = f"{path}.priorities[{index}]"
+            if priority.machine_type is not None:
+                yield from offered_nowhere(f"{here}.machineType", priority.machine_type, cluster.region)
+            zones = priority.location.zones if priority.location is not None else ()
+            yield from zones_in_region(f"{here}.location.zones", zones, cluster.region)
+
+
+@where_read
+def _priority(scope: Scope, flavor: FlavorEntry, priority: ClassPriority, index: int) -> Iterator[Problem]:
+    path, machine = f"{scope.path(flavor)}.computeClass.priorities[{index}]", priority.machine_type
+    if machine is None:
+        return
+    if priority.machine is None:
+        near = suggest.nearest(machine, machine_names())
+        fix = f"did you mean {near}?" if near else "make sure that it exists"
+        yield UNKNOWN_MACHINE.at(f"{path}.machineType", f"{machine} is not in the catalogue", fix)
+    elif not is_offered(machine, priority.option):
+        ways = ", ".join(options_of(machine))
+        wrong = f"is {priority.option}, but Google does not offer {machine} so"
+        yield CONSUMPTION.at(path, wrong, f"use one of {ways}")
+
+
+@where_read
+def _counted(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """A GPU is a GPU to Kueue, whichever priority its node is of."""
+    for group in queue.resource_groups:
+        covered = [name for name in group.covered_resources if name in ACCELERATOR_RESOURCES]
+        for each in group.flavors if covered else ():
+            flavor = scope.fleet.flavor(each.name)
+            if flavor is not None and flavor.compute_class is not None:
+                yield from _accelerators(scope, flavor, flavor.compute_class, queue.name, covered)
+
+
+def _accelerators(
+    scope: Scope, flavor: FlavorEntry, wanted: ComputeClass, queue: str, covered: list[str]
+) -> Iterator[Problem]:
+    path = f"{scope.path(flavor)}.computeClass.priorities"
+    for index, priority in enumerate(wanted.priorities):
+        unknown = priority.machine is None and priority.machine_type is not None
+        if priority.accelerator is None and not unknown:
+            wrong = f"has no GPUs, but queue {queue} counts {', '.join(covered)} on flavor {flavor.name}"
+            yield CLASS_COUNTED.at(f"{path}[{index}]", wrong, "write gpu, or a machineType that has some")
+    if len(wanted.accelerators) > 1:
+        kinds = ", ".join(wanted.accelerators)
+        wrong = f"have {kinds}, which Kueue counts alike, and a job cannot choose"
+        fix = "give each kind a flavor of its own, with fallback in the queue"
+        yield CLASS_COUNTED.at(path, wrong, fix, "warning")
+
+
+@where_read
+def _asked_of_dws(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    """A class has no queued provisioning, which is all that a ProvisioningRequest of that class asks for."""
+    fleet = scope.fleet
+    for cluster in fleet.clusters_of(queue):
+        for rule in queue_on(fleet, queue, cluster).check_rules:
+            check = fleet.check(rule.name)
+            if check is None or check.provisioning_request is None:
+                continue
+            for name in rule.on_flavors or queue.flavor_names:
+                flavor = fleet.flavor(name)
+                if flavor is not None and flavor.compute_class is not None:
+                    yield DWS_CHECK.at(
+                        f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{check.name}]",
+                        f"asks DWS for nodes of flavor {name}, whose compute class has none of queued provisioning",
+                        "limit the check to other flavors with onFlavors; flexStart of a priority needs no check",
+                    )
