@@ -18,7 +18,7 @@ DRIVERS = ["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
 NAMES = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
 COUNTS = st.integers(0, 20)
 CAPACITIES = st.one_of(
-    st.sampled_from([{"type": "onDemand"}, {"type": "onDemand", "anyReservation": True}, {"type": "spot"}]),
+    st.sampled_from([{"type": "onDemand"}, {"type": "onDemand", "affinity": "Any"}, {"type": "spot"}]),
     st.fixed_dictionaries(
         {"type": st.just("flexStart"), "queuedProvisioning": st.booleans(), "maxRunDuration": st.just("36h")}
     ),

@@ -59,7 +59,8 @@ class Nodes:
 
     def may_be_asked_for(self, flavor: Data) -> bool:
         """Whether a check may ask DWS for the flavor's nodes."""
-        return self.is_queued(flavor) or standard_pools(flavor, self.pools) is None
+        by_gke = standard_pools(flavor, self.pools) is None and "computeClass" not in flavor
+        return self.is_queued(flavor) or by_gke
 
 
 def cohorts(draw: Draw, nodes: Nodes) -> list[Data]:

@@ -171,7 +171,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
         ("compactPlacement", True),
         ("upgrade", {"maxSurge": 2, "maxUnavailable": 1}),
         ("capacity", {"type": "spot"}),
-        ("capacity", {"type": "onDemand", "anyReservation": True}),
+        ("capacity", {"type": "onDemand", "affinity": "Any"}),
         ("capacity", {"type": "reserved", "reservation": "r"}),
         ("capacity", {"type": "flexStart"}),
         ("deletionProtection", False),

@@ -320,7 +320,7 @@ def _source(capacity: Capacity) -> str:
     if isinstance(capacity, FlexStart):
         queued = ", queued" if capacity.queued_provisioning else ""
         return f"flexStart for {capacity.max_run_duration}{queued}"
-    if isinstance(capacity, OnDemand) and capacity.any_reservation:
+    if isinstance(capacity, OnDemand) and capacity.affinity == "Any":
         return "onDemand, of any reservation first"
     return "spot" if isinstance(capacity, Spot) else "onDemand"
 

@@ -53,9 +53,9 @@ class OnDemand(Tagged):
 
     type: Literal["onDemand"] = "onDemand"
     """Always `onDemand`."""
-    any_reservation: Flag = False
-    """Whether nodes first take machines of any reservation that is open to all that fits, of the project, then of those
-    shared with it; default false: as Compute Engine does where nothing is said."""
+    affinity: Literal["Any"] | None = None
+    """`Any`: nodes first take machines of the reservations that any machine may use, of the project, then of those shared
+    with it (ANY_RESERVATION); default: not said."""
 
 
 class Spot(Tagged):

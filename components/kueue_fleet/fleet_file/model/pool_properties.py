@@ -170,7 +170,7 @@ def _run_duration(pool: NodePoolFields) -> str | None:
 def _reservation_type(pool: NodePoolFields) -> str | None:
     if isinstance(pool.capacity, Reserved | Calendar):
         return "SPECIFIC_RESERVATION"
-    if isinstance(pool.capacity, OnDemand) and pool.capacity.any_reservation:
+    if isinstance(pool.capacity, OnDemand) and pool.capacity.affinity == "Any":
         return "ANY_RESERVATION"
     return "NO_RESERVATION" if isinstance(pool.capacity, FlexStart | Spot) else None
 
@@ -319,7 +319,7 @@ def _capacity(properties: Mapping[str, Any]) -> dict[str, Any]:
     if config.get("spot") or config.get("preemptible"):
         return {"type": "spot"}
     open_ones = affinity.get("consumeReservationType") == "ANY_RESERVATION"
-    return {"type": "onDemand", **({"anyReservation": True} if open_ones else {})}
+    return {"type": "onDemand", **({"affinity": "Any"} if open_ones else {})}
 
 
 def property_at(properties: Mapping[str, Any], path: str) -> Any:
