@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from hypothesis import strategies as st
@@ -92,14 +92,16 @@ def _capacity(
 ) -> Data:
     kinds: list[Data] = [
         {"type": "onDemand"},
+        {"type": "onDemand", "affinity": "Any"},
         {"type": "spot"},
         {"type": "flexStart", **draw(part(queuedProvisioning=flags, maxRunDuration=one_of("72h", "3600s")))},
         {"type": "reserved", "reservation": "of-others", **draw(part(project=one_of("shared-project")))},
     ]
     regions = {cluster["region"] for cluster in clusters if cluster["name"] in here}
+    elsewhere = any("project" in cluster for cluster in clusters if cluster["name"] in here)
     for section, kind in (("reservations", "reserved"), ("futureReservations", "calendar")):
         for entry in reserved.get(section, ()):
-            if entry["machineType"].startswith("n1-"):
+            if entry["machineType"].startswith("n1-") or elsewhere:
                 continue
             if {entry["zone"].rpartition("-")[0]} == regions and len(here) == 1:
                 same = {"start": entry["start"], "duration": entry["duration"]} if kind == "calendar" else {}
@@ -198,7 +200,9 @@ def flavors(draw: Draw, clusters: Sequence[Data], pools: Sequence[Data]) -> tupl
     for accelerator in draw(some_of(_ACCELERATORS)) if by_themselves or provisioned else ():
         possible = [*by_themselves, *(provisioned if accelerator in _ACCELERATORS[:2] else ())]
         if possible:
-            made.append(_of_accelerator(draw, accelerator, [n for n in job_clusters if n in possible], job_clusters))
+            flavor = _of_accelerator(draw, accelerator, [n for n in job_clusters if n in possible], job_clusters)
+            here = flavor.get("clusters", job_clusters)
+            made.append(flavor | _nodes_by_gke(draw, accelerator, {c["region"] for c in clusters if c["name"] in here}))
     topologies = _topologies(draw, made, pools, job_clusters)
     if draw(flags) and any(entry["role"] == "manager" for entry in clusters):
         labels = fields(draw, nodeLabels=one_of({"example.com/anywhere": "yes"}))
@@ -236,20 +240,31 @@ def _of_accelerator(draw: Draw, accelerator: str, possible: Sequence[str], job_c
     return {
         "name": accelerator.removeprefix("nvidia-"),
         **where(draw(some_of(possible, 1)), job_clusters, draw),
-        **draw(
-            one_of(
-                {"nodeLabels": {"cloud.google.com/gke-accelerator": accelerator}},
-                {"computeClass": {"priorities": [{"gpu": {"type": accelerator, "count": 1}}]}},
-                {
-                    "computeClass": {
-                        "priorities": [{"gpu": {"type": accelerator, "count": 1}, "spot": True}],
-                        "whenUnsatisfiable": "ScaleUpAnyway",
-                    }
-                },
-            )
-        ),
         **fields(draw, tolerations=st.just([seconds])),
     }
+
+
+def _nodes_by_gke(draw: Draw, accelerator: str, regions: Collection[str]) -> Data:
+    """Labels of nodes that GKE makes for them, or a compute class."""
+    if draw(flags):
+        return {"nodeLabels": {"cloud.google.com/gke-accelerator": accelerator}}
+    gpu: Data = {"type": accelerator, "count": 1}
+    kept: Data = {"name": "of-others", "project": "shared-project", "zones": ["us-central1-a"]}
+    priorities: list[Data] = [
+        {"gpu": {**gpu, "driverVersion": "latest"}, "reservations": {"affinity": "Specific", "specific": [kept]}},
+        {"gpu": gpu, "flexStart": {"enabled": True}, "maxRunDurationSeconds": 3600},
+        {"gpu": gpu, "spot": True, "minCores": 4, "minMemoryGb": 16},
+        {"gpu": gpu, "machineFamily": "n1" if accelerator == "nvidia-tesla-t4" else "g2"},
+    ]
+    if len(regions) == 1:
+        priorities.append({"gpu": gpu, "location": {"zones": [ZONES[next(iter(regions))][0]]}})
+    if accelerator == "nvidia-l4":
+        priorities.append({"machineType": "g2-standard-4"})
+    wanted = {"priorities": draw(some_of(priorities, 1))}
+    settings = fields(
+        draw, whenUnsatisfiable=one_of("ScaleUpAnyway", "DoNotScaleUp"), nodePoolAutoCreation=st.just(True)
+    )
+    return {"computeClass": {**wanted, **settings}}
 
 
 def _topologies(draw: Draw, flavors: Sequence[Data], pools: Sequence[Data], job_clusters: Sequence[str]) -> list[Data]:

@@ -96,7 +96,10 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "on demand with reservation": (
         {p(1, "capacity"): {"type": "onDemand", "reservation": "l4"}},
         [
-            ("nodePools[on-demand].capacity.reservation: is not a known field; remove it, or use one of type"),
+            (
+                "nodePools[on-demand].capacity.reservation: is not a known field; remove it, or use one of affinity, "
+                "type"
+            ),
         ],
     ),
     "reserved without name": (

@@ -54,8 +54,8 @@ class OnDemand(Tagged):
     type: Literal["onDemand"] = "onDemand"
     """Always `onDemand`."""
     affinity: Literal["Any"] | None = None
-    """`Any`: nodes first take machines of the reservations that any machine may use, of the project, then of those shared
-    with it (ANY_RESERVATION); default: not said."""
+    """`Any`: nodes first take machines of the reservations that any machine may use, of the project, then of those that
+    are shared with it (ANY_RESERVATION); default: not said."""
 
 
 class Spot(Tagged):
