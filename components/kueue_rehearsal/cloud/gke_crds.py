@@ -1,7 +1,7 @@
 """The resource definitions of managed Prometheus and of compute classes, which GKE has in every cluster, and what GKE
 refuses there.
 
-Nothing collects metrics here, and nothing makes nodes by a class: objects are checked, kept, and left alone.
+Nothing collects metrics here: objects are checked, kept, and left alone. `class_sources` makes nodes by a class.
 
 Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md;
 https://github.com/kcl-lang/modules, gke/v1/cloud_google_com_v1_compute_class.k
@@ -18,6 +18,8 @@ from kueue_rehearsal.cloud.pod_policies import admission_policy
 from kueue_rehearsal.control_planes.kube_api import KubeApi
 
 _GROUP = "monitoring.googleapis.com"
+COMPUTE_CLASSES = "/apis/cloud.google.com/v1/computeclasses"
+"""Path of the compute classes of a cluster."""
 _POLL_SECONDS = 0.05
 _TEXT: Json = {"type": "string"}
 _TEXTS: Json = {"type": "array", "items": _TEXT}

@@ -1,8 +1,7 @@
 """Where new nodes come from: the autoscaled pools of a Standard cluster, and auto-provisioning, which makes pools for
 the pods that wait (in Autopilot clusters without limits, in Standard clusters within the cluster's resource limits).
 
-Not modelled: custom ComputeClasses, auto-provisioned TPU slices of several nodes; pods that ask for them are refused by
-name.
+Not modelled: auto-provisioned TPU slices of several nodes; pods that ask for them are refused by name.
 
 Sources: https://cloud.google.com/kubernetes-engine/docs/concepts/node-auto-provisioning (limits count all pools, Spot
 and workload separation), https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement (placement groups)
@@ -260,7 +259,7 @@ def _selector_problem(needs: PodNeeds, extra_labels: Mapping[str, str]) -> str |
         return f"{fault.label} {fault.wrong}; {fault.fix}"
     compute_class = selector.get(COMPUTE_CLASS)
     if compute_class is not None and compute_class not in _COMPUTE_CLASSES:
-        return f"{COMPUTE_CLASS}={compute_class}: custom compute classes are not modelled"
+        return f"{COMPUTE_CLASS}={compute_class}: it has no such compute class of its own"
     decided = {
         ACCELERATOR,
         TPU_ACCELERATOR,

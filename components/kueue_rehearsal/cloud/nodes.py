@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kueue_admission.forms.manifest import Manifest
-from kueue_fleet.gke.labels import NODE_POOL
+from kueue_fleet.gke.labels import COMPUTE_CLASS, NODE_POOL
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 from kueue_fleet.kube.answers import ApiError
+from kueue_rehearsal.cloud.class_sources import ClassSource
 from kueue_rehearsal.cloud.cluster_view import CAPACITY_RECLAIMED, SPOT_RECLAIMED, ClusterView
+from kueue_rehearsal.cloud.gke_crds import COMPUTE_CLASSES
 from kueue_rehearsal.cloud.node_planning import NodeSource, plan_nodes
 from kueue_rehearsal.cloud.node_pool_store import NodePoolStore
 from kueue_rehearsal.cloud.node_pools import NodePool, is_bound, pool_nodes
@@ -25,6 +28,7 @@ from kueue_rehearsal.cloud.node_removal import plan_removals
 from kueue_rehearsal.cloud.node_sources import AutoProvisioning, PoolSource
 from kueue_rehearsal.cloud.node_templates import FINGERPRINT, TERMINATION_TIME
 from kueue_rehearsal.cloud.pod_needs import (
+    PodNeeds,
     consumed_request,
     free_resources,
     is_daemon,
@@ -178,15 +182,22 @@ class NodeProvisioner:
                 asyncio.get_running_loop().call_later(delay, self._wake.set)
             return
         nodes = self._view.nodes
-        plan = plan_nodes(due, nodes, free_resources(nodes, self._view.pods.values()), self._sources(nodes, now))
+        sources = self._sources(nodes, now, await self._classes(due))
+        plan = plan_nodes(due, nodes, free_resources(nodes, self._view.pods.values()), sources)
         for template in plan.add:
             if await self._view.add_node(template) is not None:
                 log.info("%s: new node %s", self._store.place.cluster, template.name)
         for key, reason in plan.refused.items():
             await self._tell_once(dict(waiting[key]), reason)
 
-    def _sources(self, nodes: Mapping[str, Manifest], now: float) -> list[NodeSource]:
-        """The pools, the smallest machine first, then auto-provisioning."""
+    async def _classes(self, waiting: Sequence[PodNeeds]) -> Sequence[Manifest]:
+        """The compute classes of the cluster that pods select."""
+        selected = {needs.node_selector.get(COMPUTE_CLASS) for needs in waiting} - {None}
+        found = await self._view.api.get(COMPUTE_CLASSES) if selected else {}
+        return [each for each in found.get("items", ()) if each["metadata"]["name"] in selected]
+
+    def _sources(self, nodes: Mapping[str, Manifest], now: float, classes: Sequence[Manifest] = ()) -> list[NodeSource]:
+        """The pools, the smallest machine first, then compute classes, then auto-provisioning."""
         limits, stock = self._store.limits(nodes), self._stock.available(nodes.values(), now)
         pools = [pool for pool in self._store.pools.values() if pool.on_demand_of_pods and not pool.is_over(now)]
         sources: list[NodeSource] = [
@@ -200,10 +211,13 @@ class NodeProvisioner:
             )
             for pool in sorted(pools, key=lambda one: (one.machine.gpus, one.machine.cpus, one.name))
         ]
-        if self._store.auto_provisions:
-            place = self._store.auto_provisioning_place
-            sources.append(AutoProvisioning(place, limits=limits, autopilot=self._store.autopilot, stock=stock))
-        return sources
+        made = AutoProvisioning(
+            self._store.auto_provisioning_place, limits=limits, autopilot=self._store.autopilot, stock=stock
+        )
+        for each in classes:
+            name = each["metadata"]["name"]
+            sources.append(ClassSource(name, each["spec"], replace(made, labels={COMPUTE_CLASS: name})))
+        return [*sources, made] if self._store.auto_provisions else sources
 
     async def _tell_once(self, pod: dict[str, Any], reason: str) -> None:
         uid = pod["metadata"]["uid"]

@@ -101,7 +101,7 @@ def test_own_labels_make_a_tainted_node_only_for_pods_that_tolerate_it() -> None
             "does not tolerate the taint nvidia.com/gpu=present:NoSchedule",
         ),
         (needs(nodeSelector={"cloud.google.com/gke-nodepool": "x"}), "no node has this label"),
-        (needs(nodeSelector={"cloud.google.com/compute-class": "mine"}), "custom compute classes are not modelled"),
+        (needs(nodeSelector={"cloud.google.com/compute-class": "mine"}), "it has no such compute class of its own"),
         (needs(nodeSelector={"topology.kubernetes.io/zone": "us-east4-a"}), "no nodes in us-east4-a; it is in europe"),
         (
             needs(

@@ -4,13 +4,17 @@ from typing import Any
 
 from kueue_fleet.gke.labels import (
     ACCELERATOR,
+    COMPUTE_CLASS,
+    FLEX_START,
     GPU_PARTITION_SIZE,
     GPU_SHARING_STRATEGY,
+    INSTANCE_TYPE,
     MAX_SHARED_CLIENTS,
     NODE_POOL,
     SPOT,
     ZONE,
 )
+from kueue_rehearsal.cloud.class_sources import ClassSource
 from kueue_rehearsal.cloud.node_planning import NodePlan, plan_nodes
 from kueue_rehearsal.cloud.node_pools import NodePool, parse_node_pool
 from kueue_rehearsal.cloud.node_sources import AutoProvisioning, PoolSource, ResourceLimits
@@ -41,7 +45,7 @@ def pool(name: str = "l4", most: int = 2, **config: Any) -> NodePool:
     return parse_node_pool(name, body, PLACE.zones)
 
 
-def plan(source: PoolSource | AutoProvisioning, *waiting: PodNeeds) -> NodePlan:
+def plan(source: PoolSource | AutoProvisioning | ClassSource, *waiting: PodNeeds) -> NodePlan:
     return plan_nodes(waiting, {}, {}, [source])
 
 
@@ -156,3 +160,41 @@ def test_a_placement_group_is_one_pool_in_one_zone_on_spot() -> None:
     assert made.add[0].name.startswith("gke-worker-team-a-0-")
     other = plan(AutoProvisioning(PLACE), needs("c", {**selector, ACCELERATOR: "nvidia-tesla-t4"}, gpus=1))
     assert "compact placement is not offered on n1-standard-" in other.refused["ns/c"]
+
+
+MACHINE = {"machineType": "g2-standard-24"}
+CLASS = {"priorities": [{**MACHINE, "flexStart": {"enabled": True}}, {**MACHINE, "spot": True}]}
+
+
+def of_class(spec: dict[str, Any], stock: dict[str, int] | None = None) -> ClassSource:
+    made = AutoProvisioning(PLACE, autopilot=False, stock=stock, labels={COMPUTE_CLASS: "mine"})
+    return ClassSource("mine", spec, made)
+
+
+def test_a_class_gives_nodes_of_its_first_priority() -> None:
+    [node] = plan(of_class(CLASS), needs("a", {COMPUTE_CLASS: "mine"})).add
+    wanted = {COMPUTE_CLASS: "mine", FLEX_START: "true", INSTANCE_TYPE: "g2-standard-24", ACCELERATOR: "nvidia-l4"}
+    assert wanted.items() <= node.labels.items()
+
+
+def test_a_class_goes_on_to_spot_where_the_stock_of_flex_start_is_out() -> None:
+    pods = [needs(name, {COMPUTE_CLASS: "mine"}) for name in "ab"]
+    made = plan(of_class(CLASS, {"nvidia-l4": 2}), *pods).add
+    assert [node.labels.get(SPOT) for node in made] == [None, "true"]
+
+
+def test_a_class_says_why_its_last_priority_gives_no_node() -> None:
+    reason = plan(of_class(CLASS), needs("a", {COMPUTE_CLASS: "mine"}, gpus=3)).refused["ns/a"]
+    assert reason == "compute class mine: priorities[1]: no machine type has enough nvidia.com/gpu"
+
+
+def test_a_class_is_for_pods_that_select_it() -> None:
+    assert plan(of_class(CLASS), needs("a", {ACCELERATOR: "nvidia-l4"})).refused == {
+        "ns/a": "compute class mine: the pod does not select it"
+    }
+
+
+def test_nodes_of_a_class_are_where_its_priority_says() -> None:
+    there = {"priorities": [{**MACHINE, "location": {"zones": ["europe-west4-b"]}}]}
+    [node] = plan(of_class(there), needs("a", {COMPUTE_CLASS: "mine"})).add
+    assert node.labels[ZONE] == "europe-west4-b"
