@@ -13,6 +13,7 @@ from tests.adopt.existing_platform import existing_platform
 from tests.fleet_file.builders import REMOVED, changed, problems
 from typer.testing import CliRunner
 
+from kueue_admission.api.manifests import Manifest
 from kueue_fleet.adopt import Identity, adopt_fleet
 from kueue_fleet.cli import app
 from kueue_fleet.diff import compare_fleets
@@ -32,7 +33,7 @@ def fleet(changes: dict[str, Any] | None = None) -> FleetSpec:
     return parse_fleet(changed(DATA, changes or {}))
 
 
-def rendered(kind: str, cluster: str, changes: dict[str, Any] | None = None) -> dict[str, Any]:
+def rendered(kind: str, cluster: str, changes: dict[str, Any] | None = None) -> Manifest:
     [found] = [each for each in render_cluster(fleet(changes), cluster) if each["kind"] == kind]
     return found
 
