@@ -82,6 +82,13 @@ from kueue_fleet.fleet_file.model.clusters import JobSetInstallation as JobSetIn
 from kueue_fleet.fleet_file.model.clusters import KueueInstallation as KueueInstallation
 from kueue_fleet.fleet_file.model.clusters import MultiKueueArgs as MultiKueueArgs
 from kueue_fleet.fleet_file.model.clusters import ServiceAccountToken as ServiceAccountToken
+from kueue_fleet.fleet_file.model.compute_classes import ClassFlexStart as ClassFlexStart
+from kueue_fleet.fleet_file.model.compute_classes import ClassGpu as ClassGpu
+from kueue_fleet.fleet_file.model.compute_classes import ClassLocation as ClassLocation
+from kueue_fleet.fleet_file.model.compute_classes import ClassPriority as ClassPriority
+from kueue_fleet.fleet_file.model.compute_classes import ClassReservation as ClassReservation
+from kueue_fleet.fleet_file.model.compute_classes import ClassReservations as ClassReservations
+from kueue_fleet.fleet_file.model.compute_classes import ComputeClass as ComputeClass
 from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs as AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.dispatch import CalendarWindow as CalendarWindow
 from kueue_fleet.fleet_file.model.dispatch import Dispatch as Dispatch
