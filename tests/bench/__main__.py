@@ -1,8 +1,8 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
 `python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, workloads, simulation,
-jobs, harness, rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote to
-bench.json before.
+jobs, replay, harness, rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote
+to bench.json before.
 """
 
 from __future__ import annotations
@@ -153,6 +153,16 @@ def jobs() -> Iterator[Figure]:
     yield Figure(f"{what}: memory", many["peakMiB"], "MiB", None, f"on {MOST_CLUSTERS}", few["peakMiB"])
 
 
+def replay() -> Iterator[Figure]:
+    """A month of the DWS fleet, where three workers race for each job: recorded, and replayed once."""
+    row = run_module("tests.bench.replay", ["15000"])
+    yield Figure("record a month of 15000 jobs: CPU", row["recordSeconds"], "s")
+    yield Figure("store of a month: for each job", row["bytesOfJob"], "B")
+    simulated = row["simulateSeconds"]
+    yield Figure("replay a month of 15000 jobs: CPU", row["replaySeconds"], "s", 10.0, "simulating them", simulated)
+    yield Figure("replay a month of 15000 jobs: memory", row["peakMiB"], "MiB")
+
+
 def harness() -> Iterator[Figure]:
     """Kueue's harness on its baseline set, and the simulation of it with the delays that its log shows."""
     try:
@@ -250,6 +260,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
         workloads,
         simulation,
         jobs,
+        replay,
         harness,
         rehearsal,
         newcomer,

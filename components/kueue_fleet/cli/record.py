@@ -107,6 +107,10 @@ def _opened(where: str, *, create: bool) -> Iterator[Store]:
             yield store
     except StoreError as refused:
         raise console.CommandError(str(refused.problem)) from None
+    except OSError as failed:
+        raise console.CommandError(
+            f"{where}: cannot be written: {failed}; make room, or give another --store"
+        ) from None
 
 
 def _say(events: int, store: str) -> None:
@@ -210,30 +214,34 @@ async def _follow(fleet: FleetSpec, store: Store, kubeconfig: Path | None, label
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     apis = {name: KubeApi(given, context=name) for name in recorders}
+    following: list[asyncio.Task[None]] = []
     try:
         for api in apis.values():
             await api.client()
-        async with asyncio.TaskGroup() as group:
-            following = [
-                group.create_task(_watch(apis[name], kind, recorder))
-                for name, recorder in recorders.items()
-                for kind in _PATHS
-            ]
-            while not stopped.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stopped.wait(), every)
-                if events := [event for recorder in recorders.values() for event in recorder.take()]:
-                    _say(store.add(events), store.where)
+        following += [
+            asyncio.create_task(_watch(name, apis[name], kind, recorder))
+            for name, recorder in recorders.items()
+            for kind in _PATHS
+        ]
+        while not stopped.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopped.wait(), every)
             for task in following:
-                task.cancel()
+                if task.done():
+                    task.result()
+            if events := [event for recorder in recorders.values() for event in recorder.take()]:
+                _say(store.add(events), store.where)
     except AccessError as refused:
         raise console.CommandError(str(refused)) from None
     finally:
+        for task in following:
+            task.cancel()
+        await asyncio.gather(*following, return_exceptions=True)
         for api in apis.values():
             await api.close()
 
 
-async def _watch(api: ListAndWatch, kind: str, recorder: Recorder) -> None:
+async def _watch(cluster: str, api: ListAndWatch, kind: str, recorder: Recorder) -> None:
     """Follow what is of a kind in a cluster."""
     from kueue_fleet.kube.watching import Watch
 
@@ -243,7 +251,13 @@ async def _watch(api: ListAndWatch, kind: str, recorder: Recorder) -> None:
         else:
             recorder.see(f"{kind}/{key}", {**item, "kind": kind})
 
-    watch = Watch(api, _PATHS[kind], hear)
+    def tell() -> None:
+        if not watch.connected:
+            console.warning(
+                f"{cluster}: its {kind}s cannot be followed; trying again, what is deleted meanwhile is lost"
+            )
+
+    watch = Watch(api, _PATHS[kind], hear, on_connection=tell)
     async with asyncio.TaskGroup() as group:
         group.create_task(watch.run())
         await watch.synced.wait()

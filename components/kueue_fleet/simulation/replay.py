@@ -9,11 +9,13 @@ from __future__ import annotations
 import json
 import math
 import random
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
+from statistics import median
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.decide.errors import NotModelledError
@@ -25,7 +27,7 @@ from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
 from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
-from kueue_admission.simulate.distributions import observed
+from kueue_admission.simulate.distributions import constant, observed
 from kueue_admission.simulate.records import Record
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
@@ -38,6 +40,8 @@ FEW: Final = 5
 """Observations below which a wider class is drawn from."""
 _APART: Final = 1e-6
 """Seconds between two arrivals of one second, so that they are queued in their order."""
+_QUICK: Final = 5.0
+"""Seconds that a check of no other than Kueue and the fleet's controller takes at most."""
 _HOUR: Final = 3600.0
 _SPREAD: Final = 1800.0
 """Seconds within which a job that growth adds comes before or after the one that it is like."""
@@ -57,6 +61,7 @@ class Observed:
 
     run_times: dict[tuple[str, ...], list[float]] = field(default_factory=dict)
     file: WorkloadFile = field(default_factory=WorkloadFile)
+    delays: Delays = field(default_factory=Delays)
 
     def run_time(self, job: PastJob, source: random.Random, ran: float = 0.0) -> float | None:
         """How long such a job runs that has run for `ran`, from then on; None: nothing is known."""
@@ -70,6 +75,25 @@ class Observed:
         return ran * source.random() if ran and self.run_times else None
 
 
+def _turnarounds(past: Past) -> Delays:
+    """Seconds from the end of a run until a job that waited already was admitted there, where no check took time.
+
+    Kueue and the controllers of jobs take them, a second or two; they count where runs are short.
+    """
+    flavors = {flavor for wait in past.waits for flavor in wait.flavors if wait.seconds > _QUICK}
+    runs = [(job, run) for job in past.jobs for run in job.runs if not flavors & set(run.flavors)]
+    ends: dict[str, list[float]] = {}
+    for run in sorted((run for _, run in runs if run.ended is not None), key=lambda run: run.ended or 0.0):
+        ends.setdefault(run.cluster, []).append(run.ended or 0.0)
+    found = []
+    for job, run in runs:
+        before = ends.get(run.cluster, [])
+        number = bisect_right(before, run.admitted)
+        if number and job.arrival.time < before[number - 1]:
+            found.append(run.admitted - before[number - 1])
+    return Delays(release=constant(median(found))) if len(found) >= FEW else Delays()
+
+
 def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
     queue = f"{job.arrival.namespace}/{job.arrival.queue}"
     asked = ",".join(f"{name}={amount:g}" for name, amount in sorted((job.arrival.requests or {}).items()))
@@ -79,7 +103,7 @@ def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
 def observe(past: Past, fleet: FleetSpec) -> Observed:
     """What the history shows. Waits and losses of nodes count in the region where they were, and elsewhere if only that
     is known."""
-    found = Observed()
+    found = Observed(delays=_turnarounds(past))
     for job in past.jobs:
         if job.run_seconds is not None:
             for name in _classes(job):
@@ -206,7 +230,7 @@ class Replay:
         """One simulation of the window."""
         begin = self.window.begin
         file = self.drawn.file.model_copy(update={"begin": datetime.fromtimestamp(begin, UTC)})
-        run = FleetRun(self.fleet, file, self.fleet.home, self._objects, Delays(), seed)
+        run = FleetRun(self.fleet, file, self.fleet.home, self._objects, self.drawn.delays, seed)
         made = []
         for number, (at, _, job, workload, is_more) in enumerate(sorted(self._arrivals(seed, growth), key=_order)):
             workload = replace(workload, created=at - begin + number * _APART)

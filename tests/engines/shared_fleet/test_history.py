@@ -1,0 +1,110 @@
+"""What really happened to jobs is recorded once, though the recorder is away in between; and a replay of that fits."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import yaml
+from pyarrow import dataset
+
+from controller_lab import MANAGER, ControllerLab, job, python_path
+from kueue_admission.history.schema import Kind
+from kueue_rehearsal.kubeconfig import write_kubeconfig
+from one_cluster import Json, condition, wait_until
+from two_regions import EU, REGIONS, US, data
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": python_path()}
+NAMES = [f"recorded-{number}" for number in range(12)]
+
+
+def kubeconfig(lab: ControllerLab, folder: Path) -> Path:
+    """A context for each cluster."""
+    merged: Json = {}
+    for name in (MANAGER, EU, US):
+        one = yaml.safe_load((lab.clusters[name].folder / "kubeconfig").read_text())
+        user = f"of-{name}"
+        one["users"][0]["name"] = one["contexts"][0]["context"]["user"] = user
+        for part in ("clusters", "users", "contexts"):
+            merged.setdefault(part, []).extend(one[part])
+    write_kubeconfig(folder / "kubeconfig", {**one, **merged})
+    return folder / "kubeconfig"
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from kueue_fleet.cli import main; main()", *arguments, "--store", str(folder / "h")]
+
+
+def follow(folder: Path) -> subprocess.Popen[bytes]:
+    options = ("--kubeconfig", str(folder / "kubeconfig"), "--every", "1")
+    return subprocess.Popen(command(folder, "record", str(folder / "fleet.yaml"), *options), env=ENVIRONMENT)
+
+
+def end(recorder: subprocess.Popen[bytes]) -> None:
+    recorder.send_signal(signal.SIGTERM)
+    assert recorder.wait(30) == 0
+
+
+def rows(folder: Path) -> list[Json]:
+    """Every row of every file."""
+    table = dataset.dataset(folder / "h" / "events", partitioning="hive").to_table()
+    found: list[Json] = table.to_pylist()
+    return found
+
+
+def test_jobs_are_recorded_once_and_their_replay_fits(lab: ControllerLab, tmp_path: Path) -> None:
+    for replica in lab.replicas:
+        replica.stop()
+    lab.clear()
+    for worker in lab.workers:
+        lab.set_gpus(worker, 1)
+    lab.start_controller("history")
+    fleet = data()
+    for queue in fleet["clusterQueues"]:
+        if queue["name"] == "gpu":
+            queue["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 1
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet))
+    kubeconfig(lab, tmp_path)
+
+    first = follow(tmp_path)
+    for name in NAMES:
+        lab.submit(job(name, seconds=4))
+    wait_until(
+        lambda: any(row["kind"] == Kind.ENDED for row in rows(tmp_path)) if (tmp_path / "h/events").exists() else None
+    )
+    end(first)
+    seen = {row["key"] for row in rows(tmp_path)}
+    wait_until(
+        lambda: sum(condition(lab.workload(name) or {}, "Finished") == "True" for name in NAMES) > len(NAMES) // 2
+    )
+    second = follow(tmp_path)
+    wait_until(lambda: all(condition(lab.workload(name) or {}, "Finished") == "True" for name in NAMES))
+    wait_until(lambda: sum(row["kind"] == Kind.ENDED and not row["copy"] for row in rows(tmp_path)) == len(NAMES))
+    end(second)
+
+    found = rows(tmp_path)
+    assert max(Counter(row["key"] for row in found).values()) == 1
+    assert seen < {row["key"] for row in found}
+    own = [row for row in found if not row["copy"] and row["job"].startswith("Job/recorded-")]
+    each = Counter((row["job"], row["kind"]) for row in own if row["kind"] != Kind.NOMINATED)
+    kinds = (Kind.ARRIVED, Kind.RESERVED, Kind.ADMITTED, Kind.ENDED)
+    assert {(f"Job/{name}", str(kind)): 1 for name in NAMES for kind in kinds}.items() <= dict(each).items()
+    assert {row["worker"] for row in own if row["kind"] == Kind.ADMITTED} == {EU, US}
+    assert {row["region"] for row in found if row["copy"]} == set(REGIONS.values())
+
+    done = subprocess.run(
+        command(tmp_path, "replay", str(tmp_path / "fleet.yaml"), "-o", "json"),
+        capture_output=True,
+        text=True,
+        check=True,
+        env=ENVIRONMENT,
+    )
+    [queue] = json.loads(done.stdout)["queues"]
+    for share in ("p50", "p90"):
+        was, found_again = (queue[side][share]["middle"] for side in ("recorded", "replayed"))
+        assert abs(was - found_again) <= max(0.1 * was, 3)
