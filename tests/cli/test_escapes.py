@@ -144,6 +144,15 @@ CALLS = {
         ["when", "fleet.yaml", "--job", "x"], ["when", FLEET, "--job", HOSTILE], ["when", FLEET, "-f", HOSTILE],
         ["when", FLEET, "--job", "x", "--run-time", HOSTILE],
     ],
+    "record": [
+        ["record", "fleet.yaml", "--store", "x"], ["record", FLEET, "--store", f"s3://{HOSTILE}"],
+        ["record", FLEET, "--store", "x", "--from", HOSTILE],
+        ["record", FLEET, "--store", "x", "--from", f"c={HOSTILE}"],
+    ],
+    "replay": [
+        ["replay", FLEET, "--store", HOSTILE],
+        ["replay", FLEET, "--store", "x", "--growth", HOSTILE], ["replay", FLEET, "--store", "x", "--queue", HOSTILE],
+    ],
     "rotate": [
         ["rotate", "fleet.yaml"], ["rotate", FLEET, "--kubeconfig", HOSTILE], ["rotate", FLEET, "--worker", HOSTILE],
     ],

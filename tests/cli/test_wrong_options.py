@@ -53,6 +53,8 @@ GOOD: Final = {
     "status": "--kubeconfig nofile",
     "top": "--kubeconfig nofile",
     "when": "--job train --objects queues.yaml",
+    "record": "--store store --from jobs.csv",
+    "replay": "--store store",
     **dict.fromkeys(("describe", "logs", "exec", "cancel", "rotate"), "--kubeconfig nofile"),
 }
 """Options of each command that are right, and end it soon."""
@@ -77,6 +79,8 @@ ARGUMENTS: Final = {
     "exec": ["train", "ls"],
     "when": ["fleet.yaml"],
     "rotate": ["fleet.yaml"],
+    "record": ["fleet.yaml"],
+    "replay": ["fleet.yaml"],
 }
 
 TEXTS: Final = (
@@ -101,6 +105,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         Path(name).write_text(FLEET if name == "fleet.yaml" else STACK)
     for name, text in (("Pulumi.yaml", "name: p\nruntime: python\n"), ("jobs.yaml", JOBS), ("queues.yaml", QUEUES)):
         Path(name).write_text(text)
+    Path("jobs.csv").write_text("submitted,queue,gpus,runSeconds\n0,a/q,1,60\n")
     Path("folder").mkdir()
     monkeypatch.setenv("KUEUE_FLEET_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.delenv("KUBECONFIG", raising=False)

@@ -54,6 +54,8 @@ class Store:
         scheme, separator, _ = where.partition("://")
         if separator and scheme != "gs":
             raise StoreError(where, f"is of the kind {scheme}", "give a folder, or gs://BUCKET/PATH")
+        if create and not separator and not Path(where).absolute().parent.is_dir():
+            raise StoreError(where, f"there is no folder {Path(where).parent}", "make it, or give another --store")
         try:
             # Without a limit a bucket that cannot be reached is tried for a quarter of an hour.
             uri = f"{where}{'&' if '?' in where else '?'}retry_limit_seconds=60"
@@ -103,7 +105,7 @@ class Store:
         if not self._is_local:
             yield
             return
-        with Path(self._root, ".lock").open("w") as lock:
+        with Path(self._root, ".lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
