@@ -85,6 +85,7 @@ def replay(
         raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
     grown, queues = _growth(growth or []), dict(map(_renamed, queue or []))
     given = given_fleet(file)
+    load_fleet(given)  # What is wrong with it is said first; calendars are looked at when the window begins.
     past, window = _read(store, begin, end)
     at = datetime.fromtimestamp(window.begin, UTC)
     fleet = load_fleet(given, at=at)
