@@ -326,3 +326,22 @@ def test_a_pool_that_exists_is_read() -> None:
 def test_a_pool_is_read_by_its_id_alone() -> None:
     with pytest.raises(SpecError, match=r"'l4' is not an id; write projects/P/locations/L/clusters/C/nodePools/N"):
         pulumi_mocks.run(lambda: NodePool.get("pool", "l4"))
+
+
+def test_labels_may_be_known_later() -> None:
+    labels = {"team": pulumi.Output.from_input("vision")}
+    recording = pulumi_mocks.run(
+        lambda: (
+            NodePool(
+                "pool",
+                NodePoolEntry("l4", machine_type="g2-standard-24", node_count=1),
+                cluster_spec=CLUSTER,
+                project="p",
+                cluster="worker",
+                service_account="nodes@p",
+                labels=labels,
+            )
+            and None
+        )
+    )
+    assert recording.one("gcp:container/nodePool:NodePool").inputs["nodeConfig"]["resourceLabels"] == {"team": "vision"}

@@ -97,7 +97,7 @@ class GkeCluster(Component):
         images_of: "pulumi.Input[str] | None" = None,
         managed_prometheus: bool = True,
         deletion_protection: bool = True,
-        labels: Mapping[str, str] | None = None,
+        labels: "Mapping[str, pulumi.Input[str]] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the cluster. If its entry says that it exists, it is read, and not changed.
@@ -236,7 +236,7 @@ class GkeCluster(Component):
         name: str,
         project: pulumi.Input[str],
         spec: ClusterEntry,
-        labels: Mapping[str, str] | None,
+        labels: "Mapping[str, pulumi.Input[str]] | None",
         protection: bool,
     ) -> NodePool:
         """Zones are the cluster's. No taint: GKE's own pods, Kueue and JobSet tolerate none."""

@@ -39,7 +39,7 @@ class Dashboards(Component):
         kueue_namespace: str = "kueue-system",
         stopped_queues: Sequence[str] = (),
         controller_namespace: str | None = None,
-        labels: Mapping[str, str] | None = None,
+        labels: "Mapping[str, pulumi.Input[str]] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare them.

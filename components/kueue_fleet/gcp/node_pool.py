@@ -56,7 +56,7 @@ class NodePool(Component):
         location: "pulumi.Input[str] | None" = None,
         private_nodes: pulumi.Input[bool] = True,
         deletion_protection: bool = True,
-        labels: Mapping[str, str] | None = None,
+        labels: "Mapping[str, pulumi.Input[str]] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the pool.

@@ -81,7 +81,7 @@ def cluster(
     node_service_account: Any,
     managed_prometheus: bool,
     deletion_protection: bool,
-    labels: Mapping[str, str],
+    labels: Mapping[str, Any],
     needs: tuple[str, ...] = (),
 ) -> CloudResource:
     """The cluster; for the arguments see `gcp.GkeCluster`."""

@@ -23,7 +23,7 @@ def dashboards(
     kueue_namespace: str,
     stopped_queues: Sequence[str],
     controller_namespace: str | None,
-    labels: Mapping[str, str],
+    labels: Mapping[str, Any],
 ) -> list[CloudResource]:
     """The dashboard first, unless it is switched off; then the alert policies."""
     found = []

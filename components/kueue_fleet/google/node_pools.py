@@ -41,7 +41,7 @@ def node_pool(
     location: Any = None,
     private_nodes: Any = True,
     deletion_protection: bool,
-    labels: Mapping[str, str],
+    labels: Mapping[str, Any],
     needs: tuple[str, ...] = (),
     deleted_with: str | None = None,
 ) -> list[CloudResource]:
@@ -111,7 +111,7 @@ def node_pool_properties(
     service_account: Any,
     disk_encryption_key: str | None,
     image_streaming: bool,
-    labels: Mapping[str, str],
+    labels: Mapping[str, Any],
     private_nodes: Any = True,
 ) -> dict[str, Any]:
     """The pool's properties, less project and cluster."""
