@@ -162,5 +162,5 @@ def test_completion_of_commands_and_options(shell: str) -> None:
         return piped(_KUEUE_FLEET_COMPLETE=f"complete_{shell}", **words, **action).stdout
 
     offered = completed("kueue-fleet re")
-    assert [name for name in COMMANDS if name in offered] == ["render", "rehearse"]
+    assert [name for name in COMMANDS if name in offered] == [name for name in COMMANDS if name.startswith("re")]
     assert "--what-if" in completed("kueue-fleet simulate fleet --w")
