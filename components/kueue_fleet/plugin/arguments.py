@@ -20,7 +20,6 @@ from pydantic import Field, TypeAdapter, WithJsonSchema, create_model
 
 from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.base import Flag, SpecModel, Text
-from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.problem import join_path
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
@@ -176,11 +175,6 @@ def _model(name: str, doc: str, found: Mapping[str, Any]) -> type[SpecModel]:
 
 def _members(annotation: Any) -> tuple[Any, ...]:
     return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-
-
-def _is_plain(member: Any) -> bool:
-    """Whether it is plain data, such as a manifest."""
-    return member == Manifest or get_origin(member) is dict
 
 
 def _may_be_none(annotation: Any) -> bool:
