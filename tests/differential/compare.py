@@ -19,7 +19,7 @@ MOST_LATE = 5
 
 
 ENDLESS = 9
-"""As often Kueue tries nothing new in vain, unless it never rests."""
+"""Of more equal cycles in a row the number is left out: Kueue never rests then, and it depends on the round's length."""
 
 
 _NO_FIT = (RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES)
