@@ -19,7 +19,7 @@ MOST_LATE = 5
 
 
 ENDLESS = 9
-"""Of more equal cycles in a row the number is left out: Kueue never rests then, and it depends on the round's length."""
+"""Of more equal cycles in a row the number is left out: Kueue never rests then, and it counts seconds only."""
 
 
 _NO_FIT = (RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES)
