@@ -12,7 +12,7 @@ from tests.simulation.fleets import fleet, fleet_data
 
 from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli.given_fleets import given_fleet
-from kueue_fleet.cli.rehearsed_upgrade import _report, _Row, _Seen, rehearse_upgrade
+from kueue_fleet.cli.rehearsed_upgrade import _ask_again, _report, _Row, _Seen, rehearse_upgrade
 from kueue_fleet.simulation.recorded import Recorder
 from kueue_rehearsal.jobs.views import JobState, JobView
 from kueue_rehearsal.jobs.witness import Sighting, Witnesses
@@ -85,3 +85,20 @@ def test_releases_that_meet_between_two_steps_have_to_go_together(tmp_path: Path
     file.write_text(yaml.safe_dump(fleet_data()))
     with pytest.raises(CommandError, match=r"clusters\[worker-us-east4\]\.kueue\.version: 0\.17\.1, whose Workloads"):
         rehearse_upgrade(file, given_fleet(file), fleet(), "0.17.1", [])
+
+
+@pytest.mark.parametrize(("status", "asked"), [({}, True), ({"nominatedClusterNames": ["worker"]}, False)])
+def test_a_job_that_kueue_does_not_dispatch_is_looked_at_again(status: dict[str, Any], asked: bool) -> None:
+    annotated: list[tuple[str, str]] = []
+    clients = cast("Any", SimpleNamespace(annotate=lambda cluster, path, _: annotated.append((cluster, path))))
+    reserved = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved"}
+    conditions = [{**reserved, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    metadata = {"name": "job-train-001-a", "namespace": "team-a"}
+    workload = {"metadata": metadata, "spec": {"podSets": []}, "status": {**status, "conditions": conditions}}
+    seen = _Seen(cast("Any", None), witnesses(), Recorder("manager"))
+    _ask_again(seen, clients, "manager", [workload])
+    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/team-a/workloads/job-train-001-a"
+    assert annotated == ([("manager", path)] if asked else [])
+    assert list(seen.left) == (["team-a/job-train-001-a"] if asked else [])
+    _ask_again(seen, clients, "manager", [workload])
+    assert len(annotated) == asked, "once in 30 seconds"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +30,7 @@ from kueue_fleet.fleet_file.parse import PULUMI_KEY, as_stack
 if TYPE_CHECKING:
     from kueue_admission.simulate.records import Record
     from kueue_fleet.simulation.recorded import Recorder
+    from kueue_rehearsal.jobs.clients import ClusterClients
     from kueue_rehearsal.jobs.stream import JobStream
     from kueue_rehearsal.jobs.views import JobView
     from kueue_rehearsal.jobs.witness import Witnesses
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
 JOB_SECONDS: Final = 5.0
 """Between two jobs that are submitted while Kueue is upgraded."""
 _LOOK_SECONDS: Final = 0.5
+_LEFT_SECONDS: Final = 30.0
+"""How long a job has quota and no nominated cluster before Kueue is made to look at it, and look again."""
+_WORKLOADS: Final = ("kueue.x-k8s.io", "v1beta2", "workloads")
+_LOOK_AGAIN: Final = "kueue-fleet.dev/look-again"
 _SHOWN: Final = 10
 """Jobs of which there is a row: those that waited longest."""
 
@@ -166,6 +171,8 @@ class _Seen:
     recorder: Recorder
     not_known: str = ""
     """Why evictions and moves are not known after all."""
+    left: dict[str, float] = field(default_factory=dict)
+    """Jobs that Kueue did not dispatch, until their Workload was annotated, and when: docs/found-in-kueue.md, 14."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def records(self) -> list[Record]:
@@ -196,7 +203,7 @@ def _observed(session: Session, fleet: FleetSpec, jobs: Sequence[Mapping[str, An
         Witnesses({name: clients.server(name) for name in fleet.job_clusters}),
         Recorder(fleet.home),
     )
-    watching = threading.Thread(target=_look, args=(seen, clients, fleet.cluster_names, over), daemon=True)
+    watching = threading.Thread(target=_look, args=(seen, clients, fleet, over), daemon=True)
     watching.start()
     try:
         yield seen
@@ -207,22 +214,38 @@ def _observed(session: Session, fleet: FleetSpec, jobs: Sequence[Mapping[str, An
         seen.witnesses.close()
 
 
-def _look(seen: _Seen, clients: Any, names: Collection[str], over: threading.Event) -> None:
+def _look(seen: _Seen, clients: ClusterClients, fleet: FleetSpec, over: threading.Event) -> None:
     """Write down what becomes of jobs, twice a second; what cannot be asked while Kueue restarts is asked again."""
     from kueue_admission.decide.errors import NotModelledError
     from kueue_rehearsal.paths import RehearsalError
 
     while not over.wait(_LOOK_SECONDS):
         try:
-            workloads = {name: clients.list(name, "kueue.x-k8s.io", "v1beta2", "workloads") for name in names}
-            pods = {name: clients.list(name, "", "v1", "pods") for name in names}
+            workloads = {name: clients.list(name, *_WORKLOADS) for name in fleet.cluster_names}
+            pods = {name: clients.list(name, "", "v1", "pods") for name in fleet.cluster_names}
             with seen.lock:
                 seen.recorder.see(workloads, pods)
+            if fleet.manager is not None:
+                _ask_again(seen, clients, fleet.home, workloads[fleet.home])
         except RehearsalError:
             continue
         except NotModelledError as unknown:
             seen.not_known = str(unknown)
             return
+
+
+def _ask_again(seen: _Seen, clients: ClusterClients, home: str, workloads: Sequence[Mapping[str, Any]]) -> None:
+    """Make Kueue look at jobs that it left, by a change of their Workloads."""
+    from kueue_admission.read.printed import PrintedWorkload
+
+    for each in map(PrintedWorkload.of, workloads):
+        since, now = each.since("QuotaReserved"), time.time()
+        is_sent = each.cluster_name or each.status.data.get("nominatedClusterNames")
+        is_over = each.is_true("Admitted") or each.is_true("Finished")
+        if since is not None and now - seen.left.get(each.key, since) > _LEFT_SECONDS and not (is_sent or is_over):
+            path = f"/apis/{'/'.join(_WORKLOADS[:2])}/namespaces/{each.namespace}/{_WORKLOADS[2]}/{each.name}"
+            clients.annotate(home, path, {_LOOK_AGAIN: f"{now:.0f}"})
+            seen.left[each.key] = now
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,6 +323,9 @@ def _report(rows: Sequence[_Row], seen: _Seen) -> bool:
     line("Jobs", f"{len(rows)} submitted while Kueue was upgraded; {evicted} evicted, {moved} moved to another cluster")
     if seen.not_known:
         line("", f"evictions are not known: {seen.not_known}")
+    if seen.left:
+        line("Left", f"{console.count(len(seen.left), 'job')} got quota while no worker was connected, and went on")
+        line("", "when the Workload was annotated: docs/found-in-kueue.md, 14")
     line("Refused", f"{len(seen.stream.refusals)} times, and taken later" if seen.stream.refusals else "no job")
     for text in dict.fromkeys(seen.stream.refusals):
         console.paragraph(text)

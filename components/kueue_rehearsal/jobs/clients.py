@@ -64,6 +64,18 @@ class ClusterClients:
         path = f"{_path(*USED_KINDS[used['kind']], used)}/{used['metadata']['name']}"
         return self._write(cluster, used, "PATCH", path, {"fieldManager": "kueue-fleet-rehearse", "force": "true"})
 
+    def annotate(self, cluster: str, path: str, annotations: Mapping[str, str]) -> None:
+        """Add annotations to what is at PATH of the API.
+
+        Raises:
+            RehearsalError: the API server refused it.
+        """
+        body = {"metadata": {"annotations": dict(annotations)}}
+        try:
+            request(self._clients[cluster], "PATCH", path, body, {}, "application/merge-patch+json")
+        except ApiError as error:
+            raise _failure(cluster, f"{path}: {cluster} refused it", error) from None
+
     def _write(self, cluster: str, body: Mapping[str, Any], method: str, path: str, params: Mapping[str, str]) -> Json:
         content = APPLY_PATCH if method == "PATCH" else "application/json"
         params = {**params, "fieldValidation": "Strict"}
