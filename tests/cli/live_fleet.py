@@ -18,8 +18,8 @@ Object = dict[str, Any]
 
 
 class Fleet:
-    """`tables` has what each cluster answers by path, lists as lists, `refused` the status of paths that end so, and
-    `deleted` what was deleted, with the options of the request."""
+    """`tables` has what each cluster answers by path, lists as lists, `refused` the status of paths that end so,
+    `created` what was created where, and `deleted` what was deleted, with the options of the request."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.tables: dict[str, dict[str, Any]] = {name: {} for name in names}
@@ -27,6 +27,7 @@ class Fleet:
         self.strange: bytes | None = None
         """What every request is answered with instead."""
         self.deleted: list[tuple[str, str, Object]] = []
+        self.created: list[tuple[str, str, Object]] = []
         self.selectors: list[str] = []
 
     def answer(self, method: str, url: str, body: Object) -> tuple[int, Object]:
@@ -39,6 +40,9 @@ class Fleet:
         found = self.tables[cluster].get(path)
         if found is None:
             return 404, {"kind": "Status", "reason": "NotFound", "message": f"{path} not found"}
+        if method == "POST":
+            self.created.append((cluster, path, body))
+            return 201, body
         if method == "DELETE":
             self.deleted.append((cluster, path, body))
             return 200, {"kind": "Status", "status": "Success"}
@@ -61,6 +65,9 @@ def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> 
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()
             self.wfile.write(text)
+
+        def do_POST(self) -> None:
+            self.do_GET()
 
         def do_DELETE(self) -> None:
             self.do_GET()

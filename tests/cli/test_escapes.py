@@ -153,6 +153,14 @@ CALLS = {
         ["replay", FLEET, "--store", HOSTILE],
         ["replay", FLEET, "--store", "x", "--growth", HOSTILE], ["replay", FLEET, "--store", "x", "--queue", HOSTILE],
     ],
+    "submit": [
+        ["submit", "--fleet", "fleet.yaml", "-q", "x", "--image", "i"],
+        ["submit", "--fleet", FLEET, "-q", HOSTILE, "--image", HOSTILE],
+        ["submit", "--fleet", FLEET, "-q", "gpu", "--image", HOSTILE, "--env", HOSTILE],
+        ["submit", "--fleet", FLEET, "-q", "gpu", "--image", "i", "--env", f"{HOSTILE}=x", "--mount", f"{HOSTILE}:/x"],
+        ["submit", "--fleet", FLEET, "-q", "gpu", "--image", "i", "--time", HOSTILE],
+        ["submit", "--fleet", FLEET, "-f", HOSTILE],
+    ],
     "rotate": [
         ["rotate", "fleet.yaml"], ["rotate", FLEET, "--kubeconfig", HOSTILE], ["rotate", FLEET, "--worker", HOSTILE],
     ],

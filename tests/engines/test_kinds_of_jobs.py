@@ -20,6 +20,7 @@ from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.session import Session
 from one_cluster import KUEUE, Json, OneCluster, condition, wait_until
 from quick_rehearsals import quick_rehearsals
+from tests.cli.in_process import Command
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -127,6 +128,19 @@ def test_jobs_of_all_kinds_run_to_their_ends(lab: Rehearsed) -> None:
     names = [pod["metadata"]["name"] for pod in lab.ended()]
     assert [name.rsplit("-", 1)[0] for name in names] == ["ray-train", *[f"torch-train-node-0-{n}" for n in range(4)]]
     wait_until(lambda: not lab.used() and not lab.running())
+
+
+@pytest.mark.parametrize(("options", "pods"), [("--gpus 1", 1), ("--nodes 2 --gpus 1", 2), ("--array 3 --cpu 1", 3)])
+def test_a_job_from_options_is_followed_to_its_end(
+    options: str, pods: int, lab: Rehearsed, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, ended = f"from-options-{pods}", len(lab.ended())
+    place = f"--fleet {lab.session.fleet_file} --kubeconfig {lab.session.paths.kubeconfig}"
+    command = f"submit {place} -q training {options} --name {name} --image busybox --time 5m --wait -- true"
+    submitted = Command(monkeypatch, capsys)(command)
+    assert (submitted.code, submitted.out.splitlines()[-1][9:]) == (0, f"Finished on {lab.fleet.home}")
+    wait_until(lambda: len(lab.ended()) == ended + pods)
+    wait_until(lambda: not lab.used())
 
 
 def test_a_fine_tune_has_the_token_and_the_account_of_its_team(lab: Rehearsed) -> None:

@@ -168,7 +168,7 @@ def logs(
       kueue-fleet logs train-1 -n vision --pod 0 --tail 100
       kueue-fleet logs jobset/train-1 --context manager-europe-west4
     """
-    kubectl = _kubectl("logs")
+    kubectl = find_kubectl("logs")
     found, pods = _pods("logs", job, context, namespace, kubeconfig, pod)
     options = [
         *(["--follow"] if follow else []),
@@ -178,14 +178,24 @@ def logs(
     calls = [[*_target(kubectl, found), "logs", *options, each.name] for each in pods]
     if len(calls) == 1:
         _become(calls[0])
-    # Those that are followed go on side by side; each gets Ctrl-C as this command does.
+    raise typer.Exit(_printed([[*call, "--prefix"] for call in calls], side_by_side=follow))
+
+
+def follow_logs(kubectl: str, found: LiveJob, pods: Sequence[PrintedPod]) -> None:
+    """Print the logs of these pods until each has ended."""
+    prefix = ["--prefix"] if len(pods) > 1 else []
+    _printed([[*_target(kubectl, found), "logs", "--follow", *prefix, each.name] for each in pods], side_by_side=True)
+
+
+def _printed(calls: Sequence[list[str]], *, side_by_side: bool) -> int:
+    """The largest exit code. Those that are followed go on side by side; each gets Ctrl-C as this command does."""
     running = []
     codes = []
     for call in calls:
-        running.append(subprocess.Popen([*call, "--prefix"]))
-        if not follow:
+        running.append(subprocess.Popen(call))
+        if not side_by_side:
             codes.append(running[-1].wait())
-    raise typer.Exit(max(codes or [each.wait() for each in running]))
+    return max(codes or [each.wait() for each in running])
 
 
 def exec_(
@@ -210,7 +220,7 @@ def exec_(
       kueue-fleet exec vision/train-1 -- nvidia-smi
       kueue-fleet exec train-1 -n vision --pod 3 -- bash
     """
-    kubectl = _kubectl("exec")
+    kubectl = find_kubectl("exec")
     found, pods = _pods("exec", job, context, namespace, kubeconfig, pod)
     name = pods[0].name
     if len(pods) > 1:
@@ -268,7 +278,8 @@ def cancel(
     console.line(f"{named} is deleted on {found.home}")
 
 
-def _kubectl(command: str) -> str:
+def find_kubectl(command: str) -> str:
+    """The program. Raises CommandError if there is none on PATH."""
     found = shutil.which("kubectl")
     if found is None:
         raise console.CommandError(

@@ -73,6 +73,10 @@ class Clusters:
         """The objects in the list at `path`. Raises as `ask` does."""
         return list_of(self.ask(cluster, path, params))
 
+    def create(self, cluster: str, path: str, body: Json) -> Json:
+        """Create an object in the collection at `path`. Raises as `ask` does."""
+        return request(self._client(cluster), "POST", path, body)
+
     def delete(self, cluster: str, path: str, uid: str) -> None:
         """Delete what is at `path` if it still is the object `uid`, and what it owns. Raises ApiError."""
         body = {"preconditions": {"uid": uid}, "propagationPolicy": "Background"}

@@ -105,7 +105,7 @@ def when(
     if output is Output.json:
         console.json_document(_as_json(names.get(found.workload, found.workload), found, _never(fleet, found)))
     else:
-        _print(names.get(found.workload, found.workload), found, now, _never(fleet, found))
+        print_forecast(fleet, names.get(found.workload, found.workload), found, now)
 
 
 def _distribution(text: str | None) -> Distribution | None:
@@ -218,9 +218,11 @@ def _as_json(job: str, found: Forecast, never: str) -> dict[str, Any]:
     }
 
 
-def _print(job: str, found: Forecast, now: float, never: str) -> None:
+def print_forecast(fleet: FleetSpec, job: str, found: Forecast, now: float) -> None:
+    """Print when the job starts, and what that rests on."""
     from kueue_fleet.cli.status import span
 
+    never = _never(fleet, found)
     where = f"number {found.place} of {found.pending} pending" if found.place else "has quota, and waits for its checks"
     console.line(f"{job}: {where} in ClusterQueue {found.cluster_queue}")
     low, middle, high = (found.quantile(_SHARES[name]) for name in ("p10", "median", "p90"))

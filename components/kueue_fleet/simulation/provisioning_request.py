@@ -82,14 +82,15 @@ def check_provisioning_requests(fleet: FleetSpec, manifests: Iterable[Document])
     """What GKE would say of the jobs."""
     for job, queue in queued_jobs(fleet, manifests):
         pod_sets = pod_set_templates(job.data)
-        for config in _configs(fleet, queue):
+        for config in requests_of(fleet, queue):
             refused = refused_by_gke(config, pod_sets)
             if refused:
                 yield of_job(job, known_message("KF111"), refused, _fix(config, pod_sets))
                 break
 
 
-def _configs(fleet: FleetSpec, queue: str) -> Iterator[ProvisioningRequestConfigSpec]:
+def requests_of(fleet: FleetSpec, queue: str) -> Iterator[ProvisioningRequestConfigSpec]:
+    """How the admission checks of a ClusterQueue ask for capacity."""
     for entry in fleet.cluster_queues:
         for name in entry.check_names if entry.name == queue else ():
             check = fleet.check(name)

@@ -1,0 +1,305 @@
+"""`submit`: makes a job as its queue needs it, says what is to be said of it, submits it, and follows it to its end."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kueue_admission.api.job_kinds import plural_of
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import read_objects, well_formed
+from kueue_admission.forms.form_rules import FaultError
+from kueue_admission.forms.manifest import inside
+from kueue_admission.forms.names import KUEUE_API, QUEUE_LABEL
+from kueue_admission.forms.yaml_text import dump_yaml
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.cli.contexts import Kubeconfig
+from kueue_fleet.cli.fleet_files import load_fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from kueue_admission.read.printed import PrintedPod
+    from kueue_fleet.cli.live_jobs import Clusters, LiveJob
+    from kueue_fleet.fleet_file import FleetSpec
+
+POLL_SECONDS: Final = 2.0
+"""How often a job is looked at that is followed."""
+_FROM_OPTIONS: Final = "the options"
+_SHOWN: Final = 40
+"""Characters of a wrong text that a message repeats."""
+
+
+def submit(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- CMD]", help="Program and arguments, behind `--`; default: those of the image."),
+    ] = None,
+    fleet: Annotated[
+        Path | None,
+        typer.Option("--fleet", envvar="KUEUE_FLEET_FILE", help="A Pulumi.<env>.yaml, a bare fleet YAML or a program."),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", help="Submit this job instead, as kubectl takes it; `-` reads stdin."),
+    ] = None,
+    queue: Annotated[str | None, typer.Option("--queue", "-q", help="LocalQueue: NAME or NAMESPACE/NAME.")] = None,
+    image: Annotated[str | None, typer.Option("--image", help="Container image.")] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of the job.", show_default="the program's, with the time")
+    ] = None,
+    nodes: Annotated[int, typer.Option("--nodes", "-N", min=1, help="Pods that run together and find each other.")] = 1,
+    gpus: Annotated[int, typer.Option("--gpus", "-g", min=0, help="GPUs of each pod.")] = 0,
+    cpu: Annotated[str, typer.Option("--cpu", help="CPUs of each pod.", show_default="what goes with its GPUs")] = "",
+    memory: Annotated[
+        str, typer.Option("--memory", help="Memory of each pod, as 64Gi.", show_default="what goes with its GPUs")
+    ] = "",
+    priority: Annotated[str, typer.Option("--priority", "-p", help="WorkloadPriorityClass.", show_default="none")] = "",
+    run_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time", "-t", help="Longest run time, as 4h or 90m; DWS keeps machines as long.", show_default="none"
+        ),
+    ] = None,
+    tasks: Annotated[
+        int | None, typer.Option("--array", min=1, help="Run it so many times, JOB_COMPLETION_INDEX counts from 0.")
+    ] = None,
+    env: Annotated[list[str] | None, typer.Option("--env", "-e", help="NAME=VALUE; may be given again.")] = None,
+    mount: Annotated[
+        list[str] | None,
+        typer.Option("--mount", help="CLAIM:/PATH or gs://BUCKET:/PATH; may be given again."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the checked manifest and submit nothing.")] = False,
+    estimate: Annotated[bool, typer.Option("--estimate/--no-estimate", help="Say first when it would start.")] = True,
+    wait: Annotated[bool, typer.Option("--wait", "-w", help="Wait for its end, and exit with its code.")] = False,
+    logs: Annotated[
+        bool, typer.Option("--logs", "-l", help="Print its logs too; needs kubectl. Implies --wait.")
+    ] = False,
+    kubeconfig: Kubeconfig = None,
+) -> None:
+    """Make the Job or JobSet that a queue needs, check it as `check --jobs` does, and submit it.
+
+    Several nodes become a JobSet, whose pods find the first at $MASTER_ADDR. CPUs and memory that are not given are
+    what goes with the GPUs in the queue's quotas and machines. It is submitted where the fleet takes jobs, through the
+    context of that cluster's name. Nothing is submitted if something is wrong.
+
+    With --wait the exit code is that of the job: 0, or that of the first pod that failed, and 1 if that is not known.
+
+    \b
+    Examples:
+      export KUEUE_FLEET_FILE=stacks/Pulumi.prod.yaml
+      kueue-fleet submit -q gpu --gpus 8 --nodes 2 --time 4h \\
+          --image pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime \\
+          -- sh -c 'torchrun --nnodes=$NNODES --nproc-per-node=8 \\
+          --node-rank=$JOB_COMPLETION_INDEX --master-addr=$MASTER_ADDR t.py'
+      kueue-fleet submit --fleet examples/jobs/fleet.yaml -q training \\
+          --gpus 2 --image busybox --dry-run -- sleep 60
+      kueue-fleet submit -f job.yaml --wait --logs
+    """
+    from kueue_fleet.cli.jobs import find_kubectl
+    from kueue_fleet.cli.live_jobs import Clusters
+
+    if fleet is None:
+        raise console.mistyped("--fleet: is missing; name the fleet file, or set KUEUE_FLEET_FILE")
+    spec = load_fleet(fleet)
+    if file is not None:
+        others = {"--image": image, "--name": name, "--array": tasks, "CMD": command, "--gpus": gpus or None}
+        if given := [option for option, value in others.items() if value is not None]:
+            raise console.mistyped(
+                f"{', '.join(given)}: the job in {file} says that itself; leave out one or the other"
+            )
+        job = _from_file(file, queue)
+    else:
+        missing = [option for option, value in (("--queue", queue), ("--image", image)) if not value]
+        if missing:
+            raise console.mistyped(
+                f"{' and '.join(missing)}: missing; give {'them' if len(missing) > 1 else 'it'}, or a job with -f FILE"
+            )
+        from kueue_fleet.simulation.new_job import JobRequest, job_for
+
+        wanted = JobRequest(
+            name=name or _usual_name(command),
+            queue=queue or "",
+            image=image or "",
+            command=tuple(command or ()),
+            nodes=nodes,
+            gpus=gpus,
+            cpu=cpu,
+            memory=memory,
+            priority=priority,
+            seconds=None if run_limit is None else _seconds(run_limit),
+            tasks=tasks,
+            env=dict(_split("--env", each, "=", "NAME=VALUE") for each in env or ()),
+            mounts={
+                path: source for source, path in (_split("--mount", each, ":/", "CLAIM:/PATH") for each in mount or ())
+            },
+        )
+        with well_formed(_FROM_OPTIONS):
+            job = Document("", job_for(spec, wanted))
+    _check(spec, job, file or _FROM_OPTIONS)
+    if dry_run:
+        console.text(dump_yaml(dict(job.data)) + "\n")
+        return
+    kubectl = find_kubectl("submit --logs") if logs else ""
+    clusters = Clusters("submit", kubeconfig)
+    if estimate:
+        _say_when(spec, clusters, job)
+    made = _create(clusters, spec.home, job.data)
+    label = f"{made['kind']} {made['metadata']['namespace']}/{made['metadata']['name']}"
+    console.line(
+        f"{label} is submitted to {spec.home}, LocalQueue {inside(made['metadata'], 'labels').get(QUEUE_LABEL)}"
+    )
+    if wait or logs:
+        raise typer.Exit(_follow(clusters, spec.home, made, kubectl))
+
+
+def _usual_name(command: Sequence[str] | None) -> str:
+    program = Path(
+        next((each for each in command or () if each.endswith((".py", ".sh"))), (command or ["job"])[0])
+    ).stem
+    kept = "".join(each if each.isascii() and each.isalnum() else "-" for each in program.lower()).strip("-")
+    return f"{kept[:30].strip('-') or 'job'}-{datetime.now(UTC):%m%d-%H%M%S}"  # noqa: TID251 - the edge has the clock
+
+
+def _seconds(text: str) -> int:
+    from kueue_admission.forms.duration import Duration
+
+    try:
+        return int(Duration(text).nanoseconds // 10**9)
+    except FaultError as wrong:
+        raise console.mistyped(f"--time {text}: {wrong}") from None
+
+
+def _split(option: str, text: str, at: str, form: str) -> tuple[str, str]:
+    """Both parts; a separator's slash belongs to the second."""
+    first, found, second = text.rpartition(at) if at == ":/" else text.partition(at)
+    if not found or not first:
+        raise console.mistyped(f"{option} {text[:_SHOWN]!r}: has another form; write {form}")
+    return first, f"{at[1:]}{second}"
+
+
+def _from_file(file: Path, queue: str | None) -> Document:
+    """The only job in FILE, in the queue if its manifest names none."""
+    from kueue_admission.simulate.raw import name_documents
+
+    with well_formed(file):
+        found = read_objects(file)
+        if len(found) != 1:
+            raise console.CommandError(f"{file}: holds {console.count(len(found), 'object')}; give one job")
+        (job,) = name_documents(found)
+    if queue is None:
+        return job
+    space, _, name = queue.rpartition("/")
+    metadata = inside(job.data, "metadata")
+    labels = {QUEUE_LABEL: name, **inside(metadata, "labels")}
+    namespace = {"namespace": space} if space else {}
+    return Document(job.where, {**job.data, "metadata": {**namespace, **metadata, "labels": labels}})
+
+
+def _check(fleet: FleetSpec, job: Document, source: object) -> None:
+    from kueue_fleet.simulation.fleet import check_manifests
+
+    with well_formed(source):
+        found = check_manifests(fleet, [job])
+    for warning in found.warnings:
+        console.warning(str(warning))
+    if found.problems:
+        raise console.wrong_input(source, [each.coded for each in found.problems])
+
+
+def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
+    """What `when` says, as far as its user may know."""
+    from kueue_admission.forms.names import KUEUE_API
+    from kueue_admission.simulate.errors import SimulationError
+    from kueue_fleet.cli.when import print_forecast
+    from kueue_fleet.kube.answers import ApiError
+    from kueue_fleet.simulation.forecast import forecast
+    from kueue_fleet.simulation.workload_file import WorkloadFile
+
+    now = time.time()
+    try:
+        workloads = clusters.listed(fleet.home, f"/apis/{KUEUE_API}/workloads")
+        found = forecast(fleet, WorkloadFile(), workloads, job, None, range(20), now)
+    except (ApiError, SimulationError) as failed:
+        first = failed.problems[0] if isinstance(failed, SimulationError) else failed
+        console.paragraph(f"When it starts is not known: {first}")
+    else:
+        print_forecast(fleet, job.data["metadata"]["name"], found, now)
+
+
+def _create(clusters: Clusters, home: str, job: Any) -> dict[str, Any]:
+    from kueue_fleet.kube.answers import ApiError
+
+    metadata = inside(job, "metadata")
+    space = metadata.get("namespace") or "default"
+    prefix = "/api" if "/" not in job["apiVersion"] else "/apis"
+    path = f"{prefix}/{job['apiVersion']}/namespaces/{space}/{plural_of(job['kind'])}"
+    try:
+        return {"kind": job["kind"], **clusters.create(home, path, dict(job))}
+    except ApiError as failed:
+        fix = {409: "give another --name", 403: "ask for the rights of a member of the team (docs/teams.md)"}
+        raise console.CommandError(
+            f"{home}: {job['kind']} {space}/{metadata.get('name')} is not submitted: {failed}; "
+            f"{fix.get(failed.status, 'see what is wrong, then submit it again')}"
+        ) from None
+
+
+def _follow(clusters: Clusters, home: str, made: dict[str, Any], kubectl: str) -> int:
+    """Say each change of its state until it has ended; its exit code. With `kubectl`, print its logs too."""
+    from kueue_admission.read.printed import PrintedWorkload
+    from kueue_fleet.cli.jobs import follow_logs
+    from kueue_fleet.cli.live_jobs import LiveJob
+    from kueue_fleet.kube.answers import ApiError
+    from kueue_fleet.status.job import JobName, jobs_called
+
+    metadata = made["metadata"]
+    wanted = JobName(metadata["name"], made["kind"], metadata["namespace"])
+    path = f"/apis/{KUEUE_API}/namespaces/{wanted.namespace}/workloads"
+    said, begun = "", False
+    seen: dict[str, int] = {}
+    while True:
+        try:
+            found = jobs_called(wanted, [PrintedWorkload.of(each) for each in clusters.listed(home, path)])
+            job = LiveJob(clusters, home, found[0]) if found else None
+            pods = job.pods() if job else []
+        except ApiError as failed:
+            said = _say(said, f"not known: {failed}; trying again")
+            time.sleep(POLL_SECONDS)
+            continue
+        if job is None and begun:
+            raise console.CommandError(f"{home}: {wanted.kind} {wanted.namespace}/{wanted.name} was deleted")
+        seen |= dict(_exit_codes(pods))
+        if job is not None:
+            begun = True
+            said = _say(said, _in_words(job))
+            if job.workload.is_true("Finished"):
+                well = job.workload.reason("Finished") == "Succeeded"
+                return 0 if well else next((code for code in seen.values() if code > 0), 1)
+            if kubectl and pods and not any(pod.phase == "Pending" for pod in pods):
+                follow_logs(kubectl, job, pods)
+                kubectl = ""
+        time.sleep(POLL_SECONDS)
+
+
+def _in_words(job: LiveJob) -> str:
+    status = job.status()
+    where = f" on {status.cluster}" if status.cluster else ""
+    why = next((f", {reason}: {text}" for reason, text in status.reasons.values()), "") if status.waits else ""
+    return f"{status.state}{where}{why}"
+
+
+def _say(said: str, now: str) -> str:
+    if now != said:
+        console.paragraph(f"{datetime.now(UTC):%H:%M:%S} {now}")  # noqa: TID251 - the edge has the clock
+    return now
+
+
+def _exit_codes(pods: Sequence[PrintedPod]) -> Iterator[tuple[str, int]]:
+    """Of each pod; -1: it has not ended."""
+    for pod in pods:
+        ended = [each.child("state").child("terminated") for each in pod.status.children("containerStatuses")]
+        yield pod.name, max((each.integer("exitCode", -1) for each in ended), default=-1)

@@ -1,0 +1,336 @@
+"""A Job or JobSet as a LocalQueue of the fleet needs it, from the few things that people say of what they run.
+
+What a flavor adds, labels and tolerations, Kueue adds when it admits the job; it is not written here. What has to be in
+the manifest before that is: the queue, requests of every resource that the queue counts, the team's service account,
+how long DWS has to keep the machines, and, where Autopilot makes the pods, the kind of GPU.
+
+Sources: https://kubernetes.io/docs/concepts/workloads/controllers/job; https://jobset.sigs.k8s.io (names of pods);
+kueue@v0.19.2 pkg/controller/jobs/job (job-min-parallelism), pkg/controller/admissionchecks/provisioning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.forms.form_rules import JOB
+from kueue_admission.forms.names import PRIORITY_LABEL, QUEUE_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.suggest import instead
+from kueue_admission.simulate.errors import SimulationError
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
+from kueue_fleet.fleet_file.check.pool_quotas import amount_of
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.per_cluster import local_queues
+from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, TPU_RESOURCE
+from kueue_fleet.simulation.provisioning_request import requests_of
+
+_JOB: Final = "batch/job"
+_JOB_SET: Final = "jobset.x-k8s.io/jobset"
+_CONTAINER: Final = "main"
+_SHARED_MEMORY: Final = "shared-memory"
+_SHARE: Final = (9, 10)
+"""The part of a machine that pods get of CPUs and memory; the rest is for the pods of DaemonSets."""
+_GIB: Final = 1024**3
+_MIB: Final = 1024**2
+_BUCKET: Final = "gs://"
+_LEAST_PODS: Final = "kueue.x-k8s.io/job-min-parallelism"
+_TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
+_PORT: Final = "29500"
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRequest:
+    """What somebody wants to run."""
+
+    name: str
+    """Of the job; also what its pods' names begin with."""
+    queue: str
+    """LocalQueue: `NAME`, or `NAMESPACE/NAME` where several namespaces have one of this name."""
+    image: str
+    """Container image."""
+    command: Sequence[str] = ()
+    """Program and arguments; default: those of the image."""
+    nodes: int = 1
+    """Pods that run at the same time and find each other, each on a node of its own where it takes a whole one."""
+    gpus: int = 0
+    """GPUs of each pod."""
+    cpu: str = ""
+    """CPUs of each pod, as a quantity; default: what goes with its GPUs in the queue's quotas, and at most 90 % of that
+    on its machines; 1 without GPUs."""
+    memory: str = ""
+    """Memory of each pod, as a quantity; default: as for `cpu`, and 4Gi without GPUs."""
+    priority: str = ""
+    """WorkloadPriorityClass; default: none."""
+    seconds: int | None = None
+    """Longest run time, after which the job ends, and for which DWS keeps machines; default: no limit, of DWS seven
+    days."""
+    tasks: int | None = None
+    """An array job: the same program this often, told apart by JOB_COMPLETION_INDEX from 0; as many at once as get
+    quota. Default: not an array."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the environment."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """By absolute path: the name of a PersistentVolumeClaim of the namespace, or `gs://BUCKET`."""
+
+
+def job_for(fleet: FleetSpec, wanted: JobRequest) -> dict[str, Any]:
+    """The manifest of a Job, or of a JobSet where several pods have to find each other.
+
+    Raises:
+        SimulationError: with every field that is wrong; what `check_manifests` finds in the manifest is not among them.
+    """
+    problems: list[Problem] = list(_wrong(wanted))
+    found = _queue(fleet, wanted.queue, problems)
+    if found is None:
+        raise SimulationError(problems)
+    namespace, name, queue = found
+    places = _Places(fleet, queue)
+    requests = dict(_requests(places, wanted, problems))
+    kind = KINDS[_JOB_SET if wanted.nodes > 1 else _JOB]
+    if wanted.nodes > 1 and _JOB_SET not in (
+        kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
+    ):
+        wrong = f"is {wanted.nodes}, and the fleet's Kueue does not manage JobSets, by which pods find each other"
+        problems.append(JOB.at("nodes", wrong, f"add {_JOB_SET} to kueue.configuration.integrations.frameworks"))
+    if problems:
+        raise SimulationError(problems)
+    labels = {QUEUE_LABEL: name} | ({PRIORITY_LABEL: wanted.priority} if wanted.priority else {})
+    annotations = {}
+    if wanted.seconds is not None and places.asks_dws:
+        annotations[RUN_DURATION_ANNOTATION] = str(wanted.seconds)
+    job = _job_spec(wanted, _template(fleet, places, wanted, requests, namespace))
+    if (wanted.tasks or 1) > 1 and not fleet.is_dispatched(queue.name):
+        annotations[_LEAST_PODS] = "1"
+    metadata = {"name": wanted.name, "namespace": namespace, "labels": labels}
+    return {
+        "apiVersion": f"{kind.group}/{kind.version}",
+        "kind": kind.kind,
+        "metadata": metadata | ({"annotations": annotations} if annotations else {}),
+        "spec": {"suspend": True, **(_together(job) if wanted.nodes > 1 else job)},
+    }
+
+
+class _Places:
+    """The nodes that jobs of a queue get."""
+
+    def __init__(self, fleet: FleetSpec, queue: ClusterQueueEntry) -> None:
+        self._fleet, self._queue = fleet, queue
+        names = [quotas.name for group in queue.resource_groups for quotas in group.flavors]
+        self.flavors: list[FlavorEntry] = [found for name in names if (found := fleet.flavor(name)) is not None]
+        self.resources = {name for group in queue.resource_groups for name in group.covered_resources}
+        clusters = fleet.clusters_of(queue)
+        self.of_flavors = [
+            (flavor, cluster) for flavor in self.flavors for cluster in clusters if cluster in fleet.clusters_of(flavor)
+        ]
+        self.pools = [pool for flavor, cluster in self.of_flavors for pool in fleet.flavor_nodes(flavor, cluster)]
+        self.asks_dws = any(requests_of(fleet, queue.name))
+        made_on = {*clusters, *([fleet.home] if fleet.is_dispatched(queue.name) else [])}
+        self.on_autopilot = any(fleet.cluster(name).mode == "Autopilot" for name in made_on)
+
+    @property
+    def topology_level(self) -> str:
+        """The widest level of the topology that all flavors have; empty: they have none, or different ones."""
+        named = {flavor.topology_name for flavor in self.flavors}
+        levels = [each.levels for each in self._fleet.topologies if named == {each.name}]
+        return levels[0][0].node_label if levels else ""
+
+    def accelerator(self) -> str:
+        """The kind of GPU that all flavors have; empty: several, or none."""
+        kinds = {self._fleet.flavor_on(*each).node_labels.get(ACCELERATOR, "") for each in self.of_flavors}
+        return kinds.pop() if len(kinds) == 1 else ""
+
+    def share(self, gpus: int) -> Mapping[str, int]:
+        """Milli-CPUs and bytes that go with so many GPUs, by the machines and by the quotas, whichever is less; without
+        those of which nothing is known."""
+        part, whole = _SHARE
+        found: dict[str, int] = {}
+        for pool in self.pools:
+            if pool.machine is not None and pool.gpus_per_node >= gpus:
+                for name in ("cpu", "memory"):
+                    _lower(found, name, pool.allocatable[name] * gpus * part // (pool.gpus_per_node * whole))
+        for quotas in self._quotas:
+            if devices := quotas.pop(GPU_RESOURCE, 0):
+                for name, amount in quotas.items():
+                    _lower(found, name, amount * gpus // devices)
+        return {name: amount for name, amount in found.items() if amount}
+
+    @property
+    def _quotas(self) -> Iterator[dict[str, int]]:
+        """What the queue has itself, by resource: of each flavor on each cluster."""
+        wanted = ("cpu", "memory", GPU_RESOURCE)
+        for group in self._queue.resource_groups:
+            for flavor in group.flavors:
+                for cluster in self._fleet.clusters_of(self._queue):
+                    quotas = [each.on(cluster) for each in flavor.resources if each.name in wanted]
+                    yield {each.name: amount_of(each.name, each.nominal_quota) for each in quotas}
+
+
+def _lower(found: dict[str, int], name: str, amount: int) -> None:
+    found[name] = min(amount, found.get(name, amount))
+
+
+def _wrong(wanted: JobRequest) -> Iterator[Problem]:
+    """What no fleet can run."""
+    counts = {
+        "nodes": (wanted.nodes, 1),
+        "gpus": (wanted.gpus, 0),
+        "seconds": (wanted.seconds, 1),
+        "tasks": (wanted.tasks, 1),
+    }
+    for name, (number, least) in counts.items():
+        if number is not None and number < least:
+            yield JOB.at(name, f"is {number}", f"write at least {least}")
+    if wanted.tasks is not None and wanted.nodes > 1:
+        yield JOB.at("tasks", "is set, with several nodes", "use one node for each task, or submit several jobs")
+    for name in wanted.env:
+        if not _VARIABLE.fullmatch(name):
+            yield JOB.at(f"env.{name}", "is not a name of a variable", "write letters, digits and _ only")
+    for path, source in wanted.mounts.items():
+        if not path.startswith("/"):
+            yield JOB.at(f"mounts.{path}", "is not an absolute path", "begin it with /")
+        if not source.removeprefix(_BUCKET):
+            yield JOB.at(f"mounts.{path}", "names nothing", "name a PersistentVolumeClaim or gs://BUCKET")
+
+
+def _queue(fleet: FleetSpec, text: str, problems: list[Problem]) -> tuple[str, str, ClusterQueueEntry] | None:
+    """Namespace and name of the LocalQueue, with its ClusterQueue."""
+    space, _, name = text.rpartition("/")
+    known = local_queues(fleet)
+    found = [each for each in known if each[1] == name and space in ("", each[0])]
+    if len(found) > 1:
+        listed = ", ".join(f"{namespace}/{name}" for namespace, name, _ in found)
+        problems.append(JOB.at("queue", f"{text} may be {listed}", "name one with its namespace"))
+    elif not found:
+        names = [f"{namespace}/{name}" if space else name for namespace, name, _ in known]
+        problems.append(JOB.at("queue", f"there is no LocalQueue {text}", instead(text, names, "LocalQueues")))
+    elif queue := fleet.queue(found[0][2].cluster_queue):
+        return found[0][0], name, queue
+    return None
+
+
+def _requests(places: _Places, wanted: JobRequest, problems: list[Problem]) -> Iterator[tuple[str, str]]:
+    """What each pod asks for: quantities by resource, CPUs first."""
+    usual: Mapping[str, int] = {"cpu": 1000, "memory": 4 * _GIB}
+    if wanted.gpus > 0:
+        if GPU_RESOURCE not in places.resources:
+            has = "TPUs" if TPU_RESOURCE in places.resources else "no GPUs"
+            fix = "write the job yourself" if has == "TPUs" else "name another queue"
+            problems.append(JOB.at("gpus", f"is {wanted.gpus}, and queue {wanted.queue} has {has}", fix))
+            return
+        usual = places.share(wanted.gpus)
+    amounts = {
+        "cpu": wanted.cpu or _cpus(usual.get("cpu", 0)),
+        "memory": wanted.memory or _bytes(usual.get("memory", 0)),
+    }
+    for name, amount in amounts.items():
+        if amount:
+            yield name, amount
+        else:
+            wrong = f"is not given, and what goes with {wanted.gpus} GPUs in queue {wanted.queue} is not known"
+            problems.append(JOB.at(name, wrong, "give that of each pod"))
+    if wanted.gpus > 0:
+        yield GPU_RESOURCE, str(wanted.gpus)
+
+
+def _cpus(milli: int) -> str:
+    """As a quantity, rounded down; empty for 0."""
+    if milli >= 1000:
+        return str(milli // 1000)
+    return f"{milli}m" if milli else ""
+
+
+def _bytes(amount: int) -> str:
+    """As a quantity, rounded down; empty for less than 1Mi."""
+    if amount >= _GIB:
+        return f"{amount // _GIB}Gi"
+    return f"{amount // _MIB}Mi" if amount >= _MIB else ""
+
+
+def _template(
+    fleet: FleetSpec, places: _Places, wanted: JobRequest, requests: Mapping[str, str], namespace: str
+) -> dict[str, Any]:
+    """The pods."""
+    sources = {path: f"mount-{number}" for number, path in enumerate(wanted.mounts)}
+    mounts = [{"name": name, "mountPath": path} for path, name in sources.items()]
+    volumes = [{"name": name, **_volume(wanted.mounts[path])} for path, name in sources.items()]
+    if wanted.gpus > 0:
+        # NCCL and PyTorch's loaders need more than the 64 MiB that a container has.
+        mounts.append({"name": _SHARED_MEMORY, "mountPath": "/dev/shm"})  # noqa: S108
+        volumes.append({"name": _SHARED_MEMORY, "emptyDir": {"medium": "Memory"}})
+    variables = {**_own_variables(wanted), **wanted.env}
+    limits = {name: amount for name, amount in requests.items() if "/" in name}
+    container: dict[str, Any] = {
+        "name": _CONTAINER,
+        "image": wanted.image,
+        **({"command": list(wanted.command)} if wanted.command else {}),
+        **({"env": [{"name": name, "value": value} for name, value in variables.items()]} if variables else {}),
+        "resources": {"requests": dict(requests), **({"limits": limits} if limits else {})},
+        **({"volumeMounts": mounts} if mounts else {}),
+    }
+    kind = places.accelerator() if wanted.gpus and places.on_autopilot else ""
+    account = next((team.service_account_name for team in fleet.teams if namespace in team.namespace_names), None)
+    spec = {
+        "restartPolicy": "Never",
+        **({"serviceAccountName": account} if account else {}),
+        **({"nodeSelector": {ACCELERATOR: kind}} if kind else {}),
+        "containers": [container],
+        **({"volumes": volumes} if volumes else {}),
+    }
+    annotations = {"gke-gcsfuse/volumes": "true"} if any(map(_is_bucket, wanted.mounts.values())) else {}
+    if wanted.nodes > 1 and places.topology_level:
+        annotations[_TOPOLOGY] = places.topology_level
+    return ({"metadata": {"annotations": annotations}} if annotations else {}) | {"spec": spec}
+
+
+def _own_variables(wanted: JobRequest) -> dict[str, str]:
+    """What a program needs to find the others, in the names that torchrun's own options have."""
+    if wanted.nodes == 1:
+        return {}
+    return {
+        "NNODES": str(wanted.nodes),
+        "MASTER_ADDR": f"{wanted.name}-{_CONTAINER}-0-0.{wanted.name}",
+        "MASTER_PORT": _PORT,
+    }
+
+
+def _is_bucket(source: str) -> bool:
+    return source.startswith(_BUCKET)
+
+
+def _volume(source: str) -> dict[str, Any]:
+    """Source of the bucket's form:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-ephemeral."""
+    if _is_bucket(source):
+        attributes = {"bucketName": source.removeprefix(_BUCKET)}
+        return {"csi": {"driver": "gcsfuse.csi.storage.gke.io", "volumeAttributes": attributes}}
+    return {"persistentVolumeClaim": {"claimName": source}}
+
+
+def _job_spec(wanted: JobRequest, template: Mapping[str, Any]) -> dict[str, Any]:
+    """Without `suspend`, which is on the outermost object."""
+    pods = wanted.tasks or wanted.nodes
+    retries = {"backoffLimitPerIndex": 3} if wanted.tasks else {"backoffLimit": 3 if wanted.nodes == 1 else 0}
+    return {
+        "completionMode": "Indexed",
+        "parallelism": pods,
+        "completions": pods,
+        **retries,
+        # A pod that a node or a more urgent job ended is not a failure of the job.
+        "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
+        **({"activeDeadlineSeconds": wanted.seconds} if wanted.seconds is not None else {}),
+        "template": dict(template),
+    }
+
+
+def _together(job: Mapping[str, Any]) -> dict[str, Any]:
+    """One replicated job, whose pods have DNS names; all start again when one fails."""
+    return {
+        "network": {"enableDNSHostnames": True},
+        "failurePolicy": {"maxRestarts": 3},
+        "replicatedJobs": [{"name": _CONTAINER, "replicas": 1, "template": {"spec": dict(job)}}],
+    }
