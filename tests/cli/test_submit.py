@@ -12,8 +12,6 @@ import yaml
 from tests.cli.in_process import Command
 from tests.cli.live_fleet import Fleet, serve
 
-from kueue_fleet.cli import submit as module
-
 ROOT = Path(__file__).parents[2]
 FILE = str(ROOT / "examples/jobs/fleet.yaml")
 OPTIONS = f"submit --fleet {FILE} -q training --image trainer:1 --gpus 1 --name train --no-estimate"
@@ -167,7 +165,7 @@ def test_wait_ends_with_the_exit_code_of_the_job(
         fleet.tables["batch"][WORKLOADS] = [workload(**now)]
         fleet.tables["batch"]["/api/v1/namespaces/research/pods"] = list(map(pod, exit_codes))
 
-    monkeypatch.setattr(module.time, "sleep", sleep)
+    monkeypatch.setattr("kueue_fleet.cli.submit.time.sleep", sleep)
     ended = command(f"{OPTIONS} --wait")
     assert ended.code == code
     assert [line.split(" ", 1)[1].split(",")[0] for line in ended.out.splitlines()[1:]] == [
@@ -182,7 +180,7 @@ def test_a_cluster_that_does_not_answer_is_asked_again(
 ) -> None:
     fleet.tables["batch"] |= {WORKLOADS: [workload(Finished="Succeeded")], "/api/v1/namespaces/research/pods": []}
     fleet.refused["/workloads"] = 500
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: fleet.refused.clear())
+    monkeypatch.setattr("kueue_fleet.cli.submit.time.sleep", lambda seconds: fleet.refused.clear())
     ended = command(f"{OPTIONS} --wait")
     assert ended.code == 0
     assert "not known: no /workloads" in ended.out
@@ -193,7 +191,9 @@ def test_a_job_that_is_deleted_meanwhile_ends_the_wait(
 ) -> None:
     pods = "/api/v1/namespaces/research/pods"
     fleet.tables["batch"] |= {WORKLOADS: [workload(QuotaReserved="QuotaReserved")], pods: []}
-    monkeypatch.setattr(module.time, "sleep", lambda seconds: fleet.tables["batch"].update({WORKLOADS: []}))
+    monkeypatch.setattr(
+        "kueue_fleet.cli.submit.time.sleep", lambda seconds: fleet.tables["batch"].update({WORKLOADS: []})
+    )
     ended = command(f"{OPTIONS} --wait")
     assert ended.code == 1
     assert "batch: Job research/train was deleted" in ended.err
