@@ -131,6 +131,11 @@ def _argument_type(annotation: Any) -> Any:
     return kind | None if _may_be_none(annotation) else kind
 
 
+def _is_plain(member: Any) -> bool:
+    """Whether it is a map of anything, such as a manifest."""
+    return get_origin(member) in (dict, Mapping) and get_args(member)[-1] is Any
+
+
 def _member_type(member: Any) -> Any:
     origin, arguments = get_origin(member), get_args(member)
     if member is str:
