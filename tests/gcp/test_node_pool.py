@@ -329,7 +329,6 @@ def test_a_pool_is_read_by_its_id_alone() -> None:
 
 
 def test_labels_may_be_known_later() -> None:
-    labels = {"team": pulumi.Output.from_input("vision")}
     recording = pulumi_mocks.run(
         lambda: (
             NodePool(
@@ -339,7 +338,7 @@ def test_labels_may_be_known_later() -> None:
                 project="p",
                 cluster="worker",
                 service_account="nodes@p",
-                labels=labels,
+                labels={"team": pulumi.Output.from_input("vision")},
             )
             and None
         )
