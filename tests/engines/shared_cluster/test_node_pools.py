@@ -286,6 +286,50 @@ def test_at_the_end_of_a_calendar_reservation_its_nodes_go_and_kueue_takes_the_j
     client.delete_node_pool(standard.name, "week")
 
 
+def test_jobs_of_one_share_run_together_on_a_node_of_a_shared_pool(standard: OneCluster, tmp_path: Path) -> None:
+    config = {"gpuSharingConfig": {"gpuSharingStrategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
+    pool = {"machineType": "g2-standard-8", "guestAccelerators": [{"type": "nvidia-l4", "count": 1, **config}]}
+    put(standard, "system", {"nodeCount": 1}, machineType="e2-standard-4")
+    put(standard, "shared", scaled(1), **pool)
+    install_with_queues(standard, parse_fleet(shared_data()), tmp_path)
+    names = ("first-share", "second-share")
+    for name in names:
+        standard.create(JOBS, job(name, "shares", pod_template(1, {"kueue-fleet.dev/run-seconds": "3600"})))
+    pods = [wait_until(partial(running, standard, name)) for name in names]
+    ((name, node),) = nodes(standard, "shared").items()
+    assert [pod["spec"]["nodeName"] for pod in pods] == [name, name]
+    assert node["status"]["allocatable"]["nvidia.com/gpu"] == "4"
+    assert node["metadata"]["labels"].items() >= pods[0]["spec"]["nodeSelector"].items()
+    assert pods[0]["spec"]["nodeSelector"]["cloud.google.com/gke-gpu-sharing-strategy"] == "time-sharing"
+    for name in names:
+        standard.delete(f"{JOBS}/{name}")
+
+
+def shared_data() -> dict[str, Any]:
+    """The fleet of `calendar_data` with one pool, each of whose GPUs four containers share."""
+    data = calendar_data()
+    sharing = {"sharing": {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
+    shared = {"name": "shared", "machineType": "g2-standard-8", "accelerator": sharing}
+    [queue], [local] = data["clusterQueues"], data["localQueues"]
+    quotas = {"nvidia.com/gpu": 4, "cpu": 7, "memory": "20Gi"}
+    resources = [{"name": name, "nominalQuota": amount} for name, amount in quotas.items()]
+    [group] = queue["resourceGroups"]
+    return data | {
+        "nodePools": [{**shared, "autoscaling": {"totalMaxNodeCount": 1}}],
+        "flavors": [{"name": "shared", "nodePool": "shared"}],
+        "clusterQueues": [
+            {
+                **queue,
+                "name": "shares",
+                "resourceGroups": [{**group, "flavors": [{"name": "shared", "resources": resources}]}],
+            }
+        ],
+        "localQueues": [{**local, "name": "shares", "clusterQueue": "shares"}],
+        "kueue": {"replicas": 1},
+        "jobSet": {"enabled": False},
+    }
+
+
 def install_with_queues(cluster: OneCluster, fleet: FleetSpec, folder: Path) -> None:
     """Kueue and its queues as the fleet has them on its only cluster."""
     [name] = fleet.cluster_names
