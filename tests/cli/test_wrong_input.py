@@ -256,6 +256,18 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --job train --seeds 0", 2, "greater than or equal to 1"),
         (f"{LOAD} --job train", 1, "is a workload file"),
     ],
+    "submit": [
+        ("", 2, "--fleet: is missing; name the fleet file, or set KUEUE_FLEET_FILE"),
+        (f"--fleet {FLEET}", 2, "--queue and --image: missing; give them, or a job with -f FILE"),
+        ("--fleet nofile -q gpu --image i", 1, "nofile: no such file"),
+        (f"--fleet {FLEET} -q gpuu --image i", 1, "queue: there is no LocalQueue gpuu; did you mean gpu?"),
+        (f"--fleet {FLEET} -q team-vision/gpu --image i --gpus -1", 2, "greater than or equal to 0"),
+        (f"--fleet {FLEET} -q team-vision/gpu --image i --gpus 10000 --dry-run", 1, "never starts"),
+        (f"--fleet {FLEET} -q team-vision/gpu --image i --name Train --dry-run", 1, "metadata.name"),
+        (f"--fleet {FLEET} -f queues.yaml", 1, "is a ResourceFlavor; give jobs only"),
+        (f"--fleet {LOAD} -q gpu --image i", 1, "is a workload file"),
+        (f"--fleet {FLEET} -q team-vision/gpu --image i --time 2", 2, "--time 2: is not a valid duration; write numbers with units"),
+    ],
     "record": [
         ("", 2, "Missing argument 'FILE'"),
         (FLEET, 2, "Missing option '--store'"),

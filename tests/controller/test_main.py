@@ -69,7 +69,7 @@ def test_a_configuration_that_cannot_be_read(tmp_path: Path, content: str) -> No
 
 
 def test_each_workers_configuration_has_the_defaults_of_the_release_there(tmp_path: Path) -> None:
-    old = {"kueueVersion": "0.18.3"}
+    old = {"kueueRelease": "0.18"}
     known = Fixture().configuration.wire()
     file = tmp_path / "config.yaml"
     file.write_text(yaml.safe_dump({**known, "workers": [{**known["workers"][0], **old}, known["workers"][1]]}))

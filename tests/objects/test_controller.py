@@ -282,8 +282,8 @@ def test_which_kubernetes_has_the_policy(version: str | None, has: bool) -> None
 def test_the_controller_is_given_the_release_of_each_cluster() -> None:
     section = {"admissionController": {"image": "example.com/controller:1"}}
     made = controller_configuration(fleet({**OURS, **section, "clusters/1/kueue": {"version": "0.18.3"}}))
-    assert made.kueue_version == "0.19.2"
-    assert [(each.name, each.kueue_version) for each in made.workers] == [
-        ("worker-a", "0.18.3"),
-        ("worker-b", "0.19.2"),
+    assert made.kueue_release == "0.19"
+    assert [(each.name, each.kueue_release) for each in made.workers] == [
+        ("worker-a", "0.18"),
+        ("worker-b", "0.19"),
     ]

@@ -178,8 +178,10 @@ def release(version: str) -> Release:
 
 @cache
 def nearest(version: str) -> Release:
-    """The facts of a version; where there is no folder for its minor release, those of the nearest one."""
+    """The facts of a version as `release` has them; without a folder for its minor release those of the nearest one."""
     minor, known = minor_of(version), minors()
+    if version in known:
+        return release(version)
     if minor not in known:
         minor = known[0] if numbers_of(version) < numbers_of(known[0]) else known[-1]
     return Release(version, minor)

@@ -143,7 +143,7 @@ class Controller:
         queue = WorkQueue(time.monotonic)
         limits = namespace_limits(self._configuration.limit_ranges)
         manager = ManagerState(
-            parse_configuration(self._configuration.kueue, nearest(self._configuration.kueue_version)),
+            parse_configuration(self._configuration.kueue, nearest(self._configuration.kueue_release)),
             dispatch_settings(self._configuration.controller.dispatch),
             lambda key: self._add(queue, manager, key),
             self._configuration.namespace,
@@ -203,7 +203,7 @@ class Controller:
         made = WorkerState(
             entry.name,
             entry.region,
-            parse_configuration(entry.kueue, nearest(entry.kueue_version)),
+            parse_configuration(entry.kueue, nearest(entry.kueue_release)),
             self._configuration.origin,
             lambda key: self._add(queue, manager, key),
             limits,

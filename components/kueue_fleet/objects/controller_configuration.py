@@ -12,6 +12,7 @@ from pydantic import Field
 
 from kueue_admission.forms.base import Flag, SpecModel, Text
 from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.versions import minor_of
 from kueue_admission.releases import DEFAULT_VERSION
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionControllerArgs
@@ -24,6 +25,7 @@ from kueue_fleet.objects.teams import limit_range_item
 
 DEFAULT_ORIGIN: Final = "multikueue"
 """Kueue's own default. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go."""
+_DEFAULT_RELEASE: Final = minor_of(DEFAULT_VERSION)
 LEASE_NAME: Final = CONTROLLER_NAME
 """Name of the Lease that the leader holds, in the controller's namespace."""
 
@@ -37,8 +39,8 @@ class WorkerConfiguration(SpecModel):
     """Its region."""
     kueue: Mapping[str, Any]
     """Kueue's Configuration there, as far as it decides."""
-    kueue_version: Text = DEFAULT_VERSION
-    """The version of Kueue there, whose defaults apply."""
+    kueue_release: Text = _DEFAULT_RELEASE
+    """The minor release of Kueue there, whose defaults apply."""
 
 
 class QueueFallback(SpecModel):
@@ -81,8 +83,8 @@ class ControllerConfiguration(SpecModel):
     (kueue@v0.19.2 pkg/workload/resources.go, AdjustResources)."""
     kueue: Mapping[str, Any]
     """Kueue's Configuration on the manager, as far as it decides."""
-    kueue_version: Text = DEFAULT_VERSION
-    """The version of Kueue on the manager."""
+    kueue_release: Text = _DEFAULT_RELEASE
+    """The minor release of Kueue on the manager."""
     fallback: Mapping[Text, QueueFallback] = Field(default_factory=dict)
     """How long jobs wait for nodes, by ClusterQueue."""
     tokens: tuple[WorkerToken, ...] = ()
@@ -110,7 +112,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
                 name=name,
                 region=fleet.cluster(name).region,
                 kueue=_decisive(fleet, name),
-                kueue_version=fleet.kueue_on(name).version,
+                kueue_release=minor_of(fleet.kueue_on(name).version),
             )
             for name in _workers(fleet)
         ),
@@ -122,7 +124,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
             for namespace in team.namespace_names
         },
         kueue=_decisive(fleet, home),
-        kueue_version=fleet.kueue_on(home).version,
+        kueue_release=minor_of(fleet.kueue_on(home).version),
         fallback=queue_fallback(fleet),
         tokens=worker_tokens(fleet),
         **({"token_lifetime": credentials.lifetime} if credentials is not None else {}),

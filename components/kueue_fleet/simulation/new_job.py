@@ -24,12 +24,12 @@ from kueue_admission.simulate.errors import SimulationError
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.check.pool_quotas import amount_of
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
+from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, TPU_RESOURCE
 from kueue_fleet.simulation.provisioning_request import requests_of
 
 _JOB: Final = "batch/job"
-_JOB_SET: Final = "jobset.x-k8s.io/jobset"
 _CONTAINER: Final = "main"
 _SHARED_MEMORY: Final = "shared-memory"
 _SHARE: Final = (9, 10)
@@ -91,12 +91,14 @@ def job_for(fleet: FleetSpec, wanted: JobRequest) -> dict[str, Any]:
     namespace, name, queue = found
     places = _Places(fleet, queue)
     requests = dict(_requests(places, wanted, problems))
-    kind = KINDS[_JOB_SET if wanted.nodes > 1 else _JOB]
-    if wanted.nodes > 1 and _JOB_SET not in (
+    kind = KINDS[JOBSET_FRAMEWORK if wanted.nodes > 1 else _JOB]
+    if wanted.nodes > 1 and JOBSET_FRAMEWORK not in (
         kueue_configuration(fleet, fleet.home)["integrations"].get("frameworks") or ()
     ):
         wrong = f"is {wanted.nodes}, and the fleet's Kueue does not manage JobSets, by which pods find each other"
-        problems.append(JOB.at("nodes", wrong, f"add {_JOB_SET} to kueue.configuration.integrations.frameworks"))
+        problems.append(
+            JOB.at("nodes", wrong, f"add {JOBSET_FRAMEWORK} to kueue.configuration.integrations.frameworks")
+        )
     if problems:
         raise SimulationError(problems)
     labels = {QUEUE_LABEL: name} | ({PRIORITY_LABEL: wanted.priority} if wanted.priority else {})
