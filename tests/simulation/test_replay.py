@@ -16,7 +16,6 @@ from kueue_admission.history.jobs import Past, Waited, past_of
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.read.fields import seconds_of
 from kueue_admission.read.printed import PrintedWorkload
-from kueue_admission.simulate.distributions import constant
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.simulation.replay import Growth, Replay, Window, observe, ready_after
 from kueue_fleet.simulation.replay_fit import Fit, fit_of, waits_of
@@ -179,8 +178,7 @@ def test_what_passes_between_two_runs_is_what_passed() -> None:
         [(Kind.ADMITTED, f"09:{10 * n:02}:{7 if n else 0:02}"), (Kind.ENDED, f"09:{10 * n + 9:02}:57")]
         for n in range(6)
     ]
-    release = observe(past(*runs), one_cluster()).delays.release
-    assert release == constant(10.0)
+    assert observe(past(*runs), one_cluster()).between == 10.0
 
 
 def test_losses_of_nodes_are_drawn_by_the_hours_that_jobs_ran() -> None:

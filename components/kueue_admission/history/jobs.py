@@ -44,10 +44,10 @@ class Ran:
 
     @property
     def began(self) -> float:
-        """When its pods ran, for the last time after an interruption, as far as it is known."""
+        """When it began to hold what it ran with: admitted, or after an interruption when its pods were ready again."""
         if self.recoveries:
             return self.interruptions[len(self.recoveries) - 1] + self.recoveries[-1]
-        return self.admitted if self.started is None else self.started
+        return self.admitted
 
     def until(self, at: float) -> float | None:
         """Seconds from then until it was over; None: it was not."""

@@ -27,7 +27,7 @@ from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
 from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
-from kueue_admission.simulate.distributions import constant, observed
+from kueue_admission.simulate.distributions import observed
 from kueue_admission.simulate.records import Record
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
@@ -43,6 +43,8 @@ _APART: Final = 1e-6
 _QUICK: Final = 5.0
 """Seconds that a check of no other than Kueue and the fleet's controller takes at most."""
 _HOUR: Final = 3600.0
+LATER: Final = 31 * 86_400.0
+"""Seconds after the window for which jobs that wait at its end are followed, without any that would arrive then."""
 _SPREAD: Final = 1800.0
 """Seconds within which a job that growth adds comes before or after the one that it is like."""
 
@@ -61,7 +63,8 @@ class Observed:
 
     run_times: dict[tuple[str, ...], list[float]] = field(default_factory=dict)
     file: WorkloadFile = field(default_factory=WorkloadFile)
-    delays: Delays = field(default_factory=Delays)
+    between: float = 0.0
+    """Seconds from the end of a run until the next one begins there, which each run takes longer here."""
 
     def run_time(self, job: PastJob, source: random.Random, ran: float = 0.0) -> float | None:
         """How long such a job runs that has run for `ran`, from then on; None: nothing is known."""
@@ -75,7 +78,7 @@ class Observed:
         return ran * source.random() if ran and self.run_times else None
 
 
-def _turnarounds(past: Past) -> Delays:
+def _between_runs(past: Past) -> float:
     """Seconds from the end of a run until a job that waited already was admitted there, where no check took time.
 
     Kueue and the controllers of jobs take them, a second or two; they count where runs are short.
@@ -91,7 +94,7 @@ def _turnarounds(past: Past) -> Delays:
         number = bisect_right(before, run.admitted)
         if number and job.arrival.time < before[number - 1]:
             found.append(run.admitted - before[number - 1])
-    return Delays(release=constant(median(found))) if len(found) >= FEW else Delays()
+    return median(found) if len(found) >= FEW else 0.0
 
 
 def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
@@ -103,7 +106,7 @@ def _classes(job: PastJob) -> Iterator[tuple[str, ...]]:
 def observe(past: Past, fleet: FleetSpec) -> Observed:
     """What the history shows. Waits and losses of nodes count in the region where they were, and elsewhere if only that
     is known."""
-    found = Observed(delays=_turnarounds(past))
+    found = Observed(between=_between_runs(past))
     for job in past.jobs:
         if job.run_seconds is not None:
             for name in _classes(job):
@@ -230,7 +233,7 @@ class Replay:
         """One simulation of the window."""
         begin = self.window.begin
         file = self.drawn.file.model_copy(update={"begin": datetime.fromtimestamp(begin, UTC)})
-        run = FleetRun(self.fleet, file, self.fleet.home, self._objects, self.drawn.delays, seed)
+        run = FleetRun(self.fleet, file, self.fleet.home, self._objects, Delays(), seed)
         made = []
         for number, (at, _, job, workload, is_more) in enumerate(sorted(self._arrivals(seed, growth), key=_order)):
             workload = replace(workload, created=at - begin + number * _APART)
@@ -238,7 +241,7 @@ class Replay:
                 workload = replace(workload, name=f"{workload.name}-{number}", uid=f"{workload.uid}-{number}")
             self._expect(run, job, workload, seed, is_more=is_more)
             made.append((job, workload.key, is_more))
-        drive(run.agenda, list(run.clusters.values()), 0.0, self.window.end - begin)
+        drive(run.agenda, list(run.clusters.values()), 0.0, self.window.end - begin + LATER)
         run.settle()
         return [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in made]
 
@@ -272,7 +275,7 @@ class Replay:
         labels = job.arrival.labels or {}
         run.expect(
             workload,
-            seconds,
+            None if seconds is None else seconds + self.drawn.between,
             labels=labels,
             run_limit=whole_number(labels.get(RUN_DURATION_ANNOTATION)),
             templates=_templates(job.arrival.pod_sets),

@@ -71,10 +71,16 @@ def fit_of(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Fit:
     def was(each: Replayed) -> float:
         return _recorded(replay, each)
 
-    close = [sum(_fits(was(each), _wait(each)) for each in run) / max(1, len(run)) for run in counted]
+    def found(each: Replayed) -> float:
+        """Of a job that waited at the end of the record, only an admission before that is one that did not happen."""
+        at = each.record.first_admitted_at
+        late = at is not None and at > replay.window.end - replay.window.begin
+        return math.inf if late and math.isinf(was(each)) else _wait(each)
+
+    close = [sum(_fits(was(each), found(each)) for each in run) / max(1, len(run)) for run in counted]
     return Fit(
         waits_of(replay, counted[:1], was),
-        waits_of(replay, counted),
+        waits_of(replay, counted, found),
         median(close) if close else 1.0,
         list(_not_explained(replay, runs)),
     )

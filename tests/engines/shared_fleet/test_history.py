@@ -36,6 +36,13 @@ def kubeconfig(lab: ControllerLab, folder: Path) -> Path:
     return folder / "kubeconfig"
 
 
+def manager_group(group: Json) -> Json:
+    """The quotas of both workers as they were: the manager of the lab keeps them when those of the workers change."""
+    [flavor] = group["flavors"]
+    both = [{**each, "nominalQuota": 2 * each["nominalQuota"]} for each in flavor["resources"]]
+    return {**group, "flavors": [{"name": "multikueue", "resources": both}]}
+
+
 def command(folder: Path, *arguments: str) -> list[str]:
     return [sys.executable, "-c", "from kueue_fleet.cli import main; main()", *arguments, "--store", str(folder / "h")]
 
@@ -67,6 +74,7 @@ def test_jobs_are_recorded_once_and_their_replay_fits(lab: ControllerLab, tmp_pa
     fleet = data()
     for queue in fleet["clusterQueues"]:
         if queue["name"] == "gpu":
+            queue["manager"] = {"resourceGroups": [manager_group(queue["resourceGroups"][0])]}
             queue["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] = 1
     (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(fleet))
     kubeconfig(lab, tmp_path)
