@@ -266,7 +266,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"--fleet {FLEET} -q team-vision/gpu --image i --name Train --dry-run", 1, "metadata.name"),
         (f"--fleet {FLEET} -f queues.yaml", 1, "is a ResourceFlavor; give jobs only"),
         (f"--fleet {LOAD} -q gpu --image i", 1, "is a workload file"),
-        (f"--fleet {FLEET} -q team-vision/gpu --image i --time 2", 2, "--time 2: is not a valid duration; write numbers with units"),
+        (f"--fleet {FLEET} -q team-vision/gpu --image i --time 2", 2, "--time 2: is not a valid duration"),
     ],
     "record": [
         ("", 2, "Missing argument 'FILE'"),

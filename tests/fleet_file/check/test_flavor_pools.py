@@ -318,3 +318,10 @@ def test_limits_of_auto_provisioning_count_whole_gpus(shares: int, gpus: int | N
     changes = nap(limits(**{"nvidia-tesla-t4": 4}), gpus=shares, nodeLabels=labels)
     found = [each for each in problems(changed(pools_data(), changes)) if "resourceLimits" in each]
     assert found == [] if gpus is None else f"nvidia-tesla-t4 4, but queues may use {gpus};" in found[0]
+
+
+def test_a_flavor_of_whole_and_shared_gpus_is_warned_of() -> None:
+    shared = {"sharing": {"strategy": "TIME_SHARING", "maxSharedClientsPerGpu": 4}}
+    changes = {p(2, "accelerator"): shared, "flavors/1": hand(nodeLabels={ACCELERATOR: "nvidia-l4"})}
+    found = problems(changed(pools_data(), changes))
+    assert any("have different numbers of shares (" in each and "spot 4" in each for each in found), found

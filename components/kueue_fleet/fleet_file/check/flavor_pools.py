@@ -19,6 +19,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
     AUTOPILOT_LABELS,
     CUSTOM_LABEL,
     FLAVOR_WITHOUT_NODES,
+    MIXED_SHARES,
     NO_SUCH_TAINT,
     NOT_OFFERED,
     NOT_THERE,
@@ -117,6 +118,7 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         return
     if pools:
         yield from _taints(path, flavor, pools)
+        yield from _shares(path, flavor, pools)
         if all(pool.closed for pool in pools):
             yield FLAVOR_WITHOUT_NODES.at(
                 f"{path}.nodeLabels",
@@ -198,6 +200,20 @@ def _shared_gpus(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Itera
             f"is given alone, but Autopilot refuses pods that select only one of {GPU_SHARING_STRATEGY} and "
             f"{MAX_SHARED_CLIENTS}",
             "add the other",
+        )
+
+
+@where_read
+def _shares(path: str, flavor: FlavorEntry, pools: Sequence[ResolvedNodePool]) -> Iterator[Problem]:
+    """The quota of a flavor counts devices, which are whole GPUs on some nodes and shares on others."""
+    shares = {pool.shares_per_gpu: pool.name for pool in pools if pool.gpus_per_node}
+    if len(shares) > 1:
+        listed = ", ".join(f"{name} {count}" for count, name in sorted(shares.items()))
+        yield MIXED_SHARES.at(
+            f"{path}.nodeLabels",
+            f"lead to nodes whose GPUs have different numbers of shares ({listed}), so that one unit of quota is not "
+            "always the same",
+            "write a flavor with nodePool for each",
         )
 
 
