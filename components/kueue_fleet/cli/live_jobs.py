@@ -48,7 +48,7 @@ _EXPLAINED: Final = {
 }
 """What matters to an explanation, by API."""
 _CONFIGURATION: Final = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/configmaps/{CONFIG_MAP}"
-FIXES: Final = {
+_FIXES: Final = {
     0: "check that you reach the cluster",
     401: "log in again",
     403: "ask for the rights of a member of the team (docs/teams.md)",
@@ -72,6 +72,14 @@ class Clusters:
     def listed(self, cluster: str, path: str, params: Mapping[str, str] | None = None) -> list[Json]:
         """The objects in the list at `path`. Raises as `ask` does."""
         return list_of(self.ask(cluster, path, params))
+
+    def read(self, cluster: str, path: str, what: str, params: Mapping[str, str] | None = None) -> list[Json]:
+        """The same. Raises CommandError where WHAT cannot be read."""
+        try:
+            return self.listed(cluster, path, params)
+        except ApiError as failed:
+            fix = _FIXES.get(failed.status, "try again")
+            raise console.CommandError(f"{cluster}: {what} cannot be read: {failed}; {fix}") from None
 
     def create(self, cluster: str, path: str, body: Json) -> Json:
         """Create an object in the collection at `path`. Raises as `ask` does."""
@@ -97,6 +105,7 @@ class LiveJob:
     workload: PrintedWorkload
     problems: list[str] = field(default_factory=list)
     """What could not be read of it."""
+    _pods: list[PrintedPod] | None = None
 
     @property
     def namespace(self) -> str:
@@ -114,21 +123,18 @@ class LiveJob:
         return ORIGIN_LABEL in self.workload.labels
 
     def pods(self) -> list[PrintedPod]:
-        """Its pods where it runs. Raises ApiError, or CommandError if there is no such context."""
-        if not self.where:
-            return []
-        path = f"/api/v1/namespaces/{self.namespace}/pods"
-        found = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR})
-        return pods_of(self.workload, map(PrintedPod.of, found))
+        """Its pods where it runs, read once. Raises ApiError, or CommandError if there is no such context."""
+        if self._pods is None:
+            path = f"/api/v1/namespaces/{self.namespace}/pods"
+            found = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR}) if self.where else []
+            self._pods = pods_of(self.workload, map(PrintedPod.of, found))
+        return self._pods
 
     def delete(self) -> None:
         """Delete the job, or each pod of a group of pods; a Workload without any is deleted itself. Raises ApiError."""
-        from kueue_admission.api.job_kinds import plural_of
-
         owners = self.workload.owners
         for owner in owners:
-            prefix = "/api" if "/" not in owner.api_version else "/apis"
-            path = f"{prefix}/{owner.api_version}/namespaces/{self.namespace}/{plural_of(owner.kind)}"
+            path = collection_of(owner.api_version, owner.kind, self.namespace)
             self.clusters.delete(self.home, f"{path}/{owner.name}", owner.uid)
         if not owners:
             self.clusters.delete(self.home, self._path(), self.workload.uid)
@@ -182,6 +188,14 @@ class LiveJob:
             yield {"kind": "ConfigMap", **self.clusters.ask(cluster, _CONFIGURATION)}
 
 
+def collection_of(api_version: str, kind: str, namespace: str) -> str:
+    """The API path of the objects of a kind in a namespace."""
+    from kueue_admission.api.job_kinds import plural_of
+
+    prefix = "/api" if "/" not in api_version else "/apis"
+    return f"{prefix}/{api_version}/namespaces/{namespace}/{plural_of(kind)}"
+
+
 def find_job(command: str, text: str, context: str | None, namespace: str | None, kubeconfig: Path | None) -> LiveJob:
     """The job that a user calls TEXT. Raises CommandError if there is none, or more than one."""
     wanted = parse_job(text, namespace)
@@ -189,11 +203,7 @@ def find_job(command: str, text: str, context: str | None, namespace: str | None
     home, usual = context_of(command, kubeconfig, context)
     space = wanted.namespace or usual
     path = f"/apis/{KUEUE_API}/namespaces/{space}/workloads"
-    try:
-        workloads = [PrintedWorkload.of(each) for each in clusters.listed(home, path)]
-    except ApiError as failed:
-        fix = FIXES.get(failed.status, "try again")
-        raise console.CommandError(f"{home}: the Workloads of {space} cannot be read: {failed}; {fix}") from None
+    workloads = [PrintedWorkload.of(each) for each in clusters.read(home, path, f"the Workloads of {space}")]
     found = jobs_called(wanted, workloads)
     if not found:
         raise _missing(clusters, home, space, wanted, workloads)

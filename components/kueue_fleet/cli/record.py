@@ -18,10 +18,10 @@ from kueue_admission.cli.input_files import read_objects, read_text, well_formed
 from kueue_admission.forms.names import KUEUE_API
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.live_jobs import FIXES, Clusters
+from kueue_fleet.cli.live_jobs import Clusters
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
-from kueue_fleet.kube.answers import ApiError, Json, object_key
+from kueue_fleet.kube.answers import Json, object_key
 
 if TYPE_CHECKING:
     from kueue_admission.history.recorder import Recorder
@@ -177,22 +177,13 @@ def _recorder(fleet: FleetSpec, cluster: str, store: Store, labels: list[str]) -
     return Recorder(place, store)
 
 
-def _listed(clusters: Clusters, cluster: str, kind: str, params: dict[str, str] | None = None) -> list[Json]:
-    """Raises CommandError where they cannot be read."""
-    try:
-        return clusters.listed(cluster, _PATHS[kind], params)
-    except ApiError as failed:
-        fix = FIXES.get(failed.status, "try again")
-        raise console.CommandError(f"{cluster}: its {kind}s cannot be read: {failed}; {fix}") from None
-
-
 def _once(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[str]) -> list[Event]:
     clusters = Clusters("record", kubeconfig)
     found: list[Event] = []
     for cluster in fleet.cluster_names:
         recorder = _recorder(fleet, cluster, store, labels)
         for kind in _PATHS:
-            for item in _listed(clusters, cluster, kind):
+            for item in clusters.read(cluster, _PATHS[kind], f"its {kind}s"):
                 recorder.see(f"{kind}/{object_key(item)}", {**item, "kind": kind})
             recorder.listed(kind, time.time())
         found += recorder.take()
@@ -208,7 +199,7 @@ async def _follow(fleet: FleetSpec, store: Store, kubeconfig: Path | None, label
     recorders = {name: _recorder(fleet, name, store, labels) for name in fleet.cluster_names}
     for name in recorders:
         for kind in _PATHS:
-            _listed(clusters, name, kind, {"limit": "1"})  # What is refused is said at once.
+            clusters.read(name, _PATHS[kind], f"its {kind}s", {"limit": "1"})  # What is refused is said at once.
     given = kubeconfig or Path(os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)[0]).expanduser()
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

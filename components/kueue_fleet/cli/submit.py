@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueue_admission.api.job_kinds import plural_of
 from kueue_admission.cli import console
-from kueue_admission.cli.input_files import read_objects, well_formed
+from kueue_admission.cli.input_files import well_formed
 from kueue_admission.forms.form_rules import FaultError
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import KUEUE_API, QUEUE_LABEL
@@ -169,7 +168,7 @@ def _seconds(text: str) -> int:
     from kueue_admission.forms.duration import Duration
 
     try:
-        return int(Duration(text).nanoseconds // 10**9)
+        return int(Duration(text).seconds)
     except FaultError as wrong:
         raise console.mistyped(f"--time {text}: {wrong}") from None
 
@@ -184,13 +183,10 @@ def _split(option: str, text: str, at: str, form: str) -> tuple[str, str]:
 
 def _from_file(file: Path, queue: str | None) -> Document:
     """The only job in FILE, in the queue if its manifest names none."""
-    from kueue_admission.simulate.raw import name_documents
+    from kueue_fleet.cli.when import read_job
 
     with well_formed(file):
-        found = read_objects(file)
-        if len(found) != 1:
-            raise console.CommandError(f"{file}: holds {console.count(len(found), 'object')}; give one job")
-        (job,) = name_documents(found)
+        job = read_job(file)
     if queue is None:
         return job
     space, _, name = queue.rpartition("/")
@@ -232,12 +228,12 @@ def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
 
 
 def _create(clusters: Clusters, home: str, job: Any) -> dict[str, Any]:
+    from kueue_fleet.cli.live_jobs import collection_of
     from kueue_fleet.kube.answers import ApiError
 
     metadata = inside(job, "metadata")
     space = metadata.get("namespace") or "default"
-    prefix = "/api" if "/" not in job["apiVersion"] else "/apis"
-    path = f"{prefix}/{job['apiVersion']}/namespaces/{space}/{plural_of(job['kind'])}"
+    path = collection_of(job["apiVersion"], job["kind"], space)
     try:
         return {"kind": job["kind"], **clusters.create(home, path, dict(job))}
     except ApiError as failed:

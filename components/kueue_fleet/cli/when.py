@@ -15,7 +15,7 @@ from kueue_admission.forms.known_messages import with_code
 from kueue_admission.forms.manifest import inside, is_object
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.cli.contexts import Kubeconfig
-from kueue_fleet.cli.live_jobs import FIXES, Clusters, parse_job
+from kueue_fleet.cli.live_jobs import Clusters, parse_job
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.status.job import JobName, jobs_called, owner_of
 
@@ -97,7 +97,7 @@ def when(
         times = WorkloadFile()
         if workload is not None:
             times = read_workload_file(read_text(workload, "a workload file"), console.source_name(workload))
-        wanted = _submitted(manifest) if manifest is not None else None
+        wanted = read_job(manifest) if manifest is not None else None
         source, workloads = _dumped(objects) if objects is not None else _live(fleet, kubeconfig)
         target = wanted or (_waiting(name, source, workloads) if name is not None else "")
         names = {each.key: f"{each.namespace}/{owner_of(each)[1]}" for each in map(PrintedWorkload.of, workloads)}
@@ -118,7 +118,8 @@ def _distribution(text: str | None) -> Distribution | None:
         raise console.mistyped(f"--run-time {text!r}: {wrong}") from None
 
 
-def _submitted(manifest: Path) -> Document:
+def read_job(manifest: Path) -> Document:
+    """The only object in a file. Raises CommandError for more or none, SimulationError for one without a name."""
     from kueue_admission.simulate.raw import name_documents
 
     found = name_documents(read_objects(manifest))
@@ -147,14 +148,9 @@ def _dumped(objects: Path) -> tuple[str, list[dict[str, Any]]]:
 
 def _live(fleet: FleetSpec, kubeconfig: Path | None) -> tuple[str, list[dict[str, Any]]]:
     from kueue_admission.forms.names import KUEUE_API
-    from kueue_fleet.kube.answers import ApiError
 
     home = fleet.home
-    try:
-        return home, Clusters("when", kubeconfig).listed(home, f"/apis/{KUEUE_API}/workloads")
-    except ApiError as failed:
-        fix = FIXES.get(failed.status, "try again")
-        raise console.CommandError(f"{home}: its Workloads cannot be read: {failed}; {fix}") from None
+    return home, Clusters("when", kubeconfig).read(home, f"/apis/{KUEUE_API}/workloads", "its Workloads")
 
 
 def _waiting(wanted: JobName, source: str, workloads: Sequence[dict[str, Any]]) -> str:

@@ -49,7 +49,7 @@ from kueue_fleet.simulation.jobs import BACKOFF_LIMIT, FleetJob, pods_that_may_f
 from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
 from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
-from kueue_fleet.simulation.shared_gpu_jobs import check_shared_gpus, warn_of_shared_gpus
+from kueue_fleet.simulation.shared_gpu_jobs import check_shared_gpus
 from kueue_fleet.simulation.team_budgets import simulated_budgets
 from kueue_fleet.simulation.topology_nodes import topology_nodes
 from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
@@ -185,8 +185,14 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         parsed = parse_fleet_objects(fleet, fleet.home, [document.data for document in ordered])
     except SimulationError as refused:
         return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
-    checks = (check_provisioning_requests, check_tpu_jobs, check_shared_gpus, check_slices, check_job_nodes)
-    problems = [problem for check in checks for problem in check(fleet, named)]
+    shared = list(check_shared_gpus(fleet, named))
+    problems = [
+        *check_provisioning_requests(fleet, named),
+        *check_tpu_jobs(fleet, named),
+        *(each for each in shared if each.severity == "error"),
+        *check_slices(fleet, named),
+        *check_job_nodes(fleet, named),
+    ]
     found = JobFindings(problems, list(warn_of_amounts(fleet, named)))
     if found.problems:
         return found
@@ -200,7 +206,8 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
                 fix = "change what it asks for, or the quotas and nodes of its queue"
                 found.problems.append(of_job(document, JOB_NEVER_STARTS, f"never starts: {why}", fix))
                 break
-    found.warnings.extend([*warn_of_shared_gpus(fleet, named), *warn_of_manager(fleet, named)])
+    found.warnings.extend(each for each in shared if each.severity == "warning")
+    found.warnings.extend(warn_of_manager(fleet, named))
     return found
 
 

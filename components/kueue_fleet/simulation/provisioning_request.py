@@ -21,7 +21,7 @@ from kueue_admission.read.job_pod_sets import roles_of
 from kueue_admission.read.manifests import label_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import local_queues
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
 
 _SCHEDULING: Final = ("resources", "nodeSelector", "tolerations", "affinity", "resourceClaims")
@@ -55,7 +55,7 @@ def refused_by_gke(config: ProvisioningRequestConfigSpec, pod_sets: Sequence[Pod
 
 def queued_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[tuple[Document, str]]:
     """Each job with its ClusterQueue: empty, where it has none."""
-    queues = {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
+    queues = cluster_queue_of(fleet)
     for job in manifests:
         metadata = job.data["metadata"]
         namespace = metadata.get("namespace") or "default"

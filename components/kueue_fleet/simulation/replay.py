@@ -25,12 +25,11 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_admission.history.jobs import Past, PastJob, Ran, Waited
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
-from kueue_admission.simulate.clock import drive
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import observed
 from kueue_admission.simulate.records import Record
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import local_queues
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.simulation.fleet import parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
@@ -200,7 +199,7 @@ class Replay:
     def __post_init__(self) -> None:
         """Read the jobs once for all simulations. Raises SimulationError if the fleet's objects cannot be."""
         self.drawn = observe(self.past, self.fleet)
-        self.targets = {f"{space}/{name}": spec.cluster_queue for space, name, spec in local_queues(self.fleet)}
+        self.targets = cluster_queue_of(self.fleet)
         self._jobs: list[tuple[PastJob, Workload]] = []
         parsed = parse_fleet_objects(self.fleet, self.fleet.home, [], self._read)
         self._objects: dict[str, Objects] = {name: each.objects for name, each in parsed.items()}
@@ -241,7 +240,7 @@ class Replay:
                 workload = replace(workload, name=f"{workload.name}-{number}", uid=f"{workload.uid}-{number}")
             self._expect(run, job, workload, seed, is_more=is_more)
             made.append((job, workload.key, is_more))
-        drive(run.agenda, list(run.clusters.values()), 0.0, self.window.end - begin + LATER)
+        run.drive(0.0, self.window.end - begin + LATER)
         run.settle()
         return [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in made]
 

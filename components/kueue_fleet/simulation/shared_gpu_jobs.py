@@ -37,16 +37,8 @@ class _Nodes(NamedTuple):
 
 
 def check_shared_gpus(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
-    """Requests that no node takes, though Kueue admits them and GKE makes nodes for them."""
-    return (problem for problem in _problems(fleet, manifests) if problem.severity == "error")
-
-
-def warn_of_shared_gpus(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
-    """Requests that some of the nodes do not take to which the pods may come."""
-    return (problem for problem in _problems(fleet, manifests) if problem.severity == "warning")
-
-
-def _problems(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Requests that no node takes, though Kueue admits them and GKE makes nodes for them; and, as warnings, those that
+    some of the nodes do not take to which the pods may come."""
     for job, name in queued_jobs(fleet, manifests):
         queue = fleet.queue(name)
         for template in pod_set_templates(job.data) if queue is not None else ():

@@ -348,3 +348,8 @@ def local_queues(fleet: FleetSpec) -> Sequence[tuple[str, str, LocalQueueSpec]]:
         for namespace in team.namespace_names
         for queue in team.local_queues
     ] + [(queue.namespace, queue.name, queue) for queue in fleet.local_queues]
+
+
+def cluster_queue_of(fleet: FleetSpec) -> Mapping[str, str]:
+    """The ClusterQueue of each LocalQueue of the file, by namespace/name."""
+    return {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
