@@ -204,8 +204,8 @@ def _shown(value: object) -> str:
 
 
 def with_article(name: str) -> str:
-    """A, or an, NAME."""
-    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
+    """A, or an, NAME; the M of MPI is spoken as a letter."""
+    return f"{'an' if name[:1] in 'AEIOU' or name.startswith('MPI') else 'a'} {name}"
 
 
 def _fix(value: object, hint: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms import syntax
+from kueue_admission.forms.arguments import with_article
 from kueue_admission.forms.form_rules import JOB, LISTED_TWICE, NEEDED, NOT_MODELLED, UNKNOWN_NAME
 from kueue_admission.forms.manifest import inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
@@ -70,9 +71,9 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Pro
         kind = data["kind"]
         framework = next((name for name, known in KINDS.items() if known.kind == kind), "")
         if not is_job(data):
-            yield JOB.at("", f"is {_article(kind)} {kind}", _not_a_job(kind)).behind(where)
+            yield JOB.at("", f"is {with_article(kind)}", _not_a_job(kind)).behind(where)
         elif framework not in enabled:
-            wrong = f"is {_article(kind)} {kind}, which the fleet's Kueue does not manage"
+            wrong = f"is {with_article(kind)}, which the fleet's Kueue does not manage"
             fix = f"add {framework} to kueue.configuration.integrations.frameworks"
             yield JOB.at("", wrong, fix).behind(where)
 
@@ -114,10 +115,6 @@ def _not_a_job(kind: str) -> str:
         return f"as a job it needs the label {QUEUE_LABEL}, and no uid"
     known = ", ".join(QUEUED[1:])
     return f"give jobs only, the fleet has the rest; kinds of jobs are {known}"
-
-
-def _article(kind: str) -> str:
-    return "an" if kind[:1] in "AEIOU" or kind.startswith("MPI") else "a"
 
 
 def as_in_files(
