@@ -147,3 +147,17 @@ def test_it_is_decided_as_its_release_does(labels: dict[str, str], own_labels: b
     found = dumped_configuration([config], fair_sharing=False)
     assert found.configuration.gates.behaviours.looks_at_own_labels_of_flavor is own_labels
     assert found.notes[0].endswith(f"fair sharing is off{said}")
+
+
+def deployment(image: str) -> dict[str, Any]:
+    pod = {"containers": [{"name": "manager", "image": image}]}
+    metadata = {"name": "kueue-controller-manager", "namespace": "kueue-system"}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": {"spec": pod}}}
+
+
+@pytest.mark.parametrize("more", [[], [config_map(V1BETA1)]])
+def test_a_dump_of_xpk_is_decided_as_its_release_does(more: list[dict[str, Any]]) -> None:
+    """Kueue's own manifests give the ConfigMap no version; the image of the Deployment has it."""
+    found = dumped_configuration([*more, deployment("registry.k8s.io/kueue/kueue:v0.17.1")], fair_sharing=False)
+    assert not found.configuration.gates.behaviours.looks_at_own_labels_of_flavor
+    assert found.notes[0].endswith("it is decided as Kueue 0.17 does")

@@ -28,5 +28,7 @@ RESOURCES: Final[Mapping[str, str]] = {
 """Kind, and its plural in lower case. Beside Jobs there are other kinds of jobs."""
 CONFIG_MAP: Final = "kueue-manager-config"
 """What Kueue's own manifests and its chart call the ConfigMap."""
+DEPLOYMENT: Final = "kueue-controller-manager"
+"""What they call the Deployment."""
 KUEUE_NAMESPACE: Final = "kueue-system"
 """Where they install Kueue."""

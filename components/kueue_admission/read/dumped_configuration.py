@@ -10,15 +10,19 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from kueue_admission.api.old_configuration import configuration_as_v1beta2
-from kueue_admission.api.resources import CONFIG_MAP, KUEUE_NAMESPACE
+from kueue_admission.api.resources import CONFIG_MAP, DEPLOYMENT, KUEUE_NAMESPACE
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import DEFAULT_STRATEGIES, Configuration
+from kueue_admission.forms import syntax
 from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.read.manifests import label_of
 from kueue_admission.releases import DEFAULT_VERSION, Release, nearest, release
 
 CONFIGURATION_KEY: Final = "controller_manager_config.yaml"
 """Where the ConfigMap has it."""
+VERSION_LABELS: Final = ("app.kubernetes.io/version", "helm.sh/chart")
+"""Labels that Kueue's chart gives the ConfigMap."""
+_IMAGE: Final = re.compile(r"/kueue:v([0-9][\w.-]*)")
 
 
 class DumpedConfiguration(NamedTuple):
@@ -46,41 +50,61 @@ def configurations_in(manifests: Iterable[Manifest]) -> Iterator[tuple[Manifest,
 def dumped_configuration(manifests: Iterable[Manifest], *, fair_sharing: bool) -> DumpedConfiguration:
     """Kueue's Configuration, and the defaults of 0.19.2 where it is not among the objects or cannot be read.
 
-    Its release is that of the labels that Kueue's chart gives its ConfigMap, such as app.kubernetes.io/version; 0.19.2
-    where it has none.
+    Its release is that of `release_in`; 0.19.2 where the objects do not say.
     `fair_sharing`: it is on, whatever the Configuration says.
     """
     given = list(manifests)
     found = next(configurations_in(given), None)
+    kueue = release_in(given) or release(DEFAULT_VERSION)
+    decided = "" if kueue.minor == release(DEFAULT_VERSION).minor else f"it is decided as Kueue {kueue.minor} does"
     default = Configuration(fair_sharing=DEFAULT_STRATEGIES if fair_sharing else None)
     if found is None:
         queues = (m for m in given if m.get("kind") == "ClusterQueue" and not fair_sharing)
         shared = next((queue for queue in queues if inside(queue, "spec").get("cohortName")), None)
-        return DumpedConfiguration(default, () if shared is None else (_not_there(shared),))
+        notes = () if shared is None else (_not_there(shared),)
+        if not decided:
+            return DumpedConfiguration(default, notes)
     from kueue_admission.read.configuration import parse_configuration  # Its models take a while.
 
-    config, data = found
-    kueue = release_of(config, release(DEFAULT_VERSION))
     try:
-        read = parse_configuration(data, kueue)
+        read = parse_configuration(found[1] if found else {}, kueue)
     except (ObjectError, NotModelledError) as refused:
+        assert found is not None
         wrong = "; ".join(map(str, refused.problems)) if isinstance(refused, ObjectError) else str(refused)
-        return DumpedConfiguration(default, (f"{label_of(config)}: the defaults of Kueue count instead: {wrong}",))
+        return DumpedConfiguration(default, (f"{label_of(found[0])}: the defaults of Kueue count instead: {wrong}",))
     if fair_sharing and read.fair_sharing is None:
         read = replace(read, fair_sharing=DEFAULT_STRATEGIES)
+    if found is None:
+        return DumpedConfiguration(read, (*notes, f"The image of Kueue's Deployment says its release: {decided}"))
     strategies = ", ".join(read.fair_sharing or ())
     state = f"fair sharing is on ({strategies})" if strategies else "fair sharing is off"
-    if kueue.minor != release(DEFAULT_VERSION).minor:
-        state += f", and it is decided as Kueue {kueue.minor} does"
-    return DumpedConfiguration(read, (f"Kueue's Configuration is that of {label_of(config)}: {state}",))
+    said = f"{state}, and {decided}" if decided else state
+    return DumpedConfiguration(read, (f"Kueue's Configuration is that of {label_of(found[0])}: {said}",))
 
 
-def release_of(config: Manifest, otherwise: Release) -> Release:
-    """The release of the chart that made Kueue's ConfigMap, by its labels; `otherwise` where they do not say."""
-    labels = inside(config, "metadata").get("labels") or {}
-    version = str(labels.get("app.kubernetes.io/version") or labels.get("helm.sh/chart") or "")
-    found = re.search(r"\d+\.\d+\.\d+", version)
-    return nearest(found[0]) if found else otherwise
+def version_in(manifests: Iterable[Manifest]) -> str | None:
+    """The version of Kueue among the objects of a cluster: of its Deployment's image, else of its ConfigMap's labels.
+
+    None where neither says. Kueue's own manifests, which xpk applies, have no such labels.
+    """
+    labelled = None
+    for item in manifests:
+        if item.get("kind") == "Deployment" and inside(item, "metadata").get("name") == DEPLOYMENT:
+            containers = inside(item, "spec", "template", "spec").get("containers")
+            images = [str(each.get("image")) for each in containers or () if is_object(each)]
+            if found := next(filter(None, map(_IMAGE.search, images)), None):
+                return found[1]
+        elif item.get("kind") == "ConfigMap" and CONFIGURATION_KEY in inside(item, "data"):
+            labels = inside(item, "metadata", "labels")
+            text = next((str(labels[name]) for name in VERSION_LABELS if labels.get(name)), "")
+            labelled = text.removeprefix("kueue-").removeprefix("v") or labelled
+    return labelled
+
+
+def release_in(manifests: Iterable[Manifest]) -> Release | None:
+    """The release of Kueue among the objects of a cluster, by `version_in`; None where that is not known."""
+    version = version_in(manifests)
+    return None if version is None or syntax.version(version) is not None else nearest(version)
 
 
 def _not_there(queue: Manifest) -> str:

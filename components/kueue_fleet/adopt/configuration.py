@@ -6,7 +6,6 @@ Defaults that the fleet has anyway are left out.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -14,12 +13,13 @@ from typing import Any, Final, NamedTuple
 from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.manifests import TEAM_LABEL
 from kueue_admission.api.old_configuration import CONFIGURATION_API, POD_OPTIONS, configuration_as_v1beta2
+from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.forms import syntax
 from kueue_admission.forms.names import REGIONS_LABEL
-from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY
+from kueue_admission.read.dumped_configuration import CONFIGURATION_KEY, VERSION_LABELS, version_in
 from kueue_admission.releases import DEFAULT_VERSION, nearest
 from kueue_fleet.adopt.live_objects import Data, Object
-from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
+from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.in_words import listed
@@ -34,9 +34,6 @@ from kueue_fleet.fleet_file.model.kueue_installation import (
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME
 from kueue_fleet.objects.teams import MEMBERS_ROLE
 
-_VERSION_LABEL: Final = "app.kubernetes.io/version"
-_CHART_LABEL: Final = "helm.sh/chart"
-_IMAGE: Final = re.compile(r"/kueue:v([0-9][\w.-]*)")
 # What Kueue's chart adds where its values say nothing about it.
 _CHART_CERTIFICATES: Final = {
     "enable": True,
@@ -112,15 +109,15 @@ def adopt_configuration(
     `observed`: whether the fleet's monitoring is there; `default`: whether what is not known is to be the default.
     """
     namespace = _one(platform, "namespace", {c: conf.get("namespace") for c, conf in configurations.items()})
-    versions = {cluster: found for cluster, found in _versions(platform).items() if found}
+    versions = {name: found for name, given in platform.objects.items() if (found := version_in(given.others))}
     # What most clusters have is the fleet's.
     version = Counter(versions.values()).most_common(1)[0][0] if versions else None
     if version is None and configurations and not default:
         platform.problem(
             "kueue.version",
-            f"is not known: the ConfigMap with Kueue's Configuration has no label {_VERSION_LABEL} or {_CHART_LABEL}, "
+            f"is not known: the ConfigMap with Kueue's Configuration has no label {' or '.join(VERSION_LABELS)}, "
             "and Kueue's Deployment is not among the objects",
-            f"add the Deployment {KUEUE_DEPLOYMENT} to them{_OR_DEFAULT}",
+            f"add the Deployment {DEPLOYMENT} to them{_OR_DEFAULT}",
         )
     job_sets = _has_job_sets(platform, configurations)
     dispatches = (platform.controller_settings or {}).get("dispatches")
@@ -176,7 +173,7 @@ def _replicas(platform: Platform, configurations: Mapping[str, Object]) -> int |
     found = {
         cluster: (item.get("spec") or {}).get("replicas", 1)
         for cluster, item, _ in platform.controllers()
-        if item["metadata"]["name"] == KUEUE_DEPLOYMENT
+        if item["metadata"]["name"] == DEPLOYMENT
     }
     count: int | None = _one(platform, "replicas", found)
     return count
@@ -207,21 +204,6 @@ def _one(platform: Platform, what: str, values: Mapping[str, Any]) -> Any:
             IMPORT_DIFFERENCE,
         )
     return next(iter(found.values()), None)
-
-
-def _versions(platform: Platform) -> dict[str, str | None]:
-    """The version of Kueue on each cluster: of its image, else by the labels that its chart gives the ConfigMap."""
-    found: dict[str, str | None] = {}
-    for cluster, item in platform.others("ConfigMap"):
-        if is_configuration(item):
-            labels = item["metadata"].get("labels") or {}
-            chart = str(labels.get(_CHART_LABEL, "")).removeprefix("kueue-")
-            found[cluster] = str(labels.get(_VERSION_LABEL) or chart).removeprefix("v") or None
-    for cluster, item, pod in platform.controllers():
-        for container in (pod.get("containers") or ()) if item["metadata"]["name"] == KUEUE_DEPLOYMENT else ():
-            if image := _IMAGE.search(str(container.get("image", ""))):
-                found[cluster] = image[1]
-    return found
 
 
 def _take_section(configuration: Data) -> Data:

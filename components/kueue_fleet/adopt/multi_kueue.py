@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import date
 from typing import Final
 
+from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_fleet.adopt.live_objects import Data
-from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
+from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.adopt.queues import dispatched_queues
 from kueue_fleet.fleet_file.model.clusters import MultiKueueArgs, ServiceAccountToken
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
@@ -118,7 +119,7 @@ def _plugin_image(platform: Platform) -> str:
     platform.problem(
         "multiKueue.credentials.pluginImage",
         f"is not known: no Deployment whose pods have {PLUGIN} is among the objects",
-        f"add the Deployment {KUEUE_DEPLOYMENT} of the manager to them",
+        f"add the Deployment {DEPLOYMENT} of the manager to them",
     )
     return ""
 

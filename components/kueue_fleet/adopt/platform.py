@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, Literal
+from typing import Literal
 
+from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.forms.problem import Problem, Rule, SpecError
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_fleet.adopt.live_objects import ClusterObjects, Data, Object, sort_objects
@@ -14,8 +15,6 @@ from kueue_fleet.adopt.quotas import differences
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_REFUSED
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 
-KUEUE_DEPLOYMENT: Final = "kueue-controller-manager"
-"""As Kueue's chart names it."""
 Specs = Mapping[str, Data]
 """cluster → spec of one and the same object there."""
 Mode = Literal["Autopilot", "Standard"]
@@ -128,7 +127,7 @@ class Platform:
     def controllers(self) -> Iterator[tuple[str, Object, Data]]:
         """Deployments of Kueue and of the fleet's own controller, with their clusters and the specs of their pods."""
         for cluster, item in self.others("Deployment"):
-            if item["metadata"]["name"] in (KUEUE_DEPLOYMENT, CONTROLLER_NAME):
+            if item["metadata"]["name"] in (DEPLOYMENT, CONTROLLER_NAME):
                 yield cluster, item, ((item.get("spec") or {}).get("template") or {}).get("spec") or {}
 
     def where(self, specs: Specs) -> Data:

@@ -12,12 +12,13 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from kueue_admission.api.check_objects import SPECS
+from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.adopt.configuration import is_configuration
 from kueue_fleet.adopt.live_objects import MODELS, Key, Object, key_of, top_level
-from kueue_fleet.adopt.platform import KUEUE_DEPLOYMENT, Platform
+from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -61,7 +62,7 @@ def _is_of_installation(key: Key, item: Object) -> bool:
     group, kind, namespace, name = key
     default = name == "default" and kind in ("Namespace", "ServiceAccount")
     labels = item["metadata"].get("labels") or {}
-    of_kueue = group != KUEUE_GROUP and (labels.get("app.kubernetes.io/name") == "kueue" or name == KUEUE_DEPLOYMENT)
+    of_kueue = group != KUEUE_GROUP and (labels.get("app.kubernetes.io/name") == "kueue" or name == DEPLOYMENT)
     of_system = namespace.startswith(_SYSTEM) or name.startswith(_SYSTEM)
     return default or of_kueue or of_system or is_configuration(item)
 

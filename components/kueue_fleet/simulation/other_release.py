@@ -11,7 +11,7 @@ from kueue_admission.decide.model import Configuration
 from kueue_admission.forms.form_rules import NOT_MODELLED
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
-from kueue_admission.read.dumped_configuration import configurations_in, release_of
+from kueue_admission.read.dumped_configuration import configurations_in, release_in
 from kueue_admission.releases import Release, nearest
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
@@ -60,11 +60,12 @@ def compare_jobs(fleet: FleetSpec, to: str, file: WorkloadFile, manifests: Seque
 def compare_dump(fleet: FleetSpec, to: str, documents: Sequence[Document]) -> Compared:
     """Workloads and jobs as one live cluster has them, from the state in which they were printed.
 
-    Kueue's Configuration, and its release before, are those of its ConfigMap among the objects; without it, those of
-    the cluster where the fleet's jobs are submitted.
+    Kueue's Configuration, and its release before, are those of its ConfigMap and Deployment among the objects; without
+    them, those of the cluster where the fleet's jobs are submitted.
     Raises SimulationError with every problem of the objects.
     """
     found = next(configurations_in(document.data for document in documents), None)
+    runs = release_in(document.data for document in documents)
     notes: dict[str, None] = {}
 
     def side(of: FleetSpec, kueue: Release) -> tuple[str, Callable[[], Prepared]]:
@@ -78,7 +79,7 @@ def compare_dump(fleet: FleetSpec, to: str, documents: Sequence[Document]) -> Co
 
     after, before = with_version(fleet, to), fleet.kueue_on(fleet.home).release
     sides = [
-        side(fleet, before if found is None else release_of(found[0], before)),
+        side(fleet, runs or before),
         side(after, after.kueue_on(fleet.home).release),
     ]
     compared = _compare(sides, ())
