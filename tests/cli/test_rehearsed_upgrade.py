@@ -80,10 +80,10 @@ def test_a_job_that_ran_twice_at_one_time_is_named(capsys: pytest.CaptureFixture
 
 
 def test_releases_that_meet_between_two_steps_have_to_go_together(tmp_path: Path) -> None:
-    """Back to 0.17 the workers go first, below a manager that writes what they do not read."""
+    """Back to 0.17 the manager goes first, and the workers finish what it copies there."""
     file = tmp_path / "fleet.yaml"
     file.write_text(yaml.safe_dump(fleet_data()))
-    with pytest.raises(CommandError, match=r"clusters\[worker-us-east4\]\.kueue\.version: 0\.17\.1, whose Workloads"):
+    with pytest.raises(CommandError, match=r"clusters\[worker-us-east4\]\.kueue\.version: 0\.19\.2, whose Workloads"):
         rehearse_upgrade(file, given_fleet(file), fleet(), "0.17.1", [])
 
 

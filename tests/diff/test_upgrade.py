@@ -148,6 +148,51 @@ def test_webhooks_that_come_go_or_fail_otherwise_are_named(monkeypatch: pytest.M
 
 def test_an_upgrade_to_the_same_version_changes_nothing() -> None:
     assert upgraded("0.19.2", {}).changes == []
+    assert upgraded("0.19.2", {}).steps == ["Nothing: every cluster has 0.19.2."]
+
+
+def moved(to: str, changes: dict[str, Any]) -> list[str]:
+    return [move.cluster for move in upgrade_moves(fleet(changes), to)]
+
+
+def test_clusters_that_have_the_release_are_left_alone() -> None:
+    """As after an upgrade that was broken off."""
+    assert moved("0.19.2", {"clusters/1/kueue": {"version": "0.18.3"}}) == ["worker-a"]
+    assert moved("0.19.2", {**OLD, "clusters/1/kueue": {"version": "0.19.2"}}) == ["worker-b", "manager"]
+
+
+def test_the_way_back_begins_with_the_manager() -> None:
+    found = upgraded("0.18.3", {})
+    assert moved("0.18.3", {}) == ["manager", "worker-a", "worker-b"]
+    assert found.steps[1].startswith("Change the manager before the workers")
+    assert any("0.18.3 is older than 0.19.2 on manager, worker-a and worker-b; " in text for text in broken(found))
+
+
+def test_releases_that_do_not_go_together_between_two_steps_are_named() -> None:
+    assert any("a manager of 0.17.1 copies them there" in text for text in broken(upgraded("0.17.1", {})))
+    assert broken(upgraded("0.19.2", {"kueue/version": "0.17.1"})) == []
+
+
+@pytest.mark.parametrize(("image", "named"), [("v0.17.1", True), ("v0.18.3", False)])
+def test_a_dump_of_another_release_than_the_files_is_named(image: str, named: bool) -> None:
+    pod = {"containers": [{"name": "manager", "image": f"registry.k8s.io/kueue/kueue:{image}"}]}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "kueue-controller-manager"},
+        "spec": {"template": {"spec": pod}},
+    }
+    found = broken(upgraded("0.19.2", OLD, deployment))
+    assert ["kueue.version: 0.18.3, but the Kueue of --objects is 0.17.1; " in text for text in found] == [True] * named
+
+
+@pytest.mark.parametrize(
+    ("dispatch", "said"),
+    [({}, True), ({"dispatcher": "External", "external": {"name": "example.com/own"}}, False)],
+)
+def test_jobs_that_kueues_dispatcher_left_are_looked_at_after_it(dispatch: dict[str, Any], said: bool) -> None:
+    steps = upgraded("0.19.2", {**OLD, **{f"multiKueue/{name}": value for name, value in dispatch.items()}}).steps
+    assert ("kubectl annotate workloads" in steps[-1]) == said
 
 
 def test_the_files_of_each_step_name_the_release_cluster_by_cluster() -> None:

@@ -8,23 +8,14 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from command_line import call
-from controller_faults import Gate
-from controller_lab import (
-    JOBS,
-    ControllerLab,
-    controller_lab,
-    fleet_data,
-    job,
-    route,
-    wait_until_connected,
-)
+from controller_lab import JOBS, ControllerLab, controller_lab, fleet_data, job
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied, project_folder
 from job_files import jobs_in
 from kueue_fleet.adopt import AdoptedCluster, adopt_fleet
@@ -37,7 +28,7 @@ from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.submission import submit_jobs
 from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.paths import engines_dir
-from one_cluster import KUEUE, condition, wait_until
+from one_cluster import condition, wait_until
 from quick_rehearsals import quick_rehearsals
 from rehearse_command import fleet
 from rehearse_command import job as gpu_job
@@ -48,8 +39,6 @@ JOBS_SECONDS = 240
 STEPS = (("0.17.1", "0.18.3"), ("0.18.3", "0.19.2"), ("0.17.1", "0.19.2"))
 """What docs/tasks/upgrade-kueue.md says was tried."""
 RUN_SECONDS = "kueue-fleet.dev/run-seconds"
-MERGE = "application/merge-patch+json"
-LONG_AGO = "2026-01-01T00:00:00Z"
 PODS = "/api/v1/namespaces/kueue-system/pods?labelSelector=control-plane%3Dcontroller-manager"
 
 
@@ -196,53 +185,6 @@ def test_kueue_is_upgraded_while_jobs_run(
     step: tuple[str, str], tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
     upgrade_small_fleet(*step, tmp_path_factory, capsys)
-
-
-@pytest.mark.parametrize("version", ["0.17.1", "0.18.3", "0.19.2"])
-def test_a_job_that_kueue_left_runs_once_its_workload_changes(
-    version: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """docs/found-in-kueue.md, 14: what it waited for came while no worker was connected."""
-    asked = fleet_data({"worker": "us-east4"})
-    asked["kueue"]["version"] = version
-    asked["multiKueue"] = {"credentials": asked["multiKueue"]["credentials"]}
-    build_engines(EngineCache(engines_dir()), names=fleet_engines(parse_fleet(asked)))
-    with (
-        controller_lab(tmp_path_factory.mktemp("lab"), asked) as lab,
-        closing(Gate(lab.workers["worker"].server)) as gate,
-    ):
-        route(lab, "worker", gate.url)
-        wait_until_connected(lab)
-        active = {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": LONG_AGO}
-        lab.manager.request(
-            "PATCH", f"{KUEUE}/admissionchecks/fleet/status", {"status": {"conditions": [active]}}, MERGE
-        )
-        lab.submit(job("left", queue="gated", seconds=2))
-        wait_until(lambda: condition(lab.workload("left") or {}, "QuotaReserved") == "True")
-        gate.shut()
-        wait_until(lambda: condition(lab.manager.get(f"{KUEUE}/multikueueclusters/worker"), "Active") == "False")
-        change(lab, "left", {"status": {"admissionChecks": ready(lab.workload("left") or {}, "fleet")}}, "/status")
-        gate.open()
-        wait_until_connected(lab)
-        lab.submit(job("next", seconds=2))
-        wait_until(lambda: condition(lab.workload("next") or {}, "Finished") == "True")
-        assert not (lab.workload("left") or {})["status"].get("nominatedClusterNames")
-        change(lab, "left", {"metadata": {"annotations": {"kueue-fleet.dev/look-again": "1"}}})
-        wait_until(lambda: condition(lab.workload("left") or {}, "Finished") == "True")
-        wait_until(lambda: ran(lab, "left") == (1, 0))
-
-
-def ready(workload: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """Its admission checks, of which one is Ready."""
-    checks: list[dict[str, Any]] = workload["status"]["admissionChecks"]
-    return [{**each, "state": "Ready"} if each["name"] == name else each for each in checks]
-
-
-def change(lab: ControllerLab, name: str, body: dict[str, Any], part: str = "") -> None:
-    """Change the Workload of a job on the manager."""
-    workload = (lab.workload(name) or {})["metadata"]["name"]
-    path = f"{KUEUE}/namespaces/team/workloads/{workload}{part}"
-    lab.manager.request("PATCH", path, body, MERGE)
 
 
 XPK = "theirs"

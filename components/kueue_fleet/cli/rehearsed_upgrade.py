@@ -23,7 +23,7 @@ from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
 from kueue_fleet.cli.progress import line, step
 from kueue_fleet.cli.rehearse import parse_stack, plain_failures, project_folder
 from kueue_fleet.cli.rehearsed_jobs import JOBS_TIMEOUT_SECONDS, read_jobs
-from kueue_fleet.diff.upgrade import Move, fleet_after, upgrade_moves
+from kueue_fleet.diff.upgrade import LOOK_AGAIN, Move, fleet_after, upgrade_moves
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.parse import PULUMI_KEY, as_stack
 
@@ -42,7 +42,6 @@ _LOOK_SECONDS: Final = 0.5
 _LEFT_SECONDS: Final = 30.0
 """How long a job has quota and no nominated cluster before Kueue is made to look at it, and look again."""
 _WORKLOADS: Final = ("kueue.x-k8s.io", "v1beta2", "workloads")
-_LOOK_AGAIN: Final = "kueue-fleet.dev/look-again"
 _SHOWN: Final = 10
 """Jobs of which there is a row: those that waited longest."""
 
@@ -80,6 +79,8 @@ def rehearse_upgrade(file: Path, given: GivenFleet, fleet: FleetSpec, to: str, j
     except SpecError as refused:
         # The file as it is, and at the end, is right; in between, releases meet that do not go together.
         raise console.wrong_input(f"{file}, between two steps", errors_of(refused.problems)) from None
+    if not plan.moves:
+        raise console.mistyped(f"--rehearse: every cluster has {to}, so there is nothing to rehearse")
     if problems := list(dict.fromkeys(each for made in plan.fleets for each in check_runs_here(made))):
         raise console.CommandError(f"{file} cannot be rehearsed:", problems=problems)
     for problem in dict.fromkeys(each for made in plan.fleets for each in other_versions(made)):
@@ -244,7 +245,7 @@ def _ask_again(seen: _Seen, clients: ClusterClients, home: str, workloads: Seque
         is_over = each.is_true("Admitted") or each.is_true("Finished")
         if since is not None and now - seen.left.get(each.key, since) > _LEFT_SECONDS and not (is_sent or is_over):
             path = f"/apis/{'/'.join(_WORKLOADS[:2])}/namespaces/{each.namespace}/{_WORKLOADS[2]}/{each.name}"
-            clients.annotate(home, path, {_LOOK_AGAIN: f"{now:.0f}"})
+            clients.annotate(home, path, {LOOK_AGAIN: f"{now:.0f}"})
             seen.left[each.key] = now
 
 

@@ -13,18 +13,23 @@ from typing import Any, TypeVar
 from kueue_admission.api.configuration import overlay
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import KUEUE_GROUP
-from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.forms.versions import numbers_of
+from kueue_admission.read.dumped_configuration import version_in
 from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.check import check_fleet
 from kueue_fleet.fleet_file.check.releases import BY_ANNOTATION
-from kueue_fleet.fleet_file.fleet_rules import RELEASE_API
+from kueue_fleet.fleet_file.fleet_rules import OLDER_RELEASE, OTHER_DUMP, RELEASE_API, RELEASE_SKEW
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.clusters import ClusterKueue
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.parse import parse_fleet
 
 _Key = TypeVar("_Key")
 _CRDS = "apiextensions.k8s.io"
+LOOK_AGAIN = "kueue-fleet.dev/look-again"
+"""An annotation of Workloads, whose change makes Kueue look at them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,48 @@ def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]]
     """The upgrade of every cluster of `fleet` to the version `to`; `manifests` are objects of its clusters."""
     after = nearest(to)
     before = {each.name: fleet.kueue_on(each.name).version for each in fleet.clusters}
-    upgraded = with_version(fleet, to)
+    upgraded, moves = with_version(fleet, to), upgrade_moves(fleet, to)
     known = set(check_fleet(fleet))
     problems = [each for each in check_fleet(upgraded) if each not in known]
+    problems += _older(before, to)
+    problems += _between(fleet, to, moves)
+    problems += _other_release(before, manifests)
     problems += _stored(manifests, after)
     changes = dict.fromkeys(change for name in before for change in _changes(fleet, upgraded, name))
-    return Upgrade(before, to, problems, list(changes), list(_steps(fleet, to, goes_out=bool(_gone(before, after)))))
+    steps = _steps(fleet, to, moves, goes_out=bool(_gone(before, after)))
+    return Upgrade(before, to, problems, list(changes), list(steps))
+
+
+def _is_older(version: str, than: str) -> bool:
+    return numbers_of(version) < numbers_of(than)
+
+
+def _older(before: Mapping[str, str], to: str) -> Iterator[Problem]:
+    if newer := [name for name, version in before.items() if _is_older(to, version)]:
+        wrong = f"{to} is older than {listed(list(dict.fromkeys(before[name] for name in newer)))} on {listed(newer)}"
+        fix = (
+            "go back only if you have to, and rehearse it first: what the newer release wrote is read by the older one"
+        )
+        yield OLDER_RELEASE.at("kueue.version", wrong, fix)
+
+
+def _between(fleet: FleetSpec, to: str, moves: Sequence[Move]) -> Iterator[Problem]:
+    """Releases that meet between two steps, and do not go together."""
+    data, found = fleet.wire(), dict[Problem, None]()
+    for number in range(1, len(moves)):
+        try:
+            parse_fleet(fleet_after(data, to, moves[:number]))
+        except SpecError as refused:
+            found.update(dict.fromkeys(each for each in refused.problems if each.rule == RELEASE_SKEW))
+    return iter(found)
+
+
+def _other_release(before: Mapping[str, str], manifests: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+    """The objects are those of a Kueue that the file does not name."""
+    version = version_in(manifests)
+    if version is not None and version not in before.values():
+        wrong = f"{listed(list(dict.fromkeys(before.values())))}, but the Kueue of --objects is {version}"
+        yield OTHER_DUMP.at("kueue.version", wrong, "write what runs, or print the cluster again")
 
 
 def with_version(fleet: FleetSpec, to: str) -> FleetSpec:
@@ -91,7 +132,7 @@ def _stored(manifests: Sequence[Mapping[str, Any]], after: Release) -> Iterator[
         path = f"{item.get('kind')} {inside(item, 'metadata').get('name')}"
         if group == KUEUE_GROUP and api not in after.served:
             wrong = f"is in {api}, which Kueue {after.version} does not serve"
-            yield RELEASE_API.at(path, wrong, f"write it in {listed(after.served)}")
+            yield RELEASE_API.at(path, wrong, f"write it in {after.served[-1]}")
         elif group == _CRDS and inside(item, "spec").get("group") == KUEUE_GROUP:
             stored = inside(item, "status").get("storedVersions")
             gone = [str(each) for each in stored if each not in after.served] if isinstance(stored, list) else []
@@ -161,15 +202,25 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, str]]:
 
 
 def upgrade_moves(fleet: FleetSpec, to: str) -> list[Move]:
-    """In which order the clusters get the release."""
-    manager = fleet.manager
+    """In which order the clusters get the release that they do not have yet; empty where all have it.
+
+    A worker has to know all that the manager writes there: up, the workers go first, and back, the manager does.
+    """
+    home, manager = fleet.home, fleet.manager
+    behind = [name for name in fleet.cluster_names if fleet.kueue_on(name).version != to]
+    if not behind:
+        return []
     by_label = (
         manager is not None
         and BY_ANNOTATION in nearest(to).gates
         and BY_ANNOTATION not in fleet.kueue_on(manager.name).release.gates
     )
-    first = [Move(manager.name, by_label=True)] if manager is not None and by_label else []
-    return [*first, *(Move(name) for name in fleet.worker_names), Move(fleet.home, whole_fleet=True)]
+    ordered = [*fleet.worker_names, home]
+    if _is_older(to, fleet.kueue_on(home).version):
+        ordered = [home, *fleet.worker_names]
+    *others, last = [name for name in ordered if name in behind] or [home]
+    first = [Move(home, by_label=True)] if by_label else []
+    return [*first, *map(Move, others), Move(last, whole_fleet=True)]
 
 
 def fleet_after(data: Mapping[str, Any], to: str, moves: Sequence[Move]) -> dict[str, Any]:
@@ -190,26 +241,29 @@ def fleet_after(data: Mapping[str, Any], to: str, moves: Sequence[Move]) -> dict
     return made
 
 
-def _steps(fleet: FleetSpec, to: str, *, goes_out: bool) -> Iterator[str]:
+def _steps(fleet: FleetSpec, to: str, moves: Sequence[Move], *, goes_out: bool) -> Iterator[str]:
+    if not moves:
+        yield f"Nothing: every cluster has {to}."
+        return
+    gate, by_label = f"featureGates.{BY_ANNOTATION}", moves[0].by_label
     yield f"Read the release notes of every minor release up to {to}, and write what the problems above say."
-    moves, gate = upgrade_moves(fleet, to), f"featureGates.{BY_ANNOTATION}"
-    if moves[0].by_label:
+    if by_label:
         yield f"Upgrade the manager before the workers, with {gate} false: 0.17 ties a Job to its Workload by a label."
+    elif moves[-1].cluster != fleet.home:
+        yield "Change the manager before the workers: a worker has to know all that the manager writes there."
     elif fleet.worker_names:
         yield "Upgrade the workers before the manager: a worker has to know all that the manager writes there."
     if goes_out:
         yield "Write manifests and clients in v1beta2, and run Kueue's hack/migrate-to-v1beta2.sh on every cluster."
     for move in moves:
+        change, there = f"Set clusters[{move.cluster}].kueue.version to {to}", "there"
         if move.whole_fleet:
-            change, there = f"Set kueue.version to {to}, remove those of the clusters", f"on {move.cluster}, no job is"
-            yield f"{change}, and run pulumi up: until Kueue is back {there} admitted; running jobs continue."
+            change = f"Set kueue.version to {to}, remove those of the clusters{' and that gate' if by_label else ''}"
+            there = f"on {move.cluster}"
         elif move.by_label:
-            yield (
-                f"Set clusters[{move.cluster}].kueue.version to {to} and its configuration.{gate} to false, and run "
-                "pulumi up: until Kueue is back there, no job is admitted; running jobs continue."
-            )
-        else:
-            yield (
-                f"Set clusters[{move.cluster}].kueue.version to {to}, and run pulumi up: until Kueue is back there, "
-                f"{move.cluster} admits no job; running jobs continue."
-            )
+            change += f" and its configuration.{gate} to false"
+        stops = "no job is admitted" if move.cluster == fleet.home else f"{move.cluster} admits no job"
+        yield f"{change}, and run pulumi up: until Kueue is back {there}, {stops}; running jobs continue."
+    if fleet.multi_kueue is not None and fleet.multi_kueue.dispatcher != "External":
+        command = f"kubectl annotate workloads --all -A --overwrite {LOOK_AGAIN}=$(date +%s)"
+        yield f"Let Kueue look at jobs that it left meanwhile (docs/found-in-kueue.md, 14): {command} on {fleet.home}."
