@@ -80,7 +80,9 @@ def test_an_id_of_another_stack_that_is_another_cluster_is_refused() -> None:
         identifiers = pulumi.Output.from_input({WORKER: EXISTING_ID.replace("us-east4", "us-east1")})
         Fleet(spec.name, spec, existing_clusters={WORKER: identifiers.apply(lambda found: found[WORKER])})
 
-    with pytest.raises(ValueError, match=r"worker-us-east4: is projects/lab-project/locations/us-east4/.*us-east1/"):
+    with pytest.raises(
+        pulumi.RunError, match=r"worker-us-east4: is projects/lab-project/locations/us-east4/.*us-east1/"
+    ):
         pulumi_mocks.run(program)
 
 

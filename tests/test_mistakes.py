@@ -86,13 +86,18 @@ def pool_of(mode: str, cluster: Any) -> None:
         cluster_spec=entry,
         project="lab-project-1",
         cluster=cluster,
-        service_account="a@b",
+        service_account="gke-nodes@lab-project.iam.gserviceaccount.com",
     )
 
 
 def on_standard() -> dict[str, Any]:
     entry = kf.ClusterEntry.model_validate({**WORKER_ENTRY, "mode": "Standard"})
-    return {"cluster_spec": entry, "project": "lab-project-1", "cluster": "std", "service_account": "a@b"}
+    return {
+        "cluster_spec": entry,
+        "project": "lab-project-1",
+        "cluster": "std",
+        "service_account": "gke-nodes@lab-project.iam.gserviceaccount.com",
+    }
 
 
 def any_of(value: object) -> Any:

@@ -4,7 +4,7 @@ A fleet judges itself as a whole; a component outside of one judges what it is g
 """
 
 import inspect
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Any, ClassVar, ForwardRef, Union, get_args, get_origin
 
@@ -12,8 +12,12 @@ import pulumi
 from pydantic.alias_generators import to_camel
 
 from kueue_admission.forms import Problem, SpecError, errors_of
+from kueue_fleet.fleet_file.alone import check_alone
+from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue
 from kueue_fleet.in_programs import OwnComponent
 
+Labels = Mapping[GcpLabelKey, pulumi.Input[GcpLabelValue]]
+"""Labels in Google Cloud."""
 Schema = dict[str, Any]
 """A part of a Pulumi package's schema."""
 
@@ -55,6 +59,11 @@ def judge(problems: Iterable[Problem], opts: pulumi.ResourceOptions | None) -> N
         raise SpecError(found)
     for problem in found:
         pulumi.log.warn(problem.coded)
+
+
+def check_labels(labels: Labels | None) -> Iterator[Problem]:
+    """What the rules of the file say of labels, as far as they are known."""
+    return check_alone("labels", {key: value for key, value in (labels or {}).items() if isinstance(value, str)})
 
 
 def state_of(made: pulumi.ComponentResource) -> Iterator[tuple[str, Any]]:

@@ -18,7 +18,7 @@ STANDARD = ClusterEntry(
 
 
 def declare(spec: ClusterEntry, **arguments: Any) -> WorkerCluster:
-    return WorkerCluster("worker", spec, project="p", network="net", subnetwork="sub", **arguments)
+    return WorkerCluster("worker", spec, project="lab-project", network="net", subnetwork="sub", **arguments)
 
 
 def run(spec: ClusterEntry, **arguments: Any) -> Recording:
@@ -38,7 +38,7 @@ def test_an_autopilot_cluster_has_nothing_that_the_provider_refuses_or_replaces_
         "enableShieldedNodes",
     }
     defaults = inputs["clusterAutoscaling"]["autoProvisioningDefaults"]
-    assert defaults["serviceAccount"] == "gke-worker@p.iam.gserviceaccount.com"
+    assert defaults["serviceAccount"] == "gke-worker@lab-project.iam.gserviceaccount.com"
 
 
 def test_a_standard_cluster_has_workload_identity_and_a_system_pool_before_anything_runs_in_it() -> None:
@@ -47,10 +47,10 @@ def test_a_standard_cluster_has_workload_identity_and_a_system_pool_before_anyth
     assert "enableAutopilot" not in cluster.inputs
     assert cluster.inputs["removeDefaultNodePool"] is True
     assert cluster.ignore_changes == ("initialNodeCount", "nodeConfig")
-    assert cluster.inputs["workloadIdentityConfig"] == {"workloadPool": "p.svc.id.goog"}
+    assert cluster.inputs["workloadIdentityConfig"] == {"workloadPool": "lab-project.svc.id.goog"}
     assert cluster.inputs["nodeLocations"] == ["us-east4-a"]
     pool = recording.one("gcp:container/nodePool:NodePool")
-    assert pool.inputs["nodeConfig"]["serviceAccount"] == "gke-worker@p.iam.gserviceaccount.com"
+    assert pool.inputs["nodeConfig"]["serviceAccount"] == "gke-worker@lab-project.iam.gserviceaccount.com"
     assert pool.inputs["nodeConfig"]["workloadMetadataConfig"] == {"mode": "GKE_METADATA"}
     assert recording.is_before(pool, recording.one("pulumi:providers:kubernetes"))
 
@@ -77,7 +77,7 @@ def test_deletion_protection_is_always_said_and_pulumi_protects_alike(spec: Clus
 def test_the_kubernetes_provider_is_pinned_to_the_cluster_by_a_plain_identifier() -> None:
     recording = pulumi_mocks.run(lambda: declare(AUTOPILOT), preview=True)
     provider = recording.one("pulumi:providers:kubernetes")
-    assert provider.inputs["clusterIdentifier"] == "projects/p/locations/us-east4/clusters/worker"
+    assert provider.inputs["clusterIdentifier"] == "projects/lab-project/locations/us-east4/clusters/worker"
     kubeconfig = run(AUTOPILOT).one("pulumi:providers:kubernetes").inputs["kubeconfig"]
     assert json.loads(kubeconfig)["clusters"][0]["cluster"] == {"server": "https://gke-worker.us-east4.gke.goog"}
 
@@ -92,7 +92,7 @@ def test_a_replaced_endpoint_leaves_the_identifier_as_it_is() -> None:
 
 def test_a_cluster_of_another_role_is_refused() -> None:
     with pytest.raises(ValueError, match="cluster worker: ManagerCluster needs role manager, but it has worker"):
-        pulumi_mocks.run(lambda: ManagerCluster("m", AUTOPILOT, project="p", network="n", subnetwork="s"))
+        pulumi_mocks.run(lambda: ManagerCluster("m", AUTOPILOT, project="lab-project", network="n", subnetwork="s"))
 
 
 def test_options_of_the_component_do_not_leak_into_its_parts() -> None:

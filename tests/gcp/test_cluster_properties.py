@@ -16,7 +16,7 @@ from pulumi_mocks import Recording
 def run(spec: dict[str, Any] | None = None, **arguments: Any) -> Recording:
     entry = ClusterEntry.model_validate({"name": "worker", "role": "worker", "region": "us-east4", **(spec or {})})
     return pulumi_mocks.run(
-        lambda: WorkerCluster("worker", entry, project="p", network="net", subnetwork="sub", **arguments)
+        lambda: WorkerCluster("worker", entry, project="lab-project", network="net", subnetwork="sub", **arguments)
     )
 
 
@@ -32,7 +32,7 @@ BOTH = pytest.mark.parametrize("mode", [{}, STANDARD], ids=["Autopilot", "Standa
 def test_what_every_cluster_has(mode: dict[str, Any]) -> None:
     inputs = cluster(mode)
     assert inputs["costManagementConfig"] == {"enabled": True}
-    assert inputs["fleet"] == {"project": "p"}
+    assert inputs["fleet"] == {"project": "lab-project"}
     assert inputs["loggingConfig"] == {"enableComponents": ["SYSTEM_COMPONENTS", "WORKLOADS"]}
     assert {"SYSTEM_COMPONENTS", "JOBSET", "DCGM"} <= set(inputs["monitoringConfig"]["enableComponents"])
     assert inputs["masterAuth"] == {"clientCertificateConfig": {"issueClientCertificate": False}}
@@ -108,13 +108,13 @@ def test_outputs_follow_the_way_in() -> None:
     entry = ClusterEntry(name="worker", role="worker", region="us-east4")
 
     def declare(access: ControlPlaneAccess) -> WorkerCluster:
-        return WorkerCluster("worker", entry, project="p", network="net", subnetwork="sub", access=access)
+        return WorkerCluster("worker", entry, project="lab-project", network="net", subnetwork="sub", access=access)
 
     name = "gke-worker.us-east4.gke.goog"
     pulumi_mocks.run(lambda: inspect(declare(ControlPlaneAccess()), name, name, None))
     pulumi_mocks.run(
         lambda: inspect(
-            declare(ControlPlaneAccess(dns=False)),
+            declare(ControlPlaneAccess(dns=False, networks={"office": "203.0.113.0/24"})),
             "192.0.2.",
             "198.51.100.",
             testing.CA_CERTIFICATE,
@@ -249,7 +249,7 @@ def test_node_auto_provisioning_keeps_to_its_limits_and_makes_nodes_like_the_poo
         "resourceLimits": [{"minimum": 0, **limit} for limit in limits],
         "autoProvisioningLocations": ["us-east4-c"],
         "autoProvisioningDefaults": {
-            "serviceAccount": "gke-worker@p.iam.gserviceaccount.com",
+            "serviceAccount": "gke-worker@lab-project.iam.gserviceaccount.com",
             "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
             "imageType": "COS_CONTAINERD",
             "diskType": "pd-balanced",

@@ -18,7 +18,7 @@ ON = {"managedPrometheus": True}
 def run(observability: dict[str, Any] | None = None, **arguments: Any) -> Recording:
     given: dict[str, Any] = {"manager": "manager", "job_clusters": ["one", "two"], **arguments}
     settings = Observability.model_validate({**ON, **(observability or {})})
-    return pulumi_mocks.run(lambda: Dashboards("lab", settings, project="p", fleet="lab", **given))
+    return pulumi_mocks.run(lambda: Dashboards("lab", settings, project="lab-project", fleet="lab", **given))
 
 
 def policies(**arguments: Any) -> dict[str, dict[str, Any]]:
@@ -37,9 +37,11 @@ def query_of(policy: dict[str, Any]) -> str:
 
 
 def test_the_dashboard_and_four_alerts() -> None:
-    recording = run({"alerts": {"notificationChannels": ["projects/p/notificationChannels/7"]}}, labels={"team": "ml"})
+    recording = run(
+        {"alerts": {"notificationChannels": ["projects/lab-project/notificationChannels/7"]}}, labels={"team": "ml"}
+    )
     dashboard = recording.one("gcp:monitoring/dashboard:Dashboard")
-    assert dashboard.inputs["project"] == "p"
+    assert dashboard.inputs["project"] == "lab-project"
     assert json.loads(dashboard.inputs["dashboardJson"])["displayName"] == "lab: GPU batch fleet"
     alerts = {alert.name: alert.inputs for alert in recording.of_type("AlertPolicy")}
     assert set(alerts) == {
@@ -49,8 +51,8 @@ def test_the_dashboard_and_four_alerts() -> None:
         "lab/worker-disconnected",
     }
     for inputs in alerts.values():
-        assert inputs["project"] == "p"
-        assert inputs["notificationChannels"] == ["projects/p/notificationChannels/7"]
+        assert inputs["project"] == "lab-project"
+        assert inputs["notificationChannels"] == ["projects/lab-project/notificationChannels/7"]
         assert inputs["userLabels"] == {"team": "ml"}
         assert inputs["displayName"].startswith("lab: ")
         assert inputs["documentation"]["mimeType"] == "text/markdown"

@@ -10,7 +10,9 @@ from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
 
 def test_each_region_gets_a_private_subnet_and_a_way_out() -> None:
-    recording = pulumi_mocks.run(lambda: Network("lab", project="p", regions=["us-east4", "europe-west4", "us-east4"]))
+    recording = pulumi_mocks.run(
+        lambda: Network("lab", project="lab-project", regions=["us-east4", "europe-west4", "us-east4"])
+    )
     network = recording.one("gcp:compute/network:Network")
     assert network.inputs["autoCreateSubnetworks"] is False
     subnets = {s.inputs["region"]: s for s in recording.of_type("Subnetwork")}
@@ -21,8 +23,8 @@ def test_each_region_gets_a_private_subnet_and_a_way_out() -> None:
 
 
 def test_a_new_region_changes_nothing_of_the_others() -> None:
-    before = pulumi_mocks.run(lambda: Network("lab", project="p", regions=["us-east4"]))
-    after = pulumi_mocks.run(lambda: Network("lab", project="p", regions=["asia-southeast1", "us-east4"]))
+    before = pulumi_mocks.run(lambda: Network("lab", project="lab-project", regions=["us-east4"]))
+    after = pulumi_mocks.run(lambda: Network("lab", project="lab-project", regions=["asia-southeast1", "us-east4"]))
     assert all(after.resources[urn] == made for urn, made in before.resources.items() if made.custom)
 
 
@@ -34,7 +36,11 @@ def test_ranges_of_regions_do_not_overlap() -> None:
 def test_the_network_may_have_another_name_and_other_ranges() -> None:
     recording = pulumi_mocks.run(
         lambda: Network(
-            "lab", project="p", regions=["mars-north1"], network_name="shared", ranges={"mars-north1": "10.9.0.0/20"}
+            "lab",
+            project="lab-project",
+            regions=["mars-north1"],
+            network_name="shared",
+            ranges={"mars-north1": "10.9.0.0/20"},
         )
     )
     assert recording.one("gcp:compute/network:Network").inputs["name"] == "shared"
@@ -42,12 +48,12 @@ def test_the_network_may_have_another_name_and_other_ranges() -> None:
 
 
 def test_an_unknown_region_is_refused_with_what_to_do() -> None:
-    with pytest.raises(ValueError, match=r"no node range is known for region mars-north1; give one in ranges"):
-        pulumi_mocks.run(lambda: Network("lab", project="p", regions=["mars-north1"]))
+    with pytest.raises(ValueError, match=r"mars-north1 is not a known region; .* needs a range in network.ranges"):
+        pulumi_mocks.run(lambda: Network("lab", project="lab-project", regions=["mars-north1"]))
 
 
 def test_pods_have_a_range_of_their_own_which_depends_on_the_region_alone() -> None:
-    recording = pulumi_mocks.run(lambda: Network("lab", project="p", regions=["europe-west4"]))
+    recording = pulumi_mocks.run(lambda: Network("lab", project="lab-project", regions=["europe-west4"]))
     subnet = recording.one("Subnetwork").inputs
     assert subnet["secondaryIpRanges"] == [{"rangeName": "pods", "ipCidrRange": "10.36.0.0/15"}]
     assert subnet["logConfig"]["metadata"] == "INCLUDE_ALL_METADATA"
@@ -63,7 +69,7 @@ def test_ranges_that_are_given_are_used_and_an_unknown_region_leaves_pods_to_gke
     recording = pulumi_mocks.run(
         lambda: Network(
             "lab",
-            project="p",
+            project="lab-project",
             regions=["us-east4", "mars-north1"],
             ranges={"mars-north1": "10.9.0.0/20"},
             pod_ranges={"us-east4": "10.64.0.0/14"},
@@ -79,7 +85,7 @@ def test_ranges_that_are_given_are_used_and_an_unknown_region_leaves_pods_to_gke
 
 
 def test_many_pods_that_pull_at_once_do_not_run_out_of_ports() -> None:
-    nat = pulumi_mocks.run(lambda: Network("lab", project="p", regions=["us-east4"])).one("RouterNat").inputs
+    nat = pulumi_mocks.run(lambda: Network("lab", project="lab-project", regions=["us-east4"])).one("RouterNat").inputs
     assert nat["enableDynamicPortAllocation"] is True
     # Google Cloud refuses both together.
     assert nat["enableEndpointIndependentMapping"] is False

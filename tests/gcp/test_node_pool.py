@@ -23,9 +23,9 @@ def declare(opts: pulumi.ResourceOptions | None = None, *, deletion_protection: 
         "pool",
         entry,
         cluster_spec=CLUSTER,
-        project="p",
+        project="lab-project",
         cluster="worker",
-        service_account="nodes@p",
+        service_account="gke-nodes@lab-project.iam.gserviceaccount.com",
         deletion_protection=deletion_protection,
         labels={"kueue-fleet": "lab"},
         opts=opts,
@@ -37,7 +37,7 @@ def pool(**fields: Any) -> Recorded:
 
 
 NODE = {
-    "serviceAccount": "nodes@p",
+    "serviceAccount": "gke-nodes@lab-project.iam.gserviceaccount.com",
     "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
     "imageType": "COS_CONTAINERD",
     "workloadMetadataConfig": {"mode": "GKE_METADATA"},
@@ -69,7 +69,7 @@ def specific(path: str) -> dict[str, Any]:
 def test_every_argument_of_an_on_demand_pool() -> None:
     assert pool().inputs == {
         "name": "l4",
-        "project": "p",
+        "project": "lab-project",
         "location": "us-east4",
         "cluster": "worker",
         "nodeLocations": ["us-east4-c"],
@@ -274,7 +274,7 @@ def test_options_of_the_component_reach_only_what_they_are_for() -> None:
     made = recording.one("gcp:container/nodePool:NodePool")
     assert made.parent == component.urn
     assert not made.aliases
-    identifier = "projects/p/locations/us-east4/clusters/worker/nodePools/l4"
+    identifier = "projects/lab-project/locations/us-east4/clusters/worker/nodePools/l4"
     known = {"name": "l4", "poolName": "l4", "identifier": identifier}
     assert component.outputs == {**known, "instanceGroupUrls": []}
 
@@ -305,9 +305,9 @@ def test_a_pool_on_a_cluster_in_a_zone_is_there_too() -> None:
                 "pool",
                 entry,
                 cluster_spec=CLUSTER,
-                project="p",
+                project="lab-project",
                 cluster="worker",
-                service_account="nodes@p",
+                service_account="gke-nodes@lab-project.iam.gserviceaccount.com",
                 location="us-east4-c",
             )
             and None
@@ -317,7 +317,7 @@ def test_a_pool_on_a_cluster_in_a_zone_is_there_too() -> None:
 
 
 def test_a_pool_that_exists_is_read() -> None:
-    there = "projects/p/locations/us-east4/clusters/worker/nodePools/l4"
+    there = "projects/lab-project/locations/us-east4/clusters/worker/nodePools/l4"
     recording = pulumi_mocks.run(lambda: NodePool.get("pool", there).name)
     assert recording.read == (there,)
     assert not [made for made in recording if made.custom]
@@ -335,9 +335,9 @@ def test_labels_may_be_known_later() -> None:
                 "pool",
                 NodePoolEntry("l4", machine_type="g2-standard-24", node_count=1),
                 cluster_spec=CLUSTER,
-                project="p",
+                project="lab-project",
                 cluster="worker",
-                service_account="nodes@p",
+                service_account="gke-nodes@lab-project.iam.gserviceaccount.com",
                 labels={"team": pulumi.Output.from_input("vision")},
             )
             and None

@@ -19,7 +19,7 @@ COMMITMENTS = [CommitmentEntry.model_validate(entry) for entry in company_data()
 
 def declare(**arguments: Any) -> ReservedCapacity:
     given: dict[str, Any] = {"reservations": RESERVATIONS, "future_reservations": FUTURE, "commitments": COMMITMENTS}
-    return ReservedCapacity("capacity", project="p", **{**given, **arguments})
+    return ReservedCapacity("capacity", project="lab-project", **{**given, **arguments})
 
 
 def run(**arguments: Any) -> Recording:
@@ -28,7 +28,7 @@ def run(**arguments: Any) -> Recording:
 
 def test_a_reservation_is_for_those_who_name_it() -> None:
     assert run().one("Reservation", "capacity/l4-us-east4").inputs == {
-        "project": "p",
+        "project": "lab-project",
         "zone": "us-east4-c",
         "name": "l4-us-east4",
         "description": "Machines of a GPU batch fleet, managed by kueue-fleet",
@@ -62,7 +62,7 @@ def test_n1_machines_are_reserved_with_the_gpus_that_are_attached_to_them() -> N
 
 def test_a_calendar_request_turns_into_a_reservation_of_its_name() -> None:
     assert run().one("FutureReservation").inputs == {
-        "project": "p",
+        "project": "lab-project",
         "zone": "us-east4-c",
         "name": "h100-december",
         "description": "DWS Calendar, managed by kueue-fleet",
@@ -132,7 +132,7 @@ def test_a_commitment_pays_for_its_reservation_and_is_not_renewed() -> None:
     recording = run()
     commitment = recording.one("RegionCommitment")
     assert commitment.inputs == {
-        "project": "p",
+        "project": "lab-project",
         "region": "us-east4",
         "name": "l4-year",
         "plan": "TWELVE_MONTH",
@@ -144,7 +144,7 @@ def test_a_commitment_pays_for_its_reservation_and_is_not_renewed() -> None:
             {"type": "MEMORY", "amount": "393216"},
             {"type": "ACCELERATOR", "amount": "8", "acceleratorType": "nvidia-l4"},
         ],
-        "existingReservations": f"{COMPUTE_API}/projects/p/zones/us-east4-c/reservations/l4-us-east4",
+        "existingReservations": f"{COMPUTE_API}/projects/lab-project/zones/us-east4-c/reservations/l4-us-east4",
     }
     assert recording.is_before(recording.one("Reservation", "capacity/l4-us-east4"), commitment)
 

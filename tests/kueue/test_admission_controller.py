@@ -62,7 +62,7 @@ def test_the_kubeconfigs_are_a_secret_all_the_way() -> None:
 
 
 def test_without_a_deployment_it_says_what_to_pass() -> None:
-    with pytest.raises(ValueError, match="0 Deployments were given; pass what render_controller returns"):
+    with pytest.raises(ValueError, match="0 Deployments are given; give what render_controller returns"):
         pulumi_mocks.run(lambda: AdmissionController("controller", [], kubeconfigs={}))
 
 
@@ -96,7 +96,7 @@ def test_the_image_may_be_what_the_program_builds(of_file: Recording) -> None:
 
 def test_a_worker_without_a_kubeconfig_is_refused() -> None:
     objects = render_controller(SPEC, MANAGER)
-    with pytest.raises(ValueError, match=f"no kubeconfig of {WORKER}; add it to kubeconfigs"):
+    with pytest.raises(ValueError, match=f"kubeconfigs: there is none of {WORKER}; add it"):
         pulumi_mocks.run(lambda: AdmissionController("controller", objects, kubeconfigs={}))
 
 

@@ -108,7 +108,7 @@ def test_a_cluster_alone_serves_components_on_it() -> None:
     entry = ClusterEntry(name="manager", role="manager", region="us-east4")
 
     def program() -> None:
-        cluster = ManagerCluster("manager", entry, project="p", network="default", subnetwork="default")
+        cluster = ManagerCluster("manager", entry, project="lab-project", network="default", subnetwork="default")
         options = pulumi.ResourceOptions(provider=cluster.provider, deleted_with=cluster.cluster)
         KueueInstall("kueue", KueueInstallation(), values={}, opts=options)
 

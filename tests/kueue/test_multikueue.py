@@ -20,7 +20,7 @@ from small_fleets import SECOND_WORKER, WORKER, fleet, fleet_data
 
 TOKEN = "token-of-multikueue-manager-2026-11"
 SPEC = fleet()
-GRANT = WorkerGrant("{}", "2026-11")
+GRANT = WorkerGrant('{"clusters": [{}]}', "2026-11")
 
 
 def access(spec: FleetSpec = SPEC) -> WorkerAccess:
@@ -34,7 +34,7 @@ def access(spec: FleetSpec = SPEC) -> WorkerAccess:
 
 
 def manager_side(spec: FleetSpec = SPEC, **arguments: Any) -> MultiKueue:
-    kubeconfigs = {name: pulumi.Output.secret(f"kubeconfig of {name}") for name in spec.worker_names}
+    kubeconfigs = {name: pulumi.Output.secret(json.dumps({"clusters": [{"name": name}]})) for name in spec.worker_names}
     return MultiKueue("multikueue", spec, **{"kubeconfigs": kubeconfigs, **arguments})
 
 
@@ -222,16 +222,21 @@ def test_a_worker_is_connected_after_all_that_it_grants() -> None:
 
 
 def test_a_google_account_needs_no_token() -> None:
-    recording = pulumi_mocks.run(lambda: alone(credentials=None, google_account="manager@lab.example"))
+    recording = pulumi_mocks.run(
+        lambda: alone(credentials=None, google_account="lab-manager@lab-project.iam.gserviceaccount.com")
+    )
     assert not recording.of_type("Secret")
-    assert recording.one("ClusterRoleBinding").inputs["subjects"][0]["name"] == "manager@lab.example"
+    assert (
+        recording.one("ClusterRoleBinding").inputs["subjects"][0]["name"]
+        == "lab-manager@lab-project.iam.gserviceaccount.com"
+    )
     assert recording.one("MultiKueueCluster").inputs["spec"]["clusterSource"]["clusterProfileRef"] == {"name": WORKER}
     assert recording.one("ClusterProfile").inputs["status"]["accessProviders"]
 
 
 def test_each_check_has_workers_of_its_own() -> None:
     def program() -> None:
-        grants = {name: WorkerGrant("{}", "2026-11") for name in ("eu", "us")}
+        grants = {name: WorkerGrant('{"clusters": [{}]}', "2026-11") for name in ("eu", "us")}
         made = MultiKueue("multikueue", workers=grants, checks={"everywhere": ["us", "eu"], "eu-only": ["eu"]})
         rules = [kf.AdmissionCheckStrategyRule(made.checks["eu-only"])]
         strategy = kf.AdmissionChecksStrategy(admission_checks=rules)
@@ -250,7 +255,7 @@ def test_each_check_has_workers_of_its_own() -> None:
         (lambda: MultiKueue("m", workers={"eu": GRANT}, checks={"a": ["us"]}), r"m.checks\[a\]: us is not among"),
         (lambda: MultiKueue("m"), "there are no workers; give workers="),
         (lambda: MultiKueue("m", SPEC, workers={"eu": GRANT}), "there are no workers"),
-        (lambda: alone(google_account="a@b"), "give exactly one of them"),
+        (lambda: alone(google_account="lab-manager@lab-project.iam.gserviceaccount.com"), "give exactly one of them"),
         (lambda: alone(credentials=kf.ServiceAccountToken("2026-11")), "rotateBy: is missing, but no controller"),
     ],
 )

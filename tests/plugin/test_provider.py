@@ -54,7 +54,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "ManagedMonitoring": {"objects": render_managed_monitoring(fleet(observability={}), WORKER)},
     "ManagerCluster": {**IN_NETWORK, "spec": cluster("manager")},
     "MemberAccess": {**PROJECT, "fleet": "lab", "members": ["group:team-a@example.com"]},
-    "MultiKueue": {"spec": fleet_data(WORKER), "kubeconfigs": {WORKER: "{}"}},
+    "MultiKueue": {"spec": fleet_data(WORKER), "kubeconfigs": {WORKER: '{"clusters": [{}]}'}},
     "Namespaces": {"spec": ["team-a", "team-b"]},
     "Network": {**PROJECT, "regions": ["europe-west4", "us-east4"]},
     "NodeIdentity": {**PROJECT, "clusterName": "eu"},
@@ -64,7 +64,7 @@ INPUTS: dict[str, dict[str, Any]] = {
         "spec": {"name": "l4", "machineType": "g2-standard-24", "nodeCount": 2.0},
         "clusterSpec": cluster("worker", mode="Standard"),
         "cluster": "worker",
-        "serviceAccount": "nodes@lab-project.iam.gserviceaccount.com",
+        "serviceAccount": "gke-nodes@lab-project.iam.gserviceaccount.com",
     },
     "PriorityClass": {"spec": {"value": 1000.0}},
     "ProvisioningRequestCheck": {

@@ -6,10 +6,13 @@ What does not fit is a problem in words of ours, where Python would end the prog
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache, wraps
+from itertools import chain, repeat
 from types import NoneType, UnionType
 from typing import (
+    Annotated,
     Any,
     Final,
     ForwardRef,
@@ -24,7 +27,7 @@ from typing import (
 )
 
 from kueue_admission.forms.form_rules import MISSING, NOT_ALLOWED, UNKNOWN_FIELD, WRONG_TYPE
-from kueue_admission.forms.problem import Problem, SpecError, join_path
+from kueue_admission.forms.problem import Problem, SpecError
 from kueue_admission.forms.suggest import nearest
 
 OUTPUT_TEXT: Final = "Calling __str__ on an Output[T]"
@@ -43,8 +46,6 @@ _WORDS: Final[Mapping[Any, str]] = {
 }
 _Taken = ParamSpec("_Taken")
 _Returned = TypeVar("_Returned")
-_Unfit = tuple[str, str, str]
-"""The path of a part that does not fit, what is wrong, and what to do."""
 
 
 class _Parameters(NamedTuple):
@@ -84,8 +85,7 @@ def misfits(
     for name, value in {**given, **kwargs}.items():
         path = f"{where}.{name}"
         if name in takes.hints:
-            for inner, wrong, fix in _unfit(value, takes.hints[name]):
-                yield WRONG_TYPE.at(join_path(path, inner), wrong, fix)
+            yield from (problem.at(path) for problem in _unfit(value, takes.hints[name]))
         elif not takes.takes_any:
             near = nearest(name, names)
             fix = f"did you mean {near}?" if near else f"use one of {', '.join(names)}"
@@ -115,44 +115,53 @@ def _parameters(function: Callable[..., Any]) -> _Parameters:
     )
 
 
-def _unfit(value: Any, hint: Any) -> Iterator[_Unfit]:
+def _unfit(value: Any, hint: Any) -> Iterator[Problem]:
     """Where a value, or a part of it, is not what is taken."""
     fitting = [each for each in _members(hint) if _is_of(value, each)]
     if not fitting:
-        yield "", f"{_shown(value)} is given", _fix(value, hint)
+        yield WRONG_TYPE.at("", f"{_shown(value)} is given", _fix(value, hint))
         return
     found = [list(_unfit_parts(value, each)) for each in fitting]
     yield from min(found, key=len)
 
 
-def _unfit_parts(value: Any, hint: Any) -> Iterator[_Unfit]:
+def _unfit_parts(value: Any, hint: Any) -> Iterator[Problem]:
     arguments = get_args(hint)
-    if isinstance(value, Mapping) and len(arguments) > 1:
+    if found := list(outputs_in_text(value)) if isinstance(value, str) else []:
+        yield from found
+    elif get_origin(hint) is Annotated:
+        from kueue_admission.forms.messages import misfit  # It is on top of this.
+
+        yield from misfit(hint, value)
+    elif isinstance(value, Mapping) and len(arguments) > 1:
         for key, each in value.items():
-            yield from _below(f"[{key}]", _unfit(each, arguments[1]))
-    elif isinstance(value, (list, tuple)) and arguments and get_origin(hint) is not tuple:
-        for index, each in enumerate(value):
-            yield from _below(f"[{index}]", _unfit(each, arguments[0]))
+            yield from _below(f"[{key}]", chain(_unfit(key, arguments[0]), _unfit(each, arguments[1])))
+    elif is_dataclass(value) and not isinstance(value, type):
+        for each in fields(value):
+            yield from _below(each.name, _unfit(getattr(value, each.name), each.type))
+    elif isinstance(value, (list, tuple)) and arguments:
+        hints = arguments if get_origin(hint) is tuple else repeat(arguments[0])
+        for index, (each, wanted) in enumerate(zip(value, hints, strict=False)):
+            yield from _below(f"[{index}]", _unfit(each, wanted))
     else:
         yield from outputs_in_text(value)
 
 
-def outputs_in_text(value: Any) -> Iterator[_Unfit]:
+def outputs_in_text(value: Any) -> Iterator[Problem]:
     """The texts in plain data, or in a model, that came of an Output in an f-string."""
     if isinstance(value, str):
         if OUTPUT_TEXT in value:
-            yield "", *IN_TEXT
+            yield WRONG_TYPE.at("", *IN_TEXT)
         return
-    fields = value if isinstance(value, Mapping) else value.__dict__ if hasattr(type(value), "model_fields") else {}
-    for name, each in fields.items():
-        yield from _below(f"[{name}]" if fields is value else name, outputs_in_text(each))
+    parts = value if isinstance(value, Mapping) else value.__dict__ if hasattr(type(value), "model_fields") else {}
+    for name, each in parts.items():
+        yield from _below(f"[{name}]" if parts is value else name, outputs_in_text(each))
     for index, each in enumerate(value if isinstance(value, (list, tuple)) else ()):
         yield from _below(f"[{index}]", outputs_in_text(each))
 
 
-def _below(path: str, found: Iterator[_Unfit]) -> Iterator[_Unfit]:
-    for inner, wrong, fix in found:
-        yield join_path(path, inner), wrong, fix
+def _below(path: str, found: Iterable[Problem]) -> Iterator[Problem]:
+    return (problem.at(path) for problem in found)
 
 
 def _members(hint: Any) -> list[Any]:
@@ -164,9 +173,10 @@ def _members(hint: Any) -> list[Any]:
 
 
 def _is_of(value: Any, hint: Any) -> bool:
-    origin = get_origin(hint) or hint
+    hint = _plain(hint)
+    origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin is Literal:
-        return value in get_args(hint)
+        return value in arguments
     if isinstance(origin, ForwardRef):
         return is_late(value) and not inspect.iscoroutine(value)  # Of `pulumi.Input`.
     if origin is Awaitable:
@@ -179,7 +189,14 @@ def _is_of(value: Any, hint: Any) -> bool:
         return isinstance(value, Sequence) and not isinstance(value, str)
     if isinstance(value, bool) and origin in (int, float):
         return False
+    if origin is tuple and arguments:
+        return isinstance(value, (list, tuple)) and len(value) == len(arguments)
     return not isinstance(origin, type) or isinstance(value, (int, float) if origin is float else origin)
+
+
+def _plain(hint: Any) -> Any:
+    """The type without what it asks of its values."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def is_of_pulumi(kind: Any) -> bool:
@@ -234,6 +251,7 @@ def _is_output(hint: Any) -> bool:
 
 
 def _word(hint: Any) -> str:
+    hint = _plain(hint)
     origin, arguments = get_origin(hint) or hint, get_args(hint)
     if origin is Any:
         return "a value"
@@ -242,5 +260,7 @@ def _word(hint: Any) -> str:
     if origin in (Sequence, list, Mapping, dict) and arguments and arguments[-1] is not Any:
         part = "value" if origin in (Mapping, dict) else "item"
         return f"{_WORDS[origin]}, each {part} {_words(arguments[-1])}"
+    if origin is tuple:
+        return f"a list of {len(arguments)}: {', '.join(map(_words, arguments))}"
     named = f"pulumi.{origin.__name__}" if origin.__module__.partition(".")[0] == "pulumi" else origin.__name__
     return _WORDS.get(origin) or with_article(named)

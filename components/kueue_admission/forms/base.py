@@ -263,6 +263,8 @@ DnsSubdomain = Annotated[str, Strict(), syntax_of(syntax.dns_subdomain)]
 """A DNS subdomain of RFC 1123: DNS labels joined by dots, at most 253 characters; Kubernetes' usual object name."""
 JobName = Annotated[str, Strict(), syntax_of(syntax.job_name)]
 """The name of a Job or JobSet: a DNS subdomain of at most 63 characters."""
+Endpoint = Annotated[str, Strict(), syntax_of(syntax.endpoint)]
+"""A host, or host:port."""
 LabelKey = Annotated[str, Strict(), syntax_of(syntax.label_key)]
 """A label key: an optional DNS subdomain and a slash, then a name of at most 63 characters."""
 LabelValue = Annotated[str, Strict(), syntax_of(syntax.label_value)]

@@ -5,10 +5,11 @@ Unknown fields name the nearest known one; fields that Kueue's v1beta1 had name 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_admission.forms import suggest
@@ -44,6 +45,21 @@ def errors_in(error: ValidationError) -> list[ErrorDetails]:
 def problems_of(error: ValidationError, model: type[BaseModel], data: Any, *, in_python: bool = False) -> list[Problem]:
     """Everything that is wrong with `data`, which could not be read as `model`."""
     return [problem for detail in errors_in(error) for problem in explain(detail, model, data, in_python=in_python)]
+
+
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+def misfit(kind: Any, value: Any) -> Iterator[Problem]:
+    """What is wrong with a value by itself that is to be of a type of fields."""
+    try:
+        _reader(kind).validate_python(value)
+    except ValidationError as error:
+        for detail in errors_in(error):
+            fault = _fault(detail["type"], value, detail.get("ctx") or {}, detail["msg"])
+            yield fault.rule.at("", f"{_shown(value)} {fault.wrong}", fault.fix)
 
 
 def explain(error: ErrorDetails, model: type[BaseModel], data: Any, *, in_python: bool = False) -> list[Problem]:

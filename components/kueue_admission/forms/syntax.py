@@ -132,6 +132,13 @@ def chart(text: str) -> Fault | None:
     )
 
 
+def endpoint(text: str) -> Fault | None:
+    """Where an API server is, as kubeconfigs have it without the scheme: a host, and maybe a port."""
+    if text and "/" not in text:
+        return None
+    return Fault("is not a host", "write the host alone, or host:port, without https://")
+
+
 def _subdomain(text: str, longest: int) -> Fault | None:
     fix = "use lower-case letters, digits, hyphens and dots, with a letter or digit at both ends"
     return in_form(text, _SUBDOMAIN, longest, fix)

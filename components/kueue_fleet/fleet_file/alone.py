@@ -1,30 +1,49 @@
-"""The rules of the fleet file on one entry without its fleet, as a component of its own takes it."""
+"""The rules of the fleet file on a part of it without its fleet, as a component of its own takes it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any, Final, get_args
 
-from kueue_admission.forms.base import SpecModel
+from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.form_rules import UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.read_model import read_stored
 from kueue_fleet.fleet_file.check import check_scope
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
-from kueue_fleet.fleet_file.fleet_rules import UNUSED
+from kueue_fleet.fleet_file.fleet_rules import COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT, OPERATOR, UNUSED
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
-_OF_OTHERS: Final = frozenset({UNKNOWN_NAME, UNUSED})
-"""Rules that ask what else there is."""
+_OF_OTHERS: Final = {
+    True: (UNKNOWN_NAME, UNUSED, COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT),
+    False: (OPERATOR,),
+}
+"""Rules that ask what else there is, of entries of a list and of other sections."""
 
 
-def check_alone(section: str, *entries: SpecModel, **others: tuple[SpecModel, ...]) -> Iterator[Problem]:
-    """What is wrong with entries of a list of the file, whatever else there is; `others` are lists that they need.
+def check_alone(section: str, *given: Any, **others: Any) -> Iterator[Problem]:
+    """What is wrong with a part of the file, whatever else there is; `others` are parts that it needs.
 
-    `others` are by the names of fields of a FleetSpec.
+    `given` are entries, if the section is a list of them, or the section itself; `others` are by the names of fields of
+    a FleetSpec.
     """
-    lists: dict[str, Any] = {"clusters": (), **others, SECTIONS[section].field: entries}
-    scope = Scope(FleetSpec.model_construct(name="alone", project="alone-project", **lists))
-    paths = tuple(map(scope.path, entries))
+    listed = SECTIONS.get(section)
+    own = {listed.field: given} if listed else {section: given[0]}
+    scope = Scope(FleetSpec.model_construct(name="alone", project="alone-project", **{"clusters": (), **others, **own}))
+    paths = tuple(map(scope.path, given)) if listed else (section,)
     for problem in check_scope(scope):
-        if problem.path.startswith(paths) and problem.rule not in _OF_OTHERS:
+        if problem.path.startswith(paths) and problem.rule not in _OF_OTHERS[listed is not None]:
             yield problem
+
+
+def check_object(spec: SpecModel, name: str, where: str) -> Iterator[Problem]:
+    """The same of an object of Kubernetes; `where` begins the paths. Of one in a namespace, what it says by itself."""
+    for section, listed in SECTIONS.items():
+        [entry, _] = get_args(FleetSpec.model_fields[listed.field].annotation)
+        if issubclass(entry, type(spec)) and "namespace" not in entry.model_fields:
+            made = read_stored(entry, {"name": name, **spec.wire()}, where)
+            for problem in check_alone(section, made):
+                yield replace(problem, path=where + problem.path.removeprefix(f"{section}[{name}]"))
+            return
+    yield from problems_in(spec, where)

@@ -4,20 +4,24 @@ Not here: node pools for jobs (`gcp.node_pool`), and anything inside the cluster
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal, Self
+from itertools import chain
+from typing import Any, ClassVar, Literal, Self
 
 import pulumi
 import pulumi_gcp as gcp
 import pulumi_kubernetes as kubernetes
 
-from kueue_admission.forms import SpecError
+from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.arguments import checked
-from kueue_fleet.component import Component, judge
+from kueue_admission.forms.base import problems_in
+from kueue_fleet.component import Component, Labels, check_labels, judge
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.alone import check_alone
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT, PROGRAM
+from kueue_fleet.fleet_file.model.gcp_names import AddressRange, GoogleServiceAccountAddress, ProjectId, ResourceName
+from kueue_fleet.fleet_file.model.network import AuthorizedNetwork, NetworkArgs
 from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
 from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, server_ca
@@ -36,11 +40,15 @@ class ControlPlaneAccess(Access):
 
     dns: bool = True
     """By a DNS name, checked by IAM, with no IP address at all; else by addresses, from `networks` alone."""
-    networks: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    networks: Mapping[str, pulumi.Input[AddressRange]] = field(default_factory=dict)
     """Ranges that may reach the addresses, by a display name; unused with `dns`."""
     kubernetes_tokens: bool = False
     """Whether tokens of Kubernetes service accounts are taken over the DNS name, as MultiKueue's managers have them.
     Without it the DNS name takes only Google's own tokens."""
+
+
+CLUSTER_ID = "projects/P/locations/L/clusters/N"
+"""Form of the id of a cluster."""
 
 
 class GkeCluster(Component):
@@ -86,18 +94,18 @@ class GkeCluster(Component):
         name: str,
         spec: ClusterEntry,
         *,
-        project: pulumi.Input[str],
+        project: pulumi.Input[ProjectId],
         network: "pulumi.Input[str] | None" = None,
         subnetwork: "pulumi.Input[str] | None" = None,
         access: ControlPlaneAccess | None = None,
-        pod_range_name: "pulumi.Input[str] | None" = None,
-        service_range_name: "pulumi.Input[str] | None" = None,
-        node_service_account: "pulumi.Input[str] | None" = None,
+        pod_range_name: "pulumi.Input[ResourceName] | None" = None,
+        service_range_name: "pulumi.Input[ResourceName] | None" = None,
+        node_service_account: "pulumi.Input[GoogleServiceAccountAddress] | None" = None,
         existing_id: "pulumi.Input[str] | None" = None,
-        images_of: "pulumi.Input[str] | None" = None,
+        images_of: "pulumi.Input[ProjectId] | None" = None,
         managed_prometheus: bool = True,
         deletion_protection: bool = True,
-        labels: "Mapping[str, pulumi.Input[str]] | None" = None,
+        labels: "Labels | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the cluster. If its entry says that it exists, it is read, and not changed.
@@ -113,8 +121,8 @@ class GkeCluster(Component):
 
         Raises:
             SpecError: the entry has another role than the class, or breaks rules; a cluster that is made has no
-                network or has an `existing_id`.
-            ValueError: that is the id of another cluster; from within Pulumi where it is an output.
+                network or has an `existing_id`; that is the id of another cluster, from within Pulumi where it is an
+                output.
         """
         where = f"cluster {spec.name}"
         if spec.role != self.role:
@@ -125,12 +133,16 @@ class GkeCluster(Component):
         if not spec.existing and (network is None or subnetwork is None):
             wrong = "no network or no subnetwork"
             raise SpecError([COMPONENT.at(where, wrong, "give network=... and subnetwork=...")])
-        judge(check_alone("clusters", spec), opts)
+        judge(chain(check_alone("clusters", spec), _access_problems(where, access), check_labels(labels)), opts)
+        if isinstance(existing_id, str):
+            parts_of_id(f"{where}.existing_id", existing_id, CLUSTER_ID)
+            if isinstance(project, str):
+                judge(_other_cluster(spec.name, _identifier(project, spec), existing_id), opts)
         super().__init__(name, opts)
         if isinstance(project, str) and not spec.existing:
             claim((project, spec.region, spec.name), where, "is declared before, in the same project and region")
         self.cluster_name = spec.name
-        identifier = put_in(joined("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}"))
+        identifier = put_in(_identifier(project, spec))
         self.workload_pool = pulumi.Output.from_input(put_in(workload_pool(project)))
         access = access or ControlPlaneAccess()
         autopilot = spec.mode == "Autopilot"
@@ -209,9 +221,7 @@ class GkeCluster(Component):
         Raises:
             SpecError: the identifier names something else.
         """
-        project, location, cluster = parts_of_id(
-            f"{cls.__name__} {name}", identifier, "projects/P/locations/L/clusters/N"
-        )
+        project, location, cluster = parts_of_id(f"{cls.__name__} {name}", identifier, CLUSTER_ID)
         # As for Autopilot, the nodes' account is the cluster's own: no pools are added.
         entry = ClusterEntry(name=cluster, role=cls.role, region=region_at(location), existing=True, mode="Autopilot")
         return cls(name, entry, project=project, existing_id=identifier, opts=opts)
@@ -236,7 +246,7 @@ class GkeCluster(Component):
         name: str,
         project: pulumi.Input[str],
         spec: ClusterEntry,
-        labels: "Mapping[str, pulumi.Input[str]] | None",
+        labels: "Labels | None",
         protection: bool,
     ) -> NodePool:
         """Zones are the cluster's. No taint: GKE's own pods, Kueue and JobSet tolerate none."""
@@ -251,6 +261,18 @@ class GkeCluster(Component):
             labels=labels,
             opts=pulumi.ResourceOptions(parent=self, deleted_with=self.cluster),
         )
+
+
+def _access_problems(where: str, access: ControlPlaneAccess | None) -> Iterator[Problem]:
+    """What the rules of the file say of the networks that reach the cluster, as far as they are known."""
+    if not isinstance(access, ControlPlaneAccess):
+        return
+    known = {name: cidr for name, cidr in access.networks.items() if isinstance(cidr, str)}
+    if len(known) == len(access.networks):
+        way = "DnsEndpoint" if access.dns else "AuthorizedNetworks"
+        networks = [AuthorizedNetwork(name, cidr) for name, cidr in known.items()]
+        section = NetworkArgs.model_construct(control_plane_access=way, authorized_networks=networks)
+        yield from problems_in(section, f"{where}.access")
 
 
 class ManagerCluster(GkeCluster):
@@ -280,15 +302,23 @@ class _SystemPool(NodePool):
     in_file = False
 
 
+def _identifier(project: pulumi.Input[str], spec: ClusterEntry) -> Any:
+    return joined("projects/", project, f"/locations/{spec.region}/clusters/{spec.name}")
+
+
 def _same_cluster(name: str, identifier: str, given: str) -> str:
-    """`given`, which is the id of the cluster, in its region or in a zone of that. Raises ValueError."""
+    """`given`, which is the id of the cluster. Raises RunError, from within Pulumi."""
+    for problem in _other_cluster(name, identifier, given):
+        raise pulumi.RunError(problem.coded)
+    return given
+
+
+def _other_cluster(name: str, identifier: str, given: str) -> Iterator[Problem]:
+    """An id that is not that of the cluster, in its region or in a zone of it."""
     parts = given.split("/")
     if "/".join([*parts[:3], *map(region_at, parts[3:4]), *parts[4:]]) != identifier:
-        raise ValueError(
-            f"cluster {name}: is {identifier} in the fleet, but the program gives {given}; correct project, region or "
-            "name in the file, or pass another id"
-        )
-    return given
+        wrong = f"is {identifier} by its entry, but the program gives {given}"
+        yield PROGRAM.at(f"cluster {name}", wrong, "correct project, region or name, or pass another id")
 
 
 def _dns_name(endpoints: "gcp.container.outputs.ClusterControlPlaneEndpointsConfig | None") -> str | None:

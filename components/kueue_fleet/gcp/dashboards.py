@@ -4,12 +4,14 @@ What they show is in `kueue_fleet.objects.dashboards`, what they tell in `google
 PodMonitoring that `kueue_fleet.kueue` puts on every cluster, which also puts the same dashboard into a Grafana there.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_gcp as gcp
 
-from kueue_fleet.component import Component
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain
+from kueue_fleet.component import Component, Labels, check_labels, judge
+from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ProjectId, ResourceName
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.dashboards import dashboards
@@ -32,14 +34,14 @@ class Dashboards(Component):
         name: str,
         spec: Observability,
         *,
-        project: pulumi.Input[str],
-        fleet: str,
-        manager: str | None,
-        job_clusters: Sequence[str],
-        kueue_namespace: str = "kueue-system",
-        stopped_queues: Sequence[str] = (),
-        controller_namespace: str | None = None,
-        labels: "Mapping[str, pulumi.Input[str]] | None" = None,
+        project: pulumi.Input[ProjectId],
+        fleet: ResourceName,
+        manager: GkeClusterName | None,
+        job_clusters: Sequence[GkeClusterName],
+        kueue_namespace: DnsLabel = "kueue-system",
+        stopped_queues: Sequence[DnsSubdomain] = (),
+        controller_namespace: DnsLabel | None = None,
+        labels: "Labels | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare them.
@@ -48,6 +50,7 @@ class Dashboards(Component):
         ClusterQueues that are inactive on purpose; `controller_namespace` is where the fleet's own controller runs on
         the manager, if there is one; `labels` are Google Cloud labels.
         """
+        judge(check_labels(labels), opts)
         super().__init__(name, opts)
         rendered = dashboards(
             name,

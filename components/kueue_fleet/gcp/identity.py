@@ -5,7 +5,10 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_gcp as gcp
 
-from kueue_fleet.component import Component
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain, problems_in
+from kueue_fleet.component import Component, judge
+from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, IamRole, Member, ProjectId, ResourceName
+from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.identities import NODE_ROLES, manager_identity, member_access, node_identity, team_identity
@@ -27,10 +30,10 @@ class NodeIdentity(Component):
         self,
         name: str,
         *,
-        project: pulumi.Input[str],
-        cluster_name: str,
-        roles: Sequence[str] = NODE_ROLES,
-        images_of: "pulumi.Input[str] | None" = None,
+        project: pulumi.Input[ProjectId],
+        cluster_name: GkeClusterName,
+        roles: Sequence[IamRole] = NODE_ROLES,
+        images_of: "pulumi.Input[ProjectId] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the account and grant it `roles` in `project`, and the images of another project, `images_of`."""
@@ -57,13 +60,13 @@ class TeamIdentity(Component):
         self,
         name: str,
         *,
-        project: pulumi.Input[str],
-        fleet: str,
-        team: str,
-        roles: Sequence[str],
-        kubernetes_accounts: Sequence[tuple[str, str]],
+        project: pulumi.Input[ProjectId],
+        fleet: ResourceName,
+        team: DnsLabel,
+        roles: Sequence[IamRole],
+        kubernetes_accounts: Sequence[tuple[DnsLabel, DnsSubdomain]],
         after: Sequence[pulumi.Resource] = (),
-        elsewhere: Sequence[str] = (),
+        elsewhere: Sequence[ProjectId] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the account, grant it `roles` in `project`, and let `kubernetes_accounts` act as it.
@@ -72,7 +75,11 @@ class TeamIdentity(Component):
         clusters of a project share one Workload Identity pool. The pool is created with the project's first cluster;
         put a cluster of the same program into `after`. `elsewhere` are other projects whose pods
         act as it, each with a cluster in `after`. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/workload-identity#identity_sameness.
+
+        Raises:
+            SpecError: the roles break rules of the fleet file.
         """
+        judge(problems_in(TeamGoogleServiceAccount.model_construct(roles=roles), f"TeamIdentity {name}"), opts)
         super().__init__(name, opts)
         known = {str(index): resource for index, resource in enumerate(after)}
         rendered = team_identity(
@@ -102,11 +109,11 @@ class ManagerIdentity(Component):
         self,
         name: str,
         *,
-        project: pulumi.Input[str],
-        fleet: str,
+        project: pulumi.Input[ProjectId],
+        fleet: ResourceName,
         accounts: Sequence[ManagerAccount],
         after: Sequence[pulumi.Resource] = (),
-        elsewhere: Sequence[str] = (),
+        elsewhere: Sequence[ProjectId] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the accounts, the role and the grants; `after` as for `TeamIdentity`.
@@ -136,10 +143,10 @@ class MemberAccess(Component):
         self,
         name: str,
         *,
-        project: pulumi.Input[str],
-        fleet: str,
-        members: Sequence[str],
-        elsewhere: Sequence[str] = (),
+        project: pulumi.Input[ProjectId],
+        fleet: ResourceName,
+        members: Sequence[Member],
+        elsewhere: Sequence[ProjectId] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the role in `project`, and grant it to `members`: `group:`, `user:` or `serviceAccount:`, address.

@@ -1,13 +1,25 @@
 """The VPC of a fleet: one that is made (`google.networks`), or one that exists, a `NetworkIds`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pulumi
 import pulumi_gcp as gcp
 
-from kueue_fleet.component import Component
-from kueue_fleet.fleet_file import FleetSpec
+from kueue_admission.forms import Problem
+from kueue_admission.forms.read_model import read_model
+from kueue_fleet.component import Component, judge
+from kueue_fleet.fleet_file import ClusterEntry, FleetSpec
+from kueue_fleet.fleet_file.alone import check_alone
+from kueue_fleet.fleet_file.model.gcp_names import (
+    GkeClusterName,
+    Ipv4Range,
+    PodIpv4Range,
+    ProjectId,
+    Region,
+    ResourceName,
+)
+from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.gcp.declare import declare, put_in
 from kueue_fleet.google.networks import Vpc, existing_vpc, own_vpc
 
@@ -18,15 +30,15 @@ class NetworkIds(Vpc):
 
     self_link: pulumi.Input[str]
     """Self link of the network, or `projects/HOST/global/networks/NAME`."""
-    subnetworks: Mapping[str, pulumi.Input[str]]
+    subnetworks: Mapping[Region, pulumi.Input[str]]
     """Self link of each region's subnet, or `projects/HOST/regions/REGION/subnetworks/NAME`."""
-    pod_range_names: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    pod_range_names: Mapping[Region, pulumi.Input[ResourceName]] = field(default_factory=dict)
     """Name of the subnet's secondary range for pods; default: GKE adds one."""
-    service_range_names: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    service_range_names: Mapping[Region, pulumi.Input[ResourceName]] = field(default_factory=dict)
     """Name of the subnet's secondary range for Services, for one cluster; default: GKE's own range."""
-    node_ranges: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    node_ranges: Mapping[Region, pulumi.Input[Ipv4Range]] = field(default_factory=dict)
     """Range of the nodes; needed of the manager's region where it reaches workers by address."""
-    pod_ranges: Mapping[str, pulumi.Input[str]] = field(default_factory=dict)
+    pod_ranges: Mapping[Region, pulumi.Input[PodIpv4Range]] = field(default_factory=dict)
     """Range of the pods; needed there too, where it has a name."""
 
 
@@ -69,12 +81,12 @@ class Network(Component):
         self,
         name: str,
         *,
-        project: pulumi.Input[str],
-        regions: Sequence[str],
-        network_name: str | None = None,
-        ranges: Mapping[str, str] | None = None,
-        pod_ranges: Mapping[str, str] | None = None,
-        service_ranges: Mapping[str, str] | None = None,
+        project: pulumi.Input[ProjectId],
+        regions: Sequence[Region],
+        network_name: GkeClusterName | None = None,
+        ranges: Mapping[Region, Ipv4Range] | None = None,
+        pod_ranges: Mapping[Region, PodIpv4Range] | None = None,
+        service_ranges: Mapping[Region, PodIpv4Range] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the network.
@@ -84,8 +96,10 @@ class Network(Component):
         those of Services, by default GKE's own, which every cluster can use. A range of Services serves one cluster.
 
         Raises:
-            ValueError: a region has no known range and `ranges` does not give one.
+            SpecError: a region is not known and `ranges` does not give one for it, or the network breaks rules of the
+                fleet file.
         """
+        judge(_problems(f"Network {name}", network_name or name, regions, ranges, pod_ranges, service_ranges), opts)
         super().__init__(name, opts)
         vpc = own_vpc(
             name,
@@ -105,3 +119,20 @@ class Network(Component):
         self.node_ranges, self.pod_ranges = dict(vpc.node_ranges), dict(vpc.pod_ranges)
         self.service_ranges = dict(vpc.service_ranges)
         self._give_out()
+
+
+def _problems(
+    where: str,
+    name: str,
+    regions: Sequence[str],
+    ranges: Mapping[str, str] | None,
+    pod_ranges: Mapping[str, str] | None,
+    service_ranges: Mapping[str, str] | None,
+) -> Iterator[Problem]:
+    """What the rules of the file say of the network, with a cluster in each region."""
+    fields = {"ranges": ranges or {}, "podRanges": pod_ranges or {}, "serviceRanges": service_ranges or {}}
+    section = read_model(NetworkArgs, {"name": name, **fields}, where)
+    clusters = tuple(ClusterEntry(region, role="worker", region=region) for region in dict.fromkeys(regions))
+    for problem in check_alone("clusters", *clusters, network=section):
+        yield replace(problem, path=f"{where}.regions")
+    yield from check_alone("network", section, clusters=clusters)

@@ -7,7 +7,8 @@ reservation or quota twice while both exist. No queue and no other pool changes.
 pool is protected: Pulumi refuses the change.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from itertools import chain
 from typing import ClassVar, Self
 
 import pulumi
@@ -15,12 +16,17 @@ import pulumi_gcp as gcp
 
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.arguments import checked
-from kueue_fleet.component import Component, judge
+from kueue_admission.forms.form_rules import Fault
+from kueue_fleet.component import Component, Labels, check_labels, judge
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, GoogleServiceAccountAddress, ProjectId, Zone
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.zone_rules import zone_in_region
 from kueue_fleet.gcp.declare import declare
+from kueue_fleet.gke.google_syntax import gke_cluster_name, project_id, region
+from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.node_pools import node_pool
 
 
@@ -50,13 +56,13 @@ class NodePool(Component):
         spec: NodePoolEntry,
         *,
         cluster_spec: ClusterEntry,
-        project: pulumi.Input[str],
-        cluster: pulumi.Input[str],
-        service_account: pulumi.Input[str],
-        location: "pulumi.Input[str] | None" = None,
+        project: pulumi.Input[ProjectId],
+        cluster: pulumi.Input[GkeClusterName],
+        service_account: pulumi.Input[GoogleServiceAccountAddress],
+        location: "pulumi.Input[Zone] | None" = None,
         private_nodes: pulumi.Input[bool] = True,
         deletion_protection: bool = True,
-        labels: "Mapping[str, pulumi.Input[str]] | None" = None,
+        labels: "Labels | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the pool.
@@ -79,7 +85,9 @@ class NodePool(Component):
             wrong = f"is on {', '.join(spec.clusters)}, and cluster_spec is {cluster_spec.name}"
             raise SpecError([COMPONENT.at(f"{where}.clusters", wrong, "remove clusters from the entry")])
         if self.in_file:
-            judge(check_alone("nodePools", spec, clusters=(cluster_spec,)), opts)
+            zone = location if isinstance(location, str) else None
+            of_zone = zone_in_region(f"{where}.location", zone, cluster_spec.region) if zone else ()
+            judge(chain(check_alone("nodePools", spec, clusters=(cluster_spec,)), of_zone, check_labels(labels)), opts)
         super().__init__(name, opts)
         whole = opts.deleted_with if opts else None
         declared = node_pool(
@@ -130,4 +138,16 @@ def parts_of_id(where: str, identifier: str, form: str) -> list[str]:
     parts, wanted = identifier.split("/"), form.split("/")
     if parts[::2] != wanted[::2] or len(parts) != len(wanted) or not all(parts):
         raise SpecError([COMPONENT.at(where, f"{identifier!r} is not an id", f"write {form}")])
+    checks = dict(zip("PLCN", (project_id, _location, gke_cluster_name, gke_cluster_name), strict=True))
+    found = (
+        COMPONENT.at(where, f"{identifier!r}: {part} {fault.wrong}", fault.fix)
+        for letter, part in zip(wanted[1::2], parts[1::2], strict=True)
+        if (fault := checks[letter](part))
+    )
+    if problems := list(found):
+        raise SpecError(problems)
     return parts[1::2]
+
+
+def _location(text: str) -> Fault | None:
+    return region(region_at(text))

@@ -11,6 +11,7 @@ import pulumi_gcp as gcp
 from kueue_fleet.component import Component, judge
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
+from kueue_fleet.fleet_file.model.gcp_names import ProjectId
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.reserved_capacity import reserved_capacity
 
@@ -31,7 +32,7 @@ class ReservedCapacity(Component):
         self,
         name: str,
         *,
-        project: pulumi.Input[str],
+        project: pulumi.Input[ProjectId],
         reservations: Sequence[ReservationEntry] = (),
         future_reservations: Sequence[FutureReservationEntry] = (),
         commitments: Sequence[CommitmentEntry] = (),

@@ -6,6 +6,7 @@ import pulumi
 import pulumi_gcp as gcp
 
 from kueue_fleet.component import Component
+from kueue_fleet.fleet_file.model.gcp_names import ApiName, ProjectId
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.services import services
 
@@ -24,9 +25,9 @@ class ProjectServices(Component):
         self,
         name: str,
         *,
-        project: pulumi.Input[str],
-        apis: Sequence[str],
-        elsewhere: Mapping[str, Sequence[str]] | None = None,
+        project: pulumi.Input[ProjectId],
+        apis: Sequence[ApiName],
+        elsewhere: Mapping[ProjectId, Sequence[ApiName]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Enable `apis`, such as container.googleapis.com, in `project`, and `elsewhere` those of other projects."""

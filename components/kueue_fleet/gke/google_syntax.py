@@ -23,6 +23,7 @@ _NO_PROJECT = re.compile(r"[^@]+@\.?iam\.gserviceaccount\.com")
 _MEMBER = re.compile(r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+")
 _LONGEST_MEMBER = len("serviceAccount:") + 254
 _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
+_API = re.compile(r"[a-z][-a-z0-9]*\.googleapis\.com")
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
 _GCP_LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
 _GCP_LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
@@ -139,6 +140,13 @@ def iam_role(text: str) -> Fault | None:
     return (
         None if _ROLE.fullmatch(text) else Fault("is not an IAM role", "write one such as roles/storage.objectViewer")
     )
+
+
+def api(text: str) -> Fault | None:
+    """Name of an API of Google Cloud (Service Usage)."""
+    if _API.fullmatch(text):
+        return None
+    return Fault("is not the name of an API", "write one such as container.googleapis.com")
 
 
 def kms_key(text: str) -> Fault | None:

@@ -52,7 +52,7 @@ class AdmissionCheck(StatusComponent[AdmissionCheckSpec]):
         The check's controller is immutable, and Kueue keeps a deleted check until no queue uses it. Replacing a check
         would therefore hang: the update is refused, with the advice to use a new name.
         """
-        asked = asked_for(type(self), spec, object_name or name, opts)
+        asked = asked_for(type(self), spec, name, object_name, opts)
         own = asked.manifest["spec"]["controllerName"] in OWN_CONTROLLERS
         self.expect_active = own if expect_active is None else expect_active
         self._declare(name, asked, opts, expect_active=self.expect_active)

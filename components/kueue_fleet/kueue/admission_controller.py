@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 import pulumi
 
 from kueue_admission.api.manifests import manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.manifest import Manifest, WholeManifest
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object, object_labels
 from kueue_fleet.kueue.credentials import kubeconfig_secret
@@ -28,7 +30,7 @@ class AdmissionController(Component):
     def __init__(
         self,
         name: str,
-        objects: Sequence[Manifest],
+        objects: Sequence[WholeManifest],
         *,
         kubeconfigs: Mapping[str, pulumi.Input[str]],
         image: "pulumi.Input[str] | None" = None,
@@ -40,15 +42,16 @@ class AdmissionController(Component):
         the one in the Deployment, such as one that the program builds. The provider in `opts` is the manager's.
 
         Raises:
-            ValueError: there is no Deployment among the objects, or no kubeconfig of a worker that it reaches.
+            SpecError: there is no Deployment among the objects, or no kubeconfig of a worker that it reaches.
         """
         super().__init__(name, opts)
         deployments = [made for made in objects if made["kind"] == "Deployment"]
         if len(deployments) != 1:
-            raise ValueError(
-                f"AdmissionController {name}: {len(deployments)} Deployments were given; pass what render_controller "
-                "returns for the manager of a fleet with an admissionController"
+            wrong, fix = (
+                f"{len(deployments)} Deployments are given",
+                "give what render_controller returns for a manager",
             )
+            raise SpecError([COMPONENT.at(f"AdmissionController {name}.objects", wrong, fix)])
         self.objects = {}
         last: list[pulumi.Resource] = []
         for label, each in zip(object_labels(objects), objects, strict=True):
@@ -78,7 +81,8 @@ class AdmissionController(Component):
         }
         missing = sorted(set(mounted) - set(kubeconfigs))
         if missing:
-            raise ValueError(f"AdmissionController {name}: no kubeconfig of {missing[0]}; add it to kubeconfigs")
+            wrong = f"there is none of {missing[0]}"
+            raise SpecError([COMPONENT.at(f"AdmissionController {name}.kubeconfigs", wrong, "add it")])
         return {
             worker: kubeconfig_secret(
                 self, f"{name}/workers/{worker}", secret, namespace, kubeconfigs[worker], depends_on=before

@@ -13,13 +13,14 @@ import pulumi
 from pulumi.runtime.settings import get_monitor
 
 from kueue_admission.forms import Problem, SpecError, syntax
-from kueue_admission.forms.base import SpecModel, problems_in
+from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import syntax_problems
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import KUEUE_API
 from kueue_admission.forms.read_model import read_model, read_stored
 from kueue_admission.forms.references import ObjectName, references_in
 from kueue_fleet.component import Component, is_judged, judge
+from kueue_fleet.fleet_file.alone import check_object
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_CHECKED
 from kueue_fleet.in_programs import claim
 
@@ -88,20 +89,24 @@ def asked_for(
     component: type[ObjectForm],
     spec: SpecModel | Manifest,
     name: str,
+    object_name: str | None,
     opts: pulumi.ResourceOptions | None,
     needs: Mapping[Key, pulumi.Resource] | None = None,
     render: Callable[[str, Any], Manifest] | None = None,
 ) -> Asked:
-    """The object called `name`: what the component renders of a model or plain data, or `spec` if it is a manifest.
+    """The object: what the component renders of a model or plain data, or `spec` if it is a manifest.
+
+    It is called `object_name`, or else `name`; a manifest has its own name.
 
     Outside of a fleet, which judges it, the rules of the fleet file for one object are run.
 
     Raises:
         SpecError: what is given is not for this component, or breaks rules, with every problem.
     """
-    where = f"{component.kind} {name}"
     if isinstance(spec, Mapping) and {"apiVersion", "kind"} & set(spec):
-        return _asked_whole(component, spec, opts, needs or {})
+        return _asked_whole(component, spec, object_name, opts, needs or {})
+    name = object_name or name
+    where = f"{component.kind} {name}"
     wanted = component.model
     if isinstance(spec, Mapping):
         spec = read_model(wanted, spec, where)
@@ -114,6 +119,7 @@ def asked_for(
 def _asked_whole(
     component: type[ObjectForm],
     manifest: Manifest,
+    object_name: str | None,
     opts: pulumi.ResourceOptions | None,
     needs: Mapping[Key, pulumi.Resource],
 ) -> Asked:
@@ -122,7 +128,15 @@ def _asked_whole(
     if manifest.get("kind") != kind or not isinstance(name, str):
         wrong = f"a manifest of kind {manifest.get('kind')!r} with the name {name!r} is given"
         raise SpecError([COMPONENT.at(kind, wrong, f"give one of kind {kind} with a metadata.name")])
-    where = f"{kind} {name}"
+    where, namespace = f"{kind} {name}", manifest["metadata"].get("namespace")
+    if object_name not in (None, name):
+        wrong = f"is {object_name}, and the manifest's name is {name}"
+        raise SpecError([COMPONENT.at(f"{where}.object_name", wrong, "remove it")])
+    if component.namespaced is (namespace is None):
+        wrong, fix = (
+            ("is missing", "add it") if namespace is None else (f"is {namespace}, and it is in none", "remove it")
+        )
+        raise SpecError([COMPONENT.at(f"{where}.metadata.namespace", wrong, fix)])
     if _is_late(manifest) or manifest.get("apiVersion") != component.api_version:
         wrong = f"is not checked, since values in it come later or are not of {component.api_version}"
         pulumi.log.info(NOT_CHECKED.at(where, wrong, "write them, or give a model").coded)
@@ -136,8 +150,8 @@ def _asked_whole(
 
 def _problems(component: type[ObjectForm], model: SpecModel, name: str, where: str) -> Iterator[Problem]:
     """What is wrong with the name and the model; found when it is asked for, which within a fleet it is not."""
-    yield from syntax_problems(where, name, component.name_syntax)
-    yield from problems_in(model, where)
+    wrong = list(syntax_problems(where, name, component.name_syntax))
+    yield from wrong or check_object(model, name, where)
 
 
 def _declared(

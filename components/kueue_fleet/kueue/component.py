@@ -11,8 +11,9 @@ import pulumi
 
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.arguments import checked
-from kueue_admission.forms.base import SpecModel
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.base import DnsLabel, SpecModel
+from kueue_admission.forms.form_rules import syntax_problems
+from kueue_admission.forms.manifest import Manifest, WholeManifest
 from kueue_fleet import component
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject, is_kueue_object
@@ -76,7 +77,7 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
         name: str,
         object_name: str | None = None,
         *,
-        namespace: str | None = None,
+        namespace: DnsLabel | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> Self:
         """An object that exists: it is read, and never changed or deleted.
@@ -84,12 +85,14 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
         `object_name` is its name in the cluster, by default `name`; `namespace` that of one in a namespace.
 
         Raises:
-            SpecError: a namespace is missing, or given where there is none.
+            SpecError: a namespace is missing, or given where there is none; the name is none that Kubernetes takes.
         """
         if cls.namespaced is (namespace is None):
             wrong = "no namespace is given" if cls.namespaced else f"{namespace} is given, and it is in no namespace"
             fix = "give namespace=..." if cls.namespaced else "remove the namespace"
             raise SpecError([COMPONENT.at(f"{cls.kind} {name}.namespace", wrong, fix)])
+        if problems := list(syntax_problems(f"{cls.kind} {name}", object_name or name, cls.name_syntax)):
+            raise SpecError(problems)
         made = cls._claimed(name, opts)
         Component.__init__(made, name, opts)
         made.object_name = object_name or name
@@ -142,7 +145,7 @@ class ModelComponent(ObjectComponent[_Spec]):
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the object, which is called `object_name`, or else `name`."""
-        self._declare(name, asked_for(type(self), spec, object_name or name, opts), opts)
+        self._declare(name, asked_for(type(self), spec, name, object_name, opts), opts)
 
 
 class OrderedObjects(Component):
@@ -151,7 +154,9 @@ class OrderedObjects(Component):
     objects: list[KubernetesObject]
     """The objects, in the order in which they were given."""
 
-    def __init__(self, name: str, objects: Sequence[Manifest], *, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(
+        self, name: str, objects: Sequence[WholeManifest], *, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
         """Declare the objects, each after the one before it."""
         super().__init__(name, opts)
         self.objects = []

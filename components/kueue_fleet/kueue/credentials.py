@@ -13,11 +13,15 @@ import pulumi
 
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE, manifest
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain, Endpoint
 from kueue_admission.forms.form_rules import NEEDED
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.manifest import Manifest, WholeManifest
+from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import ServiceAccountToken
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.model.gcp_names import GoogleServiceAccountAddress
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PLUGIN, exec_config
+from kueue_fleet.fleet_file.model.operators import framework_problems
 from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
@@ -57,7 +61,7 @@ class WorkerGrant:
 
     kubeconfig: pulumi.Input[str]
     """Kubeconfig of the account, JSON; secret with a token."""
-    rotation: str | None = None
+    rotation: DnsLabel | None = None
     """Serial of its token; None: a plugin gives the credentials, and the manager has a ClusterProfile."""
 
 
@@ -74,16 +78,16 @@ class WorkerAccess(Component):
     def __init__(
         self,
         name: str,
-        objects: Sequence[Manifest] | None = None,
+        objects: Sequence[WholeManifest] | None = None,
         *,
-        cluster_name: str,
-        endpoint: pulumi.Input[str],
+        cluster_name: DnsSubdomain,
+        endpoint: pulumi.Input[Endpoint],
         ca_certificate: pulumi.Input[str | None],
         credentials: ServiceAccountToken | None = None,
-        google_account: "pulumi.Input[str] | None" = None,
-        namespaces: Sequence[str] = (),
+        google_account: "pulumi.Input[GoogleServiceAccountAddress] | None" = None,
+        namespaces: Sequence[DnsLabel] = (),
         frameworks: Sequence[str] = ("batch/job", JOBSET_FRAMEWORK),
-        kueue_namespace: str = "kueue-system",
+        kueue_namespace: DnsLabel = "kueue-system",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the grant.
@@ -98,8 +102,8 @@ class WorkerAccess(Component):
         A fleet gives its `objects` instead, what `objects.render_worker_access` returns for the worker.
 
         Raises:
-            SpecError: not one of the three says who gets access, the token would never be renewed, or `objects` has
-                several Secrets for a service account's token.
+            SpecError: not one of the three says who gets access, a framework is none of Kueue's, the token would never
+                be renewed, or `objects` has several Secrets for a service account's token.
         """
         if [objects, credentials, google_account].count(None) != 2:
             wrong = "credentials, google_account and objects say who gets access"
@@ -107,6 +111,7 @@ class WorkerAccess(Component):
         if credentials is not None and credentials.rotate_by is None:
             wrong, fix = "is missing, but no controller renews the token", "add the day by which to renew it"
             raise SpecError([NEEDED.at(f"WorkerAccess {name}.credentials.rotateBy", wrong, fix)])
+        judge(framework_problems(f"WorkerAccess {name}.frameworks", frameworks), opts)
         self.rotation = credentials.rotation if credentials else None
         if credentials is not None:
             objects = token_access(credentials, kueue_namespace, namespaces, frameworks)

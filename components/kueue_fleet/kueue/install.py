@@ -13,9 +13,11 @@ import pulumi
 
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import namespace_manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.manifest import WholeManifest
 from kueue_admission.releases import minors, nearest
-from kueue_fleet.fleet_file import JobSetInstallation, KueueInstallation
+from kueue_fleet.component import judge
+from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation
+from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana
@@ -35,6 +37,8 @@ RELEASE_TIMEOUT_SECONDS = 900
 """For one Helm operation: on an empty Autopilot cluster the first node takes minutes to come."""
 MAX_HISTORY = 5
 """Revisions that Helm keeps; each is a Secret in the cluster."""
+_ANY_CLUSTER = ClusterEntry("alone", role="standalone", region="us-central1")
+"""One that the Configuration is checked for."""
 _RESOURCE_TIMEOUTS = pulumi.CustomTimeouts(create="20m", update="20m", delete="20m")
 
 
@@ -134,8 +138,12 @@ class KueueInstall(_Installation):
         release, and leaves it in the cluster if that protection is lifted by hand. With
         `take_ownership` Helm takes over existing objects of the chart, such as those of an installation without Helm.
         The stack's config `kueue-fleet:charts` may name another chart, as a rehearsal does.
+
+        Raises:
+            SpecError: the installation breaks rules of the fleet file.
         """
         spec = spec or KueueInstallation()
+        judge(check_alone("kueue", spec, clusters=(_ANY_CLUSTER,)), opts)
         super().__init__(name, opts)
         self.priority_class = None
         if spec.priority_class_name == KUEUE_PRIORITY_CLASS:
@@ -228,7 +236,7 @@ class GrafanaInstall(_Installation):
         name: str,
         spec: Grafana,
         *,
-        objects: Sequence[Manifest] = (),
+        objects: Sequence[WholeManifest] = (),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the installation.

@@ -5,12 +5,14 @@ Objects of one worker depend on that worker alone, so that adding a worker chang
 """
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pulumi
 
 from kueue_admission.forms import SpecError
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.per_cluster import DispatchGroup, dispatch_groups
@@ -46,11 +48,11 @@ class MultiKueue(Component):
         name: str,
         spec: FleetSpec | None = None,
         *,
-        workers: Mapping[str, WorkerAccess | WorkerGrant] | None = None,
-        checks: Mapping[str, Sequence[str]] | None = None,
-        kueue_namespace: str = "kueue-system",
+        workers: Mapping[DnsSubdomain, WorkerAccess | WorkerGrant] | None = None,
+        checks: Mapping[DnsSubdomain, Sequence[DnsSubdomain]] | None = None,
+        kueue_namespace: DnsLabel = "kueue-system",
         kubeconfigs: Mapping[str, pulumi.Input[str]] | None = None,
-        workers_ready: Mapping[str, Sequence[pulumi.Resource]] | None = None,
+        workers_ready: Mapping[DnsSubdomain, Sequence[pulumi.Resource]] | None = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the manager's side.
@@ -74,7 +76,17 @@ class MultiKueue(Component):
             groups, kueue_namespace = dispatch_groups(spec), spec.kueue.namespace
         elif workers and spec is None:
             grants = dict(workers)
-            groups = _groups(name, grants, {"multikueue": tuple(grants)} if checks is None else checks)
+            checks = {"multikueue": tuple(grants)} if checks is None else checks
+            groups = [DispatchGroup(check, check, tuple(named), ()) for check, named in checks.items()]
+            listed = {f"checks[{check}]": named for check, named in checks.items()}
+            unknown = [
+                COMPONENT.at(f"MultiKueue {name}.{path}", f"{worker} is not among the workers", "add it, or remove it")
+                for path, named in (*listed.items(), ("workers_ready", workers_ready or {}))
+                for worker in named
+                if worker not in grants
+            ]
+            if unknown:
+                raise SpecError(unknown)
         else:
             raise SpecError([COMPONENT.at(f"MultiKueue {name}", "there are no workers", "give workers={...}")])
         super().__init__(name, opts)
@@ -123,14 +135,15 @@ class MultiKueue(Component):
         ready: Sequence[pulumi.Resource],
     ) -> KubernetesObject:
         needed = [grant, *ready] if isinstance(grant, WorkerAccess) else list(ready)
+        kubeconfig = pulumi.Output.from_input(grant.kubeconfig).apply(partial(_kubeconfig, f"{name}.workers[{worker}]"))
         if grant.rotation is None:
             secret = None
-            status = pulumi.Output.from_input(grant.kubeconfig).apply(_profile_status)
+            status = kubeconfig.apply(_profile_status)
             profile = {**cluster_profile(worker, namespace), "status": status}
             way = declare_object(self, f"{name}/{worker}", profile)
         else:
             secret = kubeconfig_secret_name(worker, grant.rotation)
-            way = kubeconfig_secret(self, f"{name}/{worker}", secret, namespace, grant.kubeconfig)
+            way = kubeconfig_secret(self, f"{name}/{worker}", secret, namespace, kubeconfig)
         made = multikueue_cluster(worker, secret)
         return declare_object(self, f"{name}/{worker}", made, depends_on=[way, *needed], wait_for=CONNECTED)
 
@@ -148,21 +161,15 @@ def _of_fleet(
     return {worker: WorkerGrant(kubeconfigs[worker], rotation) for worker in spec.worker_names}
 
 
-def _groups(name: str, workers: Collection[str], checks: Mapping[str, Sequence[str]]) -> list[DispatchGroup]:
-    """One for each check, whose MultiKueueConfig has its name."""
-    unknown = [
-        COMPONENT.at(
-            f"MultiKueue {name}.checks[{check}]",
-            f"{worker} is not among the workers",
-            "add it to workers, or remove it",
-        )
-        for check, named in checks.items()
-        for worker in named
-        if worker not in workers
-    ]
-    if unknown:
-        raise SpecError(unknown)
-    return [DispatchGroup(check, check, tuple(named), ()) for check, named in checks.items()]
+def _kubeconfig(where: str, text: str) -> str:
+    """TEXT, which is a kubeconfig. Raises RunError; never names a value."""
+    try:
+        if len(json.loads(text)["clusters"]) == 1:
+            return text
+    except (ValueError, LookupError, TypeError):
+        pass
+    wrong, fix = "is not a kubeconfig of one cluster, as JSON", "give what WorkerAccess has as kubeconfig"
+    raise pulumi.RunError(COMPONENT.at(f"MultiKueue {where}", wrong, fix).coded)
 
 
 def _profile_status(kubeconfig: str) -> dict[str, Any]:

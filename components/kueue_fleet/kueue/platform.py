@@ -2,7 +2,7 @@
 
 import pulumi
 
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.manifest import WholeManifest
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object
 
@@ -42,7 +42,7 @@ class GpuDrivers(Component):
     daemon_set: KubernetesObject
     """The DaemonSet."""
 
-    def __init__(self, name: str, spec: Manifest, *, opts: pulumi.ResourceOptions | None = None) -> None:
+    def __init__(self, name: str, spec: WholeManifest, *, opts: pulumi.ResourceOptions | None = None) -> None:
         """Declare the DaemonSet `spec`."""
         super().__init__(name, opts)
         self.daemon_set = declare_object(self, name, spec)

@@ -29,7 +29,8 @@ from kueue_admission.api.manifests import (
     workload_priority_class_manifest,
 )
 from kueue_admission.forms import SpecError
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.base import DnsLabel
+from kueue_admission.forms.manifest import Manifest, inside
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.asked import asked_for
 from kueue_fleet.kueue.component import ModelComponent, StatusComponent
@@ -113,7 +114,7 @@ class ClusterQueue(StatusComponent[ClusterQueueSpec]):
         them, and they can be deleted only after it. By default it waits until it is Active, unless it is stopped, or a
         check is answered by a controller that may be installed later.
         """
-        asked = asked_for(type(self), spec, object_name or name, opts)
+        asked = asked_for(type(self), spec, name, object_name, opts)
         if expect_active is None:
             expect_active = all(getattr(made, "expect_active", True) for made in asked.declared.values())
         self.expect_active = expect_active and asked.manifest["spec"].get("stopPolicy", "None") == "None"
@@ -135,7 +136,7 @@ class LocalQueue(StatusComponent[LocalQueueSpec]):
         name: str,
         spec: LocalQueueSpec | Manifest | None = None,
         *,
-        namespace: "pulumi.Input[str] | None" = None,
+        namespace: "pulumi.Input[DnsLabel] | None" = None,
         object_name: str | None = None,
         cluster_queue: ClusterQueue | str | None = None,
         opts: pulumi.ResourceOptions | None = None,
@@ -147,7 +148,8 @@ class LocalQueue(StatusComponent[LocalQueueSpec]):
         it is waited for if that queue is. Another ClusterQueue replaces the LocalQueue.
 
         Raises:
-            SpecError: the spec names another queue than `cluster_queue`, or none is named, or there is no namespace.
+            SpecError: the spec names another queue than `cluster_queue`, or none is named; there is no namespace, or
+                the manifest is in another one.
         """
         where = f"LocalQueue {object_name or name}"
         if spec is None:
@@ -156,8 +158,12 @@ class LocalQueue(StatusComponent[LocalQueueSpec]):
             spec = LocalQueueSpec(cluster_queue=cluster_queue)
         if namespace is None and not (isinstance(spec, Mapping) and "kind" in spec):
             raise SpecError([COMPONENT.at(where, "no namespace is given", "give namespace=...")])
+        own = inside(spec, "metadata").get("namespace", namespace)
+        if namespace is not None and own != namespace:
+            wrong = f"is {namespace}, and the manifest is in {own}"
+            raise SpecError([COMPONENT.at(f"{where}.namespace", wrong, "remove one")])
         needs = cluster_queue.declares if isinstance(cluster_queue, ClusterQueue) else {}
-        asked = asked_for(type(self), spec, object_name or name, opts, needs, partial(_placed, namespace))
+        asked = asked_for(type(self), spec, name, object_name, opts, needs, partial(_placed, namespace))
         given = cluster_queue.object_name if isinstance(cluster_queue, ClusterQueue) else cluster_queue
         named = asked.manifest["spec"].get("clusterQueue")
         if given is not None and given != named:

@@ -11,10 +11,14 @@ from functools import partial
 import pulumi
 
 from kueue_admission.api.manifests import local_queue_manifest, manifest, namespace_labels, namespace_manifest
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms import SpecError
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain
+from kueue_admission.forms.form_rules import listed_twice
+from kueue_admission.forms.manifest import WholeManifest
 from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.fleet_file.alone import check_alone
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT, PROGRAM
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
@@ -34,14 +38,20 @@ class Namespaces(Component):
         return {name: made.name for name, made in self.objects.items()}
 
     def __init__(
-        self, name: str, spec: Sequence[str | Manifest], *, opts: pulumi.ResourceOptions | None = None
+        self, name: str, spec: Sequence[DnsLabel | WholeManifest], *, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        """Declare one Namespace for each name, or manifest, in `spec`."""
+        """Declare one Namespace for each name, or manifest, in `spec`.
+
+        Raises:
+            SpecError: two have the same name.
+        """
+        wanted = [namespace_manifest(item) if isinstance(item, str) else item for item in spec]
+        names = [made["metadata"]["name"] for made in wanted]
+        twice = (each for index, each in enumerate(names) if each in names[:index])
+        judge((listed_twice(f"Namespaces {name}", each, "namespace") for each in twice), opts)
         super().__init__(name, opts)
         self.objects = {}
-        for item in spec:
-            made = namespace_manifest(item) if isinstance(item, str) else item
-            namespace = made["metadata"]["name"]
+        for namespace, made in zip(names, wanted, strict=True):
             # Kubernetes makes this one, and never lets it be deleted.
             patch = namespace == "default"
             self.objects[namespace] = declare_object(self, f"{name}/{namespace}", made, patch=patch)
@@ -74,8 +84,8 @@ class Team(Component):
         name: str,
         spec: TeamEntry,
         *,
-        objects: Sequence[Manifest] = (),
-        cluster_queues: Mapping[str, ClusterQueue] | None = None,
+        objects: Sequence[WholeManifest] = (),
+        cluster_queues: Mapping[DnsSubdomain, ClusterQueue] | None = None,
         secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
@@ -121,6 +131,8 @@ class Team(Component):
             metadata = each["metadata"]
             namespace = metadata.get("namespace")
             label = (namespace, each["kind"], metadata["name"]) if namespace else (each["kind"],)
+            if namespace and namespace not in self.namespaces:
+                raise SpecError([COMPONENT.at(f"Team {name}.objects", f"one is in {namespace}", "give the team's own")])
             needed = [self.namespaces[namespace]] if namespace else self.objects[-1:]
             self.objects.append(declare_object(self, "/".join((name, *label)), each, depends_on=needed))
         self._give_out()
@@ -129,8 +141,6 @@ class Team(Component):
 def _secret_data(team: str, secret: str, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """What is in a Secret, as Kubernetes has it. Raises RunError where there is nothing; never names a value."""
     if not isinstance(values.get(secret), Mapping) or not values[secret]:
-        raise pulumi.RunError(
-            f"teams[{team}].secrets: nothing is given for {secret}; "
-            f"run pulumi config set --secret --path 'kueue-fleet:teamSecrets.{secret}.KEY'"
-        )
+        fix = f"run pulumi config set --secret --path 'kueue-fleet:teamSecrets.{secret}.KEY'"
+        raise pulumi.RunError(PROGRAM.at(f"teams[{team}].secrets", f"nothing is given for {secret}", fix).coded)
     return {key: base64.b64encode(str(value).encode()).decode() for key, value in values[secret].items()}

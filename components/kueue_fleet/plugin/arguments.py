@@ -28,7 +28,6 @@ from kueue_fleet.fleet_file.fleet_rules import NOT_PLAIN
 INPUT_MARK = "x-pulumi-input"
 """Key in the JSON schema of an argument that may be another resource's output; all others are plain."""
 _NOT_ARGUMENTS = frozenset({"self", "name", "opts"})
-_PAIR = 2
 
 
 def arguments_of(component: type[Any]) -> type[SpecModel]:
@@ -133,11 +132,16 @@ def _argument_type(annotation: Any) -> Any:
 
 def _is_plain(member: Any) -> bool:
     """Whether it is a map of anything, such as a manifest."""
+    member = get_args(member)[0] if get_origin(member) is Annotated else member
     return get_origin(member) in (dict, Mapping) and get_args(member)[-1] is Any
 
 
 def _member_type(member: Any) -> Any:
     origin, arguments = get_origin(member), get_args(member)
+    if get_origin(member) is Annotated and get_args(member)[0] is str:
+        return member
+    if get_origin(member) is Annotated:
+        return _member_type(get_args(member)[0])
     if member is str:
         return Text
     if member is bool:
@@ -145,7 +149,7 @@ def _member_type(member: Any) -> Any:
     if _is_plain(member):
         return dict[str, Any]
     if origin is tuple:
-        return Annotated[list[Text], Field(min_length=_PAIR, max_length=_PAIR)]
+        return Annotated[list[Text], Field(min_length=len(arguments), max_length=len(arguments))]
     if origin in (Sequence, list, Mapping):
         inner: Any = _argument_type(arguments[-1])
         if inner is None:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from kueue_admission.api.configuration import KueueConfiguration
-from kueue_admission.api.job_kinds import KINDS, built_in_adapters
+from kueue_admission.api.job_kinds import built_in_adapters
 from kueue_admission.forms import suggest, syntax
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import (
@@ -30,6 +30,7 @@ from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.check.releases import severity, which_have
 from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
+from kueue_fleet.fleet_file.model.operators import framework_problems
 
 _STRATEGIES: Final = (
     ("LessThanOrEqualToFinalShare",),
@@ -86,12 +87,10 @@ def _integrations(configuration: KueueConfiguration) -> Iterator[Problem]:
     if settings is None:
         return
     seen: set[str] = set()
+    yield from framework_problems("integrations.frameworks", settings.frameworks or ())
     for index, name in enumerate(settings.frameworks or ()):
-        path = f"integrations.frameworks[{index}]"
-        if name not in KINDS:
-            yield FRAMEWORK.at(path, f"{name} is not a framework of Kueue", suggest.instead(name, KINDS, "frameworks"))
-        elif name in seen:
-            yield listed_twice(path, name, "framework")
+        if name in seen:
+            yield listed_twice(f"integrations.frameworks[{index}]", name, "framework")
         seen.add(name)
     for index, name in enumerate(settings.external_frameworks or ()):
         yield from _kind_of_others(f"integrations.externalFrameworks[{index}]", name, seen)

@@ -5,7 +5,7 @@ The versions are those that Kueue 0.19.2 is built with (kueue@v0.19.2 go.mod).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kueue_admission.api.job_kinds import KINDS
@@ -126,9 +126,15 @@ class Operators(RuledModel):
     def own_problems(self) -> Iterator[Problem]:
         """Frameworks that Kueue has, each once."""
         for index, name in enumerate(self.installed_elsewhere):
-            path = f"installedElsewhere[{index}]"
-            if name not in KINDS:
-                fix = suggest.instead(name, KINDS, "frameworks")
-                yield FRAMEWORK.at(path, f"{name} is not a framework of Kueue", fix)
-            elif name in self.frameworks:
+            if name in self.frameworks:
+                path = f"installedElsewhere[{index}]"
                 yield FRAMEWORK.at(path, f"{name} has its operator from the fleet", "remove it")
+        yield from framework_problems("installedElsewhere", self.installed_elsewhere)
+
+
+def framework_problems(path: str, names: Sequence[str]) -> Iterator[Problem]:
+    """The names in a list at `path` that are none of Kueue's frameworks."""
+    for index, name in enumerate(names):
+        if name not in KINDS:
+            fix = suggest.instead(name, KINDS, "frameworks")
+            yield FRAMEWORK.at(f"{path}[{index}]", f"{name} is not a framework of Kueue", fix)

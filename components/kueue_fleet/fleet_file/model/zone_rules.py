@@ -24,13 +24,19 @@ def zones_in_region(path: str, zones: Sequence[str], region: str) -> Iterator[Pr
     """Zones of a cluster that are in its region and exist, each once."""
     for index, zone in enumerate(zones):
         here = f"{path}[{index}]"
-        if is_elsewhere(zone, region):
-            wrong = f"is {zone}, which is not in {region}, the cluster's region"
-            yield ZONE.at(here, wrong, f"name zones of {region}, or change region")
-        elif zone in zones[:index]:
+        if zone in zones[:index]:
             yield listed_twice(here, zone, "zone")
         else:
-            yield from zone_problems(here, zone)
+            yield from zone_in_region(here, zone, region)
+
+
+def zone_in_region(path: str, zone: str, region: str) -> Iterator[Problem]:
+    """A zone of a cluster that is not in its region, or does not exist."""
+    if is_elsewhere(zone, region):
+        wrong = f"is {zone}, which is not in {region}, the cluster's region"
+        yield ZONE.at(path, wrong, f"name zones of {region}, or change region")
+    else:
+        yield from zone_problems(path, zone)
 
 
 def offered_problems(path: str, machine_type: str, zones: Sequence[str], region: str) -> Iterator[Problem]:
