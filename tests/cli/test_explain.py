@@ -182,3 +182,66 @@ class TestBadInput:
         said = refused("train", "--objects", str(dump))
         assert str(dump) in said
         assert len(said.splitlines()) == 1
+
+
+def pods(count: int, **metadata: Any) -> list[dict[str, Any]]:
+    """Pods of a group of three."""
+    labels = {"kueue.x-k8s.io/queue-name": "lq", "kueue.x-k8s.io/pod-group-name": "group"}
+    annotations = {"kueue.x-k8s.io/pod-group-total-count": "3"}
+    named = {"namespace": "team-a", "labels": labels, "annotations": annotations, **metadata}
+    containers = [{"name": "main", "image": "x", "resources": {"requests": {"cpu": 2}}}]
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"pod-{n}", **named},
+            "spec": {"containers": containers},
+        }
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("name", ["group", "pod-1"])
+class TestPodGroups:
+    """kueue#1451: Kueue makes one Workload of a group, by whichever name it is asked for."""
+
+    def test_a_group_that_is_to_be_created_is_one_workload(self, tmp_path: Path, name: str) -> None:
+        dump = write(tmp_path / "dump.yaml", [*cluster(), *pods(3)])
+        [found] = explain(name, "--objects", str(dump))
+        assert (found["workload"], found["reason"]) == ("team-a/group", "ExceedsMaxQuota")
+
+    def test_a_group_that_is_not_complete_has_no_workload(self, tmp_path: Path, name: str) -> None:
+        dump = write(tmp_path / "dump.yaml", [*cluster(), *pods(2)])
+        [found] = explain(name, "--objects", str(dump))
+        assert (found["workload"], found["state"]) == ("team-a/group", "without a Workload")
+
+    def test_a_live_group_whose_workload_is_not_there(self, tmp_path: Path, name: str) -> None:
+        dump = write(tmp_path / "dump.yaml", [*cluster(), *pods(3, uid="1")])
+        [found] = explain(name, "--objects", str(dump))
+        assert (found["workload"], found["headline"].split(" is ")[-1]) == ("team-a/group", "not among the objects.")
+
+
+def test_a_live_deployment_is_explained_by_its_pods(tmp_path: Path) -> None:
+    metadata = {"name": "serve", "namespace": "team-a", "uid": "1", "labels": {"kueue.x-k8s.io/queue-name": "lq"}}
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "serve-abc-1", "uid": "2"}
+    workload = {
+        "apiVersion": QUEUE,
+        "kind": "Workload",
+        "metadata": {"name": "pod-serve-abc-1", "namespace": "team-a", "ownerReferences": [owner]},
+        "spec": {"queueName": "lq", "podSets": []},
+    }
+    made = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": {"template": {}}}
+    [found] = explain("serve", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), made, workload])))
+    assert found["next_step"] == "Explain one of them: kueue-fleet explain team-a/pod-serve-abc-1."
+
+
+def test_a_job_of_a_namespace_that_kueue_does_not_manage(tmp_path: Path) -> None:
+    text = "managedJobsNamespaceSelector: {matchLabels: {kueue: managed}}"
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"},
+        "data": {"controller_manager_config.yaml": text},
+    }
+    [found] = explain("train", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), job("train"), config])))
+    assert (found["state"], found["code"]) == ("without a Workload", "KF117")

@@ -223,6 +223,13 @@ class TestRoom:
         assert "Topology racks has no level rak" in found.headline
         assert admitting(found)["level"].startswith("ask for the level rack instead of rak")
 
+    def test_pod_sets_that_only_together_do_not_fit(self) -> None:
+        """kueue#10778."""
+        wish = TopologyRequest(required="rack", group="all")
+        both = tuple(replace(pods(n, wish).pod_sets[0], name=name) for name, n in (("leader", 1), ("worker", 2)))
+        found = explained(cluster(node("a1", "a")), replace(pods(1), pod_sets=both))
+        assert found.headline.endswith("pod set leader fits into one rack, but not together with the others.")
+
     def test_slices_at_a_wider_level(self) -> None:
         made = cluster(node("a1", "a"), node("a2", "a"))
         found = explained(made, pods(4, TopologyRequest(slices=(SliceConstraint(HOSTNAME_LABEL, 4),))))

@@ -71,7 +71,7 @@ class TestStates:
 
     def test_backoff(self) -> None:
         status = WorkloadStatus(requeued=False, requeued_reason="PodsReadyTimeout", requeue_at=70.0)
-        found = explained(objects(queue()), job("a", status=status))
+        found = explained(objects(queue()), job("first", 1), job("a", created=1.0, status=status))
         assert found.reason == "PendingEvaluation"
         assert found.headline == "It is held back for another 60 seconds after PodsReadyTimeout."
         assert found.next_step == "Wait: Kueue tries it again when that time is over."

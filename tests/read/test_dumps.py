@@ -113,3 +113,37 @@ def test_a_kind_that_others_refer_to_is_missed(manifests: list[Json], missing: l
 def test_the_dump_command_prints_every_kind_that_is_read(text: str) -> None:
     command = text[text.index("kubectl get -A" if "kubectl get -A" in text else "for kind in") :]
     assert set(RESOURCES.values()) <= set(re.findall(r"[a-z]+", command[:500]))
+
+
+SELECTORS = {
+    "by a label that it lacks": "managedJobsNamespaceSelector: {matchLabels: {kueue: managed}}",
+    "by its name": "managedJobsNamespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [default]}]}",  # noqa: E501
+}
+
+
+def configured(text: str, namespace: str = "kueue-system") -> Json:
+    metadata = {"name": "kueue-manager-config", "namespace": namespace}
+    return {"kind": "ConfigMap", "metadata": metadata, "data": {"controller_manager_config.yaml": text}}
+
+
+@pytest.mark.parametrize("selector", SELECTORS.values(), ids=SELECTORS)
+def test_jobs_of_a_namespace_that_kueue_does_not_manage_are_left_out(selector: str) -> None:
+    """kueue#13374: also those that name a queue, and the queue `default` is for no others."""
+    default = {"kind": "LocalQueue", "metadata": {"name": "default", "namespace": "default"}}
+    taken = take([configured(selector), default, job("train", 0), unlabelled("new")])
+    assert "train" not in names(taken.manifests)
+    assert [said.rpartition(": ")[2] for said in taken.left_out] == ["Job default/new", "Job default/train"]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [configured("managedJobsNamespaceSelector: {matchLabels: {team: a}}"), configured("{}"), configured("{}", "other")],
+    ids=["by a label that it has", "by default", "of another installation"],
+)
+def test_jobs_of_other_namespaces_are_taken(config: Json) -> None:
+    namespace = {"kind": "Namespace", "metadata": {"name": "default", "labels": {"team": "a"}}}
+    assert "train" in names(take([config, namespace, job("train", 0)]).manifests)
+
+
+def test_jobs_beside_kueue_itself_are_left_out() -> None:
+    assert "train" not in names(take([configured("{}", "default"), job("train", 0)]).manifests)

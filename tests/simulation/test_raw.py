@@ -284,3 +284,22 @@ def test_local_queues_take_turns_by_their_usage() -> None:
         admitted = {each.name: each.first_admitted_at or 0.0 for each in found.records}
         started[on] = admitted["last"] - admitted["j0"]
     assert started[True] < 80 < 590 < started[False]
+
+
+class TestSeveralJsonDocuments:
+    """What `jq -c '.items[]'` prints, or several calls of `kubectl get -o json`."""
+
+    @pytest.mark.parametrize("source", ["dump.json", "dump.jsonl", "<stdin>"])
+    def test_one_after_another(self, source: str) -> None:
+        text = '{"kind": "A"}\n\n{"kind": "List", "items": [\n{"kind": "B"}]}\n{"kind": "C"}\n'
+        found = read_documents(text, source)
+        assert [(each.data["kind"], str(each.where).split(":")[1].split()[0]) for each in found] == [
+            ("A", "1"),
+            ("B", "3"),
+            ("C", "5"),
+        ]
+
+    def test_what_is_wrong_has_its_line(self) -> None:
+        with pytest.raises(SimulationError) as refused:
+            read_documents('{"kind": "A"}\n{"kind": }\n', "dump.json")
+        assert str(refused.value.problems[0]).startswith("dump.json:2: is not readable as JSON")

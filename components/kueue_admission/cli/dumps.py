@@ -45,20 +45,19 @@ class Dump:
     def _index_documents(self, documents: list[Document]) -> None:
         from kueue_admission.api.conversion import as_v1beta2
         from kueue_admission.explain.relevance import WorkloadIndex
-        from kueue_admission.forms.form_rules import OBJECT
         from kueue_admission.read.dumped_configuration import dumped_configuration
         from kueue_admission.read.dumps import missing_kinds, take
+        from kueue_admission.simulate.documents import Document as Read
+        from kueue_admission.simulate.job_documents import one_for_each_job, with_names
 
-        nameless = [
-            OBJECT.at("", f"{document.data.get('kind')} has no metadata", "give it a name there").behind(document.where)
-            for document in documents
-            if not isinstance(document.data.get("metadata"), Mapping)
-        ]
-        if nameless:
-            raise console.wrong_input(self._path, nameless)
-        self._documents = documents
-        self._manifests = [as_v1beta2(document.data) for document in documents]
-        taken = take(self._manifests)
+        problems: list[Problem] = []
+        self._documents = list(with_names((Read(where, as_v1beta2(data)) for where, data in documents), problems))
+        if problems:
+            raise console.wrong_input(self._path, problems)
+        self._manifests = [document.data for document in self._documents]
+        settings = [manifest for manifest in self._manifests if manifest["kind"] == "ConfigMap"]
+        jobs = one_for_each_job(self._documents, [])  # `explain_unmanaged` says what is wrong with groups of pods.
+        taken = take([*settings, *(document.data for document in jobs)])
         dumped = dumped_configuration(self._manifests, fair_sharing=self._fair_sharing)
         self._configuration = dumped.configuration
         self.notes = (*missing_kinds(self._manifests).values(), *taken.left_out, *dumped.notes)

@@ -148,7 +148,7 @@ def _files_below(folder: Path) -> Iterator[Path]:
             raise console.CommandError(
                 f"{folder}: has more than {_MOST_FILES:,} files; give a folder with objects only"
             )
-        yield from (Path(where, name) for name in names if Path(name).suffix in (".yaml", ".yml", ".json"))
+        yield from (Path(where, name) for name in names if Path(name).suffix in (".yaml", ".yml", ".json", ".jsonl"))
 
 
 @contextmanager

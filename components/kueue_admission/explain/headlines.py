@@ -153,6 +153,8 @@ def _about_placement(made: Explanation) -> str:
         return f": there is no node{labels}, as flavor {first.flavor} asks for"
     room = max((each.pods for each in first.rooms), default=0)
     if room and (first.mode or first.slices):
+        if room >= first.count and not first.slices:
+            return f": pod set {first.pod_set} fits into one {first.room_level}, but not together with the others"
         slices = f", and it asks for {first.slices}" if first.slices else ""
         return f": at most {room} of its {first.count} pods fit into one {first.room_level}{slices}"
     if not first.lacking:
@@ -192,6 +194,8 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
         return f"{_sentence(undo)}."
     if made.state == "QuotaReserved":
         return _about_checks(made, found)
+    if found.blocked and made.reason == QuotaReservedReason.PENDING_EVALUATION:
+        return "Wait: Kueue tries it again when that time is over."
     admitting = [change for change in made.changes if change.admits]
     entry, outlook = found.entry, found.outlook
     if entry is not None and entry.outcome is Outcome.REFUSED:
@@ -221,8 +225,6 @@ def _without_remedy(made: Explanation) -> str:
         return f"See whether its nodes are there, Ready and free: {_get_nodes(made)}."
     if made.changes:
         return f"{_sentence(made.changes[0].what)}; it still waits after that, so explain it again."
-    if made.reason == QuotaReservedReason.PENDING_EVALUATION:
-        return "Wait: Kueue tries it again when that time is over."
     return "No single change was found that admits it; read Kueue's message above."
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from kueue_admission.api.cohort_tree import roots_of
 from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.read.job_pod_sets import PODS_FIELD
 from kueue_admission.read.manifests import is_job, key_of, owners_of
 from kueue_admission.read.printed import Printed, PrintedWorkload
 
@@ -92,9 +93,9 @@ def _queue_of(key: str, manifest: Manifest) -> str:
 
 
 def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[str]:
-    """`namespace/name` of the jobs that own a Workload, with `called` of those called so; nothing for other kinds."""
+    """`namespace/name` of the jobs that own a Workload, with `called` of those called so; of a group, its pods."""
     if manifest.get("kind") != "Workload":
-        return []
+        return [key_of(pod) for pod in manifest.get(PODS_FIELD, ())]
     references = inside(manifest, "metadata").get("ownerReferences")
     if called is not None:
         for one in references if isinstance(references, list) else ():

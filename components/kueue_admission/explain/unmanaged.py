@@ -6,31 +6,40 @@ Kueue has no token for these, since it has no Workload to give it to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.explain.answer import Explanation
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
 from kueue_admission.forms.syntax import whole_number
-from kueue_admission.read.dumps import disabled_kinds, is_unmanaged, queue_of_job
-from kueue_admission.read.manifests import key_of
+from kueue_admission.read.dumps import disabled_kinds, is_unmanaged, queue_of_job, unmanaged_namespaces
+from kueue_admission.read.manifests import WITH_QUEUE, is_job, key_of, owners_of
 from kueue_admission.read.printed import Printed, PrintedJob
+
+_MOST_NAMED: Final = 8
 
 
 def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:
     """Why Kueue has no Workload for the Job or pod group `name` (`namespace/name`, or the name alone)."""
     objects = list(manifests)
     disabled = disabled_kinds(objects)
+    outside = unmanaged_namespaces(objects)
     for manifest in objects:
+        if key_of(manifest).partition("/")[0] in outside and is_job(manifest) and name in _names(manifest):
+            return _outside(manifest, outside[key_of(manifest).partition("/")[0]], cluster)
         if manifest.get("kind") in disabled and name in _names(manifest):
             return _passed_over(manifest, disabled[str(manifest.get("kind"))], cluster)
         if is_unmanaged(manifest) and name in _names(manifest):
             return _part_of_another(manifest, objects, disabled, cluster) or _without_queue(manifest, cluster)
-    group = [m for m in objects if m.get("kind") == "Pod" and name in _group_names(m)]
-    if not group:
-        return None
-    totals = (whole_number(_texts(each, "annotations").get(POD_GROUP_TOTAL_ANNOTATION)) for each in group)
-    return _incomplete(group, next((total for total in totals if total is not None), 0), cluster)
+    pods = [m for m in objects if m.get("kind") in WITH_QUEUE and queue_of_job(m)]
+    of_group = next((names[0] for m in pods if (names := _group_names(m)) and name in (*names, *_names(m))), "")
+    group = [m for m in pods if of_group in _group_names(m)]
+    if group:
+        totals = (whole_number(_texts(each, "annotations").get(POD_GROUP_TOTAL_ANNOTATION)) for each in group)
+        return _incomplete(group, next((total for total in totals if total is not None), 0), cluster)
+    alone = next((m for m in pods if name in _names(m)), None)
+    return alone and (_by_pods(alone, objects, cluster) or _without_workload(key_of(alone), [alone], cluster))
 
 
 def _texts(manifest: Manifest, field: str) -> dict[str, str]:
@@ -81,6 +90,25 @@ def _passed_over(manifest: Manifest, config: Manifest, cluster: str) -> Explanat
     )
 
 
+def _outside(manifest: Manifest, config: Manifest, cluster: str) -> Explanation:
+    kind, key = manifest.get("kind"), key_of(manifest)
+    namespace, _, name = key.partition("/")
+    suspended = PrintedJob.of(manifest).is_suspended
+    headline = (
+        f"Kueue passes over every job in namespace {namespace}, also those that name a queue: "
+        "managedJobsNamespaceSelector of its Configuration leaves it out."
+        f"{' The job is suspended, and nothing starts it.' if suspended else ''}"
+    )
+    step = (
+        f"Create the {kind} in a namespace that the selector matches, or have it match this one (ConfigMap "
+        f"{key_of(config).partition('/')[2]}; then restart Kueue)"
+    )
+    if suspended:
+        step += f", or start it without Kueue: kubectl patch {str(kind).lower()} {name} -n {namespace}"
+        step += ' --type merge -p \'{"spec":{"suspend":false}}\''
+    return _explanation(key, cluster, headline, queue_of_job(manifest), f"{step}.", "KF117")
+
+
 def _part_of_another(
     manifest: Manifest, objects: list[Manifest], disabled: Mapping[str, Manifest], cluster: str
 ) -> Explanation | None:
@@ -126,11 +154,36 @@ def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
     return _explanation(key, cluster, headline, "", step, "KF101")
 
 
-def _incomplete(group: list[Manifest], total: int, cluster: str) -> Explanation | None:
-    name = _texts(group[0], "labels")[POD_GROUP_LABEL]
-    if len(group) >= total > 0:
+def _by_pods(manifest: Manifest, objects: list[Manifest], cluster: str) -> Explanation | None:
+    """For what makes pods each of which has a Workload."""
+    kind, key = manifest.get("kind"), key_of(manifest)
+    workloads = (each for each in objects if each.get("kind") == "Workload")
+    found = [key_of(each) for each in workloads if any(owner.startswith(f"{key}-") for _, owner in owners_of(each))]
+    if not found:
         return None
+    headline = f"Kueue queues each pod of this {kind} by itself: {', '.join(found[:_MOST_NAMED])}."
+    step = f"Explain one of them: kueue-fleet explain {found[0]}."
+    return _explanation(key, cluster, headline, queue_of_job(manifest), step)
+
+
+def _without_workload(key: str, pods: list[Manifest], cluster: str) -> Explanation:
+    """For live pods, or what makes them, which have no Workload among the objects."""
+    kind, namespace = pods[0].get("kind"), key.partition("/")[0]
+    what = f"this {kind}" if len(pods) == 1 else f"this group of {len(pods)} pods"
+    headline = f"The Workload of {what} is not among the objects."
+    step = (
+        f"Add what `kubectl get workloads -n {namespace} -o yaml` prints. Where it has none, Kueue does not manage the "
+        f"{kind}: see whether it was created with the label {QUEUE_LABEL}, and whether integrations.frameworks and "
+        "managedJobsNamespaceSelector of Kueue's Configuration cover it."
+    )
+    return _explanation(key, cluster, headline, queue_of_job(pods[0]), step)
+
+
+def _incomplete(group: list[Manifest], total: int, cluster: str) -> Explanation:
+    name = _texts(group[0], "labels")[POD_GROUP_LABEL]
     key = _group_key(group[0], name)
+    if len(group) >= total > 0:
+        return _without_workload(key, group, cluster)
     if total == 0:
         headline = f"No pod of the group says how many pods belong to it (annotation {POD_GROUP_TOTAL_ANNOTATION})."
         step = f"Create the pods again with the annotation {POD_GROUP_TOTAL_ANNOTATION}."

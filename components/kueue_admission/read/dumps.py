@@ -11,17 +11,20 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.api.job_kinds import enabled_kinds
-from kueue_admission.api.resources import RESOURCES
+from kueue_admission.api.resources import KUEUE_NAMESPACE, RESOURCES
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import QUEUE_LABEL
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.forms.read_model import read_stored
 from kueue_admission.read.dumped_configuration import configurations_in
-from kueue_admission.read.manifests import JOBS, is_job, key_of, label_of, owners_of, without_stood_for
+from kueue_admission.read.manifests import JOBS, WITH_QUEUE, is_job, key_of, label_of, owners_of, without_stood_for
 
 _NOT_READ: Final = ("AppWrapper", "SparkApplication")
 """Kinds that Kueue manages and whose pods are not read."""
 _BY_PODS: Final = ("Deployment", "StatefulSet")
 """Kinds whose pods Kueue queues: the Workloads belong to the pods."""
 _MOST_NAMED: Final = 8
+_NAMESPACE_NAME: Final = "kubernetes.io/metadata.name"
 _DEFAULT_QUEUE: Final = "default"
 """The LocalQueue of jobs that name none when they are created.
 
@@ -58,23 +61,53 @@ def disabled_kinds(manifests: Iterable[Manifest]) -> Mapping[str, Manifest]:
     return {}
 
 
+def unmanaged_namespaces(manifests: Iterable[Manifest]) -> Mapping[str, Manifest]:
+    """Namespaces with jobs all of which Kueue passes over, each with the ConfigMap whose selector leaves it out.
+
+    Empty where Kueue's Configuration is not among the objects. Source: kueue@v0.19.2
+    pkg/controller/jobframework/reconciler.go, and apis/config/v1beta2/defaults.go for the default of the selector.
+    """
+    given = list(manifests)
+    for config, configuration in configurations_in(given):
+        from kueue_admission.api.selector import LabelSelector  # The models take a while.
+
+        own = str(inside(config, "metadata").get("namespace") or KUEUE_NAMESPACE)
+        others = {"key": _NAMESPACE_NAME, "operator": "NotIn", "values": ["kube-system", own]}
+        default = {"matchExpressions": [others]}
+        try:
+            selector = read_stored(LabelSelector, configuration.get("managedJobsNamespaceSelector") or default)
+        except SpecError:
+            return {}
+        labels = {
+            _name(m): {**inside(m, "metadata", "labels"), _NAMESPACE_NAME: _name(m)} for m in _of(given, "Namespace")
+        }
+        used = {_namespace(m) for m in given if m.get("kind") in (*JOBS, *WITH_QUEUE)}
+        return {each: config for each in used if not selector.matches(labels.get(each, {_NAMESPACE_NAME: each}))}
+    return {}
+
+
 def take(manifests: Iterable[Manifest]) -> Taken:
     """What Kueue has to do with of these objects, each thing once."""
     given = list(manifests)
-    defaults = {key_of(m).partition("/")[0] for m in _of(given, "LocalQueue") if _name(m) == _DEFAULT_QUEUE}
-    given = [_with_default_queue(m) if key_of(m).partition("/")[0] in defaults else m for m in given]
+    defaults = {_namespace(m) for m in _of(given, "LocalQueue") if _name(m) == _DEFAULT_QUEUE}
+    outside = unmanaged_namespaces(given)
+    defaults -= outside.keys()
+    given = [_with_default_queue(m) if _namespace(m) in defaults else m for m in given]
     single = without_stood_for(given)
     unmanaged = [m for m in single if is_unmanaged(m)]
     disabled = disabled_kinds(given)
     passed_over = [m for m in single if m.get("kind") in disabled and queue_of_job(m)]
+    seen = [m for m in single if is_job(m) and queue_of_job(m) and m.get("kind") not in disabled]
+    apart = [m for m in seen if _namespace(m) in outside]
     not_read = [m for m in single if m.get("kind") in _NOT_READ and queue_of_job(m)]
     stood_for = _owners_of_workloads(given)
     live = [m for m in single if m.get("kind") in _BY_PODS and _is_live(m) and queue_of_job(m)]
     without = [m for m in live if inside(m, "spec").get("replicas") != 0 and not _has_pods(m, stood_for)]
-    gone = {id(m) for m in (*unmanaged, *passed_over, *not_read, *live)}
+    gone = {id(m) for m in (*unmanaged, *passed_over, *apart, *not_read, *live)}
     said = [
         *_said(unmanaged, "Kueue does not manage what names no LocalQueue"),
         *_said(passed_over, "integrations.frameworks of Kueue's Configuration does not name their kind"),
+        *_said(apart, "managedJobsNamespaceSelector of Kueue's Configuration leaves their namespace out"),
         *_said(not_read, "the pods of their kinds are not read"),
         *_said(without, "none of the Workloads of their pods is among the objects"),
     ]
@@ -139,6 +172,10 @@ _WHY: Final[Mapping[str, str]] = {
 
 def _of(manifests: Iterable[Manifest], kind: str) -> list[Manifest]:
     return [m for m in manifests if m.get("kind") == kind]
+
+
+def _namespace(manifest: Manifest) -> str:
+    return key_of(manifest).partition("/")[0]
 
 
 def _name(manifest: Manifest) -> str:

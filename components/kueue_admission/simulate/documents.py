@@ -20,6 +20,9 @@ _LARGE: Final = 1_000_000
 _MOST_FIELDS: Final = 200
 """The most fields that a document may have; Kubernetes' objects have five to ten."""
 _WORDS: Final = re.compile(r"- [\w .,]+")
+_SPACE: Final = re.compile(r"\s*")
+_JSON: Final = (".json", ".jsonl")
+_DECODER: Final = json.JSONDecoder()
 
 
 class Document(NamedTuple):
@@ -52,7 +55,7 @@ def look_over(text: str, source: str, *, of_objects: bool = False) -> None:
     document has to be a Kubernetes object, also one without metadata, and a List of words.
     Raises SimulationError with the line. The callers find what is wrong with smaller texts.
     """
-    if len(text) <= _LARGE or source.endswith(".json"):
+    if len(text) <= _LARGE or source.endswith(_JSON):
         return
     fields: dict[str, int] = {}
     last = ""
@@ -90,15 +93,21 @@ def _end_document(fields: Mapping[str, int], source: str, *, of_objects: bool) -
 
 
 def _load(text: str, source: str) -> list[tuple[Place, Any]]:
-    if source.endswith(".json"):
+    if source.endswith(_JSON) or text[:1] == "{":
         try:
-            return [(Place(source, 1), _read_json(text))]
+            return [(Place(source, line), data) for line, data in _read_json(text)]
         except json.JSONDecodeError as error:
+            if not source.endswith(_JSON):
+                return _load_yaml(text, source)
             raise _refused(source, error.lineno, f"is not readable as JSON: {error.msg}", "correct it") from None
         except ValueError:
             raise _refused(source, None, "has a number of thousands of digits", "write a shorter one") from None
         except RecursionError:
             raise _refused(source, None, "is nested too deeply", "write plain objects") from None
+    return _load_yaml(text, source)
+
+
+def _load_yaml(text: str, source: str) -> list[tuple[Place, Any]]:
     if len(text) > _LARGE and (large := load_large(text)) is not None:
         return [(Place(source, line), data) for line, data in large]
     from kueue_admission.forms.yaml_text import load_documents
@@ -111,12 +120,28 @@ def _load(text: str, source: str) -> list[tuple[Place, Any]]:
         raise _refused(source, None, "is nested too deeply", "write plain objects") from None
 
 
-def _read_json(text: str) -> Any:
-    """As `json.loads`, which knows line and reason of what is wrong, but takes longer over a large text."""
+def _read_json(text: str) -> list[tuple[int, Any]]:
+    """The documents and their lines: one, or several one after another, as `jq -c '.items[]'` prints them.
+
+    `json` knows line and reason of what is wrong, but takes longer over a large text.
+    """
     try:
-        return from_json(text, cache_strings="keys")
+        return [(1, from_json(text, cache_strings="keys"))]
     except ValueError:
-        return json.loads(text)
+        pass
+    found: list[tuple[int, Any]] = []
+    line = end = 0
+    while (start := _after_space(text, end)) < len(text) or not found:
+        line += text.count("\n", end, start)
+        data, after = _DECODER.raw_decode(text, start)
+        found.append((line + 1, data))
+        line, end = line + text.count("\n", start, after), after
+    return found
+
+
+def _after_space(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
 
 
 def _unpack(loaded: Iterable[tuple[Place, Any]], problems: list[Problem]) -> Iterator[Document]:

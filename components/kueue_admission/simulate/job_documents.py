@@ -6,10 +6,10 @@ Source: https://kueue.sigs.k8s.io/docs/tasks/run/plain_pods/ (groups), kueue@v0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from kueue_admission.forms.form_rules import JOB
+from kueue_admission.forms.form_rules import JOB, OBJECT
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION
 from kueue_admission.forms.problem import Problem
@@ -24,8 +24,31 @@ _USED: Final = frozenset({"Service", "ConfigMap", "Secret", "PersistentVolumeCla
 _FAST: Final = "kueue.x-k8s.io/pod-group-fast-admission"
 
 
+def with_names(documents: Iterable[Document], problems: list[Problem]) -> Iterator[Document]:
+    """Documents that have names: those with a generateName by number, as `train-1`."""
+    generated: dict[str, int] = {}
+    for where, data in documents:
+        metadata = data.get("metadata")
+        if not isinstance(metadata, Mapping):
+            problems.append(OBJECT.at("", f"{data['kind']} has no metadata", "give it a name there").behind(where))
+            continue
+        kind, name = str(data["kind"]), metadata.get("name")
+        prefix = metadata.get("generateName")
+        if name is None and isinstance(prefix, str) and prefix:
+            number = generated[f"{kind} {prefix}"] = generated.get(f"{kind} {prefix}", 0) + 1
+            name = f"{prefix}{number}"
+            data = {**data, "metadata": {**metadata, "name": name}}
+        if not isinstance(name, str) or not name:
+            problems.append(OBJECT.at(f"{kind}.metadata.name", f"is {name!r}", "give it a name").behind(where))
+            continue
+        yield Document(where, data)
+
+
 def one_for_each_job(named: Iterable[Document], problems: list[Problem]) -> list[Document]:
-    """Documents that have names, without those that are part of another one now."""
+    """Documents of `with_names`, without those that are part of another one now.
+
+    A group of pods that has a problem is left out.
+    """
     given = list(named)
     runtimes = {_runtime_key(each.data): each.data for each in given if each.data["kind"] in RUNTIMES}
     groups: dict[tuple[str, str], list[Document]] = {}
@@ -41,7 +64,8 @@ def one_for_each_job(named: Iterable[Document], problems: list[Problem]) -> list
             found.append(_with_runtime(each, runtimes))
         elif kind not in RUNTIMES and kind not in _USED:
             found.append(each)
-    return [_with_group(each, groups, problems) if _group(each.data) else each for each in found]
+    whole = (_with_group(each, groups, problems) if _group(each.data) else each for each in found)
+    return [each for each in whole if each is not None]
 
 
 def _group(data: Mapping[str, Any]) -> str:
@@ -50,7 +74,9 @@ def _group(data: Mapping[str, Any]) -> str:
     return str(inside(data, "metadata", "labels").get(POD_GROUP_LABEL) or "")
 
 
-def _with_group(first: Document, groups: Mapping[tuple[str, str], list[Document]], problems: list[Problem]) -> Document:
+def _with_group(
+    first: Document, groups: Mapping[tuple[str, str], list[Document]], problems: list[Problem]
+) -> Document | None:
     namespace, group = key_of(first.data).partition("/")[0], _group(first.data)
     pods = [each.data for each in groups[namespace, group]]
     annotations = inside(first.data, "metadata", "annotations")
@@ -59,12 +85,14 @@ def _with_group(first: Document, groups: Mapping[tuple[str, str], list[Document]
         at = f"{key_of(first.data)}.metadata.annotations[{POD_GROUP_TOTAL_ANNOTATION}]"
         fix = f"write how many pods the group {group} has, in quotes"
         problems.append(JOB.at(at, f"is {total or 'missing'}", fix).behind(first.where))
-    elif annotations.get(_FAST) == "true":
+        return None
+    if annotations.get(_FAST) == "true":
         pods = [first.data] * int(total)
     elif int(total) != len(pods):
         there = f"the group {group} has {len(pods)} of its {total} pods, and Kueue waits for all"
         fix = f"add the others, or correct {POD_GROUP_TOTAL_ANNOTATION}"
         problems.append(JOB.at("", there, fix).behind(first.where))
+        return None
     data = {**first.data, "metadata": {**first.data["metadata"], "name": group}, PODS_FIELD: pods}
     return Document(first.where, data)
 

@@ -18,7 +18,7 @@ from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.errors import NotModelledError, ObjectError
 from kueue_admission.decide.model import ClusterQueue, Configuration, Objects, Workload
 from kueue_admission.decide.reasons import AdmittedReason, QuotaReservedReason
-from kueue_admission.forms.form_rules import COHORT_CYCLE, JOB, OBJECT, UNKNOWN_NAME
+from kueue_admission.forms.form_rules import COHORT_CYCLE, JOB, UNKNOWN_NAME
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
 from kueue_admission.forms.problem import Problem, errors_of
@@ -42,7 +42,7 @@ from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import MOST_SECONDS, as_seconds
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
-from kueue_admission.simulate.job_documents import one_for_each_job
+from kueue_admission.simulate.job_documents import one_for_each_job, with_names
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.runner import Arrival, prepare_cluster
 
@@ -169,29 +169,10 @@ def prepare_objects(
 
 
 def _items(documents: Iterable[Document], problems: list[Problem]) -> Iterator[_Item]:
-    for where, data in one_for_each_job(_named(documents, problems), problems):
+    for where, data in one_for_each_job(with_names(documents, problems), problems):
         kind, metadata = str(data["kind"]), data["metadata"]
         namespace = str(metadata.get("namespace") or "default") if kind in NAMESPACED else ""
         yield _Item(where, kind, namespace, metadata["name"], data)
-
-
-def _named(documents: Iterable[Document], problems: list[Problem]) -> Iterator[Document]:
-    generated: dict[str, int] = {}
-    for where, data in documents:
-        metadata = data.get("metadata")
-        if not isinstance(metadata, Mapping):
-            problems.append(OBJECT.at("", f"{data['kind']} has no metadata", "give it a name there").behind(where))
-            continue
-        kind, name = str(data["kind"]), metadata.get("name")
-        prefix = metadata.get("generateName")
-        if name is None and isinstance(prefix, str) and prefix:
-            number = generated[f"{kind} {prefix}"] = generated.get(f"{kind} {prefix}", 0) + 1
-            name = f"{prefix}{number}"
-            data = {**data, "metadata": {**metadata, "name": name}}
-        if not isinstance(name, str) or not name:
-            problems.append(OBJECT.at(f"{kind}.metadata.name", f"is {name!r}", "give it a name").behind(where))
-            continue
-        yield Document(where, data)
 
 
 def named_workloads(job: Manifest, workload: Workload, name: str) -> Iterator[tuple[str, Workload]]:
