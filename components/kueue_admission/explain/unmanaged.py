@@ -39,7 +39,9 @@ def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str 
         totals = (whole_number(_texts(each, "annotations").get(POD_GROUP_TOTAL_ANNOTATION)) for each in group)
         return _incomplete(group, next((total for total in totals if total is not None), 0), cluster)
     alone = next((m for m in pods if name in _names(m)), None)
-    return alone and (_by_pods(alone, objects, cluster) or _without_workload(key_of(alone), [alone], cluster))
+    if alone is None:
+        return None
+    return _by_pods(alone, objects, cluster) or _without_workload(key_of(alone), [alone], cluster)
 
 
 def _texts(manifest: Manifest, field: str) -> dict[str, str]:
