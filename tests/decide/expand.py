@@ -19,6 +19,7 @@ Json = dict[str, Any]
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 ZERO = EPOCH.timestamp()
 FOLDER = Path(__file__).parent / "scenarios"
+KUEUE = "kueue.x-k8s.io/"
 
 
 @cache
@@ -165,6 +166,9 @@ def workload(key: str, short: Json) -> Json:
     for part in ("labels", "annotations"):
         if part in short:
             metadata[part] = short[part]
+    if "replaces" in short:
+        before = f"{metadata['namespace']}/{short['replaces']}"
+        metadata["annotations"] = {f"{KUEUE}elastic-job": "true", f"{KUEUE}workload-slice-replacement-for": before}
     spec: Json = {"podSets": [pod_set(name, given) for name, given in short["podSets"].items()]}
     spec["queueName"] = short.get("queue", "")
     spec["priority"] = short.get("priority", 0)

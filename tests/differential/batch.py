@@ -236,6 +236,10 @@ class _Batch:
             await self._request("DELETE", path)
         elif kind == "priority":
             await self._change_spec(one, path, {"priority": one.event[2]})
+        elif kind == "scale":
+            pod_sets = (await self._request("GET", path))["spec"]["podSets"]
+            pod_sets[0]["count"] = one.event[2]
+            await self._change_spec(one, path, {"podSets": pod_sets})
         elif kind in ("quota", "stop"):
             key = "groups" if kind == "quota" else "stopPolicy"
             one.parts.queues[name] = {**one.parts.queues[name], key: one.event[2]}

@@ -6,10 +6,11 @@ says what happens after the start, one step at a time: `[kind, ...]`, see `diffe
 
 from __future__ import annotations
 
+import copy
 import random
 from typing import Any
 
-from tests.differential import limits, topologies
+from tests.differential import limits, steps, topologies
 
 Json = dict[str, Any]
 
@@ -65,7 +66,9 @@ class _Maker:
             case["checks"] = [CHECK]
         first = rng.choice([1, 2, 3, 4, 6])
         case["workloads"] = dict(self._workload(rng.choice([0, 0, 1, 2])) for _ in range(first))
-        case["steps"] = [self._step(case) for _ in range(rng.randint(2, 5))]
+        case["steps"] = []
+        for _ in range(rng.randint(2, 5)):
+            case["steps"].append(self._step(case))
         return case
 
     def _flavors(self) -> Json:
@@ -192,17 +195,39 @@ class _Maker:
             if number == 0 and pod_set["count"] > 1 and rng.random() < 0.4 and not self.levels:
                 pod_set["min"] = 1
             pod_sets["main" if number == 0 else "aux"] = pod_set
+        if self.setting == "elastic":
+            pod_sets["main"].pop("min", None)
         local = rng.choice("lm") if self.setting == "usage" else "l"
         workload = {"queue": f"{local}{rng.choice(self.queue_names)}", "priority": priority, "podSets": pod_sets}
         if self.setting == "pods-ready" and rng.random() < 0.6:
             workload["ready"] = True
         return f"w{self.workloads:02}", workload
 
+    def _stop(self, kind: str) -> list[Any]:
+        rng = self.rng
+        if kind == "stop":
+            return [kind, rng.choice(self.queue_names), rng.choice(["None", "Hold", "HoldAndDrain", "HoldAndDrain"])]
+        return [kind, f"l{rng.choice(self.queue_names)}", rng.choice(["None", "Hold", "HoldAndDrain"])]
+
+    def _grown(self, case: Json) -> tuple[str, Json]:
+        """A slice with more pods than one that was submitted before, of which one pod set may have fewer."""
+        rng = self.rng
+        before, workload = rng.choice(list(steps.submitted(case).items()))
+        found = copy.deepcopy({**workload, "replaces": before})
+        for pod_set in found["podSets"].values():
+            pod_set["count"] = max(1, pod_set["count"] + rng.choice([1, 1, 1, 2, 0, -1]))
+        if rng.random() < 0.1:
+            found["priority"] += 1
+        self.workloads += 1
+        return f"w{self.workloads:02}", found
+
     def _step(self, case: Json) -> list[Any]:
         rng = self.rng
         kinds = {"submit": 50, "finish": 18, "delete": 4, "quota": 8, "stop": 4, "reclaim": 5, "priority": 4}
         if self.setting != "usage":
             kinds["hold"] = 3
+        if self.setting == "elastic":
+            kinds |= {"grow": 70, "scale": 20}
         if self.checks:
             kinds["check"] = 60
         if self.setting == "pods-ready":
@@ -210,13 +235,15 @@ class _Maker:
         kind = rng.choices(list(kinds), list(kinds.values()))[0]
         if kind == "submit":
             return [kind, *self._workload(rng.choice([0, 1, 2, 3, 4]))]
+        if kind == "grow":
+            return ["submit", *self._grown(case)]
+        if kind == "scale":
+            return [kind, rng.randint(0, 9), rng.randint(1, 2)]
         if kind == "quota":
             queue = rng.choice(self.queue_names)
             return [kind, queue, self._groups("cohortName" in case["queues"][queue], queue in self.strict)]
-        if kind == "stop":
-            return [kind, rng.choice(self.queue_names), rng.choice(["None", "Hold", "HoldAndDrain", "HoldAndDrain"])]
-        if kind == "hold":
-            return [kind, f"l{rng.choice(self.queue_names)}", rng.choice(["None", "Hold", "HoldAndDrain"])]
+        if kind in ("stop", "hold"):
+            return self._stop(kind)
         if kind == "check":
             state = rng.choice(["Ready", "Ready", "Ready", "Retry", "Retry", "Rejected"])
             later = [rng.choice([1, 6, 9])] if state == "Retry" and rng.random() < 0.5 else []

@@ -21,6 +21,7 @@ from kueue_admission.decide.decisions import Decision, Evicted, Parked, QuotaRes
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import (
     CheckStateChanged,
+    CountsChanged,
     CycleStarted,
     Deleted,
     Event,
@@ -232,6 +233,8 @@ class _Engine(Engine):
                 vars(self.queues)["usage_of"] = lambda local_queue: self._ranks.get(local_queue, 0.0)
         self.withdrawn: set[str] = set()
         """Workloads that gave their quota back because a queue was stopped, of which Kueue has yet to see its write."""
+        self._replaced: dict[str, tuple[WorkloadInfo, WorkloadInfo]] = {}
+        """Slices that Kueue has yet to see finished, and those that take their place."""
         self._sampled: set[str] = set()
         self._ranks: dict[str, float] = {}
 
@@ -308,6 +311,15 @@ class _Engine(Engine):
         self.wake_others(key)
         if key in self.workloads and not self.cache.gates.flavor_fungibility_preserve_scan_progress:
             self.workloads[key].last_progress = None
+
+    def _finish_replaced(self, replaced: WorkloadInfo, successor: WorkloadInfo) -> None:
+        """Its successor has quota, but both of them count until Kueue sees its own write of the one that is over."""
+        self._replaced[replaced.key] = replaced, successor
+
+    def saw_replaced(self, key: str) -> None:
+        """Kueue saw that a slice is over."""
+        if key in self._replaced:
+            super()._finish_replaced(*self._replaced.pop(key))
 
     def settle(self) -> None:
         """What Kueue does not log: looking again where nothing is parked."""
@@ -408,6 +420,9 @@ class Replay:
                 self.engine.saw_own_write(f"{NAMESPACE}/{item[2]}")
                 if self.engine.controller.requeue(f"{NAMESPACE}/{item[2]}"):
                     self._come_back(item[2])
+            case "f":
+                self._handle(TimePassed(now))
+                self.engine.saw_replaced(f"{NAMESPACE}/{item[2]}")
             case "u":
                 self._handle(TimePassed(now))
                 self._note(self.engine.echo(f"{NAMESPACE}/{item[2]}", voids=self.chance.echoes))
@@ -532,8 +547,15 @@ class Replay:
                 pods = reclaimed(self.case, name)
                 assert pods is not None
                 return ReclaimableChanged(now, key, (pods,))
+            case "scale":
+                return CountsChanged(now, key, (("main", event[2]),))
             case "priority":
                 return PriorityChanged(now, key, event[2])
+        return self._translate_objects(now, event)
+
+    def _translate_objects(self, now: float, event: list[Any]) -> Event:
+        kind, name = event[0], event[1]
+        match kind:
             case "quota":
                 self.case["queues"][name] = {**self.case["queues"][name], "groups": event[2]}
             case "stop":

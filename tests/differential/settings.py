@@ -28,6 +28,7 @@ _DECIDES: Final[dict[str, Json]] = {
     },
     "topology": {},
     "limits": {},
+    "elastic": {"featureGates": {"ElasticJobsViaWorkloadSlices": True}},
     "usage": {
         "admissionFairSharing": {
             "usageHalfLifeTime": "30s",
@@ -52,8 +53,9 @@ _RUNS: Final[Json] = {
 
 def deciding(setting: str, release: str = LATEST) -> Json:
     """What decides in the configuration; finer words of why a workload waits are new in 0.19."""
+    given = _DECIDES[setting]
     gates = {"UnadmittedWorkloadsObservability": True} if says_why(release) else {}
-    return {"featureGates": gates, **_DECIDES[setting]}
+    return {**given, "featureGates": {**gates, **given.get("featureGates", {})}}
 
 
 def says_why(release: str) -> bool:

@@ -16,6 +16,9 @@ which they can apply by name, modulo their number; without any the round passes 
 In the setting `pods-ready` the pods of a workload that is marked so are ready as soon as it is admitted.
     reclaim N              the n-th admitted workload needs one pod less in its first pod set of several
     priority N VALUE       the n-th pending workload has a new priority
+    scale N COUNT          the first pod set of the n-th workload that has more pods and is not evicted has so many
+
+In the setting `elastic` a workload that is created may replace a slice of the same job (`replaces`).
 """
 
 from __future__ import annotations
@@ -53,10 +56,13 @@ def resolve(case: Json, step: list[Any], states: States) -> list[Any] | None:
         "reclaim": (ADMITTED,),
         "unready": (ADMITTED,),
         "priority": (PENDING,),
+        "scale": (PENDING, RESERVED, ADMITTED),
     }[kind]
     names = sorted(name for name, state in states.items() if kind_of(state) in wanted)
     if kind == "reclaim":
         names = [name for name in names if reclaimed(case, name) is not None]
+    if kind == "scale":
+        names = [name for name in names if submitted(case)[name]["podSets"]["main"]["count"] > step[2]]
     return [kind, names[step[1] % len(names)], *step[2:]] if names else None
 
 

@@ -9,6 +9,7 @@ A trace is a list of items in order, times in milliseconds:
     ["u", MS, NAME]                    Kueue saw a new state of a workload with quota
     ["p", MS, NAME]                    Kueue saw a new state of a workload without quota
     ["r", MS, NAME]                    Kueue saw that the pods of a workload are ready
+    ["f", MS, NAME]                    Kueue saw that a workload is over which the script has not finished
     ["e", MS]                          Kueue saw the event of the round
     ["t", MS, LOCALQUEUE, USED]        the usage of a LocalQueue was sampled, and is this now
     ["s", MS, LOCALQUEUE, USED, NAME]  the same, because a workload was admitted whose penalty is part of it now

@@ -157,6 +157,8 @@ class Watch:
             self.last_active = time.time()
         elif line.text == "Workload update event" and data["status"] == "pending":
             one.trace.add(line, "p", name)
+        elif data.get("status") == "finished":
+            one.trace.add(line, "f", name)
 
     def _ready(self, one: Scenario, name: str, line: Line) -> None:
         """The pods of an admitted workload get ready, if the workload is marked so; or Kueue has seen it."""

@@ -89,6 +89,13 @@ class Released(QueueDecision):
 
 
 @dataclass(frozen=True, slots=True)
+class Replaced(QueueDecision):
+    """The slice of an elastic job is over: the workload `successor` has its quota, and more."""
+
+    successor: str
+
+
+@dataclass(frozen=True, slots=True)
 class Requeued(QueueDecision):
     """Considered in a cycle and put back to compete again at once."""
 

@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kueue_admission.decide.decisions import Decision, Parked, QuotaReserved, Requeued
+from kueue_admission.decide.decisions import Decision, Parked, QuotaReserved, Replaced, Requeued
 from kueue_admission.decide.errors import InvariantError
 from kueue_admission.decide.events import (
     ActiveChanged,
     AllowedFlavorsChanged,
     CheckStateChanged,
+    CountsChanged,
     CycleStarted,
     Deleted,
     Event,
@@ -31,13 +32,13 @@ from kueue_admission.decide.events import (
     Submitted,
     WorkloadEvent,
 )
-from kueue_admission.decide.flavors.assignment import Assignment
 from kueue_admission.decide.model import Admission, Objects, Snapshot
 from kueue_admission.decide.preemption.preemptor import preemption_message
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.queue.pending import PendingQueue, Place
 from kueue_admission.decide.queue.queue_status import queues_of
 from kueue_admission.decide.queue.queues import Queues
+from kueue_admission.decide.quota.cohort_tree import add_all, remove_all
 from kueue_admission.decide.reasons import EvictionReason, QuotaReservedReason, RequeueReason
 from kueue_admission.decide.scheduler.cycle import Head, examine, run_cycle
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
@@ -47,7 +48,7 @@ from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.decide.workload.transitions import Step
 from kueue_admission.decide.workload.workload_controller import WorkloadController
 
-_Change = ReclaimableChanged | PriorityChanged | ActiveChanged | GatedByChanged | AllowedFlavorsChanged
+_Change = ReclaimableChanged | CountsChanged | PriorityChanged | ActiveChanged | GatedByChanged | AllowedFlavorsChanged
 
 
 class Engine:
@@ -180,7 +181,12 @@ class Engine:
             case PodsReadyChanged():
                 self._change_pods_ready(event)
             case (
-                ReclaimableChanged() | PriorityChanged() | ActiveChanged() | GatedByChanged() | AllowedFlavorsChanged()
+                ReclaimableChanged()
+                | CountsChanged()
+                | PriorityChanged()
+                | ActiveChanged()
+                | GatedByChanged()
+                | AllowedFlavorsChanged()
             ):
                 self._change_workload(event)
             case PreemptionGateOpened():
@@ -252,6 +258,10 @@ class Engine:
             return
         if isinstance(event, Finished):
             lifecycle.finish(info, self.now)
+        self._forget(info)
+
+    def _forget(self, info: WorkloadInfo) -> None:
+        """It is over: others may have what it held."""
         self.cache.drop_penalty(info)
         self.cache.remove(info)
         self.queues.dequeue(info)
@@ -267,6 +277,8 @@ class Engine:
         match event:
             case ReclaimableChanged():
                 info.workload = replace(info.workload, reclaimable=event.reclaimable)
+            case CountsChanged():
+                info.workload = info.workload.scaled_to(dict(event.counts))
             case PriorityChanged():
                 info.workload = replace(info.workload, priority=event.priority)
             case ActiveChanged():
@@ -413,17 +425,28 @@ class Engine:
         self.queues.pending[queue.name].delete(info.key)
         self.cache.charge(info)
         lifecycle.reserve(info, admission, self.now)
-        self._take_over(info, queue, entry.assignment)
+        self._take_over(info, queue, entry)
         self.queues.decide(QuotaReserved(self.now, info.key, admission, entry.assignment.borrowing))
         self._sync_checks(info)
         self.controller.sync_admitted(info)
+        if entry.replaced is not None:
+            self._finish_replaced(entry.replaced, info)
 
-    def _take_over(self, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
-        """List an admitted workload in its queue; the cycle has counted its usage already."""
+    def _finish_replaced(self, replaced: WorkloadInfo, successor: WorkloadInfo) -> None:
+        lifecycle.finish(replaced, self.now)
+        self.queues.decide(Replaced(self.now, replaced.key, replaced.cluster_queue, successor.key))
+        self._forget(replaced)
+
+    def _take_over(self, info: WorkloadInfo, queue: QueueNode, entry: Entry) -> None:
+        """List an admitted workload in its queue; the cycle has counted its usage, or what it needs beyond a slice."""
         info.last_progress = None
         self.cache.refresh(info)
-        if dict(info.usage) != assignment.usage:
-            raise InvariantError(f"workload {info.key} was admitted with {assignment.usage}, but uses {info.usage}")
+        usage = entry.assignment.usage
+        if entry.replaced is not None:
+            remove_all(queue, entry.counted)
+            add_all(queue, info.usage)
+        elif dict(info.usage) != usage:
+            raise InvariantError(f"workload {info.key} was admitted with {usage}, but uses {info.usage}")
         queue.workloads[info.key] = info
         queue.generation += 1
         if self.cache.configuration.wait_for_pods_ready is not None and not info.pods_ready:

@@ -75,6 +75,13 @@ class ReclaimableChanged(WorkloadEvent):
 
 
 @dataclass(frozen=True, slots=True)
+class CountsChanged(WorkloadEvent):
+    """An elastic job wants other numbers of pods of its slice: any while it waits, fewer once it has quota."""
+
+    counts: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PriorityChanged(WorkloadEvent):
     """A workload's priority class, or its value, changes."""
 

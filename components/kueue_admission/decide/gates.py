@@ -31,6 +31,7 @@ class Gates:
     quota_check_strategy: bool = True
     flavor_fungibility_preserve_scan_progress: bool = True
     tas_recompute_assignment_within_scheduling_cycle: bool = True
+    elastic_jobs_via_workload_slices: bool = True
     tas_handle_overlapping_flavors: bool = True
     """Without it, flavors of topologies that share nodes are refused."""
     # Off by default, and modelled.

@@ -7,7 +7,7 @@ clock the caller uses. Names, defaults and meanings are Kueue's v1beta2 ones.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final
 
@@ -246,6 +246,8 @@ class Workload:
     allowed_flavors: tuple[str, ...] | None = None
     preemption_gates: tuple[str, ...] = ()
     job_uid: str = ""
+    replaces: str = ""
+    """Namespace and name of the slice of the same elastic job that it takes the place of."""
     origin: str = ""
     """On a worker, the manager's label on a copy that MultiKueue made; empty: submitted here."""
     problem: str = ""
@@ -262,6 +264,10 @@ class Workload:
     def local_queue(self) -> str:
         """Namespace and name of its LocalQueue."""
         return f"{self.namespace}/{self.queue}"
+
+    def scaled_to(self, counts: Mapping[str, int]) -> Workload:
+        """The same with other numbers of pods, by pod set."""
+        return replace(self, pod_sets=tuple(replace(ps, count=counts.get(ps.name, ps.count)) for ps in self.pod_sets))
 
     @property
     def requests(self) -> tuple[tuple[str, int], ...]:

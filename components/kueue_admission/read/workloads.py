@@ -105,6 +105,7 @@ def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
         allowed_flavors=_allowed(annotations),
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
         job_uid=labels.text(f"{_PREFIX}job-uid"),
+        replaces=annotations.text(f"{_PREFIX}workload-slice-replacement-for"),
         origin=labels.text(ORIGIN_LABEL),
         problem=problem,
         status=parse_status(printed, pod_sets, context),
@@ -142,8 +143,6 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> tuple[tuple[P
 
 def _refuse(printed: Printed, annotations: Fields) -> None:
     fields, status = printed.fields, printed.status
-    if annotations.text(f"{_PREFIX}elastic-job") == "true":
-        raise NotModelledError("elastic jobs (workload slices)", fields.path)
     owners = printed.metadata.children("ownerReferences")
     if f"{_PREFIX}concurrent-admission-parent" in printed.labels or any(
         owner.text("kind") == "Workload" for owner in owners

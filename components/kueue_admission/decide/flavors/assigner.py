@@ -2,6 +2,10 @@
 
 `assign` reads the queue's quota and usage and changes nothing; preemption is simulated by the oracle it is given, which
 leaves usage as it was.
+
+A slice of an elastic job that takes the place of another one (`Cache.replaced`) is looked for in the flavors of that
+one, and only what it needs beyond it counts: the other has its quota until this one has all of it, so the quota of the
+job never sinks meanwhile, and is never counted twice.
 Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go.
 """
 
@@ -33,6 +37,7 @@ from kueue_admission.decide.flavors.evidence import (
     InsufficientQuota,
     NotNominated,
     ResourceUnavailable,
+    SliceElsewhere,
 )
 from kueue_admission.decide.queue.cluster_queue import GroupLayout, QueueNode
 from kueue_admission.decide.quota.cohort_tree import available, borrow_level
@@ -56,6 +61,7 @@ class _Search(NamedTuple):
     queue: QueueNode
     oracle: Oracle
     cycle: int
+    replaced: WorkloadInfo | None
 
 
 def assign(
@@ -67,7 +73,7 @@ def assign(
     in the cycle.
     """
     queue = cache.queues[info.cluster_queue]
-    search = _Search(cache, info, queue, oracle, cycle)
+    search = _Search(cache, info, queue, oracle, cycle, cache.replaced(info))
     assignment = Assignment()
     tried: list[dict[str, int]] = []
     requests = (
@@ -76,7 +82,7 @@ def assign(
     for members in _grouped(requests):
         results = _assign_group(search, members, assignment)
         for result in results:
-            _append(assignment, result, tried, cache)
+            _append(assignment, result, tried, search)
         if any(result.error or (result.requests and not result.flavors) for result in results):
             assignment.progress = ScanProgress(tuple(tried), queue.generation, cycle, info.shape)
             resolve_no_fit_reason(assignment, queue)
@@ -207,7 +213,7 @@ def _find_flavor(
                     )
                 )
             continue
-        choice, rank, attempt = _try_flavor(search, flavor, group.frs[index], wanted, assumed)
+        choice, rank, attempt = _try_flavor(search, flavor, group.frs[index], wanted, assumed, members)
         evidence += attempt.evidence
         attempts.append(attempt)
         stops = not should_try_next(rank, fungibility) if fungible else rank[0] == Possibility.FIT
@@ -242,8 +248,26 @@ def _against(
     return None
 
 
+def _beyond_replaced(
+    search: _Search, flavor: str, resource: str, amount: int, members: list[tuple[int, PodSetRequests]]
+) -> tuple[int, SliceElsewhere | None]:
+    """What the pod sets need of a flavor beyond what the slice has that they replace; or that it has another one."""
+    for index, _ in members if search.replaced is not None else ():
+        before = search.replaced.pod_sets[index]
+        original = (before.flavors or {}).get(resource, "")
+        if original != flavor:
+            return amount, SliceElsewhere(flavor, original)
+        amount -= dict(before.requests).get(resource, 0)
+    return amount, None
+
+
 def _try_flavor(
-    search: _Search, flavor: str, frs: dict[str, int], wanted: list[tuple[str, int]], assumed: dict[int, int]
+    search: _Search,
+    flavor: str,
+    frs: dict[str, int],
+    wanted: list[tuple[str, int]],
+    assumed: dict[int, int],
+    members: list[tuple[int, PodSetRequests]],
 ) -> tuple[dict[str, FlavorChoice], Rank, FlavorAttempt]:
     """How well one flavor fits all requested resources of its group: as well as the worst of them."""
     fungibility, behaviours = search.queue.spec.fungibility, search.cache.gates.behaviours
@@ -252,7 +276,11 @@ def _try_flavor(
     borrow = 0
     evidence: list[Evidence] = []
     reason: QuotaReservedReason | None = None
-    for resource, amount in wanted:
+    for resource, total in wanted:
+        amount, elsewhere = _beyond_replaced(search, flavor, resource, total, members)
+        if elsewhere is not None:
+            evidence.append(elsewhere)
+            rank, reason = WORST, QuotaReservedReason.NO_MATCHING_FLAVOR
         possibility, level, against, why = _fits_quota(search, flavor, resource, frs[resource], assumed, amount)
         if against is not None:
             evidence.append(against)
@@ -293,15 +321,24 @@ def _fits_quota(
     return Possibility.NO_FIT, level, missing, QuotaReservedReason.WAITING_FOR_QUOTA
 
 
-def _append(assignment: Assignment, result: PodSetResult, tried: list[dict[str, int]], cache: Cache) -> None:
+def _append(assignment: Assignment, result: PodSetResult, tried: list[dict[str, int]], search: _Search) -> None:
     assignment.pod_sets.append(result)
     amounts = dict(result.requests)
+    had = _held_by(search.replaced, result.name)
     for resource, choice in result.flavors.items():
         if choice.borrow > assignment.borrowing:
             assignment.borrowing = choice.borrow
-        fr = cache.ids.id(choice.flavor, resource)
-        assignment.usage[fr] = assignment.usage.get(fr, 0) + amounts.get(resource, 0)
+        fr = search.cache.ids.id(choice.flavor, resource)
+        assignment.usage[fr] = assignment.usage.get(fr, 0) + amounts.get(resource, 0) - had.get(resource, 0)
     tried.append({resource: choice.tried_index for resource, choice in result.flavors.items()})
+
+
+def _held_by(replaced: WorkloadInfo | None, pod_set: str) -> dict[str, int]:
+    """What the pod set of this name has already in the slice that is replaced."""
+    for before in replaced.pod_sets if replaced is not None else ():
+        if before.name == pod_set:
+            return dict(before.requests)
+    return {}
 
 
 def needing_preemption(assignment: Assignment, cache: Cache) -> frozenset[int]:
@@ -320,8 +357,10 @@ def total_requests(assignment: Assignment, info: WorkloadInfo, cache: Cache) -> 
     Kueue leaves `pods` out here too, so that preemption is not sized by it.
     """
     totals: dict[int, int] = {}
-    for result, requests in zip(assignment.pod_sets, info.pod_sets, strict=False):
-        for resource, amount in requests.scaled_to(result.count).requests:
+    replaced = cache.replaced(info)
+    for index, (result, requests) in enumerate(zip(assignment.pod_sets, info.pod_sets, strict=False)):
+        count = result.count if replaced is None else requests.count - replaced.pod_sets[index].count
+        for resource, amount in requests.scaled_to(count).requests:
             choice = result.flavors.get(resource)
             if amount and choice is not None:
                 fr = cache.ids.id(choice.flavor, resource)

@@ -5,7 +5,8 @@ Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/{flavorassigner,tas_flavorass
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from kueue_admission.decide.amounts import format_amount, format_request
 from kueue_admission.decide.pods import Taint
@@ -73,6 +74,13 @@ class FlavorNotAllowed(NamedTuple):
     flavor: str
 
 
+class SliceElsewhere(NamedTuple):
+    """The slice that the workload replaces has `original`, and its successor gets no other flavor."""
+
+    flavor: str
+    original: str
+
+
 class FlavorLacksResource(NamedTuple):
     """Seen for another resource of the workload, the flavor cannot be chosen for this one."""
 
@@ -103,6 +111,7 @@ Evidence = (
     | InsufficientQuota
     | NotNominated
     | FlavorNotAllowed
+    | SliceElsewhere
     | FlavorLacksResource
     | TopologyMismatch
     | TopologyPlacement
@@ -110,17 +119,24 @@ Evidence = (
 """Anything that was found out while a workload was looked at."""
 
 
+_SENTENCES: Final[Mapping[type, str]] = {
+    ResourceUnavailable: "resource {resource} unavailable in ClusterQueue",
+    FlavorNotFound: "flavor {flavor} not found",
+    UntoleratedTaint: "untolerated taint {taint} in flavor {flavor}",
+    AffinityMismatch: "flavor {flavor} doesn't match node affinity",
+    NotNominated: "skipping flavor {flavor} as it is not found in the nomination mapping for resource {resource}",
+    FlavorNotAllowed: "skipping flavor {flavor} due to WorkloadAllowedResourceFlavorAnnotation annotation",
+    SliceElsewhere: "could not assign {flavor} flavor since the original workload is assigned: {original}",
+    FlavorLacksResource: "flavor {flavor} does not provide resource {resource}",
+    TopologyMismatch: 'Flavor "{flavor}" {complaint}',
+    TopologyPlacement: "{explanation}",
+}
+"""Kueue's sentences, but for those with amounts."""
+
+
 def sentence(evidence: Evidence) -> str:
     """Kueue's sentence for it."""
     match evidence:
-        case ResourceUnavailable(resource):
-            return f"resource {resource} unavailable in ClusterQueue"
-        case FlavorNotFound(flavor):
-            return f"flavor {flavor} not found"
-        case UntoleratedTaint(flavor, taint):
-            return f"untolerated taint {taint} in flavor {flavor}"
-        case AffinityMismatch(flavor):
-            return f"flavor {flavor} doesn't match node affinity"
         case ExceedsCapacity(flavor, resource, assumed, request, capacity):
             return (
                 f"insufficient quota for {resource} in flavor {flavor}, previously considered podsets requests "
@@ -130,13 +146,5 @@ def sentence(evidence: Evidence) -> str:
         case InsufficientQuota(flavor, resource):
             needed = format_amount(resource, evidence.needed)
             return f"insufficient unused quota for {resource} in flavor {flavor}, {needed} more needed"
-        case NotNominated(flavor, resource):
-            return f"skipping flavor {flavor} as it is not found in the nomination mapping for resource {resource}"
-        case FlavorNotAllowed(flavor):
-            return f"skipping flavor {flavor} due to WorkloadAllowedResourceFlavorAnnotation annotation"
-        case FlavorLacksResource(flavor, resource):
-            return f"flavor {flavor} does not provide resource {resource}"
-        case TopologyMismatch(flavor, complaint):
-            return f'Flavor "{flavor}" {complaint}'
-        case TopologyPlacement(_, explanation):
-            return explanation
+        case _:
+            return _SENTENCES[type(evidence)].format(**evidence._asdict())

@@ -224,6 +224,13 @@ class Cache:
         queue.generation += 1
         return True
 
+    def replaced(self, info: WorkloadInfo) -> WorkloadInfo | None:
+        """The slice of an elastic job that a larger one takes the place of, while it is counted in the same queue."""
+        if not info.workload.replaces or info.is_reserved or not self.gates.elastic_jobs_via_workload_slices:
+            return None
+        before = self.queues[info.cluster_queue].workloads.get(info.workload.replaces)
+        return before if before is not None and before.workload.namespace == info.workload.namespace else None
+
     def use_topology(self, info: WorkloadInfo, sign: int, *, trial: bool = False) -> None:
         """Add (`sign` 1) or subtract (-1) what the workload uses of nodes.
 

@@ -150,9 +150,9 @@ def _nominate(cycle: _Cycle, entry: Entry) -> None:
 
 
 def _record(cycle: _Cycle, entry: Entry) -> None:
-    assignment, targets = find_assignment(cycle, entry.info)
-    place_for_preemption(cycle.cache, entry.info, entry.queue, assignment, targets)
-    entry.assignment, entry.targets = assignment, targets
+    entry.assignment, entry.targets = assignment, targets = find_assignment(cycle, entry.info)
+    entry.replaced = cycle.cache.replaced(entry.info) if targets or assignment.mode is Mode.FIT else None
+    place_for_preemption(cycle.cache, entry.info, entry.queue, assignment, entry.leaving().values())
     entry.text = None
     entry.info.last_progress = assignment.progress
 
@@ -210,12 +210,12 @@ def _process(cycle: _Cycle, entry: Entry) -> None:
             "but will fit after these preemptions complete",
         )
         _hold(cycle, entry, entry.usage())
-    elif any(target.info.key in cycle.victims for target in entry.targets):
+    elif not cycle.victims.keys().isdisjoint(entry.leaving()):
         _skip(cycle, entry, "Workload has overlapping preemption targets with another workload")
     elif not fits:
         _skip(cycle, entry, "Workload no longer fits after processing another workload")
     elif mode is Mode.PREEMPT:
-        cycle.victims.update((target.info.key, target.info) for target in entry.targets)
+        cycle.victims.update(entry.leaving())
         _hold(cycle, entry, entry.usage())
         entry.info.last_progress = None
         entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
@@ -230,6 +230,7 @@ def _process(cycle: _Cycle, entry: Entry) -> None:
         entry.requeue_reason = RequeueReason.REFUSED
         entry.refuse(Outcome.REFUSED, QuotaReservedReason.MISCONFIGURED, refusal)
     else:
+        cycle.victims.update(entry.leaving())
         _count(cycle, entry, entry.usage())
         entry.outcome = Outcome.ADMITTED
         cycle.blocked = cycle.cache.blocks_admission
@@ -305,8 +306,9 @@ def _refresh(cycle: _Cycle, entry: Entry) -> bool:
     """Find another assignment if others took its targets or its place in the topology; whether it fits now."""
     gates = cycle.cache.gates
     fits, only_topology_lacks = _fits(cycle, entry)
-    overlaps = gates.recompute_assignment_upon_preemption_targets_overlap and any(
-        target.info.key in cycle.victims for target in entry.targets
+    overlaps = (
+        gates.recompute_assignment_upon_preemption_targets_overlap
+        and not cycle.victims.keys().isdisjoint(entry.leaving())
     )
     lacks = only_topology_lacks and gates.tas_recompute_assignment_within_scheduling_cycle
     if not (overlaps or lacks):
@@ -329,8 +331,8 @@ def _refresh(cycle: _Cycle, entry: Entry) -> bool:
 def _fits(cycle: _Cycle, entry: Entry) -> tuple[bool, bool]:
     """Whether the entry's usage fits once all victims are gone, and whether only its placement does not."""
     victims = cycle.victims
-    if entry.targets:
-        victims = {**victims, **{target.info.key: target.info for target in entry.targets}}
+    if leaving := entry.leaving():
+        victims = {**victims, **leaving}
     with cycle.cache.without(victims.values()):
         quota = all(available(entry.queue, fr) >= amount for fr, amount in entry.usage())
         placed = quota and topology_fits(cycle.cache, entry)

@@ -39,6 +39,8 @@ class Outcome(Enum):
 class Entry:
     """A head in a cycle. `targets` are to be evicted for it; `text`, if set, replaces the assignment's message.
 
+    `replaced` is the slice of the same job that is finished once this one has quota.
+
     `counted` is the quota that it has for the heads after it: what it was given, or holds back until the cycle ends.
     """
 
@@ -49,6 +51,7 @@ class Entry:
         "is_preemptor",
         "outcome",
         "queue",
+        "replaced",
         "requeue_reason",
         "suffix",
         "targets",
@@ -62,6 +65,7 @@ class Entry:
         self.is_preemptor = is_preemptor
         self.assignment = NOTHING_ASSIGNED
         self.targets: list[Target] = []
+        self.replaced: WorkloadInfo | None = None
         self.counted: Usage = ()
         self.outcome = Outcome.INADMISSIBLE
         self.requeue_reason = RequeueReason.GENERIC
@@ -72,6 +76,13 @@ class Entry:
     def usage(self) -> Usage:
         """The quota it would add; none if it has its reservation already."""
         return () if self.info.is_reserved else tuple(self.assignment.usage.items())
+
+    def leaving(self) -> dict[str, WorkloadInfo]:
+        """By key: who is gone by the time that it has its quota."""
+        found = {target.info.key: target.info for target in self.targets}
+        if self.replaced is not None:
+            found[self.replaced.key] = self.replaced
+        return found
 
     def message(self) -> str:
         """Kueue's message for it."""

@@ -5,6 +5,7 @@ Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/{flavorassigner,tas_flavorass
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from kueue_admission.decide.flavors.assignment import Assignment, Mode, PodSetResult
@@ -16,7 +17,6 @@ from kueue_admission.decide.topology.search import Failure, PlacementRequest, Us
 from kueue_admission.decide.workload.state import WorkloadInfo
 
 if TYPE_CHECKING:
-    from kueue_admission.decide.preemption.candidates import Target
     from kueue_admission.decide.queue.cluster_queue import QueueNode
     from kueue_admission.decide.scheduler.cache import Cache
     from kueue_admission.decide.scheduler.entry import Entry
@@ -119,9 +119,9 @@ def fits_topology(cache: Cache, requests: TopologyRequests) -> bool:
 
 
 def place_for_preemption(
-    cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment, targets: list[Target]
+    cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment, leaving: Collection[WorkloadInfo]
 ) -> None:
-    """Note where the pods will go once the targets are gone; without targets, where they would on empty nodes."""
+    """Note where the pods will go once others are gone; if none leaves, where they would on empty nodes."""
     if not queue.tas_flavors or assignment.mode is not Mode.PREEMPT:
         return
     if not queue.tas_only and not any(
@@ -129,8 +129,8 @@ def place_for_preemption(
     ):
         return
     requests = topology_requests(cache, info, queue, assignment)
-    with cache.without(target.info for target in targets):
-        placed = _place_all(cache, requests, empty=not targets)
+    with cache.without(leaving):
+        placed = _place_all(cache, requests, empty=not leaving)
     if not isinstance(placed, tuple):
         _note(cache, assignment, placed, requests)
 
