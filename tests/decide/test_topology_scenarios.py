@@ -12,7 +12,8 @@ from kueue_admission.decide.amounts import request_amount
 from kueue_admission.decide.model import Node, ResourceFlavor, Topology
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.topology.domains import TopologyState
-from kueue_admission.decide.topology.search import Failure, PlacementRequest, place
+from kueue_admission.decide.topology.requests import Failure, PlacementRequest
+from kueue_admission.decide.topology.search import place
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields

@@ -19,8 +19,9 @@ from tests.differential import states
 from tests.differential.lab import API, AT_ONCE, Lab
 from tests.differential.observed import CHANGES, now_text, seconds, state_of, time_of
 from tests.differential.parts import DEPTHS
-from tests.differential.settings import quiet_seconds
+from tests.differential.settings import WITH_NODES, quiet_seconds
 from tests.differential.steps import MOST_ROUNDS, next_event, submitted
+from tests.differential.topologies import BROKEN
 from tests.differential.watch import Scenario, Watch
 
 Json = dict[str, Any]
@@ -42,7 +43,7 @@ LONGEST_ROUND_SECONDS = 900.0
 _NAMED_BY = {"ResourceFlavor": "resourceFlavor ", "Cohort": "cohort ", "ClusterQueue": "clusterQueue ",
              "LocalQueue": "localQueue "}  # fmt: skip
 _SEEN_AS = {"submit": "Workload create event", "delete": "Workload delete event", "quota": "ClusterQueue update event",
-            "stop": "ClusterQueue update event", "hold": "Queue update event"}  # fmt: skip
+            "stop": "ClusterQueue update event", "hold": "Queue update event", "node": "Reconcile Node"}  # fmt: skip
 
 
 def answers(lab: Lab, cases: list[Json], batch: str) -> list[Json]:
@@ -60,7 +61,8 @@ class _Batch:
         self.session = session
         self.quiet = quiet_seconds(lab.setting)
         name = f"{batch}-gate"
-        self.gate: Json = {"topologyName": name, "nodeLabels": {"gate": name}} if lab.setting == "topology" else {}
+        has_nodes = lab.setting in WITH_NODES
+        self.gate: Json = {"topologyName": name, "nodeLabels": {"gate": name}} if has_nodes else {}
         """A queue with one flavor that has no topology would refuse pods that ask for none."""
         self.batch = batch
         self.scenarios = [Scenario(case, f"{batch}-{n}-", batch) for n, case in enumerate(cases)]
@@ -170,6 +172,16 @@ class _Batch:
         await self._request("PATCH", f"{path}/status", {"status": node["status"]})
         await self._request("PATCH", path, {"spec": {"taints": node["spec"].get("taints")}})
 
+    async def _change_node(self, path: str, state: str) -> None:
+        if state == "gone":
+            await self._request("DELETE", path)
+            return
+        status = (await self._request("GET", path))["status"]
+        [ready] = status["conditions"]
+        ready.update(status="False" if state == "notReady" else "True", lastTransitionTime=now_text())
+        await self._request("PATCH", f"{path}/status", {"status": {"conditions": [ready]}})
+        await self._request("PATCH", path, {"spec": {"taints": [BROKEN] if state == "tainted" else None}})
+
     async def _submit(self, one: Scenario, name: str, short: Json) -> None:
         made = await self._request("POST", _workloads(one), _complete(one.parts.workload(name, short)))
         metadata = made["metadata"]
@@ -234,6 +246,8 @@ class _Batch:
             await self._submit(one, name, one.event[2])
         elif kind == "delete":
             await self._request("DELETE", path)
+        elif kind == "node":
+            await self._change_node(f"{NODES}/{one.prefix}{name}", one.event[2])
         elif kind == "priority":
             await self._change_spec(one, path, {"priority": one.event[2]})
         elif kind == "scale":

@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 from tests.differential import limits, steps, topologies
+from tests.differential.settings import WITH_NODES
 
 Json = dict[str, Any]
 
@@ -31,7 +32,9 @@ class _Maker:
         self.setting = setting
         self.fair = setting.startswith("fair")
         self.flavors = ["f1", "f2", "f3"][: rng.choice([1, 2, 2, 3])]
-        self.levels = topologies.topology(rng) if setting == "topology" else []
+        self.levels = topologies.topology(rng, hosts=setting == "nodes") if setting in WITH_NODES else []
+        self.broken: dict[str, str] = {}
+        """What is wrong with nodes."""
         self.gpu = not self.levels and rng.random() < 0.4
         self.two_groups = self.gpu and rng.random() < 0.5
         self.cohorts = ["root", "left", "right", "deep"][: rng.choice([1, 1, 2, 3, 4])]
@@ -209,6 +212,17 @@ class _Maker:
             return [kind, rng.choice(self.queue_names), rng.choice(["None", "Hold", "HoldAndDrain", "HoldAndDrain"])]
         return [kind, f"l{rng.choice(self.queue_names)}", rng.choice(["None", "Hold", "HoldAndDrain"])]
 
+    def _node(self, case: Json) -> list[Any]:
+        """A node breaks, another one than before, or one that is not gone is well again."""
+        rng = self.rng
+        name = rng.choice([name for name in case["nodes"] if self.broken.get(name) != "gone"])
+        state = "back" if name in self.broken else rng.choice(["gone", "notReady", "tainted"])
+        if state == "back":
+            del self.broken[name]
+        else:
+            self.broken[name] = state
+        return ["node", name, state]
+
     def _grown(self, case: Json) -> tuple[str, Json]:
         """A slice with more pods than one that was submitted before, of which one pod set may have fewer."""
         rng = self.rng
@@ -228,6 +242,8 @@ class _Maker:
             kinds["hold"] = 3
         if self.setting == "elastic":
             kinds |= {"grow": 70, "scale": 20}
+        if self.setting == "nodes":
+            kinds["node"] = 90
         if self.checks:
             kinds["check"] = 60
         if self.setting == "pods-ready":
@@ -235,19 +251,26 @@ class _Maker:
         kind = rng.choices(list(kinds), list(kinds.values()))[0]
         if kind == "submit":
             return [kind, *self._workload(rng.choice([0, 1, 2, 3, 4]))]
+        if kind == "node":
+            return self._node(case)
         if kind == "grow":
             return ["submit", *self._grown(case)]
-        if kind == "scale":
-            return [kind, rng.randint(0, 9), rng.randint(1, 2)]
         if kind == "quota":
             queue = rng.choice(self.queue_names)
             return [kind, queue, self._groups("cohortName" in case["queues"][queue], queue in self.strict)]
         if kind in ("stop", "hold"):
             return self._stop(kind)
+        return [kind, *self._numbers(kind)]
+
+    def _numbers(self, kind: str) -> list[Any]:
+        """The workload to which it happens, and what it gets."""
+        rng = self.rng
         if kind == "check":
             state = rng.choice(["Ready", "Ready", "Ready", "Retry", "Retry", "Rejected"])
             later = [rng.choice([1, 6, 9])] if state == "Retry" and rng.random() < 0.5 else []
-            return [kind, rng.randint(0, 9), state, *later]
+            return [rng.randint(0, 9), state, *later]
         if kind == "priority":
-            return [kind, rng.randint(0, 9), rng.randint(0, 5)]
-        return [kind, rng.randint(0, 9)]
+            return [rng.randint(0, 9), rng.randint(0, 5)]
+        if kind == "scale":
+            return [rng.randint(0, 9), rng.randint(1, 2)]
+        return [rng.randint(0, 9)]

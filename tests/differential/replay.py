@@ -16,6 +16,7 @@ from tests.decide import expand
 from tests.differential import states
 from tests.differential.settings import LATEST, deciding
 from tests.differential.steps import reclaimed
+from tests.differential.topologies import BROKEN
 
 from kueue_admission.decide.decisions import Decision, Evicted, Parked, QuotaReserved, Released, Requeued
 from kueue_admission.decide.engine import Engine
@@ -143,6 +144,8 @@ class _Controller(WorkloadController):
         """How often the core wrote another status than before of ClusterQueues below each root, which wakes others."""
         self.deferred: dict[str, int] = {}
         self.timeouts: set[str] = set()
+        self.judged: dict[str, list[tuple[str, bool]]] = {}
+        """By workload: nodes that Kueue has judged, of which it has yet to see its write."""
 
     def on_timer(self, kind: Timer, name: str) -> None:
         if kind is Timer.REACTIVATE and (name.startswith("cohort ") or self.chance.late_alone):
@@ -175,6 +178,18 @@ class _Controller(WorkloadController):
             return True
         self.written[root] = self.written.get(root, 0) - 1
         return self.written[root] >= 0
+
+    def mark_node(self, info: WorkloadInfo, node: str, *, failed: bool) -> None:
+        """What Kueue judges is written first."""
+        if failed or node in info.unhealthy_nodes:
+            self.judged.setdefault(info.key, []).append((node, failed))
+
+    def saw_nodes(self, key: str) -> list[Decision]:
+        """Kueue saw what it wrote about the nodes of a workload."""
+        self.queues.decisions = []
+        for node, failed in self.judged.pop(key, ()):
+            super().mark_node(self.queues.workloads[key], node, failed=failed)
+        return self.queues.decisions
 
     def set_timers(self, info: WorkloadInfo) -> None:
         """Kueue counts from the times in the object, which have whole seconds."""
@@ -342,7 +357,7 @@ class _Engine(Engine):
         if voids and info is not None and info.cluster_queue in self.cache.queues:
             self.cache.queues[info.cluster_queue].generation += 1
         self.wake_others(key)
-        return self.controller.pods_not_ready(key)
+        return [*self.controller.saw_nodes(key), *self.controller.pods_not_ready(key)]
 
 
 class Replay:
@@ -463,8 +478,11 @@ class Replay:
         for entry in self.engine.last_entries:
             if entry.outcome is Outcome.ADMITTED:
                 outcomes[entry.info.key] = "assumed"
-                entry.info.reserved_at = whole
+                if entry.info.reserved_at == self.engine.now:
+                    entry.info.reserved_at = whole
                 self._refresh(entry.info)
+            elif entry.outcome is Outcome.EVICTED:
+                outcomes[entry.info.key] = "nothing"
             heads.append([entry.info.workload.name, outcomes.get(entry.info.key, "secondPass")])
         others = sorted(head for head in heads if head[1] == "generic" or self._is_alone(head[0]))
         return [*(head for head in heads if head not in others), *others]
@@ -558,6 +576,8 @@ class Replay:
         match kind:
             case "quota":
                 self.case["queues"][name] = {**self.case["queues"][name], "groups": event[2]}
+            case "node":
+                self.case["nodes"] = changed_node(self.case["nodes"], name, event[2])
             case "stop":
                 self.case["queues"][name] = {**self.case["queues"][name], "stopPolicy": event[2]}
             case "hold":
@@ -611,6 +631,14 @@ class Replay:
         if info.is_evicted:
             return states.held(states.EVICTED, pod_sets, self.evicted.get(name, ""))
         return states.held(states.ADMITTED if info.is_admitted else states.RESERVED, pod_sets)
+
+
+def changed_node(nodes: Json, name: str, state: str) -> Json:
+    """The scenario's nodes with one in another state."""
+    well = {key: value for key, value in nodes[name].items() if key not in ("ready", "taints")}
+    changed: Json = {"gone": None, "notReady": {**well, "ready": False}, "tainted": {**well, "taints": [BROKEN]}}
+    found = {**nodes, name: changed.get(state, well)}
+    return {key: node for key, node in found.items() if node is not None}
 
 
 def _places(topology: Any) -> dict[str, int]:

@@ -27,6 +27,7 @@ _DECIDES: Final[dict[str, Json]] = {
         }
     },
     "topology": {},
+    "nodes": {},
     "limits": {},
     "elastic": {"featureGates": {"ElasticJobsViaWorkloadSlices": True}},
     "usage": {
@@ -38,6 +39,8 @@ _DECIDES: Final[dict[str, Json]] = {
     },
 }
 SETTINGS: Final = tuple(_DECIDES)
+WITH_NODES: Final = ("topology", "nodes")
+"""Settings in which flavors have topologies."""
 
 _RUNS: Final[Json] = {
     "apiVersion": "config.kueue.x-k8s.io/v1beta2",

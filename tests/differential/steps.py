@@ -16,6 +16,7 @@ which they can apply by name, modulo their number; without any the round passes 
 In the setting `pods-ready` the pods of a workload that is marked so are ready as soon as it is admitted.
     reclaim N              the n-th admitted workload needs one pod less in its first pod set of several
     priority N VALUE       the n-th pending workload has a new priority
+    node NAME STATE        a node is `gone`, `notReady`, `tainted`, or `back`, ready and without its taint
     scale N COUNT          the first pod set of the n-th workload that has more pods and is not evicted has so many
 
 In the setting `elastic` a workload that is created may replace a slice of the same job (`replaces`).
@@ -47,7 +48,7 @@ def next_event(case: Json, states: States, done: int) -> tuple[list[Any] | None,
 def resolve(case: Json, step: list[Any], states: States) -> list[Any] | None:
     """The step with a workload's name in place of a number."""
     kind = step[0]
-    if kind in ("submit", "quota", "stop", "hold"):
+    if kind in ("submit", "quota", "stop", "hold", "node"):
         return step
     wanted = {
         "finish": (RESERVED, ADMITTED),

@@ -9,12 +9,14 @@ Json = dict[str, Any]
 
 BLOCK, RACK, HOST = "cloud.example.com/block", "cloud.example.com/rack", "kubernetes.io/hostname"
 TOPOLOGY: Final = "t"
+BROKEN: Final = {"key": "broken", "effect": "NoSchedule"}
+"""The taint of a node that is given up."""
 _LEVELS: Final = ([HOST], [RACK, HOST], [RACK, HOST], [BLOCK, RACK, HOST], [BLOCK, RACK], [RACK])
 
 
-def topology(rng: random.Random) -> list[str]:
-    """The levels of a topology, the widest first."""
-    return list(rng.choice(_LEVELS))
+def topology(rng: random.Random, *, hosts: bool = False) -> list[str]:
+    """The levels of a topology, the widest first; with `hosts`, down to single nodes."""
+    return list(rng.choice([levels for levels in _LEVELS if levels[-1] == HOST] if hosts else _LEVELS))
 
 
 def nodes(rng: random.Random, flavors: list[str]) -> Json:

@@ -35,6 +35,7 @@ _MARKS = (
     b'"Attempting to move workloads"', b'"Resetting the head of the ClusterQueue"',
     b'"Workload create event"', b'"Workload update event"', b'"Workload delete event"',
     b'"Updated AFS consumed',
+    b'"Reconcile Node"',
     b'"ClusterQueue update event"', b'"Queue update event"',
     b'"ResourceFlavor create event"', b'"Cohort is being created or updated"',
     b'"ClusterQueue create event"', b'"LocalQueue create event"',

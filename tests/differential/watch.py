@@ -140,6 +140,8 @@ class Watch:
         """Kueue sees an object that was made, changed or deleted."""
         data = line.data
         item = data.get("workload") or data.get("clusterQueue") or data.get("localQueue")
+        if line.text == "Reconcile Node":
+            item = data
         found = self.match(item["name"]) if item else None
         if found is None:
             return

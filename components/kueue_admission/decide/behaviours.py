@@ -53,6 +53,9 @@ class Behaviours:
     queues_of_weight_zero_come_last: bool = _since("0.19.1", "pkg/util/admissionfairsharing CalculateUsage")
     """LocalQueues of weight 0 come last in admission fair sharing. Before, they came first until they had used
     something, since 0/0 sorts before every number."""
+    counts_places_of_replaced_nodes: bool = _since("0.19.2", "pkg/scheduler/flavorassigner ComputeTASNetUsage")
+    """The place that pods get for that on a failed node has to be free still when their turn comes in the cycle, and
+    counts for the heads after it. Before, heads of one cycle could be given the same place."""
     counts_from_the_reservation: bool = _since("0.20.0", "kueue#15000")
     """Admission fair sharing counts from the quota reservation on. Not modelled, and refused."""
 

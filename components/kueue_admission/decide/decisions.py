@@ -89,6 +89,14 @@ class Released(QueueDecision):
 
 
 @dataclass(frozen=True, slots=True)
+class NodesReplaced(QueueDecision):
+    """The pods that were on nodes that failed have other places."""
+
+    nodes: tuple[str, ...]
+    admission: Admission
+
+
+@dataclass(frozen=True, slots=True)
 class Replaced(QueueDecision):
     """The slice of an elastic job is over: the workload `successor` has its quota, and more."""
 

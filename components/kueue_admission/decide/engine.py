@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kueue_admission.decide.decisions import Decision, Parked, QuotaReserved, Replaced, Requeued
+from kueue_admission.decide.decisions import Decision, NodesReplaced, Parked, QuotaReserved, Replaced, Requeued
 from kueue_admission.decide.errors import InvariantError
 from kueue_admission.decide.events import (
     ActiveChanged,
@@ -43,6 +43,8 @@ from kueue_admission.decide.reasons import EvictionReason, QuotaReservedReason, 
 from kueue_admission.decide.scheduler.cycle import Head, examine, run_cycle
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.timers import Timer
+from kueue_admission.decide.topology.placement import reserve_topology
+from kueue_admission.decide.topology.replacement import changed_nodes
 from kueue_admission.decide.workload import lifecycle
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.decide.workload.transitions import Step
@@ -219,6 +221,7 @@ class Engine:
                 if info.is_reserved and not info.is_admitted and not info.is_evicted:
                     self._sync_checks(info)
                     self.controller.sync_admitted(info)
+        self.controller.see_nodes(changed_nodes(before.nodes, objects.nodes))
         for info in waiting:
             self.cache.refresh(info)
             self.queues.restart(info)
@@ -292,26 +295,8 @@ class Engine:
             self.cache.add(info)
             self.queues.wake_others(info)
         if isinstance(event, ActiveChanged):
-            self._change_active(info)
+            self.controller.change_active(info)
         elif not info.is_reserved:
-            self.queues.enqueue(info)
-
-    def _change_active(self, info: WorkloadInfo) -> None:
-        if info.workload.active:
-            if info.requeued is False and info.requeued_reason == EvictionReason.DEACTIVATED:
-                info.requeued = True
-            if not info.is_reserved:
-                self.queues.enqueue(info)
-            elif info.key not in self.cache.queues[info.cluster_queue].workloads:
-                self.cache.add(info)
-            return
-        self.controller.forget_backoff(info)
-        if info.is_reserved:
-            if not info.is_evicted:
-                self.controller.evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
-            self.controller.stop_counting(info)
-        else:
-            self.cache.drop_penalty(info)
             self.queues.enqueue(info)
 
     def _change_check(self, event: CheckStateChanged) -> None:
@@ -353,12 +338,16 @@ class Engine:
         for entry in self.last_entries:
             if entry.outcome is Outcome.ADMITTED:
                 self._reserve(entry)
+            elif entry.outcome is Outcome.EVICTED:
+                self.controller.evict(entry.info, EvictionReason.NODE_FAILURES, entry.message())
             elif entry.outcome is Outcome.PREEMPTING:
                 self._preempt(entry)
         for entry in self.last_entries:
-            if entry.info.is_reserved and entry.outcome is not Outcome.ADMITTED:
+            if entry.outcome in (Outcome.ADMITTED, Outcome.EVICTED):
+                continue
+            if entry.info.is_reserved:
                 self.controller.plan_second_pass(entry.info)
-            elif entry.outcome is not Outcome.ADMITTED:
+            else:
                 self._put_back(entry)
         for info in late:
             self.queues.pending[info.cluster_queue].push(info, self.now)
@@ -383,7 +372,7 @@ class Engine:
         return [
             Head(info, self.cache.queues[info.cluster_queue])
             for info in infos
-            if info.is_reserved and not info.is_evicted and not info.is_admitted
+            if info.is_reserved and not info.is_evicted and (not info.is_admitted or info.has_lost_places)
         ]
 
     def _put_back_again(self, info: WorkloadInfo, message: str) -> None:
@@ -418,9 +407,16 @@ class Engine:
         info, queue = entry.info, entry.queue
         admission = Admission(queue.name, tuple(result.as_assignment() for result in entry.assignment.pod_sets))
         if info.is_reserved:
+            reserve_topology(self.cache, entry, -1)
+            self.cache.use_topology(info, -1)
             info.admission = admission
             self.cache.refresh(info)
+            self.cache.use_topology(info, 1)
             self.controller.sync_admitted(info)
+            if info.unhealthy_nodes:
+                self.queues.decide(NodesReplaced(self.now, info.key, queue.name, info.unhealthy_nodes, admission))
+                info.unhealthy_nodes = ()
+                self.controller.second_passes.pop(info.key, None)
             return
         self.queues.pending[queue.name].delete(info.key)
         self.cache.charge(info)

@@ -32,6 +32,9 @@ class Gates:
     flavor_fungibility_preserve_scan_progress: bool = True
     tas_recompute_assignment_within_scheduling_cycle: bool = True
     elastic_jobs_via_workload_slices: bool = True
+    tas_failed_node_replacement: bool = True
+    tas_replace_node_on_node_taints: bool = True
+    skip_reassignment_for_pod_owned_workloads: bool = True
     tas_handle_overlapping_flavors: bool = True
     """Without it, flavors of topologies that share nodes are refused."""
     # Off by default, and modelled.
@@ -60,6 +63,7 @@ _REFUSED: Final[Mapping[str, bool]] = {
     "SchedulerLibraryIntegration": False,
     "ElasticJobsViaWorkloadSlicesWithTAS": False,
     "KueueDRAIntegrationConsumableCapacity": False,
+    "TASFailedNodeReplacementFailFast": True,
     "TASProfileMixed": True,
     "VectorizedResourceRequests": True,
 }

@@ -218,6 +218,8 @@ class WorkloadStatus:
     finished: bool = False
     past_execution: float = 0.0
     open_gates: tuple[str, ...] = ()
+    unhealthy_nodes: tuple[str, ...] = ()
+    """Nodes that failed under its pods, which are to be placed elsewhere."""
     evaluated: str | None = None
     """What Kueue wrote when a cycle left it without quota; None: no cycle has looked at it since it was queued."""
 
@@ -248,6 +250,8 @@ class Workload:
     job_uid: str = ""
     replaces: str = ""
     """Namespace and name of the slice of the same elastic job that it takes the place of."""
+    owned_by_pod: bool = False
+    """Whether it is that of a single Pod, which cannot move."""
     origin: str = ""
     """On a worker, the manager's label on a copy that MultiKueue made; empty: submitted here."""
     problem: str = ""

@@ -17,7 +17,7 @@ from kueue_admission.decide.model import Node
 from kueue_admission.decide.pods import PodSet, Taint
 from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.decide.topology.domains import TopologyState, count_in
-from kueue_admission.decide.topology.search import PlacementRequest
+from kueue_admission.decide.topology.requests import PlacementRequest
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.answer import DomainRoom, NodeGroup, Placement
 from kueue_admission.explain.worker_state import LISTED

@@ -106,6 +106,7 @@ def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
         job_uid=labels.text(f"{_PREFIX}job-uid"),
         replaces=annotations.text(f"{_PREFIX}workload-slice-replacement-for"),
+        owned_by_pod=_is_of_pod(printed, annotations),
         origin=labels.text(ORIGIN_LABEL),
         problem=problem,
         status=parse_status(printed, pod_sets, context),
@@ -148,8 +149,6 @@ def _refuse(printed: Printed, annotations: Fields) -> None:
         owner.text("kind") == "Workload" for owner in owners
     ):
         raise NotModelledError("concurrent admission", fields.path)
-    if "unhealthyNodes" in status and any(status.children("unhealthyNodes")):
-        raise NotModelledError("replacement of failed nodes (status.unhealthyNodes)", fields.path)
     assignments = status.child("admission").children("podSetAssignments")
     if any(each.text("delayedTopologyRequest") == "Pending" for each in assignments) and any(
         "nodeSelector" in update or "tolerations" in update
@@ -157,6 +156,13 @@ def _refuse(printed: Printed, annotations: Fields) -> None:
         for update in check.children("podSetUpdates")
     ):
         raise NotModelledError("placement by an admission check's podSetUpdates", fields.path)
+
+
+def _is_of_pod(printed: Printed, annotations: Fields) -> bool:
+    """Source: kueue@v0.19.2 pkg/workload (OwnedBySinglePod)."""
+    owners = printed.metadata.children("ownerReferences")
+    alone = [owner.text("kind") == "Pod" and owner.text("apiVersion") == "v1" for owner in owners] == [True]
+    return alone and annotations.text(f"{_PREFIX}is-group-workload") != "true"
 
 
 def _allowed(annotations: Fields) -> tuple[str, ...] | None:
@@ -202,6 +208,7 @@ def parse_status(printed: PrintedWorkload, pod_sets: tuple[PodSet, ...], context
         finished=printed.is_true("Finished"),
         past_execution=float(status.integer("accumulatedPastExecutionTimeSeconds", least=0)),
         open_gates=tuple(sorted(gates)),
+        unhealthy_nodes=tuple(node.text("name") for node in status.children("unhealthyNodes")),
         evaluated=_evaluated(printed),
     )
 

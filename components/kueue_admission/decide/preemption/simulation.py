@@ -65,7 +65,7 @@ def fits(context: PreemptionContext, *, borrowing: bool) -> bool:
             return False
         if not borrowing and borrows_with(queue, fr, amount):
             return False
-    return not context.topology or fits_topology(context.cache, context.topology)
+    return not context.topology or fits_topology(context.cache, context.info, context.topology)
 
 
 def drop_unneeded_victims(context: PreemptionContext, targets: list[Target], *, borrowing: bool) -> None:

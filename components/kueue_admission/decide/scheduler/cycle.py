@@ -189,7 +189,11 @@ def _process(cycle: _Cycle, entry: Entry) -> None:
         return
     fits = _refresh(cycle, entry)
     mode = entry.assignment.mode
-    if mode is Mode.NO_FIT:
+    if mode is not Mode.FIT and entry.info.has_lost_places:
+        nodes = ",".join(entry.info.unhealthy_nodes)
+        text = f"Workload was evicted as there was no replacement for unhealthy node(s): {nodes}"
+        entry.refuse(Outcome.EVICTED, None, text)
+    elif mode is Mode.NO_FIT:
         entry.requeue_reason = RequeueReason.NO_FIT
         entry.refuse(Outcome.NO_FIT, entry.assignment.no_fit_reason)
     elif mode is Mode.PREEMPT and not entry.targets:
@@ -306,9 +310,8 @@ def _refresh(cycle: _Cycle, entry: Entry) -> bool:
     """Find another assignment if others took its targets or its place in the topology; whether it fits now."""
     gates = cycle.cache.gates
     fits, only_topology_lacks = _fits(cycle, entry)
-    overlaps = (
-        gates.recompute_assignment_upon_preemption_targets_overlap
-        and not cycle.victims.keys().isdisjoint(entry.leaving())
+    overlaps = gates.recompute_assignment_upon_preemption_targets_overlap and not cycle.victims.keys().isdisjoint(
+        entry.leaving()
     )
     lacks = only_topology_lacks and gates.tas_recompute_assignment_within_scheduling_cycle
     if not (overlaps or lacks):

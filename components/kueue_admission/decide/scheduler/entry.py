@@ -32,6 +32,8 @@ class Outcome(Enum):
     """Admission waits until the pods of all admitted workloads are ready."""
     REFUSED = "refused"
     """It would be admitted, but the API server refuses its Admission, whenever Kueue writes it."""
+    EVICTED = "evicted"
+    """It is admitted, a node failed under its pods, and there is no other place for them."""
     ADMITTED = "admitted"
     """It has quota; whether it is Admitted depends on its checks."""
 

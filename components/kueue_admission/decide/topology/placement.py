@@ -5,7 +5,7 @@ Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/{flavorassigner,tas_flavorass
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from kueue_admission.decide.flavors.assignment import Assignment, Mode, PodSetResult
@@ -13,13 +13,16 @@ from kueue_admission.decide.flavors.eligibility import is_topology_implied, is_t
 from kueue_admission.decide.flavors.evidence import TopologyPlacement
 from kueue_admission.decide.model import DomainAssignment
 from kueue_admission.decide.reasons import QuotaReservedReason
-from kueue_admission.decide.topology.search import Failure, PlacementRequest, Usage, place
+from kueue_admission.decide.topology.replacement import replace_node
+from kueue_admission.decide.topology.requests import Failure, PlacementRequest
+from kueue_admission.decide.topology.search import Usage, place
 from kueue_admission.decide.workload.state import WorkloadInfo
 
 if TYPE_CHECKING:
     from kueue_admission.decide.queue.cluster_queue import QueueNode
     from kueue_admission.decide.scheduler.cache import Cache
     from kueue_admission.decide.scheduler.entry import Entry
+    from kueue_admission.decide.topology.domains import TopologyState
 
 TopologyRequests = dict[str, list[PlacementRequest]]
 """Pod sets to place, by flavor."""
@@ -41,7 +44,7 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
         if not is_topology_requested(pod_set, queue):
             continue
         result = assignment.pod_set(pod_set.name)
-        if result.error or result.count == 0 or result.topology is not None:
+        if result.error or result.count == 0 or (result.topology is not None and not _has_lost(info, result.topology)):
             continue
         flavors = sorted({choice.flavor for choice in result.flavors.values() if choice.flavor in queue.tas_flavors})
         if not queue.tas_flavors:
@@ -60,13 +63,17 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
     return found
 
 
+def _has_lost(info: WorkloadInfo, domains: Iterable[DomainAssignment]) -> bool:
+    return bool(info.unhealthy_nodes) and any(domain.values[-1] in info.unhealthy_nodes for domain in domains)
+
+
 def place_assignment(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
     """Place the pods of an assignment that fits or could by preemption; one that cannot be placed fits no longer."""
     requests = topology_requests(cache, info, queue, assignment)
     if not requests and assignment.mode is not Mode.FIT:
         return
     if assignment.mode is Mode.FIT:
-        placed = _place_all(cache, requests, empty=False)
+        placed = _place_all(cache, info, requests, empty=False)
         if isinstance(placed, tuple):
             failure, flavor = placed
             result = assignment.pod_set(failure.pod_set)
@@ -74,8 +81,8 @@ def place_assignment(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignm
             assignment.set_pod_set_mode(failure.pod_set, Mode.PREEMPT)
         else:
             _note(cache, assignment, placed, requests)
-    if assignment.mode is Mode.PREEMPT:
-        placed = _place_all(cache, requests, empty=True)
+    if assignment.mode is Mode.PREEMPT and not info.unhealthy_nodes:
+        placed = _place_all(cache, info, requests, empty=True)
         if isinstance(placed, tuple):
             failure, flavor = placed
             result = assignment.pod_set(failure.pod_set)
@@ -88,17 +95,31 @@ def place_assignment(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignm
 
 
 def _place_all(
-    cache: Cache, requests: TopologyRequests, *, empty: bool
+    cache: Cache, info: WorkloadInfo, requests: TopologyRequests, *, empty: bool
 ) -> dict[str, tuple[DomainAssignment, ...]] | tuple[Failure, str]:
     placed: dict[str, tuple[DomainAssignment, ...]] = {}
     by_host: Usage = {}
     for flavor in sorted(requests):
         state = cache.topologies[flavor]
-        found = place(state, requests[flavor], empty=empty, assumed=by_host if state.by_host else None)
+        assumed = by_host if state.by_host else {}
+        if info.unhealthy_nodes:
+            found = _replace(cache, info, state, requests[flavor], assumed)
+        else:
+            found = place(state, requests[flavor], empty=empty, assumed=assumed)
         if isinstance(found, Failure):
             return found, flavor
         placed.update(found)
     return placed
+
+
+def _replace(
+    cache: Cache, info: WorkloadInfo, state: TopologyState, requests: list[PlacementRequest], assumed: Usage
+) -> dict[str, tuple[DomainAssignment, ...]] | Failure:
+    """Other places for the pods on the node that failed first."""
+    held = {ps.name: ps.topology or () for ps in (info.admission.pod_sets if info.admission is not None else ())}
+    if info.workload.owned_by_pod and cache.gates.skip_reassignment_for_pod_owned_workloads:
+        return {request.pod_set.name: held[request.pod_set.name] for request in requests}
+    return replace_node(state, requests, held, info.unhealthy_nodes[0], assumed)
 
 
 def _note(
@@ -113,16 +134,16 @@ def _note(
             result.delayed_topology = False
 
 
-def fits_topology(cache: Cache, requests: TopologyRequests) -> bool:
+def fits_topology(cache: Cache, info: WorkloadInfo, requests: TopologyRequests) -> bool:
     """Whether the pods can be placed now."""
-    return not isinstance(_place_all(cache, requests, empty=False), tuple)
+    return not isinstance(_place_all(cache, info, requests, empty=False), tuple)
 
 
 def place_for_preemption(
     cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment, leaving: Collection[WorkloadInfo]
 ) -> None:
     """Note where the pods will go once others are gone; if none leaves, where they would on empty nodes."""
-    if not queue.tas_flavors or assignment.mode is not Mode.PREEMPT:
+    if not queue.tas_flavors or assignment.mode is not Mode.PREEMPT or info.has_lost_places:
         return
     if not queue.tas_only and not any(
         ps.topology is not None and ps.topology.is_explicit for ps in info.workload.pod_sets
@@ -130,12 +151,12 @@ def place_for_preemption(
         return
     requests = topology_requests(cache, info, queue, assignment)
     with cache.without(leaving):
-        placed = _place_all(cache, requests, empty=not leaving)
+        placed = _place_all(cache, info, requests, empty=not leaving)
     if not isinstance(placed, tuple):
         _note(cache, assignment, placed, requests)
 
 
-def _net_usage(entry: Entry) -> list[tuple[str, PodSetResult, tuple[DomainAssignment, ...]]]:
+def _net_usage(cache: Cache, entry: Entry) -> list[tuple[str, PodSetResult, tuple[DomainAssignment, ...]]]:
     """Flavor, pod set and domains that the entry would add to what its workload holds already."""
     found = []
     held: dict[str, dict[tuple[str, ...], int]] = {}
@@ -149,6 +170,8 @@ def _net_usage(entry: Entry) -> list[tuple[str, PodSetResult, tuple[DomainAssign
         if len(flavors) != 1:
             continue
         before = held.get(result.name, {})
+        if before and not cache.gates.behaviours.counts_places_of_replaced_nodes:
+            continue
         more = tuple(
             DomainAssignment(domain.values, domain.count - before.get(domain.values, 0))
             for domain in result.topology
@@ -163,7 +186,7 @@ def reserve_topology(cache: Cache, entry: Entry, sign: int) -> None:
     if not entry.queue.tas_flavors:
         return
     per_pod = {ps.name: ps.node_requests for ps in entry.info.workload.pod_sets}
-    for flavor, result, domains in _net_usage(entry):
+    for flavor, result, domains in _net_usage(cache, entry):
         cache.topologies[flavor].use(domains, per_pod[result.name], sign)
 
 
@@ -173,5 +196,6 @@ def topology_fits(cache: Cache, entry: Entry) -> bool:
         return True
     per_pod = {ps.name: dict(ps.node_requests) for ps in entry.info.workload.pod_sets}
     return all(
-        cache.topologies[flavor].fits(domains, per_pod[result.name]) for flavor, result, domains in _net_usage(entry)
+        cache.topologies[flavor].fits(domains, per_pod[result.name])
+        for flavor, result, domains in _net_usage(cache, entry)
     )

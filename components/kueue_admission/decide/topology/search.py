@@ -18,60 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from kueue_admission.decide.model import DomainAssignment
 from kueue_admission.decide.pods import PodSet, SliceConstraint, Toleration
 from kueue_admission.decide.topology.domains import MAX_INT32, Amounts, Domain, Leaf, TopologyState, count_in
+from kueue_admission.decide.topology.requests import Failure, PlacementRequest, Stats
 
 Usage = dict[tuple[str, ...], dict[str, int]]
 """What pod sets that were placed before take, by leaf."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlacementRequest:
-    """A pod set to place: how many pods, of which size; `implied` if only its queue makes it topology-aware."""
-
-    pod_set: PodSet
-    count: int
-    implied: bool = False
-
-    @property
-    def per_pod(self) -> dict[str, int]:
-        """What one pod takes from a node, itself included."""
-        amounts = dict(self.pod_set.node_requests)
-        amounts["pods"] = amounts.get("pods", 0) + 1
-        return amounts
-
-    @property
-    def constraints(self) -> tuple[SliceConstraint, ...]:
-        """The slices its pods must come in, from the largest."""
-        return self.pod_set.topology.slices if self.pod_set.topology is not None else ()
-
-
-class Failure(NamedTuple):
-    """Pods that cannot be placed, and why."""
-
-    pod_set: str
-    reason: str
-
-
-class _Stats:
-    """Why leaves were left out."""
-
-    def __init__(self) -> None:
-        self.nodes = 0
-        self.excluded: dict[str, int] = {}
-
-    def count(self, reason: str) -> None:
-        self.excluded[reason] = self.excluded.get(reason, 0) + 1
-
-    @property
-    def text(self) -> str:
-        if not self.excluded:
-            return ""
-        parts = ", ".join(sorted(f"{reason}: {number}" for reason, number in self.excluded.items()))
-        return f". Total nodes: {self.nodes}; excluded: {parts}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +44,16 @@ class _Plan:
 
 
 def place(
-    state: TopologyState, requests: Sequence[PlacementRequest], *, empty: bool, assumed: Usage | None = None
+    state: TopologyState,
+    requests: Sequence[PlacementRequest],
+    *,
+    empty: bool,
+    assumed: Usage | None = None,
+    within: tuple[str, ...] = (),
 ) -> dict[str, tuple[DomainAssignment, ...]] | Failure:
     """Domains for each pod set of one flavor, or the first that does not fit; with `empty`, on an empty topology.
 
-    `assumed` is what other pod sets of the workload take; what these take is added.
+    `assumed` is what other pod sets of the workload take; what these take is added. `within` is a domain to stay in.
     """
     if assumed is None:
         assumed = {}
@@ -108,7 +67,7 @@ def place(
         workers, leader = members[0], members[1] if len(members) > 1 else None
         if leader is not None and leader.count > workers.count:
             workers, leader = leader, workers
-        found = _place_group(state, workers, leader, assumed, empty=empty)
+        found = _place_group(state, workers, leader, assumed, within, empty=empty)
         if isinstance(found, str):
             return Failure(members[0].pod_set.name, found)
         for request in members:
@@ -121,12 +80,18 @@ def place(
 
 
 def _place_group(
-    state: TopologyState, workers: PlacementRequest, leader: PlacementRequest | None, assumed: Usage, *, empty: bool
+    state: TopologyState,
+    workers: PlacementRequest,
+    leader: PlacementRequest | None,
+    assumed: Usage,
+    within: tuple[str, ...],
+    *,
+    empty: bool,
 ) -> dict[str, tuple[DomainAssignment, ...]] | str:
     plan = _make_plan(state, workers, leader)
     if isinstance(plan, str):
         return plan
-    stats = _fill_counts(state, workers, leader, plan, assumed, empty=empty)
+    stats = _fill_counts(state, workers, leader, plan, assumed, within, empty=empty)
     found = _find_level(state, plan, plan.level, stats)
     if isinstance(found, str):
         return found
@@ -223,10 +188,11 @@ def _fill_counts(
     leader: PlacementRequest | None,
     plan: _Plan,
     assumed: Usage,
+    within: tuple[str, ...],
     *,
     empty: bool,
-) -> _Stats:
-    stats = _Stats()
+) -> Stats:
+    stats = Stats()
     for domains in state.domains:
         for domain in domains:
             domain.clear()
@@ -237,13 +203,16 @@ def _fill_counts(
     for key, leaf in state.leaves.items():
         if leaf.node is not None and not _is_feasible(leaf, workers.pod_set, tolerations, stats):
             continue
+        if leaf.values[: len(within)] != within:
+            stats.count("topologyDomain")
+            continue
         _count_leaf(state, leaf, per_pod, per_leader, assumed.get(key), stats, empty=empty)
     for root in state.domains[0]:
         _roll_up(root, plan, 0)
     return stats
 
 
-def _is_feasible(leaf: Leaf, pod_set: PodSet, tolerations: tuple[Toleration, ...], stats: _Stats) -> bool:
+def _is_feasible(leaf: Leaf, pod_set: PodSet, tolerations: tuple[Toleration, ...], stats: Stats) -> bool:
     node = leaf.node
     if node is None:
         return True
@@ -267,7 +236,7 @@ def _count_leaf(
     per_pod: Amounts,
     per_leader: Amounts | None,
     assumed: Amounts | None,
-    stats: _Stats,
+    stats: Stats,
     *,
     empty: bool,
 ) -> None:
@@ -311,7 +280,7 @@ def _roll_up(domain: Domain, plan: _Plan, level: int) -> None:
         domain.slices_with_leader = domain.pods_with_leader // plan.slice_size
 
 
-def _find_level(state: TopologyState, plan: _Plan, level: int, stats: _Stats) -> tuple[int, list[Domain]] | str:
+def _find_level(state: TopologyState, plan: _Plan, level: int, stats: Stats) -> tuple[int, list[Domain]] | str:
     """The level, at or above the wanted one, and the domains there that hold everything."""
     if not state.domains[level]:
         return f"no topology domains at level: {state.levels[level]}"
@@ -338,7 +307,7 @@ def _find_level(state: TopologyState, plan: _Plan, level: int, stats: _Stats) ->
 
 
 def _spread(
-    state: TopologyState, plan: _Plan, level: int, domains: list[Domain], needed: int, stats: _Stats
+    state: TopologyState, plan: _Plan, level: int, domains: list[Domain], needed: int, stats: Stats
 ) -> tuple[int, list[Domain]] | str:
     """Several domains of a level that together hold everything, the leader's first."""
     chosen: list[Domain] = []
@@ -368,7 +337,7 @@ def _spread(
     return level, chosen
 
 
-def _not_fit(state: TopologyState, plan: _Plan, level: int, fitting: int, needed: int, stats: _Stats) -> str:
+def _not_fit(state: TopologyState, plan: _Plan, level: int, fitting: int, needed: int, stats: Stats) -> str:
     if plan.constraints:
         best = min(state.domains[level], key=lambda d: (-d.slices, d.values))
         text = f'topology "{state.name}" doesn\'t allow to fit'

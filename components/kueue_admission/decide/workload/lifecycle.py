@@ -78,6 +78,7 @@ def mark_evicted(info: WorkloadInfo, reason: EvictionReason, now: float) -> None
                 message=f"Reset to Pending after eviction. Previously: {check.state.value}",
             )
     info.open_gates = set()
+    info.unhealthy_nodes = ()
 
 
 def finish(info: WorkloadInfo, now: float) -> None:

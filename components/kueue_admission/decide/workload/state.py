@@ -111,6 +111,7 @@ class WorkloadInfo:
         "shape",
         "story",
         "uid",
+        "unhealthy_nodes",
         "usage",
         "victim_order",
         "waits_for_recovery",
@@ -150,6 +151,7 @@ class WorkloadInfo:
         self.past_execution = status.past_execution
         self.finished = status.finished
         self.open_gates = set(status.open_gates)
+        self.unhealthy_nodes = status.unhealthy_nodes
         self.story: Story = ()
 
     def __repr__(self) -> str:
@@ -192,6 +194,14 @@ class WorkloadInfo:
     def is_evicted(self) -> bool:
         """Whether its eviction was decided and is not yet followed by a new reservation."""
         return self.evicted_at is not None
+
+    @property
+    def has_lost_places(self) -> bool:
+        """Whether it is admitted and pods of it are to be placed elsewhere, because their node failed."""
+        if not self.unhealthy_nodes or not self.is_admitted or self.admission is None:
+            return False
+        domains = (domain for ps in self.admission.pod_sets for domain in ps.topology or ())
+        return any(domain.values[-1] in self.unhealthy_nodes for domain in domains)
 
     @property
     def can_be_partially_admitted(self) -> bool:
@@ -240,6 +250,7 @@ class WorkloadInfo:
             finished=self.finished,
             past_execution=self.past_execution,
             open_gates=tuple(sorted(self.open_gates)),
+            unhealthy_nodes=self.unhealthy_nodes,
         )
 
     def as_workload(self) -> Workload:

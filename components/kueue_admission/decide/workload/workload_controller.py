@@ -5,13 +5,15 @@ Source: kueue@v0.19.2 pkg/controller/core/workload_controller.go, pkg/controller
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from kueue_admission.decide.decisions import Admitted, BackoffStarted, ChecksPending, Deactivated, Evicted, Released
-from kueue_admission.decide.model import CheckState
+from kueue_admission.decide.model import CheckState, Node
 from kueue_admission.decide.queue.queues import Queues
 from kueue_admission.decide.reasons import AdmittedReason, DeactivationCause, EvictionReason, PreemptionReason
 from kueue_admission.decide.timers import Timer
+from kueue_admission.decide.topology.replacement import judge_nodes
 from kueue_admission.decide.workload import lifecycle
 from kueue_admission.decide.workload.state import WorkloadInfo, refresh_order
 from kueue_admission.decide.workload.transitions import Step
@@ -30,10 +32,37 @@ class WorkloadController:
 
     def resume_second_pass(self, info: WorkloadInfo) -> None:
         """A workload that was submitted with quota may be waiting for the placement of its pods."""
+        if info.has_lost_places and not info.is_evicted:
+            self.second_ready.append(info.key)
         if not info.is_reserved or info.is_admitted or info.is_evicted or not info.checks:
             return
         if lifecycle.why_not_admitted(info) is AdmittedReason.PENDING_DELAYED_TOPOLOGY_REQUESTS:
             self.second_ready.append(info.key)
+
+    def see_nodes(self, changed: Mapping[str, Node | None]) -> None:
+        """Nodes have changed under the pods of workloads with quota."""
+        gates = self.queues.cache.gates
+        if not changed or not gates.tas_failed_node_replacement:
+            return
+        by_taints, flavors = gates.tas_replace_node_on_node_taints, self.queues.cache.flavors
+        for info in list(self.queues.workloads.values()):
+            if info.admission is not None and not info.is_evicted:
+                judged = judge_nodes(info.workload, info.admission, flavors, changed, by_taints=by_taints)
+                for node, failed in judged.items():
+                    self.mark_node(info, node, failed=failed)
+
+    def mark_node(self, info: WorkloadInfo, node: str, *, failed: bool) -> None:
+        """Kueue has judged a node on which the workload has pods."""
+        if not failed:
+            info.unhealthy_nodes = tuple(name for name in info.unhealthy_nodes if name != node)
+        elif not info.unhealthy_nodes:
+            info.unhealthy_nodes = (node,)
+            if info.is_admitted:
+                self.plan_second_pass(info)
+        elif node not in info.unhealthy_nodes:
+            names = ", ".join((*info.unhealthy_nodes, node))
+            message = f"Workload eviction triggered due to multiple TAS assigned node failures, including: {names}"
+            self.evict(info, EvictionReason.NODE_FAILURES, message)
 
     def plan_second_pass(self, info: WorkloadInfo) -> None:
         """Try to place the pods again, after 1 s, then twice as long each time up to 30 s."""
@@ -93,6 +122,25 @@ class WorkloadController:
         self.queues.decide(Deactivated(self.queues.now, info.key, cause))
         self.evict(info, EvictionReason.DEACTIVATED, f"The workload is deactivated due to {message}", cause=cause)
         self.stop_counting(info)
+
+    def change_active(self, info: WorkloadInfo) -> None:
+        """A user has set `spec.active`."""
+        if info.workload.active:
+            if info.requeued is False and info.requeued_reason == EvictionReason.DEACTIVATED:
+                info.requeued = True
+            if not info.is_reserved:
+                self.queues.enqueue(info)
+            elif info.key not in self.queues.cache.queues[info.cluster_queue].workloads:
+                self.queues.cache.add(info)
+            return
+        self.forget_backoff(info)
+        if info.is_reserved:
+            if not info.is_evicted:
+                self.evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
+            self.stop_counting(info)
+        else:
+            self.queues.cache.drop_penalty(info)
+            self.queues.enqueue(info)
 
     def forget_backoff(self, info: WorkloadInfo) -> None:
         """The workload need not wait any longer."""

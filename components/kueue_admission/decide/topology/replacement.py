@@ -1,0 +1,139 @@
+"""Nodes that fail under a workload: which of them Kueue gives up, and where the pods go that were on one.
+
+Only pods of the lost node move. The workload keeps its quota and all its other places, so nobody else loses anything;
+in exchange the new place has to keep what the old one promised: the same domain where one is required, the same slice
+where the slice is not whole without it. If there is no such place at once, Kueue evicts the workload
+(TASFailedNodeReplacementFailFast) instead of letting the other pods wait; so it does if a second node fails meanwhile.
+
+A node that is not ready, or has a taint that the pods do not tolerate, counts as failed when none of the pods runs
+there any more; the objects that the core is given are those of that moment.
+Source: kueue@v0.19.2 pkg/controller/tas/node_controller.go, pkg/cache/scheduler/tas_flavor_snapshot.go
+(findReplacementAssignment, requiredReplacementDomain, findIncompleteSliceDomain).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from kueue_admission.decide.model import Admission, DomainAssignment, Node, ResourceFlavor, Workload
+from kueue_admission.decide.pods import SliceConstraint, Toleration, TopologyRequest
+from kueue_admission.decide.topology.domains import TopologyState
+from kueue_admission.decide.topology.requests import Failure, PlacementRequest
+from kueue_admission.decide.topology.search import Usage, place
+from kueue_admission.forms.names import HOSTNAME_LABEL
+
+Domains = tuple[DomainAssignment, ...]
+
+
+def changed_nodes(before: Iterable[Node], after: Iterable[Node]) -> dict[str, Node | None]:
+    """The nodes that Kueue looks at again: other readiness or taints, new, or gone (None)."""
+    old = {node.name: node for node in before}
+    found: dict[str, Node | None] = {}
+    for node in after:
+        known = old.pop(node.name, None)
+        if known is None or (known.ready, known.taints) != (node.ready, node.taints):
+            found[node.name] = node
+    return {**found, **dict.fromkeys(old)}
+
+
+def judge_nodes(
+    workload: Workload,
+    admission: Admission,
+    flavors: Mapping[str, ResourceFlavor],
+    changed: Mapping[str, Node | None],
+    *,
+    by_taints: bool,
+) -> dict[str, bool]:
+    """Of the nodes that changed, those that the workload has places on, and whether they have failed for its pods.
+
+    With `by_taints` a node fails too by a taint that neither the pods nor their flavors tolerate.
+    """
+    tolerations = {pod_set.name: pod_set.tolerations for pod_set in workload.pod_sets}
+    found: dict[str, bool] = {}
+    for given in admission.pod_sets:
+        names = dict.fromkeys(domain.values[-1] for domain in given.topology or ())
+        for name in names if given.topology_levels[-1:] == (HOSTNAME_LABEL,) else ():
+            if name in changed:
+                used = {flavor for _, flavor in given.flavors if flavor in flavors}
+                by_flavors = (each for flavor in used for each in flavors[flavor].tolerations)
+                failed = _has_failed(
+                    changed[name], (*tolerations.get(given.name, ()), *by_flavors), by_taints=by_taints
+                )
+                found[name] = found.get(name, False) or failed
+    return found
+
+
+def _has_failed(node: Node | None, tolerations: tuple[Toleration, ...], *, by_taints: bool) -> bool:
+    if node is None or not node.ready:
+        return True
+    taints = (taint for taint in node.taints if taint.effect in ("NoSchedule", "NoExecute"))
+    return by_taints and any(not any(each.tolerates(taint) for each in tolerations) for taint in taints)
+
+
+def replace_node(
+    state: TopologyState, requests: Sequence[PlacementRequest], held: Mapping[str, Domains], node: str, assumed: Usage
+) -> dict[str, Domains] | Failure:
+    """All places of each pod set that had some on `node`, with other ones in place of those; or why there are none."""
+    placed: dict[str, Domains] = {}
+    for request in requests:
+        name = request.pod_set.name
+        kept = tuple(domain for domain in held[name] if domain.values[-1] != node)
+        lost = sum(domain.count for domain in held[name]) - sum(domain.count for domain in kept)
+        stale = next((domain for domain in kept if domain.values not in state.leaves), None)
+        if stale is not None:
+            why = (
+                "Cannot replace the node, because the existing topologyAssignment is invalid, as it contains the stale"
+            )
+            return Failure(name, f"{why} domain {stale.values[0]}")
+        within = _required_domain(state, request, kept, lost)
+        asked = replace(request, count=lost)
+        if within and request.constraints and lost % request.constraints[0].size:
+            asked = replace(asked, pod_set=replace(request.pod_set, topology=_for_the_rest(request, lost)))
+        found = place(state, [asked], empty=False, assumed=assumed, within=within)
+        if isinstance(found, Failure):
+            return found
+        if not found[name]:
+            return Failure(name, f"cannot find replacement assignment for unhealthy node: {node}")
+        placed[name] = _merged(state, (*kept, *found[name]))
+    return placed
+
+
+def _for_the_rest(request: PlacementRequest, lost: int) -> TopologyRequest:
+    """The wishes of pods that are part of a slice: those of the innermost slices that they fill."""
+    fitting: Sequence[SliceConstraint] = [each for each in request.constraints if lost % each.size == 0]
+    assert request.pod_set.topology is not None
+    return replace(request.pod_set.topology, slices=tuple(fitting[-1:]))
+
+
+def _required_domain(state: TopologyState, request: PlacementRequest, kept: Domains, lost: int) -> tuple[str, ...]:
+    """The domain in which the pods have to stay; empty: any."""
+    topology = request.pod_set.topology
+    if not kept or topology is None:
+        return ()
+    broken = [each for each in request.constraints if lost % each.size]
+    if broken and lost % request.constraints[0].size:
+        return _incomplete_slice(state, kept, lost, broken[-1])
+    if topology.required is None or topology.required not in state.levels:
+        return ()
+    return state.leaves[kept[0].values].values[: state.levels.index(topology.required) + 1]
+
+
+def _incomplete_slice(state: TopologyState, kept: Domains, lost: int, slices: SliceConstraint) -> tuple[str, ...]:
+    """A domain whose slices are whole with the lost pods; where there are several, Kueue takes any of them."""
+    if slices.level not in state.levels:
+        return ()
+    depth = state.levels.index(slices.level) + 1
+    pods: dict[tuple[str, ...], int] = {}
+    for domain in kept:
+        values = state.leaves[domain.values].values[:depth]
+        pods[values] = pods.get(values, 0) + domain.count
+    return min((values for values, count in pods.items() if (count + lost) % slices.size == 0), default=())
+
+
+def _merged(state: TopologyState, domains: Domains) -> Domains:
+    counts: dict[tuple[str, ...], int] = {}
+    for domain in domains:
+        counts[domain.values] = counts.get(domain.values, 0) + domain.count
+    ordered = sorted(counts, key=lambda values: state.leaves[values].values)
+    return tuple(DomainAssignment(values, counts[values]) for values in ordered)
