@@ -213,9 +213,12 @@ class _Maker:
         return [kind, f"l{rng.choice(self.queue_names)}", rng.choice(["None", "Hold", "HoldAndDrain"])]
 
     def _node(self, case: Json) -> list[Any]:
-        """A node breaks, another one than before, or one that is not gone is well again."""
+        """A node breaks that nothing was wrong with, or one that is not gone is well again."""
         rng = self.rng
-        name = rng.choice([name for name in case["nodes"] if self.broken.get(name) != "gone"])
+        well = [name for name, node in case["nodes"].items() if node.keys() == {"labels", "allocatable"}]
+        name = rng.choice([name for name in well if self.broken.get(name) != "gone"] or [""])
+        if not name:
+            return ["finish", rng.randint(0, 9)]
         state = "back" if name in self.broken else rng.choice(["gone", "notReady", "tainted"])
         if state == "back":
             del self.broken[name]

@@ -52,6 +52,7 @@ KINDS = {
     "topologies": "setting topology",
     "`waitForPodsReady`": "setting pods-ready",
     "LimitRanges, overhead of pods": "setting limits",
+    "elastic jobs": "setting elastic",
     "admission fair sharing": "setting usage",
     "of all: admission checks": "admission checks",
     "of all: partial admission": "partial admission",

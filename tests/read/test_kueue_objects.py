@@ -220,7 +220,6 @@ class TestWhatIsRefused:
         ("thing", "feature"),
         [
             (cluster_queue(concurrentAdmissionPolicy={"migration": {}}), "concurrentAdmissionPolicy"),
-            (batch_job(metadata={"annotations": {"kueue.x-k8s.io/elastic-job": "true"}}), "elastic jobs"),
             (batch_job({"spec": {"resourceClaims": [{"name": "c"}]}}), "dynamic resource allocation"),
         ],
     )

@@ -188,5 +188,5 @@ def test_without_jobs_there_is_an_empty_report(seen: Fleet) -> None:
 
 
 def test_what_the_core_cannot_read_is_said(seen: Fleet) -> None:
-    with pytest.raises(NotModelledError, match="elastic jobs"):
-        seen.see(workload(WAITS, annotations={"kueue.x-k8s.io/elastic-job": "true"}))
+    with pytest.raises(NotModelledError, match="concurrent admission"):
+        seen.see(workload(WAITS, labels={"kueue.x-k8s.io/concurrent-admission-parent": "p"}))

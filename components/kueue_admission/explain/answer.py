@@ -244,6 +244,8 @@ class Explanation:
     evicted_for: str = ""
     """Why it was evicted before, in Kueue's tokens; empty if it was not."""
     evicted_message: str = ""
+    replaces: str = ""
+    """The slice of the same elastic job whose place it takes once it has quota for what it needs beyond that one."""
     requests: tuple[Request, ...] = ()
     holdings: tuple[Holding, ...] = ()
     flavors: tuple[FlavorFigures, ...] = ()

@@ -113,6 +113,13 @@ def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     if info.is_evicted:
         message = "It is evicted, and keeps its quota until its pods are gone"
         return Diagnosis(engine, "Evicted", info.evicted_reason or "Evicted", message)
+    if info.has_lost_places:
+        entry = examine(engine.cache, info, now=engine.now)
+        nodes = ", ".join(info.unhealthy_nodes)
+        message = f"Node {nodes} failed under its pods, which the next cycle places elsewhere"
+        if entry.outcome is not Outcome.ADMITTED:
+            message = f"Node {nodes} failed under its pods, and there is no other place for them: Kueue evicts it"
+        return Diagnosis(engine, "Admitted", "Admitted", message, entry)
     if info.is_admitted:
         return Diagnosis(engine, "Admitted", "Admitted", "Its pods may run")
     missing = lifecycle.why_not_admitted(info)

@@ -63,6 +63,7 @@ def explain(
     trials = Trials(snapshot, key, found, frozenset(unplaceable))
     _try_changes(trials, found, info)
     queue = found.engine.cache.queues.get(info.cluster_queue)
+    replaced = found.engine.cache.replaced(info) if queue is not None else None
     entry, outlook = found.entry, found.outlook
     looked_at = found.state == "Pending" and entry is not None and entry.outcome is not Outcome.INADMISSIBLE
     blockers = outlook.blockers if outlook is not None and found.fits else ()
@@ -79,6 +80,7 @@ def explain(
         priority=info.priority,
         evicted_for=", ".join(dict.fromkeys(filter(None, (info.evicted_reason, info.preempted_reason)))),
         evicted_message=workload.status.evicted_message,
+        replaces=replaced.key if replaced is not None else "",
         requests=requests_of(info),
         holdings=holdings_of(found.engine, info),
         flavors=_flavors(found.engine, info, entry) if entry is not None and looked_at else (),

@@ -37,6 +37,8 @@ def headline(made: Explanation, found: Diagnosis) -> str:
         return f"{has}, as {_says(failed)}."
     if made.state == "QuotaReserved":
         return _about_reservation(made, found)
+    if made.state == "Admitted" and found.entry is not None:
+        return f"{found.message}."
     if made.state != "Pending":
         return _STATES.get(made.state, found.message)
     if made.reason == EvictionReason.DEACTIVATED and made.evicted_message:

@@ -50,12 +50,12 @@ def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
 
 def _missing(trials: Trials, entry: Entry, flavor: str) -> dict[str, int]:
     """What of the flavor is not free for the workload, by resource."""
-    queue, ids = entry.queue, trials.before.engine.cache.ids
+    queue, cache = entry.queue, trials.before.engine.cache
     found = {
-        resource: asked - raw_available(queue, ids.id(flavor, resource))
+        resource: asked - raw_available(queue, cache.ids.id(flavor, resource))
         for group in queue.groups
         if flavor in group.flavor_names
-        for resource, asked in totals_of(entry.info, queue).items()
+        for resource, asked in totals_of(cache, entry.info, queue).items()
         if resource in group.covered
     }
     return {resource: amount for resource, amount in found.items() if amount > 0}
@@ -131,7 +131,11 @@ def raise_text(trials: Trials, node: TreeNode, flavor: str, amounts: Mapping[str
 def _cover(trials: Trials, entry: Entry) -> None:
     """Quota for resources that no resource group of the queue covers, in each flavor of its first group."""
     queue = entry.queue
-    lacking = {r: n for r, n in totals_of(entry.info, queue).items() if n and r not in queue.group_of}
+    lacking = {
+        r: n
+        for r, n in totals_of(trials.before.engine.cache, entry.info, queue).items()
+        if n and r not in queue.group_of
+    }
     if not lacking or not queue.spec.groups:
         return
     first = queue.spec.groups[0]
@@ -240,7 +244,7 @@ def _fewer_pods(trials: Trials) -> None:
 def finishing(trials: Trials, entry: Entry) -> None:
     """Whose end would make room: the fewest of the largest holders, then without those that are not needed."""
     queue, ids = entry.queue, trials.before.engine.cache.ids
-    totals = totals_of(entry.info, queue)
+    totals = totals_of(trials.before.engine.cache, entry.info, queue)
     wanted = {
         ids.id(flavor, r): max(1, amount)
         for group in queue.groups

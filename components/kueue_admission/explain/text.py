@@ -196,6 +196,8 @@ def _about(explanation: Explanation) -> list[str]:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in request.amounts) or "nothing"
         pods = f"{request.count} pod{'' if request.count == 1 else 's'}"
         lines += _wrap(f"Asks for: {amounts} ({request.pod_set}: {pods})", "", "  ")
+    if explanation.replaces:
+        lines += _wrap(f"Replaces: {explanation.replaces}, whose quota it takes over", "", "  ")
     for holding in explanation.holdings:
         amounts = ", ".join(f"{format_request(name, amount)} {name}" for name, amount in holding.amounts)
         lines += _wrap(f"Has quota: {amounts} in flavor {holding.flavor}", "", "  ")

@@ -10,6 +10,7 @@ from kueue_admission.decide.flavors.assignment import FlavorAttempt, merge_attem
 from kueue_admission.decide.flavors.evidence import sentence
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import TreeNode, available
+from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.explain.answer import FlavorFigures, Holder, Holding, Position, Request, ResourceFigures, Waiting
@@ -37,22 +38,26 @@ def holdings_of(engine: Engine, info: WorkloadInfo) -> tuple[Holding, ...]:
     return tuple(Holding(flavor, tuple(sorted(held[flavor]))) for flavor in sorted(held))
 
 
-def totals_of(info: WorkloadInfo, queue: QueueNode) -> dict[str, int]:
-    """What all pod sets ask for together, with `pods` where the queue has a quota for it."""
+def totals_of(cache: Cache, info: WorkloadInfo, queue: QueueNode) -> dict[str, int]:
+    """What all pod sets ask for together, with `pods` where the queue has a quota for it.
+
+    Of an elastic job's slice, that is what it needs beyond the one whose place it takes.
+    """
     totals: dict[str, int] = {}
-    for pod_set in info.pod_sets:
-        amounts = dict(pod_set.requests)
-        if "pods" in queue.group_of:
-            amounts["pods"] = pod_set.count
-        for resource, amount in amounts.items():
-            totals[resource] = totals.get(resource, 0) + amount
+    for each, sign in ((info, 1), (cache.replaced(info), -1)):
+        for pod_set in each.pod_sets if each is not None else ():
+            amounts = dict(pod_set.requests)
+            if "pods" in queue.group_of:
+                amounts["pods"] = pod_set.count
+            for resource, amount in amounts.items():
+                totals[resource] = totals.get(resource, 0) + sign * amount
     return {resource: totals[resource] for resource in sorted(totals)}
 
 
 def figures(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
     """Every flavor of the queue, in the order in which Kueue tries them."""
     queue = entry.queue
-    totals = totals_of(info, queue)
+    totals = totals_of(engine.cache, info, queue)
     attempts: dict[str, list[FlavorAttempt]] = {}
     for pod_set in entry.assignment.pod_sets:
         for attempt in merge_attempts(pod_set, queue):

@@ -12,10 +12,12 @@ from kueue_admission.decide.decisions import (
     Decision,
     Evicted,
     Inadmissible,
+    NodesReplaced,
     Parked,
     Queued,
     QuotaReserved,
     Released,
+    Replaced,
     Requeued,
 )
 from kueue_admission.decide.engine import Engine
@@ -28,7 +30,7 @@ from kueue_admission.simulate.writer import Writer
 Listener = Callable[["SimulatedCluster", Decision, float], None]
 """Called with every decision and the time from which it holds."""
 
-_CHANGES = (QuotaReserved, Admitted, Evicted, Released)
+_CHANGES = (QuotaReserved, Admitted, Evicted, Released, Replaced)
 
 
 class SimulatedCluster:
@@ -105,7 +107,7 @@ class SimulatedCluster:
                     at = moment = self._explain(decision, moment)
                 case Queued() | Inadmissible() | Released() | BackoffStarted() | Deactivated():
                     at = moment
-                case ChecksPending() | Admitted():
+                case ChecksPending() | Admitted() | Replaced() | NodesReplaced():
                     pass  # Written with the reservation.
             fruitless = fruitless and isinstance(decision, Requeued)
             self._hear(decision, at)

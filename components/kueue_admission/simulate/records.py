@@ -14,10 +14,12 @@ from kueue_admission.decide.decisions import (
     Decision,
     Evicted,
     Inadmissible,
+    NodesReplaced,
     Parked,
     Queued,
     QuotaReserved,
     Released,
+    Replaced,
     Requeued,
 )
 from kueue_admission.decide.engine import Engine
@@ -176,15 +178,21 @@ class Record:
             case Released():
                 self.admission = self.reserved_at = self.admitted_at = None
                 self.enter(Phase.QUOTA, at)
-            case Inadmissible():
-                self.reason = str(decision.reason)
-                if not self.message.startswith(decision.message):  # Else its eviction has said the same and why.
-                    self.message = decision.message
-            case Requeued() | Parked():
-                self.reason = decision.reason.value if decision.reason else QuotaReservedReason.PENDING_EVALUATION.value
-                self.message = decision.message
+            case Replaced():
+                self.finish(at, "WorkloadSliceReplaced")
+            case NodesReplaced():
+                self.admission = decision.admission
+                self.message = f"has other places for its pods on {', '.join(decision.nodes)}"
+            case Inadmissible() | Requeued() | Parked():
+                self._wait(decision)
             case BackoffStarted() | Deactivated():
                 pass
+
+    def _wait(self, decision: Inadmissible | Requeued | Parked) -> None:
+        self.reason = str(decision.reason or QuotaReservedReason.PENDING_EVALUATION.value)
+        # An eviction may have said the same, and why.
+        if not isinstance(decision, Inadmissible) or not self.message.startswith(decision.message):
+            self.message = decision.message
 
     def begin(self, at: float) -> None:
         """It is admitted from now on, where and with what is written down already."""

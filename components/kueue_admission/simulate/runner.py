@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from kueue_admission.decide.decisions import Admitted, Decision, Evicted
+from kueue_admission.decide.decisions import Admitted, Decision, Evicted, Replaced
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import Event, Finished, PodsReadyChanged, PodsStopped, Submitted
 from kueue_admission.decide.model import Objects, Workload
@@ -187,6 +187,15 @@ class ClusterRun(Generic[J]):
         elif isinstance(decision, Evicted):
             job.forget(cluster.name)
             self._stop(job, cluster.name, at)
+        elif isinstance(decision, Replaced):
+            self._pass_on(job.record, self.jobs[decision.successor].record, at)
+
+    @staticmethod
+    def _pass_on(before: Record, after: Record, at: float) -> None:
+        """The job of a slice goes on in the one that takes its place."""
+        started = before.runs[-1].started_at if before.runs else None
+        if after.run_seconds is not None and started is not None:
+            after.run_seconds = max(0.0, after.run_seconds - (at - started))
 
     def _stop(self, job: J, cluster: str, at: float) -> None:
         """Its pods end some time after it is evicted."""

@@ -46,7 +46,7 @@ class Recorder:
         """Take in what the API servers say now.
 
         Raises:
-            NotModelledError: a Workload is one that the admission core cannot read, such as that of an elastic job.
+            NotModelledError: a Workload is one that the admission core cannot read, such as a variant.
         """
         copies = {
             name: {key_of(copy): copy for copy in listed} for name, listed in workloads.items() if name != self._home
