@@ -93,7 +93,7 @@ class Parts:
     def workload(self, name: str, short: Json) -> Json:
         """A workload to create."""
         key = f"{self.namespace}/{self.prefix}{name}"
-        named = {part: self.prefix + short[part] for part in ("queue", "replaces") if part in short}
+        named: Json = {part: self.prefix + short[part] for part in ("queue", "replaces") if part in short}
         found = expand.workload(key, {**short, **named})
         del found["metadata"]["uid"], found["metadata"]["creationTimestamp"], found["status"]
         found["metadata"]["labels"] = {"batch": self.batch}

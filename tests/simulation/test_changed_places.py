@@ -107,7 +107,7 @@ def nodes(*names: str) -> list[Json]:
         for name in names
     ]  # fmt: skip
     topology = {"apiVersion": API, "kind": "Topology", "metadata": {"name": "hosts"}}
-    topology["spec"] = {"levels": [{"nodeLabel": HOST}]}  # type: ignore[assignment]
+    topology["spec"] = {"levels": [{"nodeLabel": HOST}]}
     failed = {"unhealthyNodes": [{"name": "a"}]}
     job = workload("job", 0, 4, held=True, places={"a": 2, "b": 2})
     job["status"] |= failed

@@ -252,8 +252,11 @@ def _beyond_replaced(
     search: _Search, flavor: str, resource: str, amount: int, members: list[tuple[int, PodSetRequests]]
 ) -> tuple[int, SliceElsewhere | None]:
     """What the pod sets need of a flavor beyond what the slice has that they replace; or that it has another one."""
-    for index, _ in members if search.replaced is not None else ():
-        before = search.replaced.pod_sets[index]
+    replaced = search.replaced
+    if replaced is None:
+        return amount, None
+    for index, _ in members:
+        before = replaced.pod_sets[index]
         original = (before.flavors or {}).get(resource, "")
         if original != flavor:
             return amount, SliceElsewhere(flavor, original)
