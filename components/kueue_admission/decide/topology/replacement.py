@@ -24,6 +24,7 @@ from kueue_admission.decide.topology.search import Usage, place
 from kueue_admission.forms.names import HOSTNAME_LABEL
 
 Domains = tuple[DomainAssignment, ...]
+"""Places of a pod set."""
 
 
 def changed_nodes(before: Iterable[Node], after: Iterable[Node]) -> dict[str, Node | None]:
