@@ -1,8 +1,8 @@
 """Nodes that fail under a workload: which of them Kueue gives up, and where the pods go that were on one.
 
-Only pods of the lost node move. The workload keeps its quota and all its other places, so nobody else loses anything;
-in exchange the new place has to keep what the old one promised: the same domain where one is required, the same slice
-where the slice is not whole without it. If there is no such place at once, Kueue evicts the workload
+Only pods of the lost node move. The workload keeps its quota and all its other places, so no other workload loses
+anything; in exchange the new place has to keep what the old one promised: the same domain where one is required, the
+same slice where the slice is not whole without it. If there is no such place at once, Kueue evicts the workload
 (TASFailedNodeReplacementFailFast) instead of letting the other pods wait; so it does if a second node fails meanwhile.
 
 A node that is not ready, or has a taint that the pods do not tolerate, counts as failed when none of the pods runs
