@@ -36,11 +36,13 @@ def arguments(tmp_path: Path) -> list[str | Path]:
 
 def test_jobs_that_are_decided_differently_are_warnings(arguments: list[str | Path]) -> None:
     done = call(*arguments)
+    dump = arguments[arguments.index("--objects") + 1]
     _, _, rest = done.stdout.partition("Which jobs are decided differently\n")
     assert rest.partition("\n\n")[0].splitlines() == [
         "  0 of 2 jobs of --jobs",
-        "  warning: default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 Admitted with "
-        "b; see docs/changed-decisions.md, and change the job or its queue first where it must not be so [KF825]",
+        f"  warning: {dump}:114: default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 "
+        "Admitted with b; see docs/changed-decisions.md, and change the job or its queue first where it must not be so "
+        "[KF825]",
         "  1 of 2 jobs of --objects",
     ]
     assert done.returncode == 0, done.stderr
@@ -56,6 +58,20 @@ def test_the_document_has_both_decisions(arguments: list[str | Path]) -> None:
 def test_code_scanners_get_jobs_too(arguments: list[str | Path]) -> None:
     [run] = json.loads(call(*arguments, "-o", "sarif").stdout)["runs"]
     assert [(each["ruleId"], each["level"]) for each in run["results"]] == [("KF825", "warning")]
+
+
+def test_what_breaks_has_its_file_and_line(tmp_path: Path) -> None:
+    """A code scanner refuses a result without a file."""
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "ClusterQueue", "metadata": {"name": "a"}}
+    dump = objects_file(tmp_path, "dump.yaml", {"apiVersion": "v1", "kind": "List", "items": [queue]})
+    fleet = fleet_file(tmp_path, version="0.19.2")
+    at = fleet.read_text().splitlines().index("  version: 0.19.2") + 1
+    done = call("upgrade", fleet, "--to", "0.20.0", "--objects", dump, "-o", "sarif")
+    places = [each["locations"][0]["physicalLocation"] for each in json.loads(done.stdout)["runs"][0]["results"]]
+    assert [(each["artifactLocation"]["uri"], each["region"]["startLine"]) for each in places] == [
+        (str(fleet), at),
+        (str(dump), 1),
+    ]
 
 
 def test_a_feature_that_is_not_modelled_for_a_release_ends_with_1(tmp_path: Path) -> None:

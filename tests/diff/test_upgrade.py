@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.fleet_file.builders import changed, fleet, fleet_data
 
 from kueue_admission.releases import Release
-from kueue_fleet.diff.upgrade import Upgrade, fleet_after, upgrade_moves, upgrade_of
+from kueue_fleet.diff.upgrade import Upgrade, fleet_after, object_problems, upgrade_moves, upgrade_of
 
 
 def upgraded(to: str, changes: dict[str, Any], *manifests: dict[str, Any]) -> Upgrade:
-    return upgrade_of(fleet(changes), to, manifests)
+    found = upgrade_of(fleet(changes), to, manifests)
+    return replace(found, problems=[*found.problems, *(one for item in manifests for one in object_problems(item, to))])
 
 
 def broken(found: Upgrade) -> list[str]:

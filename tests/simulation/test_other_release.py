@@ -72,8 +72,8 @@ def test_a_job_of_a_dump_that_the_later_release_admits() -> None:
     found = compare_dump(fleet("0.19.0"), "0.19.2", documents(*candidates()))
     assert (found.jobs, len(found.differences)) == (2, 1)
     assert said(found) == [
-        "default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 Admitted with b; see "
-        "docs/changed-decisions.md, and change the job or its queue first where it must not be so"
+        "test.yaml:9: default/second: is decided differently: with Kueue 0.19.0 Pending; with Kueue 0.19.2 Admitted "
+        "with b; see docs/changed-decisions.md, and change the job or its queue first where it must not be so"
     ]
 
 

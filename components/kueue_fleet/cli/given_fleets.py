@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import UnreadableError, is_there, read_text
 from kueue_admission.forms import errors_of
+from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.yaml_text import load_document
 from kueue_fleet.fleet_file import Reading, read_fleet_text
 from kueue_fleet.fleet_file.parse import PULUMI_KEY, fleet_part, read_fleet
@@ -68,6 +69,14 @@ class GivenFleet:
         if self.declared is not None:
             return self.declared.data
         return fleet_part(load_document(self.text, self.source)).data
+
+    def placed(self, problems: Iterable[Problem]) -> list[Problem]:
+        """Problems of the fleet that were found without its text, with the source and, of a file, the line."""
+        part = None if self.declared is not None else fleet_part(load_document(self.text, self.source))
+        return [
+            replace(problem, source=self.source, line=None if part is None else part.line_of(problem.path))
+            for problem in problems
+        ]
 
 
 def given_fleet(file: Path) -> GivenFleet:

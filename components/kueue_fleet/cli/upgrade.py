@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +21,7 @@ from kueue_fleet.cli.check import sarif_log
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.diff.upgrade import Upgrade, upgrade_of
+from kueue_fleet.diff.upgrade import Upgrade, object_problems, upgrade_of
 
 if TYPE_CHECKING:
     from kueue_admission.simulate.documents import Document
@@ -100,7 +101,11 @@ def upgrade(
         submitted = [document for each in jobs or () for document in read_objects(each)]
         compared = _compare(given, to, dump, submitted, workload)
     found = upgrade_of(fleet, to, [document.data for document in dump])
-    decided = [problem for each in compared.values() for problem in each.problems]
+    of_objects = (each.behind(one.where) for one in dump for each in object_problems(one.data, to))
+    found = replace(found, problems=[*given.placed(found.problems), *of_objects])
+    decided = [
+        each if each.source else replace(each, source=given.source) for of in compared.values() for each in of.problems
+    ]
     if output is UpgradeOutput.json:
         console.json_document(_document(found, compared))
     elif output is UpgradeOutput.sarif:

@@ -40,7 +40,7 @@ class Upgrade:
     """The version on each cluster."""
     to: str
     problems: Sequence[Problem]
-    """What the file or the objects have and the new release does not take, or does not have."""
+    """What the file has and the new release does not take, or does not have; see `object_problems` too."""
     changes: Sequence[str]
     """What is different by default."""
     steps: Sequence[str]
@@ -69,7 +69,6 @@ def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]]
     problems += _older(before, to)
     problems += _between(fleet, to, moves)
     problems += _other_release(before, manifests)
-    problems += _stored(manifests, after)
     changes = dict.fromkeys(change for name in before for change in _changes(fleet, upgraded, name))
     steps = _steps(fleet, to, moves, goes_out=bool(_gone(before, after)))
     return Upgrade(before, to, problems, list(changes), list(steps))
@@ -125,20 +124,19 @@ def _gone(before: Mapping[str, str], after: Release) -> list[str]:
     return [api for api in dict.fromkeys(now) if api not in after.served]
 
 
-def _stored(manifests: Sequence[Mapping[str, Any]], after: Release) -> Iterator[Problem]:
-    """Objects in an API version that is no longer served, and definitions of which etcd may still have such objects."""
-    for item in manifests:
-        group, _, api = str(item.get("apiVersion", "")).partition("/")
-        path = f"{item.get('kind')} {inside(item, 'metadata').get('name')}"
-        if group == KUEUE_GROUP and api not in after.served:
-            wrong = f"is in {api}, which Kueue {after.version} does not serve"
-            yield RELEASE_API.at(path, wrong, f"write it in {after.served[-1]}")
-        elif group == _CRDS and inside(item, "spec").get("group") == KUEUE_GROUP:
-            stored = inside(item, "status").get("storedVersions")
-            gone = [str(each) for each in stored if each not in after.served] if isinstance(stored, list) else []
-            if gone:
-                fix = "run Kueue's hack/migrate-to-v1beta2.sh before the upgrade"
-                yield RELEASE_API.at(path, f"may have objects stored in {listed(gone)}", fix)
+def object_problems(item: Mapping[str, Any], to: str) -> Iterator[Problem]:
+    """The API version of an object, or of those that etcd may hold by their definition, that `to` does not serve."""
+    after, path = nearest(to), f"{item.get('kind')} {inside(item, 'metadata').get('name')}"
+    group, _, api = str(item.get("apiVersion", "")).partition("/")
+    if group == KUEUE_GROUP and api not in after.served:
+        wrong = f"is in {api}, which Kueue {after.version} does not serve"
+        yield RELEASE_API.at(path, wrong, f"write it in {after.served[-1]}")
+    elif group == _CRDS and inside(item, "spec").get("group") == KUEUE_GROUP:
+        stored = inside(item, "status").get("storedVersions")
+        gone = [str(each) for each in stored if each not in after.served] if isinstance(stored, list) else []
+        if gone:
+            fix = "run Kueue's hack/migrate-to-v1beta2.sh before the upgrade"
+            yield RELEASE_API.at(path, f"may have objects stored in {listed(gone)}", fix)
 
 
 def _changes(fleet: FleetSpec, upgraded: FleetSpec, cluster: str) -> Iterator[str]:

@@ -12,6 +12,7 @@ from kueue_admission.forms.form_rules import NOT_MODELLED
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.dumped_configuration import configurations_in, release_in
+from kueue_admission.read.manifests import QUEUED
 from kueue_admission.releases import Release, nearest
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
@@ -82,7 +83,7 @@ def compare_dump(fleet: FleetSpec, to: str, documents: Sequence[Document]) -> Co
         side(fleet, runs or before),
         side(after, after.kueue_on(fleet.home).release),
     ]
-    compared = _compare(sides, ())
+    compared = _compare(sides, [each for each in documents if each.data["kind"] in QUEUED])
     return replace(compared, notes=(*notes, *compared.notes))
 
 
