@@ -77,12 +77,25 @@ def test_a_job_without_requests_asks_for_what_the_limit_range_of_its_team_says()
     assert found["large"]["message"].endswith("requests must not exceed its limits")
 
 
-def test_incremental_offers_in_rounds() -> None:
-    spec = fleet("dispatcher: AllAtOnce", "dispatcher: Incremental\n      incremental: { stepSize: 1 }")
+UNORDERED = "configuration: { featureGates: { MultiKueueIncrementalDispatcherRespectConfigOrder: false } }"
+
+
+@pytest.mark.parametrize(
+    ("kueue", "admitted"),
+    [
+        ("version: 0.19.2", 350),  # Europe is asked at 0, the US at 300.
+        (UNORDERED, 650),  # Asia at 0, Europe at 300, the US at 600.
+        ("version: 0.18.3", 50),  # Three at 0, whatever the file says.
+    ],
+)
+def test_incremental_offers_in_rounds_as_the_release_does(kueue: str, admitted: int) -> None:
+    text = STACK.replace("AllAtOnce\n", "Incremental\n      incremental: { stepSize: 1 }\n")
+    spec = parse_fleet_text(
+        text.replace("    multiKueue:\n", f"    kueue: {{ {kueue} }}\n    multiKueue:\n"), "stack.yaml"
+    )
     waits: list[dict[str, Any]] = [{"cluster": US, "seconds": 50}, {"seconds": 900}]
     found = run([job("a")], waits, spec)["a"]
-    # Europe is asked at 0, the US at 300.
-    assert (found["cluster"], found["admittedAt"]) == (US, 350)
+    assert (found["cluster"], found["admittedAt"]) == (US, admitted)
 
 
 def test_job_larger_than_any_region_keeps_its_reservation_and_says_why() -> None:

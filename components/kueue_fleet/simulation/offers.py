@@ -26,7 +26,7 @@ from kueue_fleet.dispatch import (
     rounds_begun,
 )
 from kueue_fleet.dispatch.residency import Residency, read_residency
-from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.objects.controller_configuration import controller_configuration
 from kueue_fleet.simulation.jobs import FleetJob
 
@@ -73,16 +73,22 @@ class Dispatcher(Protocol):
 
 
 class KueueDispatcher:
-    """AllAtOnce (`step` None): to all. Incremental: `step` more each round, most preferred first."""
+    """AllAtOnce (`step` None): to all. Incremental: `step` more each round, most preferred first.
+
+    Two feature gates, new in 0.19, are for that step and that order; without them it is 3 more, by name.
+    """
 
     waits_for_lost = False
 
     def __init__(self, fleet: FleetSpec) -> None:
         self._fleet = fleet
-        settings = fleet.multi_kueue
+        settings, kueue = fleet.multi_kueue, fleet.kueue_on(fleet.home).release
+        gates = kueue_configuration(fleet, fleet.home).get("featureGates")
         self._step: int | None = None
         if settings is not None and settings.dispatcher == "Incremental":
-            self._step = settings.incremental.step_size if settings.incremental is not None else 3
+            own = settings.incremental if kueue.gate_is_on("MultiKueueIncrementalDispatcherConfig", gates) else None
+            self._step = 3 if own is None else own.step_size
+        self._by_name = not kueue.gate_is_on("MultiKueueIncrementalDispatcherRespectConfigOrder", gates)
 
     def offer(self, job: FleetJob, lost: frozenset[str], now: float) -> Offer:
         """Who is to have a copy of the job now."""
@@ -93,6 +99,7 @@ class KueueDispatcher:
             return Offer(tuple(sorted(workers)))
         rounds, next_round = rounds_begun(started, ROUND_SECONDS, now)
         asked = self._step * rounds
+        workers = tuple(sorted(workers)) if self._by_name else workers
         return Offer(workers[:asked], next_round if asked < len(workers) else None)
 
     def touch(self, cluster: str, key: str) -> None:
