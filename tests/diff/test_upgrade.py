@@ -190,9 +190,10 @@ def test_a_dump_of_another_release_than_the_files_is_named(image: str, named: bo
 
 @pytest.mark.parametrize(
     ("dispatch", "said"),
-    [({}, True), ({"dispatcher": "External", "external": {"name": "example.com/own"}}, False)],
+    [({}, True), ({"dispatcher": "Incremental"}, False)],
 )
 def test_jobs_that_kueues_dispatcher_left_are_looked_at_after_it(dispatch: dict[str, Any], said: bool) -> None:
+    """The others nominate workers whether they are connected or not, upon which Kueue tries again."""
     steps = upgraded("0.19.2", {**OLD, **{f"multiKueue/{name}": value for name, value in dispatch.items()}}).steps
     assert ("kubectl annotate workloads" in steps[-1]) == said
 

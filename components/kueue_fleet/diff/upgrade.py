@@ -262,6 +262,6 @@ def _steps(fleet: FleetSpec, to: str, moves: Sequence[Move], *, goes_out: bool) 
             change += f" and its configuration.{gate} to false"
         stops = "no job is admitted" if move.cluster == fleet.home else f"{move.cluster} admits no job"
         yield f"{change}, and run pulumi up: until Kueue is back {there}, {stops}; running jobs continue."
-    if fleet.multi_kueue is not None and fleet.multi_kueue.dispatcher != "External":
+    if fleet.multi_kueue is not None and fleet.multi_kueue.dispatcher == "AllAtOnce":
         command = f"kubectl annotate workloads --all -A --overwrite {LOOK_AGAIN}=$(date +%s)"
         yield f"Let Kueue look at jobs that it left meanwhile (docs/found-in-kueue.md, 14): {command} on {fleet.home}."
