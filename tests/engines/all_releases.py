@@ -1,6 +1,7 @@
 """Stacks and the fleet's controller on the releases of Kueue that clusters name, mixed where the file says so.
 
-`make releases` runs this file; `make test` runs one of these, in test_releases.py.
+`make releases` runs this file; `make test` has a worker of another release in test_rehearsal.py, and one upgrade in
+test_releases.py.
 """
 
 from __future__ import annotations
@@ -8,27 +9,37 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
 from command_line import call
-from controller_lab import JOBS, ControllerLab, controller_lab, fleet_data, job
+from controller_faults import Gate
+from controller_lab import (
+    JOBS,
+    ControllerLab,
+    controller_lab,
+    fleet_data,
+    job,
+    route,
+    wait_until_connected,
+)
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied, project_folder
 from job_files import jobs_in
 from kueue_fleet.adopt import AdoptedCluster, adopt_fleet
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
+from kueue_fleet.diff.upgrade import LOOK_AGAIN
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_rehearsal.engines import EngineCache, build_engines
 from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.submission import submit_jobs
 from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.paths import engines_dir
-from one_cluster import condition, wait_until
+from one_cluster import KUEUE, condition, wait_until
 from quick_rehearsals import quick_rehearsals
 from rehearse_command import fleet
 from rehearse_command import job as gpu_job
@@ -39,7 +50,8 @@ JOBS_SECONDS = 240
 STEPS = (("0.17.1", "0.18.3"), ("0.18.3", "0.19.2"), ("0.17.1", "0.19.2"))
 """What docs/tasks/upgrade-kueue.md says was tried."""
 RUN_SECONDS = "kueue-fleet.dev/run-seconds"
-PODS = "/api/v1/namespaces/kueue-system/pods?labelSelector=control-plane%3Dcontroller-manager"
+MERGE = "application/merge-patch+json"
+LONG_AGO = "2026-01-01T00:00:00Z"
 
 
 class Mix(NamedTuple):
@@ -62,9 +74,8 @@ class Mix(NamedTuple):
                 each["kueue"] = {"configuration": {"featureGates": {"FinishOrphanedWorkloads": False}}}
 
 
-MIXED = Mix("0.19.2", "0.18.3")
 MIXES = (
-    MIXED,
+    Mix("0.19.2", "0.18.3"),
     Mix("0.17.1", "0.17.1"),
     Mix("0.18.3", "0.18.3"),
     Mix("0.18.3", "0.19.2"),
@@ -108,10 +119,6 @@ def brought_up(stack: str, mix: Mix, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.mark.parametrize("mix", MIXES, ids="-with-".join)
 def test_the_dws_stack_runs_its_jobs(mix: Mix, tmp_path_factory: pytest.TempPathFactory) -> None:
-    run_dws_stack(mix, tmp_path_factory)
-
-
-def run_dws_stack(mix: Mix, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each cluster has its release, and four jobs end well."""
     with brought_up("dws-multikueue", mix, tmp_path_factory) as fleet:
         expected = {each.name: {mix.manager if each.role == "manager" else mix.others} for each in fleet.fleet.clusters}
@@ -144,17 +151,22 @@ def test_the_fleets_controller_lets_each_job_run_once(mix: Mix, tmp_path_factory
         wait_until(lambda: {name: ran(lab, name) for name in names} == dict.fromkeys(names, (1, 0)))
 
 
-def small_fleet(version: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The smallest fleet with MultiKueue, and a job of it that runs for some seconds."""
+def small_fleet(version: str) -> dict[str, Any]:
+    """The smallest fleet with MultiKueue."""
     data = fleet()
     manager, worker = ({**data["clusters"][0], "name": name, "role": name} for name in ("manager", "worker"))
     credentials = {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"}
     data |= {"clusters": [manager, worker], "multiKueue": {"credentials": credentials}}
     data["kueue"] |= {"version": version}
-    made = gpu_job("train", seconds=6)
+    return data
+
+
+def small_job(seconds: int = 6) -> dict[str, Any]:
+    """A job of it."""
+    made = gpu_job("train", seconds=seconds)
     made["spec"]["backoffLimit"] = 0
     made["spec"]["template"]["spec"]["nodeSelector"] = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
-    return data, made
+    return made
 
 
 def upgrade(
@@ -171,20 +183,69 @@ def upgrade(
         rehearse_upgrade(file, given_fleet(file), load_fleet(file), to, [given])
 
 
-def upgrade_small_fleet(
-    before: str, to: str, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Every job that was submitted meanwhile ran once."""
-    data, made = small_fleet(before)
-    upgrade(data, to, [made], tmp_path_factory)
-    assert "every job finished, and each ran once" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("step", STEPS, ids="-to-".join)
 def test_kueue_is_upgraded_while_jobs_run(
     step: tuple[str, str], tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    upgrade_small_fleet(*step, tmp_path_factory, capsys)
+    before, after = step
+    upgrade(small_fleet(before), after, [small_job()], tmp_path_factory)
+    check_audit(capsys)
+
+
+def check_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a rehearsed upgrade printed, which `pytest -rP` shows, says that all went well."""
+    printed = capsys.readouterr().out
+    print(printed)
+    assert "every job finished, and each ran once" in printed
+
+
+@pytest.mark.parametrize("version", ["0.17.1", "0.18.3", "0.19.2"])
+def test_a_job_that_kueue_left_runs_once_its_workload_changes(
+    version: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """docs/found-in-kueue.md, 14: what it waited for came while no worker was connected."""
+    asked = fleet_data({"worker": "us-east4"})
+    asked["kueue"]["version"] = version
+    asked["multiKueue"] = {"credentials": asked["multiKueue"]["credentials"]}
+    del asked["admissionController"]
+    asked["admissionChecks"][1]["controllerName"] = "example.com/by-hand"
+    build_engines(EngineCache(engines_dir()), names=fleet_engines(parse_fleet(asked)))
+    with (
+        controller_lab(tmp_path_factory.mktemp("lab"), asked) as lab,
+        closing(Gate(lab.workers["worker"].server)) as gate,
+    ):
+        route(lab, "worker", gate.url)
+        wait_until_connected(lab)
+        active = {"type": "Active", "status": "True", "reason": "Active", "message": "", "lastTransitionTime": LONG_AGO}
+        lab.manager.request(
+            "PATCH", f"{KUEUE}/admissionchecks/fleet/status", {"status": {"conditions": [active]}}, MERGE
+        )
+        lab.submit(job("left", queue="gated", seconds=2))
+        wait_until(lambda: condition(lab.workload("left") or {}, "QuotaReserved") == "True")
+        gate.shut()
+        wait_until(lambda: condition(lab.manager.get(f"{KUEUE}/multikueueclusters/worker"), "Active") == "False")
+        change(lab, "left", {"status": {"admissionChecks": ready(lab.workload("left") or {}, "fleet")}}, "/status")
+        gate.open()
+        wait_until_connected(lab)
+        lab.submit(job("next", seconds=2))
+        wait_until(lambda: condition(lab.workload("next") or {}, "Finished") == "True")
+        assert not (lab.workload("left") or {})["status"].get("nominatedClusterNames")
+        change(lab, "left", {"metadata": {"annotations": {LOOK_AGAIN: "1"}}})
+        wait_until(lambda: condition(lab.workload("left") or {}, "Finished") == "True")
+        wait_until(lambda: ran(lab, "left") == (1, 0))
+
+
+def ready(workload: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """Its admission checks, of which one is Ready."""
+    checks: list[dict[str, Any]] = workload["status"]["admissionChecks"]
+    return [{**each, "state": "Ready"} if each["name"] == name else each for each in checks]
+
+
+def change(lab: ControllerLab, name: str, body: dict[str, Any], part: str = "") -> None:
+    """Change the Workload of a job on the manager."""
+    workload = (lab.workload(name) or {})["metadata"]["name"]
+    path = f"{KUEUE}/namespaces/team/workloads/{workload}{part}"
+    lab.manager.request("PATCH", path, body, MERGE)
 
 
 XPK = "theirs"
@@ -259,7 +320,7 @@ def test_a_platform_of_xpk_is_upgraded_while_jobs_run(
 ) -> None:
     data: dict[str, Any] = adopted("xpk-gpu").data
     upgrade(data, "0.19.2", [xpk_job("golden", 1)], tmp_path_factory)
-    assert "every job finished, and each ran once" in capsys.readouterr().out
+    check_audit(capsys)
 
 
 def ran(lab: ControllerLab, name: str) -> tuple[int, int]:

@@ -28,6 +28,7 @@ from job_files import jobs_in
 from kueue_admission.simulate.rows import JobRow
 from kueue_fleet.adopt import AdoptedCluster, Identity, adopt_fleet
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.views import JobState
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.session import Session, take_down
@@ -35,6 +36,7 @@ from one_cluster import condition, wait_until
 from side_by_side import rehearsed_rows, simulated, table
 from tests.docs.console import blocks
 from tests.docs.rehearsal_output import lacks
+from tests.engines.all_releases import releases_of
 
 STACK = "dws-multikueue"
 JOBS = ROOT / "examples" / STACK / "jobs.yaml"
@@ -297,16 +299,24 @@ def test_a_changed_quota_is_an_update_in_place_on_each_worker_and_of_the_manager
 
 def test_a_fourth_worker_touches_no_other_worker(lab: FleetInRehearsal) -> None:
     def fourth(fleet: dict[str, Any]) -> None:
-        fleet["clusters"].append({"name": NEW_WORKER, "role": "worker", "region": "us-central1"})
+        older = {"kueue": {"version": "0.18.3"}}
+        fleet["clusters"].append({"name": NEW_WORKER, "role": "worker", "region": "us-central1", **older})
         fleet["multiKueue"]["workers"].append(NEW_WORKER)
 
     lab.change(fourth)
+    lab.session.prepare_engines(print, fleet_engines(lab.fleet))
     lab.up()
     others = {(op, name) for op, name in lab.touched() if NEW_WORKER not in name and "us-central1" not in name}
     # Nothing else that was there before.
     assert others == OF_ALL_WORKERS
     assert active(lab.objects(MANAGER, "multikueueclusters")[NEW_WORKER])  # settled: `up` waits for it
     assert active(lab.objects(NEW_WORKER, "clusterqueues")["dws"])  # settled: `up` waits for it
+
+
+def test_a_manager_dispatches_to_a_worker_of_an_older_release(lab: FleetInRehearsal) -> None:
+    """`all_releases` has other mixes."""
+    wait_until(lambda: releases_of(lab)[NEW_WORKER] == {"0.18.3"})
+    assert run_in_dws(lab, low=0, high=0, stock={"us-central1": {"low": 4, "high": 4}}) == NEW_WORKER
 
 
 def test_a_rotated_credential_replaces_only_tokens_and_the_manager_stays_connected(lab: FleetInRehearsal) -> None:

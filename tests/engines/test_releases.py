@@ -1,17 +1,18 @@
-"""A manager and workers with different releases of Kueue, and an upgrade while jobs run; `all_releases` has more."""
+"""An upgrade of Kueue while jobs run; `test_rehearsal` has a worker of another release, `all_releases` more of both."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.engines.all_releases import MIXED, run_dws_stack, upgrade_small_fleet
-
-
-def test_a_manager_dispatches_to_workers_of_an_older_release(tmp_path_factory: pytest.TempPathFactory) -> None:
-    run_dws_stack(MIXED, tmp_path_factory)
+from rehearse_command import fleet
+from tests.engines.all_releases import check_audit, small_job, upgrade
 
 
 def test_kueue_is_upgraded_in_place_while_jobs_run(
     tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    upgrade_small_fleet("0.18.3", "0.19.2", tmp_path_factory, capsys)
+    """On one cluster; each step of a manager and a worker is that again."""
+    data = fleet()
+    data["kueue"]["version"] = "0.18.3"
+    upgrade(data, "0.19.2", [small_job(seconds=3)], tmp_path_factory)
+    check_audit(capsys)
