@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from kueue_admission.decide.model import CheckState
@@ -62,6 +65,49 @@ def test_it_must_end_before_the_window_closes(now: float, state: CheckState) -> 
 def test_a_run_longer_than_this_window_waits_for_a_longer_one() -> None:
     decision = decide_check(WINDOWS, "800", FREE, (), 1000.0)
     assert (decision.state, decision.retry_at) == (CheckState.PENDING, 2000.0)
+
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def berlin(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=BERLIN).timestamp()
+
+
+def nights(*days: int, hours: float = 12.0) -> CheckRules:
+    start = berlin("2026-10-19T20:00")  # a Monday
+    return CheckRules(windows=(Window("nights", start, start + hours * 3600, frozenset(days), BERLIN),))
+
+
+@pytest.mark.parametrize(
+    ("now", "opens"),
+    [
+        ("2026-10-01T12:00", "2026-10-19T20:00"),  # not before `start`
+        ("2026-10-20T12:00", "2026-10-20T20:00"),
+        ("2026-10-23T12:00", "2026-10-26T20:00"),  # over a weekend, and from summer to winter time
+        ("2026-10-20T07:30", "2026-10-20T20:00"),  # open, but not for as long as the job needs
+    ],
+)
+def test_a_window_of_the_week_opens_again_by_the_clock_of_its_place(now: str, opens: str) -> None:
+    decision = decide_check(nights(0, 1, 2, 3), "3600", FREE, (), berlin(now))
+    assert (decision.state, decision.retry_at) == (CheckState.PENDING, berlin(opens))
+
+
+@pytest.mark.parametrize("now", ["2026-10-19T20:00", "2026-10-20T06:59", "2027-03-29T23:00"])
+def test_a_window_of_the_week_is_open_over_midnight(now: str) -> None:
+    assert decide_check(nights(0, 1), "3600", FREE, (), berlin(now)).state is CheckState.READY
+
+
+@pytest.mark.parametrize("hours", [168.0, 100.0, 0.5])
+def test_a_window_of_one_day_of_the_week_is_found_however_long_it_is(hours: float) -> None:
+    decision = decide_check(nights(0, hours=hours), "1700", FREE, (), berlin("2026-10-26T20:05"))
+    assert decision.state is (CheckState.PENDING if hours < 1 else CheckState.READY)
+
+
+def test_a_run_longer_than_every_window_of_the_week_is_rejected() -> None:
+    decision = decide_check(nights(0, 1), "50000", FREE, (), berlin("2026-10-20T12:00"))
+    assert decision.state is CheckState.REJECTED
+    assert "the longest of which lasts 43200 s" in decision.message
 
 
 @pytest.mark.parametrize(

@@ -150,10 +150,11 @@ def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
 def _answers(draw: Draw, checks: Sequence[Data]) -> Data:
     """What the controller looks at for its own checks."""
     window = {"name": "spring", "start": "2027-03-01T00:00:00Z", "duration": "336h"}
+    nights = {**window, "duration": "12h", "days": ["Monday", "Saturday"], "timeZone": "Europe/Berlin"}
     answers = [
         {
             "name": check["name"],
-            **fields(draw, runDuration=part(max=one_of("24h")), calendar=one_of([window]), regions=flags),
+            **fields(draw, runDuration=part(max=one_of("24h")), calendar=one_of([window], [nights]), regions=flags),
         }
         for check in checks
         if check.get("controllerName") == OURS

@@ -8,22 +8,45 @@ Source of the limit: https://cloud.google.com/kubernetes-engine/docs/concepts/dw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, tzinfo
 
 from kueue_admission.decide.model import CheckState
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
 from kueue_fleet.dispatch.residency import Residency
 
+_WEEK = 7
+
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time in which calendar capacity is there, in seconds of the epoch; `end` is no longer in it."""
+    """A time in which jobs may run, in seconds of the epoch; `end` is no longer in it.
+
+    With `days` of the week, 0 is Monday, it opens on each of them, from `start` on, at the time of day that `start` has
+    by the clock of `zone`, and for as long.
+    """
 
     name: str
     start: float
     end: float
+    days: frozenset[int] = frozenset()
+    zone: tzinfo = UTC
+
+    def openings(self, now: float) -> Iterator[tuple[float, float]]:
+        """Start and end of those that are not over: the one time, or those of at least a week."""
+        if not self.days:
+            if now < self.end:
+                yield self.start, self.end
+            return
+        length = self.end - self.start
+        of_day = datetime.fromtimestamp(self.start, self.zone)
+        first = datetime.fromtimestamp(max(self.start, now - length), self.zone).date()
+        for number in range(int(length // 86_400) + _WEEK + 2):
+            day = first + timedelta(days=number)
+            start = datetime.combine(day, of_day.timetz()).timestamp()
+            if day.weekday() in self.days and start >= self.start and now < start + length:
+                yield start, start + length
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,23 +132,28 @@ def _run_problem(given: str | float | None, run: float | None, longest: float) -
 
 def _decide_calendar(windows: Sequence[Window], run: float | None, now: float) -> CheckDecision:
     need = run or 0.0
-    for window in sorted(windows, key=lambda window: (window.start, window.name)):
-        if max(now, window.start) + need > window.end or now >= window.end:
+    for start, end, name in sorted((*each, window.name) for window in windows for each in window.openings(now)):
+        if max(now, start) + need > end:
             continue
-        if now >= window.start:
-            return CheckDecision(CheckState.READY, f"Window {window.name} is open until {format_time(window.end)}")
-        return CheckDecision(
-            CheckState.PENDING,
-            f"Waits for window {window.name}, which opens at {format_time(window.start)}",
-            window.start,
+        if now >= start:
+            return CheckDecision(CheckState.READY, f"Window {name} is open until {format_time(end)}")
+        return CheckDecision(CheckState.PENDING, f"Waits for window {name}, which opens at {format_time(start)}", start)
+    return CheckDecision(CheckState.REJECTED, _no_window(windows, need, now))
+
+
+def _no_window(windows: Sequence[Window], need: float, now: float) -> str:
+    if any(window.days for window in windows):
+        longest = max(window.end - window.start for window in windows if window.days or now < window.end)
+        return (
+            f"A run of {need:.0f} s fits into none of the windows, the longest of which lasts {longest:.0f} s; "
+            "declare a shorter run, or another window"
         )
     last = max(window.end for window in windows)
     if now >= last:
-        return CheckDecision(CheckState.REJECTED, f"The last window closed at {format_time(last)}; declare another one")
-    return CheckDecision(
-        CheckState.REJECTED,
+        return f"The last window closed at {format_time(last)}; declare another one"
+    return (
         f"A run of {need:.0f} s fits into none of the windows that are left, the last of which closes at "
-        f"{format_time(last)}; declare a shorter run, or another window",
+        f"{format_time(last)}; declare a shorter run, or another window"
     )
 
 

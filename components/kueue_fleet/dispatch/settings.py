@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo
+
 from kueue_fleet.dispatch.fallback import FallbackRules
 from kueue_fleet.dispatch.fleet_checks import CheckRules, Window
 from kueue_fleet.dispatch.model import DispatchSettings, Weights
 from kueue_fleet.dispatch.watchdog import WatchdogSettings
-from kueue_fleet.fleet_file.model.dispatch import Dispatch, FleetCheck, Watchdog
+from kueue_fleet.fleet_file.model.dispatch import WEEKDAYS, CalendarWindow, Dispatch, FleetCheck, Watchdog
 from kueue_fleet.objects.controller_configuration import QueueFallback
 
 
@@ -38,8 +40,12 @@ def check_rules(check: FleetCheck) -> CheckRules:
     """One entry of `checks`."""
     return CheckRules(
         longest_run=check.run_duration.max.seconds if check.run_duration else None,
-        windows=tuple(
-            Window(w.name, w.start.timestamp(), w.start.timestamp() + w.duration.seconds) for w in check.calendar
-        ),
+        windows=tuple(map(_window, check.calendar)),
         regions=check.regions,
     )
+
+
+def _window(window: CalendarWindow) -> Window:
+    start = window.start.timestamp()
+    days = frozenset(map(WEEKDAYS.index, window.days))
+    return Window(window.name, start, start + window.duration.seconds, days, ZoneInfo(window.time_zone))

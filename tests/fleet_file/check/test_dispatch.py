@@ -18,6 +18,7 @@ AT = "admissionController"
 IMAGE = {"image": "example.com/controller:1"}
 WITH = {**OURS, AT: IMAGE}
 USES = "clusterQueues/0/admissionChecksStrategy/admissionChecks/+"
+NIGHTS = {"name": "nights", "start": "2026-12-01T20:00:00Z", "duration": "12h", "days": ["Monday", "Tuesday"]}
 
 SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
     "no tag": (
@@ -59,6 +60,28 @@ SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
     "a window twice": (
         {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01", "duration": "1h"}] * 2}]},
         ["checks[fleet].calendar[w]: is listed twice; give each window a unique name"],
+    ),
+    "a window that opens again while it is open": (
+        {"checks": [{"name": "fleet", "calendar": [{**NIGHTS, "duration": "25h"}]}]},
+        [
+            "checks[fleet].calendar[nights].duration: 25h is longer than the 24h after which it opens again; "
+            "make it shorter, or name fewer days"
+        ],
+    ),
+    "a day twice": (
+        {"checks": [{"name": "fleet", "calendar": [{**NIGHTS, "days": ["Monday", "Monday"]}]}]},
+        ["checks[fleet].calendar[nights].days[1]: Monday is listed twice; list each day once"],
+    ),
+    "a place that is not known": (
+        {"checks": [{"name": "fleet", "calendar": [{**NIGHTS, "timeZone": "Europe/Berlim"}]}]},
+        ["checks[fleet].calendar[nights].timeZone: there is no time zone Europe/Berlim; did you mean Europe/Berlin?"],
+    ),
+    "a clock without days": (
+        {"checks": [{"name": "fleet", "calendar": [{**NIGHTS, "days": [], "timeZone": "Europe/Berlin"}]}]},
+        [
+            "checks[fleet].calendar[nights].timeZone: set, but days is not; "
+            "name the days on which it opens, or remove timeZone"
+        ],
     ),
     "a check twice": (
         {"checks": [{"name": "fleet"}, {"name": "fleet"}]},

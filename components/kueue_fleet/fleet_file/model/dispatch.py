@@ -7,15 +7,18 @@ Deciding is the admission core's job (`dispatch`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Final
+from itertools import pairwise
+from typing import Annotated, Final, Literal, get_args
+from zoneinfo import available_timezones
 
 from pydantic import Field
 
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import Duration, DurationField, duration
-from kueue_admission.forms.form_rules import BAD_AMOUNT, LISTED_TWICE, OUT_OF_RANGE, WRONG_ORDER
+from kueue_admission.forms.form_rules import BAD_AMOUNT, LISTED_TWICE, NEEDED, OUT_OF_RANGE, UNKNOWN_NAME, WRONG_ORDER
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.suggest import instead
 from kueue_admission.forms.timestamp import TimestampField
 from kueue_fleet.fleet_file.fleet_rules import IMAGE
 
@@ -29,6 +32,10 @@ ASSIGNMENT_CONTROLLER: Final = "kueue-fleet.dev/assignment"
 """`controllerName` of that check, which this controller answers too."""
 LONGEST_RUN: Final = "168h"
 """Longest run that DWS grants, seven days."""
+Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+"""A day of the week."""
+WEEKDAYS: Final[tuple[Weekday, ...]] = get_args(Weekday)
+"""From Monday on."""
 
 Weight = Annotated[Number, Field(ge=0, le=1000)]
 """How much a part of the score counts, 0 to 1000."""
@@ -83,7 +90,7 @@ class Dispatch(RuledModel):
 
 
 class CalendarWindow(RuledModel):
-    """A time in which reserved calendar capacity is there."""
+    """A time in which jobs may run: once, as when reserved calendar capacity is there, or on days of every week."""
 
     name: DnsLabel = Field(kw_only=False)
     """What messages call the window."""
@@ -91,9 +98,13 @@ class CalendarWindow(RuledModel):
     """With a time zone: 2026-12-01T00:00:00Z."""
     duration: DurationField
     """How long it lasts, such as 336h."""
+    days: ListOf[Weekday] = ()
+    """Days of the week on which it opens, from `start` on, at the time of day of `start`; default: it opens once."""
+    time_zone: Text = "UTC"
+    """By the clock of which place it opens on `days`, as the IANA names it: Europe/Berlin; default UTC."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """A point in time, and a length."""
+        """A point in time, and a length that ends before it opens again."""
         if self.start.tzinfo is None:
             yield BAD_AMOUNT.at(
                 "start", f"{self.start.isoformat()} has no time zone", f"write {self.start.isoformat()}Z"
@@ -102,6 +113,24 @@ class CalendarWindow(RuledModel):
             yield OUT_OF_RANGE.at(
                 "duration", f"{self.duration} is not longer than 0", "write how long it lasts, such as 336h"
             )
+        elif self.days and self.duration.seconds > 3600 * (gap := self._least_gap()):
+            wrong = f"{self.duration} is longer than the {gap}h after which it opens again"
+            yield OUT_OF_RANGE.at("duration", wrong, "make it shorter, or name fewer days")
+        yield from self.listed_once("days", "day")
+        if self.time_zone != "UTC":
+            yield from self._zone_problems()
+
+    def _least_gap(self) -> int:
+        """Hours from one opening to the next, at least."""
+        days = sorted({WEEKDAYS.index(day) for day in self.days})
+        return 24 * min(after - before for before, after in pairwise([*days, days[0] + len(WEEKDAYS)]))
+
+    def _zone_problems(self) -> Iterator[Problem]:
+        if not self.days:
+            yield NEEDED.at("timeZone", "set, but days is not", "name the days on which it opens, or remove timeZone")
+        elif self.time_zone not in (zones := available_timezones()):
+            fix = instead(self.time_zone, sorted(zones), "time zones")
+            yield UNKNOWN_NAME.at("timeZone", f"there is no time zone {self.time_zone}", fix)
 
 
 class RunDuration(RuledModel):
