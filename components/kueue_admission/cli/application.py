@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from kueue_admission.cli import console
@@ -28,6 +28,20 @@ class Listed(NamedTuple):
     module: str
     help: str
     extra: str = ""
+
+
+class Command(TyperCommand):
+    """A command whose options are given once, unless they take several values: the last would count silently."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """What the arguments say. Raises CommandError for an option with one value that is given again."""
+        _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+        for option in given:
+            takes_one = option.param_type_name == "option" and not option.multiple and not option.is_flag
+            if takes_one and given.count(option) > 1:
+                name, path = max(option.opts, key=len), ctx.command_path.partition(" ")[2]
+                raise console.mistyped(f"{path}: {name} is given {given.count(option)} times; give it once")
+        return super().parse_args(ctx, args)
 
 
 class Commands(TyperGroup):
@@ -89,7 +103,9 @@ def load_command(name: str, listed: Listed) -> Any:
     own = getattr(module, "app", None)
     if own is None:
         own = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-        own.command(name, short_help=listed.help)(getattr(module, name, None) or getattr(module, f"{name}_"))
+        own.command(name, cls=Command, short_help=listed.help)(
+            getattr(module, name, None) or getattr(module, f"{name}_")
+        )
         return get_group(own).commands[name]
     group = get_group(own)
     group.name = name

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from kueue_admission.cli import options
+from kueue_admission.cli.application import Command
 from kueue_admission.cli.input_files import Output, OutputOption
 
 ABOUT = """Show when each job would be admitted, by Kueue's own rules on a virtual clock.
@@ -18,7 +19,7 @@ app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, no_args
 """The subcommands, one for each kind of input."""
 
 
-@app.command()
+@app.command(cls=Command)
 def objects(
     path: Annotated[
         Path,
@@ -60,7 +61,7 @@ def objects(
     simulations.simulate(path, lambda: simulations.of_objects(path, read.run, fair_sharing=fair_sharing), read)
 
 
-@app.command()
+@app.command(cls=Command)
 def generator(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A generator.yaml of Kueue's performance harness.")],
     fair_sharing: options.FairSharing = False,

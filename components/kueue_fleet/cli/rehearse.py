@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 import typer
 
 from kueue_admission.cli import console
+from kueue_admission.cli.application import Command
 from kueue_admission.cli.interrupts import Interrupted, interruptible
 from kueue_admission.cli.simulate_report import check_report_file
 from kueue_fleet.cli.bring_up import rehearse_stack
@@ -91,7 +92,7 @@ _Html = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def run(
     file: _File = None,
     stack: _Stack = None,
@@ -125,7 +126,7 @@ def run(
     _rehearse(_named(file, stack), project, _JobOptions(jobs, max_run_seconds, no_jobs, report), as_published)
 
 
-@app.command()
+@app.command(cls=Command)
 def up(
     file: _File = None,
     stack: _Stack = None,
@@ -152,7 +153,7 @@ def up(
     _rehearse(_named(file, stack), project, options, as_published, keep=True)
 
 
-@app.command()
+@app.command(cls=Command)
 def down(file: _File = None, stack: _Stack = None, project: _FormerProject = None) -> None:
     """Take down what `up` left running, and remove all of it.
 
@@ -165,7 +166,7 @@ def down(file: _File = None, stack: _Stack = None, project: _FormerProject = Non
         _take_down(named)
 
 
-@app.command()
+@app.command(cls=Command)
 def reclaim_spot(
     nodes: Annotated[
         str, typer.Argument(metavar="CLUSTER[/POOL][=COUNT]", help="Whose Spot nodes, and how many; by default 1.")

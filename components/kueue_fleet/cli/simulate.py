@@ -10,6 +10,7 @@ import typer
 
 from kueue_admission.cli import console, options
 from kueue_admission.cli import simulate as of_one_cluster
+from kueue_admission.cli.application import Command
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.fleet_files import AsPublished, PricesFile, load_prices
 from kueue_fleet.cli.former import Former
@@ -30,7 +31,7 @@ app = typer.Typer(
 """The subcommands, one for each kind of input."""
 
 
-@app.command()
+@app.command(cls=Command)
 def fleet(
     stack: Annotated[
         Path,
@@ -94,4 +95,4 @@ def fleet(
 
 
 for each in (of_one_cluster.objects, of_one_cluster.generator):
-    app.command(help=inspect.cleandoc(each.__doc__ or "").replace("kueue-admission", "kueue-fleet"))(each)
+    app.command(cls=Command, help=inspect.cleandoc(each.__doc__ or "").replace("kueue-admission", "kueue-fleet"))(each)
