@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -149,14 +149,35 @@ def test_what_a_wrong_text_is_answered(
         if not option:
             arguments[number] = text
         try:
-            ended = command(
-                [*name.split(), *GOOD[name].split(), *([f"{option}={text}"] if option else []), "--", *arguments]
-            )
+            given = [f"{option}={text}"] if option else []
+            ended = command([*name.split(), *_others(name, option), *given, "--", *arguments])
         except BeginsError:
             continue
         wrong += [f"{text[:40]!r}: {problem}" for problem in _wrong_about(ended)]
     if wrong:
         pytest.fail("\n".join(wrong), pytrace=False)
+
+
+def _others(name: str, option: str) -> list[str]:
+    """The words of the good options of a command, without this option."""
+    parameters = dict(commands_below(GROUP))[name].params
+    spellings = next((each.opts for each in parameters if option in each.opts), [])
+    words = GOOD[name].split()
+    at = next((number for number, word in enumerate(words) if word in spellings), None)
+    return words if at is None else words[:at] + words[at + 2 :]
+
+
+def _takes_one(parameter: Any) -> bool:
+    return parameter.param_type_name == "option" and not parameter.multiple and not parameter.is_flag
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands_below(GROUP)])
+def test_an_option_with_one_value_is_given_once(name: str, command: Command) -> None:
+    options = [each.opts for each in dict(commands_below(GROUP))[name].params if _takes_one(each)]
+    answers = [command([*name.split(), f"{opts[0]}=a", f"{opts[-1]}=b"]) for opts in options]
+    assert [(ended.code, "is given 2 times; give it once" in ended.err) for ended in answers] == [
+        (2, True) for _ in options
+    ]
 
 
 def _wrong_about(ended: Ended) -> Iterator[str]:

@@ -19,8 +19,13 @@ from kueue_admission.simulate.documents import Document
 
 RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 """Kinds that TrainJobs refer to; they stand beside them in a file."""
-_USED: Final = frozenset({"Service", "ConfigMap", "Secret", "PersistentVolumeClaim"})
-"""What jobs use and people write beside them; Kueue does not look at it."""
+_USED: Final = frozenset(
+    {
+        *("Service", "ConfigMap", "Secret", "ServiceAccount", "PersistentVolumeClaim", "NetworkPolicy"),
+        *("HorizontalPodAutoscaler", "PodDisruptionBudget", "PodMonitoring", "Ingress", "Gateway", "HTTPRoute"),
+    }
+)
+"""What jobs and services use and people write beside them; Kueue does not look at it."""
 _FAST: Final = "kueue.x-k8s.io/pod-group-fast-admission"
 
 

@@ -17,15 +17,19 @@ JOB_KINDS: Final = {
         "trainer.kubeflow.org/trainjob",
         "leaderworkerset.x-k8s.io/leaderworkerset",
         "pod",
+        "deployment",
+        "statefulset",
     )
 }
 """Those that something runs in a rehearsal: Kubernetes itself, or an operator that the fleet file can install."""
-SERVICES: Final = frozenset({"RayCluster", "LeaderWorkerSet"})
+SERVICES: Final = frozenset({"RayCluster", "LeaderWorkerSet", "Deployment", "StatefulSet"})
 """Those that never finish on their own."""
 USED_KINDS: Final = {
     "ConfigMap": ("", "v1", "configmaps"),
     "Secret": ("", "v1", "secrets"),
     "Service": ("", "v1", "services"),
+    "HorizontalPodAutoscaler": ("autoscaling", "v2", "horizontalpodautoscalers"),
+    "PodDisruptionBudget": ("policy", "v1", "poddisruptionbudgets"),
     "TrainingRuntime": ("trainer.kubeflow.org", "v1alpha1", "trainingruntimes"),
 }
 """Group, version and plural of what jobs use, and people write beside them."""

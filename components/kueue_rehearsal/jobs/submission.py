@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _WORKLOADS = ("kueue.x-k8s.io", "v1beta2", "workloads")
 _PODS_KIND = ("", "v1", "pods")
+_REPLICA_SETS = ("apps", "v1", "replicasets")
 _POLL_SECONDS = 0.5
 QUIET_SECONDS = 10.0
 """How long nothing changes before jobs count as waiting for each other: Kueue looks at all of them again within it."""
@@ -111,14 +112,21 @@ def follow_jobs(
         now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
         if watch is not None:
             watch(listed, {name: clients.list(name, *_PODS_KIND) for name in clients.names})
-        views = view_jobs(submitted, home, workloads, placements, now, beyond)
+        owners = _owners(clients, home) if any(job.kind == "Deployment" for job in submitted) else {}
+        views = view_jobs(submitted, home, workloads, placements, now, beyond, owners)
         if seen != (seen := [replace(view, waited_seconds=0.0) for view in views]):
             changed = time.monotonic()
         # Kueue may not have seen a job that has no Workload yet.
-        quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(submitted, workloads[home])
+        quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(submitted, workloads[home], owners)
         if quiet and only_wait_for_each_other(workloads, home, beyond):
             views = [in_vain(view) for view in views]
         yield views
         if all(view.settled for view in views) or time.monotonic() > deadline:
             return
         time.sleep(_POLL_SECONDS)
+
+
+def _owners(clients: ClusterClients, home: str) -> dict[str, str]:
+    """The uid of what owns a pod or ReplicaSet, by its own: Kueue makes a Workload for each pod of a Deployment."""
+    items = map(Printed.of, chain(clients.list(home, *_PODS_KIND), clients.list(home, *_REPLICA_SETS)))
+    return {item.uid: owner.uid for item in items for owner in item.owners[:1]}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from kueue_admission.read.printed import Printed, PrintedWorkload, WorkloadState
@@ -88,16 +89,18 @@ def view_jobs(
     placements: Mapping[str, Placement],
     now: datetime,
     beyond: Beyond = lambda cluster, workload: None,
+    owners: Mapping[str, str] = MappingProxyType({}),
 ) -> list[JobView]:
     """A view of each of JOBS, in their order.
 
-    `home` is the cluster they were submitted to, `workloads` every cluster's Workloads now, and `placements` what
-    `admitted_placements` said so far, by the key of the Workload.
+    `home` is the cluster they were submitted to, `workloads` every cluster's Workloads now, `placements` what
+    `admitted_placements` said so far, by the key of the Workload, and `owners` the uid of what owns a pod or ReplicaSet
+    of `home`, by its own.
     """
-    by_owner, by_key = _by_owner(workloads[home]), _by_key(workloads)
+    by_owner, by_key = _by_owner(workloads[home], owners), _by_key(workloads)
     views = []
     for job in jobs:
-        # A LeaderWorkerSet has a Workload for each of its groups: what it waits for is shown.
+        # A LeaderWorkerSet has a Workload for each of its groups, a Deployment for each pod: what waits is shown.
         workload = min(by_owner.get(job.uid, ()), key=lambda one: _ORDER.index(_state(one)), default=None)
         placement = placements.get(workload.key) if workload else None
         views.append(_view(job, workload, _reasons(workload, home, by_key, beyond), placement, now))
@@ -118,9 +121,11 @@ def only_wait_for_each_other(
     return True
 
 
-def all_have_workloads(jobs: Iterable[Printed], workloads: Iterable[PrintedWorkload]) -> bool:
-    """Whether each of JOBS owns one of WORKLOADS."""
-    return _by_owner(workloads).keys() >= {job.uid for job in jobs}
+def all_have_workloads(
+    jobs: Iterable[Printed], workloads: Iterable[PrintedWorkload], owners: Mapping[str, str]
+) -> bool:
+    """Whether each of JOBS owns one of WORKLOADS, itself or through its pods."""
+    return _by_owner(workloads, owners).keys() >= {job.uid for job in jobs}
 
 
 def _by_key(workloads: Mapping[str, Sequence[PrintedWorkload]]) -> dict[str, dict[str, PrintedWorkload]]:
@@ -128,12 +133,15 @@ def _by_key(workloads: Mapping[str, Sequence[PrintedWorkload]]) -> dict[str, dic
     return {cluster: {each.key: each for each in listed} for cluster, listed in workloads.items()}
 
 
-def _by_owner(workloads: Iterable[PrintedWorkload]) -> dict[str, list[PrintedWorkload]]:
-    """The Workloads of each job, by its uid."""
+def _by_owner(workloads: Iterable[PrintedWorkload], owners: Mapping[str, str]) -> dict[str, list[PrintedWorkload]]:
+    """The Workloads of each job, by its uid: those that it owns, and those of its pods."""
     found: dict[str, list[PrintedWorkload]] = {}
     for each in workloads:
         for owner in each.owners:
-            found.setdefault(owner.uid, []).append(each)
+            uid: str | None = owner.uid
+            while uid is not None:
+                found.setdefault(uid, []).append(each)
+                uid = owners.get(uid)
     return found
 
 

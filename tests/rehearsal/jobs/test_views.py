@@ -26,9 +26,9 @@ def condition(kind: str, status: str, reason: str = "", message: str = "", after
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}
 
 
-def workload(*conditions: dict[str, str], **status: object) -> dict[str, object]:
+def workload(*conditions: dict[str, str], owner: str = "u1", **status: object) -> dict[str, object]:
     return {
-        "metadata": {"namespace": "team-a", "name": "job-train", "ownerReferences": [{"uid": "u1"}]},
+        "metadata": {"namespace": "team-a", "name": "job-train", "ownerReferences": [{"uid": owner}]},
         "status": {"conditions": list(conditions), **status},
     }
 
@@ -130,6 +130,16 @@ def test_a_finished_job_keeps_its_placement_after_the_workers_copy_is_gone(reaso
     workloads = printed({"manager": [manager], "worker-a": []})
     [seen] = view_jobs([Printed.of(JOB)], "manager", workloads, placements, START + timedelta(seconds=60))
     assert (seen.state, seen.cluster, seen.waited_seconds, seen.settled) == (state, "worker-a", 4, True)
+
+
+@pytest.mark.parametrize(("replicas", "state"), [(1, JobState.ADMITTED), (2, JobState.PENDING)])
+def test_a_deployment_is_as_far_as_the_last_of_its_pods(replicas: int, state: JobState) -> None:
+    deployment = Printed.of({"kind": "Deployment", "metadata": {"namespace": "a", "name": "chat", "uid": "deployment"}})
+    owners = {"pod-0": "replica-set", "pod-1": "replica-set", "replica-set": "deployment"}
+    pods = workload(condition("Admitted", "True"), owner="pod-0"), workload(owner="pod-1")
+    workloads = printed({"solo": pods[:replicas]})
+    [seen] = view_jobs([deployment], "solo", workloads, {}, START, owners=owners)
+    assert (seen.state, seen.settled) == (state, replicas == 1)
 
 
 def test_without_workers_the_only_cluster_is_where_a_job_runs() -> None:
