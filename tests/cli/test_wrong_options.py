@@ -161,7 +161,7 @@ def test_what_a_wrong_text_is_answered(
 def _others(name: str, option: str) -> list[str]:
     """The words of the good options of a command, without this option."""
     parameters = dict(commands_below(GROUP))[name].params
-    spellings = next((each.opts for each in parameters if option in each.opts), [])
+    spellings: list[str] = next((each.opts for each in parameters if option in each.opts), [])
     words = GOOD[name].split()
     at = next((number for number, word in enumerate(words) if word in spellings), None)
     return words if at is None else words[:at] + words[at + 2 :]

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 from typer.main import get_group
 
 from kueue_admission.cli import console
@@ -36,9 +36,8 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """What the arguments say. Raises CommandError for an option with one value that is given again."""
         _, _, given = self.make_parser(ctx).parse_args(args=list(args))
-        for option in given:
-            takes_one = option.param_type_name == "option" and not option.multiple and not option.is_flag
-            if takes_one and given.count(option) > 1:
+        for option in (each for each in given if isinstance(each, TyperOption)):
+            if not option.multiple and not option.is_flag and given.count(option) > 1:
                 name, path = max(option.opts, key=len), ctx.command_path.partition(" ")[2]
                 raise console.mistyped(f"{path}: {name} is given {given.count(option)} times; give it once")
         return super().parse_args(ctx, args)

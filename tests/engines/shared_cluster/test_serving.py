@@ -25,12 +25,11 @@ A_MINUTE = 60.0
 def cluster(kueue_cluster: OneCluster) -> Iterator[OneCluster]:
     """With the example's queues for serving and batch, and six jobs of two GPUs that fill what serving leaves."""
     made = []
-    for each in (
-        one.manifest for one in objects_on(parse_fleet_text((EXAMPLE / "fleet.yaml").read_text(), "fleet"), "gpus")
-    ):
+    fleet = parse_fleet_text((EXAMPLE / "fleet.yaml").read_text(), "fleet")
+    for each in (one.manifest for one in objects_on(fleet, "gpus")):
         if each["kind"] in PLACES and each["metadata"]["name"] != "notebooks":
             name = f"serving-{each['metadata']['name']}"
-            text = yaml.safe_dump(each | {"metadata": {"name": name}}).replace("name: l4", "name: serving-l4")
+            text = yaml.safe_dump({**each, "metadata": {"name": name}}).replace("name: l4", "name: serving-l4")
             made.append(f"{KUEUE}/{PLACES[each['kind']]}/{name}")
             kueue_cluster.create(f"{KUEUE}/{PLACES[each['kind']]}", yaml.safe_load(text))
     for name in ("serving", "batch"):

@@ -26,9 +26,9 @@ def condition(kind: str, status: str, reason: str = "", message: str = "", after
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": time}
 
 
-def workload(*conditions: dict[str, str], owner: str = "u1", **status: object) -> dict[str, object]:
+def workload(*conditions: dict[str, str], **status: object) -> dict[str, object]:
     return {
-        "metadata": {"namespace": "team-a", "name": "job-train", "ownerReferences": [{"uid": owner}]},
+        "metadata": {"namespace": "team-a", "name": "job-train", "ownerReferences": [{"uid": "u1"}]},
         "status": {"conditions": list(conditions), **status},
     }
 
@@ -136,7 +136,9 @@ def test_a_finished_job_keeps_its_placement_after_the_workers_copy_is_gone(reaso
 def test_a_deployment_is_as_far_as_the_last_of_its_pods(replicas: int, state: JobState) -> None:
     deployment = Printed.of({"kind": "Deployment", "metadata": {"namespace": "a", "name": "chat", "uid": "deployment"}})
     owners = {"pod-0": "replica-set", "pod-1": "replica-set", "replica-set": "deployment"}
-    pods = workload(condition("Admitted", "True"), owner="pod-0"), workload(owner="pod-1")
+    pods = [workload(condition("Admitted", "True")), workload()]
+    for number, pod in enumerate(pods):
+        pod["metadata"] = {"namespace": "a", "name": "chat", "ownerReferences": [{"uid": f"pod-{number}"}]}
     workloads = printed({"solo": pods[:replicas]})
     [seen] = view_jobs([deployment], "solo", workloads, {}, START, owners=owners)
     assert (seen.state, seen.settled) == (state, replicas == 1)
