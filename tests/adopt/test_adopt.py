@@ -228,6 +228,24 @@ def test_what_the_file_would_change_is_named() -> None:
     ]
 
 
+def test_of_a_list_of_maps_the_items_that_would_be_changed_are_named() -> None:
+    objects, fleet = rendered()
+    rule = {"apiGroups": ["batch"], "resources": ["cronjobs"], "verbs": ["get"]}
+    find(objects["worker-a"], "ClusterRole", "multikueue-manager")["rules"].append(rule)
+    [note] = adopt(objects, fleet).notes[1:]
+    assert note.endswith("would be changed: rules apiGroups batch, resources cronjobs, verbs get -> nothing")
+
+
+def test_of_a_long_line_the_part_that_would_be_changed_is_named() -> None:
+    objects, fleet = rendered()
+    [policy, *_] = [each for each in objects["manager"] if each["kind"] == "ValidatingAdmissionPolicy"]
+    long = max(policy["spec"]["variables"], key=lambda each: len(each["expression"]))
+    long["expression"] += " || mine"
+    [note] = adopt(objects, fleet).notes[1:]
+    assert len(long["expression"]) > 500
+    assert " || mine -> ..." in note
+
+
 def test_of_long_texts_the_line_that_would_be_changed_is_named() -> None:
     objects, fleet = rendered({"admissionController": {"image": "example.com/controller:1.2"}})
     settings = find(objects["manager"], "ConfigMap", "kueue-fleet-controller")

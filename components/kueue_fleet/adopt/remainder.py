@@ -90,10 +90,22 @@ def _changed(subject: str, changes: Sequence[Change]) -> list[str]:
 
 
 def _apart(was: Any, becomes: Any) -> Iterator[str]:
-    """Both in words; of texts of several lines, the first that differs."""
+    """Both in words; of lists of maps, the items that the other has not; of texts, the first line that differs."""
+    if isinstance(was, list) and isinstance(becomes, list) and any(isinstance(each, Mapping) for each in was):
+        only = [each for each in was if each not in becomes], [each for each in becomes if each not in was]
+        was, becomes = only if any(only) else (was, becomes)
     sides = [in_words(value).splitlines() for value in (was, becomes)]
-    for line in next((pair for pair in zip_longest(*sides, fillvalue="") if pair[0] != pair[1]), ()):
-        yield line.strip() if len(line) <= _LONGEST else f"{line[:_LONGEST]}..."
+    pair = next((pair for pair in zip_longest(*sides, fillvalue="") if pair[0] != pair[1]), ("", ""))
+    same = next(
+        (at for at, (one, other) in enumerate(zip(*pair, strict=False)) if one != other), len(min(pair, key=len))
+    )
+    yield from (_part(line.strip(), max(0, same - _LONGEST // 2)) for line in pair)
+
+
+def _part(line: str, start: int) -> str:
+    if len(line) <= _LONGEST:
+        return line
+    return f"{'...' if start else ''}{line[start : start + _LONGEST]}{'...' if len(line) > start + _LONGEST else ''}"
 
 
 def _changes(key: Key, given: Object, rendered: Object) -> list[Change]:
