@@ -245,3 +245,18 @@ def test_a_job_of_a_namespace_that_kueue_does_not_manage(tmp_path: Path) -> None
     }
     [found] = explain("train", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), job("train"), config])))
     assert (found["state"], found["code"]) == ("without a Workload", "KF117")
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [("true", "stays so, as Kueue manages jobs"), ("false", "not by Kueue"), (None, "where Kueue manages jobs")],
+)
+def test_a_suspended_job_without_a_queue_by_the_configuration(tmp_path: Path, setting: str | None, said: str) -> None:
+    """kueue#1527."""
+    data = {"controller_manager_config.yaml": f"manageJobsWithoutQueueName: {setting}"}
+    named = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named, "data": data}
+    plain = {**job("train"), "metadata": {"name": "train", "namespace": "team-a"}}
+    given = [*cluster(), plain, *([config] if setting else [])]
+    [found] = explain("train", "--objects", str(write(tmp_path / "dump.yaml", given)))
+    assert said in found["headline"]

@@ -230,6 +230,16 @@ class TestRoom:
         found = explained(cluster(node("a1", "a")), replace(pods(1), pod_sets=both))
         assert found.headline.endswith("pod set leader fits into one rack, but not together with the others.")
 
+    def test_pods_that_do_not_fit_even_on_empty_nodes(self) -> None:
+        """GoogleCloudPlatform/cluster-toolkit#3534: Kueue's message names the quota, which is in use too."""
+        made = cluster(node("a1", "a"), node("b1", "b"), groups=(cpu_group(default=4),))
+        held = placed("r", "a1", 2), placed("s", "b1", 2)
+        found = explained(made, *held, pods(4, TopologyRequest(required="rack")))
+        assert found.headline == (
+            "Even on empty nodes its pods cannot be placed in the topology: at most 2 of its 4 pods fit into one rack."
+        )
+        assert [change.kind for change in found.changes] == ["level"]
+
     def test_slices_at_a_wider_level(self) -> None:
         made = cluster(node("a1", "a"), node("a2", "a"))
         found = explained(made, pods(4, TopologyRequest(slices=(SliceConstraint(HOSTNAME_LABEL, 4),))))

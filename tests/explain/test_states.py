@@ -52,6 +52,14 @@ class TestStates:
         found = explained(objects(queue()), held("a", 1))
         assert (found.state, found.reason, found.changes) == ("Admitted", "Admitted", ())
 
+    def test_admitted_without_a_flavor(self) -> None:
+        """kueue#1410: without requests Kueue has no flavor to give, and adds no node selector."""
+        workload = held("a", 1)
+        given = Admission("cq", (PodSetAssignment("main", 1, (), ()),))
+        status = replace(workload.status, admission=given)
+        found = explained(objects(queue()), replace(workload, pod_sets=(PodSet(),), status=status))
+        assert "It got no flavor" in found.headline
+
     def test_finished(self) -> None:
         found = explained(objects(queue()), job("a", status=WorkloadStatus(finished=True)))
         assert (found.state, found.reason) == ("Finished", "Finished")
@@ -160,7 +168,8 @@ class TestQuota:
         found = explained(objects(queue()), job("a", pod_sets=pods))
         assert found.reason == "NoMatchingFlavor"
         assert found.headline == "ClusterQueue cq has no quota for nvidia.com/gpu."
-        assert [(c.kind, c.admits) for c in found.changes] == [("coveredResources", True)]
+        kinds = ["coveredResources", "excludeResourcePrefixes"]
+        assert [(c.kind, c.admits) for c in found.changes] == [(kind, True) for kind in kinds]
 
     def test_a_node_selector(self) -> None:
         made = objects(queue(groups=(ResourceGroup(("cpu",), cpu_group(default=10).flavors),)))

@@ -39,6 +39,9 @@ def headline(made: Explanation, found: Diagnosis) -> str:
         return _about_reservation(made, found)
     if made.state == "Admitted" and found.entry is not None:
         return f"{found.message}."
+    if made.state == "Admitted" and not made.holdings:
+        bare = "It got no flavor, and its pods no node selector of one, as they request nothing that the queue covers."
+        return f"{_STATES['Admitted']} {bare}"
     if made.state != "Pending":
         return _STATES.get(made.state, found.message)
     if made.reason == EvictionReason.DEACTIVATED and made.evicted_message:
@@ -110,6 +113,8 @@ def _root_cause(made: Explanation) -> str:
 
 def _about_flavors(made: Explanation, entry: Entry) -> str:
     if made.reason == "TopologyPlacementFailed":
+        if any(figure.missing for flavor in made.flavors for figure in flavor.resources):
+            return f"Even on empty nodes its pods cannot be placed in the topology{_about_placement(made, empty=True)}."
         return f"There is quota for it, but its pods cannot be placed in the topology{_about_placement(made)}."
     covered = entry.queue.group_of
     uncovered = {name for asked in made.requests for name, amount in asked.amounts if amount and name not in covered}
@@ -140,8 +145,8 @@ def _about_flavors(made: Explanation, entry: Entry) -> str:
     )
 
 
-def _about_placement(made: Explanation) -> str:
-    """What the topology of the first flavor lacks most."""
+def _about_placement(made: Explanation, *, empty: bool = False) -> str:
+    """What the topology of the first flavor lacks most; `empty`: without the workloads that are there."""
     if not made.placements:
         return ""
     first = made.placements[0]
@@ -153,13 +158,13 @@ def _about_placement(made: Explanation) -> str:
     if not first.nodes:
         labels = f" with {first.node_labels}" if first.node_labels else ""
         return f": there is no node{labels}, as flavor {first.flavor} asks for"
-    room = max((each.pods for each in first.rooms), default=0)
+    room = max((each.empty if empty else each.pods for each in first.rooms), default=0)
     if room and (first.mode or first.slices):
         if room >= first.count and not first.slices:
             return f": pod set {first.pod_set} fits into one {first.room_level}, but not together with the others"
         slices = f", and it asks for {first.slices}" if first.slices else ""
         return f": at most {room} of its {first.count} pods fit into one {first.room_level}{slices}"
-    if not first.lacking:
+    if not first.lacking or empty:
         return ""
     worst = first.lacking[0]
     return f": on {worst.count} of {first.nodes} node{'' if first.nodes == 1 else 's'}: {worst.reason}"

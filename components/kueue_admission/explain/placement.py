@@ -15,6 +15,7 @@ from kueue_admission.decide.flavors.eligibility import is_topology_implied, is_t
 from kueue_admission.decide.flavors.evidence import TopologyMismatch, TopologyPlacement
 from kueue_admission.decide.model import Node
 from kueue_admission.decide.pods import PodSet, Taint
+from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.decide.topology.domains import TopologyState, count_in
 from kueue_admission.decide.topology.requests import PlacementRequest
@@ -46,6 +47,9 @@ def unplaced(engine: Engine, entry: Entry) -> list[Unplaced]:
         pod_set = next(ps for ps in entry.info.workload.pod_sets if ps.name == result.name)
         evidence = [*result.evidence, *(e for _, tried in result.considered for each in tried for e in each.evidence)]
         flavors = dict.fromkeys(e.flavor for e in evidence if isinstance(e, TopologyPlacement | TopologyMismatch))
+        # Where quota is used up too, Kueue's message is about that, and only its reason about the topology.
+        failed = QuotaReservedReason.TOPOLOGY_PLACEMENT_FAILED
+        flavors |= dict.fromkeys(flavor for flavor, reason in result.overrides.items() if reason is failed)
         for flavor in flavors:
             state = engine.cache.topologies.get(flavor)
             if state is not None and is_topology_requested(pod_set, entry.queue):

@@ -13,7 +13,17 @@ from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.quota.cohort_tree import TreeNode, local_available, raw_available
 from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.explain.placement import is_on, unplaced
-from kueue_admission.explain.trials import FIELDS, Edit, Trials, edit_queue, least, raise_quota, together, without
+from kueue_admission.explain.trials import (
+    FIELDS,
+    Edit,
+    Trials,
+    edit_pods,
+    edit_queue,
+    least,
+    raise_quota,
+    together,
+    without,
+)
 from kueue_admission.explain.worker_state import all_queues_below, listed, totals_of
 
 MOST_VICTIMS = 64
@@ -150,6 +160,11 @@ def _cover(trials: Trials, entry: Entry) -> None:
         "coveredResources",
         f"cover what ClusterQueue {queue.name} has no quota for, in each flavor of its first resource group: {listed}",
         edit_queue(queue.name, lambda q: replace(q, groups=(wider, *q.groups[1:]))),
+    )
+    trials.offer(
+        "excludeResourcePrefixes",
+        f"have Kueue count no {', '.join(lacking)}: list it in resources.excludeResourcePrefixes of its Configuration",
+        edit_pods(lambda each: replace(each, requests=tuple(pair for pair in each.requests if pair[0] not in lacking))),
     )
 
 

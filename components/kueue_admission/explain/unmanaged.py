@@ -13,11 +13,19 @@ from kueue_admission.explain.answer import Explanation
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
 from kueue_admission.forms.syntax import whole_number
+from kueue_admission.read.dumped_configuration import configurations_in
 from kueue_admission.read.dumps import disabled_kinds, is_unmanaged, queue_of_job, unmanaged_namespaces
 from kueue_admission.read.manifests import WITH_QUEUE, is_job, key_of, owners_of
 from kueue_admission.read.printed import Printed, PrintedJob
 
 _MOST_NAMED: Final = 8
+
+_BY_SETTING: Final = {
+    True: "and stays so, as Kueue manages jobs without a queue name here (manageJobsWithoutQueueName)",
+    False: "not by Kueue, which leaves jobs without a queue name alone (manageJobsWithoutQueueName is off)",
+    None: "and where Kueue manages jobs without a queue name (manageJobsWithoutQueueName), it stays so",
+}
+"""By what Kueue's Configuration says; None: it is not among the objects."""
 
 
 def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str = "") -> Explanation | None:
@@ -31,7 +39,7 @@ def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str 
         if manifest.get("kind") in disabled and name in _names(manifest):
             return _passed_over(manifest, disabled[str(manifest.get("kind"))], cluster)
         if is_unmanaged(manifest) and name in _names(manifest):
-            return _part_of_another(manifest, objects, disabled, cluster) or _without_queue(manifest, cluster)
+            return _part_of_another(manifest, objects, disabled, cluster) or _without_queue(manifest, objects, cluster)
     pods = [m for m in objects if m.get("kind") in WITH_QUEUE and queue_of_job(m)]
     of_group = next((names[0] for m in pods if (names := _group_names(m)) and name in (*names, *_names(m))), "")
     group = [m for m in pods if of_group in _group_names(m)]
@@ -127,7 +135,7 @@ def _part_of_another(
     return _explanation(key_of(manifest), cluster, headline, "", f"Explain that one: kueue-fleet explain {key}.")
 
 
-def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
+def _without_queue(manifest: Manifest, objects: list[Manifest], cluster: str) -> Explanation:
     kind, key = manifest.get("kind"), key_of(manifest)
     namespace, _, name = key.partition("/")
     annotated = _texts(manifest, "annotations").get(QUEUE_LABEL, "")
@@ -138,9 +146,10 @@ def _without_queue(manifest: Manifest, cluster: str) -> Explanation:
         )
         step = f"Create the {kind} again with the label {QUEUE_LABEL}: {annotated} and suspend: true."
     elif PrintedJob.of(manifest).is_suspended:
+        managed = [bool(found.get("manageJobsWithoutQueueName")) for _, found in configurations_in(objects)]
         headline = (
-            f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, and where Kueue manages jobs "
-            "without a queue name (manageJobsWithoutQueueName), it stays so."
+            f"This {kind} is in no queue: it has no label {QUEUE_LABEL}. It is suspended, "
+            f"{_BY_SETTING[managed[0] if managed else None]}."
         )
         step = f"kubectl label {str(kind).lower()} {name} -n {namespace} {QUEUE_LABEL}=NAME, with a LocalQueue's name."
     else:
