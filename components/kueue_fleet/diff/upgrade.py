@@ -247,10 +247,9 @@ def _steps(fleet: FleetSpec, to: str, moves: Sequence[Move], *, goes_out: bool) 
     yield f"Read the release notes of every minor release up to {to}, and write what the problems above say."
     if by_label:
         yield f"Upgrade the manager before the workers, with {gate} false: 0.17 ties a Job to its Workload by a label."
-    elif moves[-1].cluster != fleet.home:
-        yield "Change the manager before the workers: a worker has to know all that the manager writes there."
-    elif fleet.worker_names:
-        yield "Upgrade the workers before the manager: a worker has to know all that the manager writes there."
+    elif len(moves) > 1 and fleet.home in (moves[0].cluster, moves[-1].cluster):
+        order = "manager before the workers" if moves[0].cluster == fleet.home else "workers before the manager"
+        yield f"Change the {order}: a worker has to know all that the manager writes there."
     if goes_out:
         yield "Write manifests and clients in v1beta2, and run Kueue's hack/migrate-to-v1beta2.sh on every cluster."
     for move in moves:
