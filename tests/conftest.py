@@ -27,6 +27,7 @@ _TOGETHER = (
     (
         "tests/test_fleet.py",
         "tests/test_fleet_changes.py",
+        "tests/test_fleet_in_google_cloud.py",
         "tests/test_stack_program.py",
         "tests/gcp/test_property_names.py",
         "tests/policies/test_environments.py",

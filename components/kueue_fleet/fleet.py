@@ -14,6 +14,7 @@ import pulumi
 from pulumi.resource import DependencyResource
 
 from kueue_admission.forms import SpecError, errors_of
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.component import Component
 from kueue_fleet.fleet_file import (
     ClusterEntry,
@@ -71,7 +72,7 @@ from kueue_fleet.google.resources import (
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
 from kueue_fleet.program.handed_out import hand_out
 
-CONFIG: Final = "kueue-fleet"
+CONFIG: Final = PRODUCT
 """Namespace of the stack's config."""
 _CLUSTER_CLASSES: Mapping[str, type[GkeCluster]] = {
     "manager": ManagerCluster,

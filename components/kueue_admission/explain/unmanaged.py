@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.explain.answer import Explanation
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import POD_GROUP_LABEL, POD_GROUP_TOTAL_ANNOTATION, QUEUE_LABEL
@@ -95,7 +96,7 @@ def _passed_over(manifest: Manifest, config: Manifest, cluster: str) -> Explanat
         f"{name}.",
         queue_of_job(manifest),
         f"Add {name} to integrations.frameworks in ConfigMap {config_name}, restart Kueue (kubectl rollout restart "
-        f"deployment kueue-controller-manager -n {namespace}), and create the {kind} again with suspend: true.",
+        f"deployment {DEPLOYMENT} -n {namespace}), and create the {kind} again with suspend: true.",
         "KF117",
     )
 

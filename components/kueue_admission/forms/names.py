@@ -39,6 +39,8 @@ TPU_RESOURCE: Final = "google.com/tpu"
 """Resource name of TPU chips, and key of the taint of GKE's nodes with TPUs."""
 ACCELERATOR_RESOURCES: Final = (GPU_RESOURCE, TPU_RESOURCE)
 """The scarce and costly resources."""
+PRODUCT: Final = "kueue-fleet"
+"""How the fleet's own things call themselves: the package, the stack's config, and labels in Google Cloud."""
 FALLBACK_CHECK: Final = "kueue-fleet-fallback"
 """AdmissionCheck on queues with `fallback`: the fleet's controller takes a job back from a flavor whose nodes do not
 come."""

@@ -32,12 +32,17 @@ Kubeconfig = Annotated[
 """The option of commands that read a live fleet."""
 
 
+def kubeconfig_files(kubeconfig: Path | None) -> list[Path]:
+    """The files that are read: the one of the option, else those that kubectl reads."""
+    given = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)
+    return [Path(each).expanduser() for each in given if each]
+
+
 def check_readable(kubeconfig: Path | None) -> None:
     """Raises CommandError for files that the client would read for minutes, or end with a traceback for."""
     if str(kubeconfig) == "-":
         raise console.mistyped("--kubeconfig -: the client reads it from a file; give one")
-    given = [str(kubeconfig)] if kubeconfig else os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)
-    for file in (Path(each).expanduser() for each in given if each):
+    for file in kubeconfig_files(kubeconfig):
         wanted = "a kubeconfig with a context for each cluster"
         if not kubeconfig and not is_there(file):
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import time
 from collections.abc import Iterator
@@ -16,7 +15,7 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
 from kueue_admission.forms.names import KUEUE_API
-from kueue_fleet.cli.contexts import Kubeconfig, check_readable
+from kueue_fleet.cli.contexts import Kubeconfig, check_readable, kubeconfig_files
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.live_jobs import Clusters
 from kueue_fleet.cli.spec_commands import FleetFile
@@ -200,7 +199,7 @@ async def _follow(fleet: FleetSpec, store: Store, kubeconfig: Path | None, label
     for name in recorders:
         for kind in _PATHS:
             clusters.read(name, _PATHS[kind], f"its {kind}s", {"limit": "1"})  # What is refused is said at once.
-    given = kubeconfig or Path(os.environ.get("KUBECONFIG", "~/.kube/config").split(os.pathsep)[0]).expanduser()
+    [given, *_] = kubeconfig_files(kubeconfig)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, KUEUE_API
+from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHECK, KUEUE_API
 from kueue_admission.read.dispatch_report import (
     DATA_CONDITION,
     DISPATCH_CONDITION,
@@ -37,9 +37,9 @@ CHECK_MANAGER: Final = "kueue-fleet-checks"
 """Field manager of the states of admission checks."""
 REJECT_MANAGER: Final = "kueue-fleet-rejections"
 """Field manager of MultiKueue checks that are rejected. Not the dispatcher's: its next body would remove the check."""
-FALLBACK_MANAGER: Final = "kueue-fleet-fallback"
+FALLBACK_MANAGER: Final = FALLBACK_CHECK
 """Field manager of the flavors that a Workload may have, and of the check by which it is taken back from one."""
-ASSIGNMENT_MANAGER: Final = "kueue-fleet-assignment"
+ASSIGNMENT_MANAGER: Final = ASSIGNMENT_CHECK
 """Field manager of assignments, on the manager and on the workers."""
 ASK_AGAIN_MANAGER: Final = "kueue-fleet-ask-again"
 """Field manager of what is said about ProvisioningRequests of the controller's own cluster."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
 
@@ -44,7 +45,7 @@ def built_image(fleet: FleetSpec) -> BuiltImage | None:
         return None
     from importlib.metadata import version  # It takes long, and few commands come here.
 
-    return BuiltImage(fleet.project, fleet.cluster(cluster).region, fleet.name, version("kueue-fleet"))
+    return BuiltImage(fleet.project, fleet.cluster(cluster).region, fleet.name, version(PRODUCT))
 
 
 def controller_image(fleet: FleetSpec) -> str | None:

@@ -12,6 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from kueue_admission.api.manifests import token_secret_manifest
+from kueue_admission.api.resources import DEPLOYMENT
 from kueue_admission.forms.base import SpecModel, Text
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.accounts import account_address, manager_account_id
@@ -26,8 +27,8 @@ ROTATE_BY_ANNOTATION: Final = "kueue-fleet.dev/rotate-by"
 """On the Secret of a first token: the day by which it has to be replaced, or who replaces it by itself."""
 ROTATE_WITHIN: Final = timedelta(days=366)
 """How far away that day may be."""
-KUEUE_SERVICE_ACCOUNT: Final = "kueue-controller-manager"
-"""Kueue's own account, and its Deployment. Source: kueue@v0.19.2 charts/kueue/templates/rbac/service_account.yaml."""
+KUEUE_SERVICE_ACCOUNT: Final = DEPLOYMENT
+"""Name of Kueue's own account too. Source: kueue@v0.19.2 charts/kueue/templates/rbac/service_account.yaml."""
 KUBECONFIG_KEY: Final = "kubeconfig"
 """Key of a Secret with a kubeconfig. Source: kueue@v0.19.2 apis/kueue/v1beta2/multikueue_types.go."""
 

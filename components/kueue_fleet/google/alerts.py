@@ -11,6 +11,7 @@ pkg/controller/admissionchecks/multikueue/multikueuecluster.go.
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.objects.dashboard_charts import LEADING
 
@@ -20,7 +21,6 @@ CONNECTION_LOST: Final = ("setting client config", "loading client config failed
 """What it logs each time that it fails to reach a worker."""
 EVALUATION_SECONDS: Final = 60
 """From one evaluation of a query to the next."""
-_RULE_GROUP = "kueue-fleet"
 _NO_UNKNOWN_METRIC = {"disableMetricValidation": True}
 """Cloud Monitoring knows a metric only once it was read for the first time."""
 _TOKEN_LEFT: Final = 0.2
@@ -183,7 +183,7 @@ def _prometheus(rule: str, query: str, duration_seconds: int) -> dict[str, Any]:
             "duration": f"{duration_seconds}s",
             "evaluationInterval": f"{EVALUATION_SECONDS}s",
             "alertRule": rule,
-            "ruleGroup": _RULE_GROUP,
+            "ruleGroup": PRODUCT,
             **_NO_UNKNOWN_METRIC,
         },
     }

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kueue_admission.forms.names import PRODUCT
 from kueue_admission.forms.timestamp import timestamp_text
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.model.maintenance import Maintenance
@@ -97,7 +98,7 @@ def cluster(
         **access.properties(),
         "releaseChannel": {"channel": spec.release_channel},
         "resourceLabels": {
-            "managed-by": "kueue-fleet",
+            "managed-by": PRODUCT,
             "kueue-fleet-role": spec.role,
             **labels,
             # The policies let a cluster go unprotected only where it says that it may go.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file.controller_image import BuiltImage
 from kueue_fleet.google.resource import CloudResource
 
@@ -22,7 +23,7 @@ def image_repository(name: str, built: BuiltImage, *, project: Any, labels: Mapp
         "repositoryId": built.repository,
         "format": "DOCKER",
         "description": "Image of the fleet's own controller",
-        "labels": {"managed-by": "kueue-fleet", **labels},
+        "labels": {"managed-by": PRODUCT, **labels},
         # As the project has it: scanning costs by the image.
         "vulnerabilityScanningConfig": {"enablementConfig": "INHERITED"},
         "cleanupPolicies": [

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry, ServiceAccountToken
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
@@ -111,7 +112,7 @@ def _cluster(
 
 def labels_of(fleet: FleetSpec) -> dict[str, str]:
     """The labels of everything that takes some."""
-    return {"kueue-fleet": fleet.name, **fleet.labels}
+    return {PRODUCT: fleet.name, **fleet.labels}
 
 
 def api_arguments(fleet: FleetSpec) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import pulumi
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import namespace_manifest
 from kueue_admission.forms.manifest import WholeManifest
+from kueue_admission.forms.names import PRODUCT
 from kueue_admission.releases import minors, nearest
 from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation
@@ -270,7 +271,7 @@ def _with_image(
 
 def _charts_of_stack() -> dict[str, str]:
     """Chart references of the stack's config. Raises ValueError for a name that is not a chart's."""
-    config = pulumi.Config("kueue-fleet")
+    config = pulumi.Config(PRODUCT)
     charts: dict[str, str] = config.get_object(CHARTS_CONFIG) or {}
     unknown = sorted(set(charts) - {*CHART_NAMES, *map(kueue_chart, minors())})
     if unknown:

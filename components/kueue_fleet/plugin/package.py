@@ -16,12 +16,13 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
 
 import kueue_fleet
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.component import Schema, data_of
 from kueue_fleet.fleet_file.schema import describe, field_docs, models_in
 from kueue_fleet.plugin.arguments import INPUT_MARK, arguments_of, inputs_of
 from kueue_fleet.plugin.descriptions import ARGUMENTS, describe_argument
 
-PACKAGE: Final = "kueue-fleet"
+PACKAGE: Final = PRODUCT
 """Name of the package, and first part of every token."""
 TYPES_MODULE: Final = "spec"
 """Module of the models' tokens: some have the name of a component."""

@@ -18,7 +18,6 @@ from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.forms.form_rules import JOB
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
-from kueue_admission.read.manifests import key_of
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import Distribution, as_seconds, constant
@@ -27,7 +26,7 @@ from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.raw import name_documents
 from kueue_admission.simulate.records import Record
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.objects import render_cluster
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.simulation.fleet import parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.job_problems import UNNAMED, as_in_files, check_kinds
@@ -189,8 +188,8 @@ class _Plan:
 
 def _queues(fleet: FleetSpec) -> dict[str, str]:
     """LocalQueue, as `namespace/name`, → ClusterQueue, where jobs are submitted."""
-    manifests = render_cluster(fleet, fleet.home)
-    return {key_of(each): each["spec"]["clusterQueue"] for each in manifests if each["kind"] == "LocalQueue"}
+    there = {queue.name for queue in fleet.queues_on(fleet.home)}
+    return {key: queue for key, queue in cluster_queue_of(fleet).items() if queue in there}
 
 
 def _submitted(fleet: FleetSpec, job: Document) -> list[Document]:

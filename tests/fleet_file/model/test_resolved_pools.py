@@ -121,7 +121,7 @@ def test_what_pods_may_ask_for() -> None:
     assert found.allocatable["nvidia.com/gpu"] == 2
     assert found.allocatable["cpu"] == 23870
     assert found.allocatable["pods"] == 32
-    assert found.node_capacity["ephemeral-storage"] == 200 * 1000**3
+    assert 100 * 1000**3 < found.allocatable["ephemeral-storage"] < 200 * 1000**3
     unknown = resolve_pool(
         fleet().node_pools[ON_DEMAND].model_copy(update={"machine_type": "x9-huge"}), fleet().cluster("batch")
     )

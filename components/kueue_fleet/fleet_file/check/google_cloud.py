@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_admission.forms.names import PRODUCT
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import GKE_VERSION, GOOGLE_LABELS, GOOGLE_NAME, MANY_LABELS
@@ -19,9 +20,7 @@ LONGEST_NAME: Final = 63
 """Most characters of a name in Compute Engine."""
 MOST_LABELS: Final = 64
 """Most labels of a resource."""
-OWN_LABELS: Final = frozenset(
-    {"managed-by", "kueue-fleet", "kueue-fleet-role", "disposable", "goog-pulumi-provisioned"}
-)
+OWN_LABELS: Final = frozenset({"managed-by", PRODUCT, "kueue-fleet-role", "disposable", "goog-pulumi-provisioned"})
 """Labels that the components and Pulumi put on clusters."""
 GKE_LABELS: Final = frozenset(
     {

@@ -129,13 +129,8 @@ class ResolvedNodePool:
         return 0 if self.closed else self.full_nodes
 
     @property
-    def node_capacity(self) -> Mapping[str, int]:
-        """What one node reports: milli-CPUs, bytes, pieces. Raises LookupError for machines not in the catalogue."""
-        return self._known_machine.capacity_with(self._disk_bytes, self.pods_per_node)
-
-    @property
     def allocatable(self) -> Mapping[str, int]:
-        """What pods may ask of one node: milli-CPUs, bytes, pieces. Raises LookupError as `node_capacity` does."""
+        """What pods may ask of one node: milli-CPUs, bytes, pieces. Raises LookupError for unknown machines."""
         return self._known_machine.allocatable_with(self._disk_bytes, self.pods_per_node)
 
     @property
