@@ -17,7 +17,7 @@ PROJECT_FILE: Final = "Pulumi.yaml"
 """What makes a folder a project."""
 NO_SECRET: Final = "not-decrypted"  # noqa: S105  (none)
 """In the place of each encrypted value: no key is asked for."""
-_OTHERS: Final = "give the file of its fleet: of programs, those in Python alone are run here"
+_OTHERS: Final = "give the file of its fleet: of programs, those in Python and YAML alone are read here"
 
 
 class ProjectError(Exception):
@@ -38,29 +38,28 @@ class Project:
 
     @classmethod
     def read(cls, folder: Path, missing: str = "give the folder of a Pulumi program", others: str = _OTHERS) -> Self:
-        """The project in FOLDER; MISSING says what to do where there is none, OTHERS where it is not in Python.
+        """The project in FOLDER; MISSING says what to do where there is none, OTHERS in another language.
 
         Raises:
-            ProjectError: there is none, it is not in Python, or it names no folder where one has to be.
+            ProjectError: there is none, it is not in Python or YAML, or it names no folder where one has to be.
         """
         file = folder / PROJECT_FILE
         settings = _mapping(file, missing)
-        runtime = settings.get("runtime")
-        language = runtime.get("name") if isinstance(runtime, Mapping) else runtime
-        if language != "python":
-            given = "is missing" if language is None else f"is {str(language)[:40]}"
+        made = cls(folder, settings)
+        if made.language not in ("python", "yaml"):
+            given = "is missing" if made.language is None else f"is {str(made.language)[:40]}"
             raise ProjectError(file, f"runtime: {given}", others)
         for name in ("stackConfigDir", "main"):
             if not isinstance(settings.get(name, ""), str):
                 raise ProjectError(file, f"{name}: is not text", "write the name of a folder")
-        return cls(folder, settings)
+        return made
 
     @classmethod
     def above(cls, file: Path) -> Self | None:
         """The project of the nearest folder above FILE, if there is one.
 
         Raises:
-            ProjectError: its program is not in Python.
+            ProjectError: its program is not in Python or YAML.
         """
         folder = next((each for each in file.absolute().parents if (each / PROJECT_FILE).is_file()), None)
         return None if folder is None else cls.read(folder)
@@ -71,8 +70,16 @@ class Project:
         return str(self.settings.get("name") or self.folder.resolve().name)
 
     @property
+    def language(self) -> object:
+        """What its program is written in, such as python."""
+        runtime = self.settings.get("runtime")
+        return runtime.get("name") if isinstance(runtime, Mapping) else runtime
+
+    @property
     def program(self) -> Path:
         """The file of the program, which may not be there."""
+        if self.language == "yaml":
+            return self.folder / PROJECT_FILE
         main = (self.folder / str(self.settings.get("main") or ".")).resolve()
         return main / "__main__.py" if main.is_dir() else main
 
@@ -132,17 +139,22 @@ class Project:
             ProjectError: the file of the stack cannot be read.
         """
         found, secrets = {}, []
-        of_project = {key: _project_value(value) for key, value in (self.settings.get("config") or {}).items()}
-        of_stack = self.stack_settings(stack).get("config") or {}
-        for key, value in {**of_project, **of_stack}.items():
-            if value is None:
-                continue
-            whole = key if ":" in str(key) else f"{self.name}:{key}"
+        for whole, value in self.values(stack).items():
             plain = without_secrets(value)
             found[whole] = plain if isinstance(plain, str) else json.dumps(plain, default=str)
             if plain != value:
                 secrets.append(whole)
         return found, secrets
+
+    def values(self, stack: str) -> dict[str, Any]:
+        """The config of a stack as its files have it, by whole keys. Raises ProjectError where one cannot be read."""
+        of_project = {key: _project_value(value) for key, value in (self.settings.get("config") or {}).items()}
+        of_stack = self.stack_settings(stack).get("config") or {}
+        return {
+            key if ":" in str(key) else f"{self.name}:{key}": value
+            for key, value in {**of_project, **of_stack}.items()
+            if value is not None
+        }
 
 
 def _project_value(value: Any) -> Any:

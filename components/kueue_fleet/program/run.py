@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from kueue_fleet.program.handed_out import FOLDER_VARIABLE, DeclaredFleet, handed_out
+from kueue_fleet.program.in_yaml import fleets_in
 from kueue_fleet.program.project import PROJECT_FILE, Project, ProjectError
 
 LIMIT_SECONDS: Final = 120.0
@@ -41,12 +42,14 @@ def fleets_of(
 ) -> list[DeclaredFleet]:
     """The fleets that the program of PROJECT declares for STACK.
 
-    `python` runs it, by default the one of the project.
+    `python` runs it, by default the one of the project. A program in YAML is read, and not run.
 
     Raises:
         ProjectError: it cannot be run, or takes longer than `seconds`.
         ProgramFailedError: it ended with an error; what it printed last is in it.
     """
+    if project.language == "yaml":
+        return fleets_in(project, stack)
     python = python or project.python()
     if not project.program.is_file():
         wrong = f"main: there is no {project.program}"

@@ -1,0 +1,78 @@
+"""The fleets of a Pulumi program in YAML, read off it: what a `Fleet` has as `spec` there is the spec.
+
+Config, variables and `${pulumi.stack}` are put in; what other resources or functions answer is not known here.
+Source: https://www.pulumi.com/docs/iac/languages-sdks/yaml/yaml-language-reference/.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kueue_fleet.program.handed_out import DeclaredFleet
+from kueue_fleet.program.project import PROJECT_FILE, Project, ProjectError, without_secrets
+
+_FLEET: Final = ("kueue-fleet:index:Fleet", "kueue-fleet:Fleet")
+_REFERENCE: Final = re.compile(r"(?<!\$)\$\{([^}]*)\}")
+
+
+def fleets_in(project: Project, stack: str) -> list[DeclaredFleet]:
+    """The fleets, in the order of the file.
+
+    Raises:
+        ProjectError: a spec has something in it that only Pulumi knows.
+    """
+    own = f"{project.name}:"
+    config = {key.removeprefix(own): value for key, value in without_secrets(project.values(stack)).items()}
+    variables = _map(project.settings.get("variables"))
+    known = {**config, **variables, "pulumi": {"stack": stack, "project": project.name}}
+    found = []
+    for key, resource in _map(project.settings.get("resources")).items():
+        given = _map(_map(resource).get("properties"))
+        if _map(resource).get("type") in _FLEET:
+            name, of_program = resource.get("name", key), given.get("project")
+            later = isinstance(of_program, str) and not _is_known(of_program, known)
+            place = f"{project.folder / PROJECT_FILE}: resources.{key}.properties"
+            spec = _filled(given.get("spec"), known, f"{place}.spec")
+            found.append(DeclaredFleet(name, spec, None if later else _filled(of_program, known, place)))
+    return found
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _is_known(text: str, known: Mapping[str, Any]) -> bool:
+    return all(name.partition(".")[0] in known for name in _REFERENCE.findall(text))
+
+
+def _filled(value: Any, known: Mapping[str, Any], path: str) -> Any:
+    """The value with what its references stand for."""
+    if isinstance(value, list):
+        return [_filled(each, known, f"{path}[{index}]") for index, each in enumerate(value)]
+    if isinstance(value, Mapping):
+        if functions := [key for key in value if str(key).startswith("fn::")]:
+            raise _unknown(path, functions[0])
+        return {key: _filled(each, known, f"{path}.{key}") for key, each in value.items()}
+    if not isinstance(value, str):
+        return value
+    if whole := _REFERENCE.fullmatch(value):
+        return _referred(whole[1], known, path)
+    return _REFERENCE.sub(lambda match: str(_referred(match[1], known, path)), value).replace("$${", "${")
+
+
+def _referred(reference: str, known: Mapping[str, Any], path: str) -> Any:
+    first, *fields = reference.split(".")
+    value = _filled(known[first], {**known, first: None}, path) if known.get(first) is not None else None
+    for field in fields:
+        value = _map(value).get(field)
+    if value is None:
+        raise _unknown(path, f"${{{reference}}}")
+    return value
+
+
+def _unknown(path: str, what: str) -> ProjectError:
+    return ProjectError(
+        path, f"what {what} is, only Pulumi knows", "write the value, or take it from the stack's config"
+    )
