@@ -25,7 +25,7 @@ resources:
       spec:
         name: lab-${pulumi.stack}
         clusters: [{ name: "${name}", role: standalone, region: "${region}" }]
-        labels: { price: $${free}, team: "${quota.team}" }
+        labels: { price: "$${free}", team: "${quota.team}" }
         LATE
 """
 
@@ -55,7 +55,10 @@ def test_a_project_that_another_resource_gives_is_left_to_the_spec(tmp_path: Pat
 
 @pytest.mark.parametrize(
     ("late", "what"),
-    [("network: ${bucket.name}", r"network: what \$\{bucket.name\} is"), ("network: { fn::invoke: {} }", "fn::invoke")],
+    [
+        ('network: "${bucket.name}"', r"network: what \$\{bucket.name\} is"),
+        ('network: { "fn::invoke": {} }', "fn::invoke"),
+    ],
 )
 def test_what_only_pulumi_knows_is_said(tmp_path: Path, late: str, what: str) -> None:
     with pytest.raises(ProjectError, match=rf"resources.batch.properties.spec.*{what}.*, only Pulumi knows; write the"):

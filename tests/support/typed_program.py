@@ -73,7 +73,7 @@ def nodes() -> None:
         cluster_spec=ClusterEntry(name="batch", role="standalone", region="us-central1", mode="Standard"),
         project="my-project",
         cluster="batch",
-        service_account="nodes@my-project.iam.gserviceaccount.com",
+        service_account="gke-nodes@my-project.iam.gserviceaccount.com",
     )
 
 
