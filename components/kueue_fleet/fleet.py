@@ -26,6 +26,7 @@ from kueue_fleet.fleet_file import (
 )
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.controller_image import built_image
+from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
 from kueue_fleet.fleet_file.projects import other_projects
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.fleet_inputs import (
@@ -39,6 +40,7 @@ from kueue_fleet.fleet_inputs import (
     known_project,
 )
 from kueue_fleet.gcp import (
+    AcceleratorNetworks,
     ControllerImage,
     Dashboards,
     GkeCluster,
@@ -116,6 +118,8 @@ class Fleet(Component):
     """Reservations and commitments, if the fleet makes any."""
     clusters: dict[str, GkeCluster]
     """The clusters by name."""
+    accelerator_networks: dict[str, AcceleratorNetworks]
+    """Networks for GPUs that the fleet makes, by cluster."""
     node_pools: dict[tuple[str, str], NodePool]
     """The file's node pools, by cluster and name."""
     contents: dict[str, ClusterContents]
@@ -193,6 +197,9 @@ class Fleet(Component):
         )
         self.capacity = self._capacity(name)
         self.clusters = {entry.name: self._cluster(entry) for entry in spec.clusters}
+        self.accelerator_networks = {
+            entry.name: made for entry in spec.clusters if (made := self._accelerator_networks(entry)) is not None
+        }
         self.node_pools = {
             (entry.name, pool.name): self._node_pool(entry, pool)
             for entry in spec.clusters
@@ -341,9 +348,20 @@ class Fleet(Component):
             **place,
         )
 
+    def _accelerator_networks(self, entry: ClusterEntry) -> AcceleratorNetworks | None:
+        """Before the pools, and apart from their cluster, whose nodes they outlive."""
+        pools = [pool for pool in pools_of(self.spec, entry) if pool.on(entry.name).accelerator_networks is not None]
+        if not any(each.made for pool in pools for each in resolve_pool(pool, entry).networks):
+            return None
+        name = f"{self._prefix}{entry.name}/accelerator-networks"
+        project = entry.project or self._project
+        return AcceleratorNetworks(name, pools, cluster_spec=entry, project=project, opts=self._child())
+
     def _node_pool(self, entry: ClusterEntry, pool: NodePoolEntry) -> NodePool:
         cluster = self.clusters[entry.name]
         reserved = reservation_of(pool, entry)
+        networks = self.accelerator_networks.get(entry.name)
+        own = pool.on(entry.name).accelerator_networks is not None
         return NodePool(
             f"{self._prefix}{entry.name}/{pool.name}",
             pool,
@@ -356,7 +374,10 @@ class Fleet(Component):
             labels=self._labels,
             opts=pulumi.ResourceOptions(
                 parent=cluster,
-                depends_on=self.capacity.named(reserved) if self.capacity and reserved else [],
+                depends_on=[
+                    *(self.capacity.named(reserved) if self.capacity and reserved else []),
+                    *([networks] if networks and own else []),
+                ],
                 deleted_with=cluster.deleted_with,
             ),
         )

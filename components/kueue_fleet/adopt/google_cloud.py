@@ -116,6 +116,7 @@ def cluster_fields(description: Object) -> Data:
             "zones": description.get("locations"),
             "imageStreaming": bool(property_at(description, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig.enabled")),
             "storageDrivers": drivers,
+            "multiNetworking": bool(property_at(description, "networkConfig.enableMultiNetworking")),
             "nodeAutoProvisioning": _auto_provisioning(_block(description, "autoscaling")),
         }
     return {name: value for name, value in fields.items() if value is not None}

@@ -9,12 +9,13 @@ from kueue_fleet.gcp.controller_image import ControllerImage
 from kueue_fleet.gcp.dashboards import Dashboards
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs
 from kueue_fleet.gcp.identity import ManagerIdentity, MemberAccess, NodeIdentity, TeamIdentity
-from kueue_fleet.gcp.network import Network, NetworkIds, existing_network
+from kueue_fleet.gcp.network import AcceleratorNetworks, Network, NetworkIds, existing_network
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
 from kueue_fleet.gcp.services import ProjectServices
 
 __all__ = [
+    "AcceleratorNetworks",
     "ControlPlaneAccess",
     "ControllerImage",
     "Dashboards",

@@ -1,4 +1,4 @@
-"""The VPC of a fleet: one that is made (`google.networks`), or one that exists, a `NetworkIds`."""
+"""The VPC of a fleet: one that is made (`google.networks`), or one that exists, a `NetworkIds`; networks for GPUs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ import pulumi_gcp as gcp
 from kueue_admission.forms import Problem
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.component import Component, judge
-from kueue_fleet.fleet_file import ClusterEntry, FleetSpec
+from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.gcp_names import (
     GkeClusterName,
@@ -20,7 +20,9 @@ from kueue_fleet.fleet_file.model.gcp_names import (
     ResourceName,
 )
 from kueue_fleet.fleet_file.model.network import NetworkArgs
+from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool
 from kueue_fleet.gcp.declare import declare, put_in
+from kueue_fleet.google.accelerator_networks import NETWORK, accelerator_networks
 from kueue_fleet.google.networks import Vpc, existing_vpc, own_vpc
 
 
@@ -49,6 +51,33 @@ def existing_network(spec: FleetSpec, project: pulumi.Input[str]) -> NetworkIds 
     """
     vpc = existing_vpc(spec, project)
     return None if vpc is None else NetworkIds(**put_in(vars(vpc)))
+
+
+class AcceleratorNetworks(Component):
+    """The networks for GPUs of the node pools of one cluster, which ask for them by `acceleratorNetworks: {}`."""
+
+    pulumi_type = "kueue-fleet:index:AcceleratorNetworks"
+
+    networks: "dict[str, gcp.compute.Network]"
+    """The VPCs, by name."""
+
+    def __init__(
+        self,
+        name: str,
+        pools: Sequence[NodePoolEntry],
+        *,
+        cluster_spec: ClusterEntry,
+        project: pulumi.Input[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the networks. `pools` and `cluster_spec` are entries as a fleet file has them; make the pools after
+        it, by `depends_on`."""
+        super().__init__(name, opts)
+        resolved = [resolve_pool(pool, cluster_spec) for pool in pools]
+        rendered = accelerator_networks(name, resolved, project=project)
+        made = declare(self, rendered)
+        self.networks = {str(each.properties["name"]): made[each.key] for each in rendered if each.type == NETWORK}
+        self._give_out()
 
 
 class Network(Component):

@@ -3,17 +3,54 @@
 The table is `accelerator_networks.csv`.
 
 Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/config-auto-net-for-accelerators (one zone; machine
-types), https://cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra (DRANET)
+types), https://cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra (DRANET),
+https://cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods (networks of one's own),
+https://cloud.google.com/vpc/docs/create-vpc-network-rdma (RDMA: one zone, MTU)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
+from typing import Final, Literal, NamedTuple
 
 from kueue_fleet.gke.csv_tables import read_table, row_of
 from kueue_fleet.gke.labels import DRANET
 from kueue_fleet.gke.pool import Breach, Pool
+
+RANGE: Final = "192.168.0.0/16"
+"""Addresses of the networks that the fleet makes, of all cards together."""
+TCP_MTU: Final = 8244
+"""MTU of the networks of GPUDirect-TCPX and TCPXO. Source: GoogleCloudPlatform/cluster-toolkit@10470803
+examples/gke-a3-highgpu/gke-a3-highgpu.yaml."""
+RDMA_MTU: Final = 8896
+"""MTU of a network for RDMA."""
+
+
+class Card(NamedTuple):
+    """A network card of each node, beside the node's own."""
+
+    network: str
+    """Name of the object Network by which pods ask for it, as in Google's examples."""
+    interface: str
+    """What it is called in pods; empty: pods leave it to the node."""
+    device_mode: Literal["NetDevice", "RDMA"]
+    addresses: str
+    """Range of its subnet, where the fleet makes it, within `RANGE`: for 4,000 nodes, for RDMA 2,000."""
+    mtu: int | None
+    """Of its network; None: Compute Engine's default."""
+
+
+def cards_of(machine: str) -> tuple[Card, ...]:
+    """The cards of a machine type, in the order of the pool's networks; none where they are not known."""
+    row = network_of(machine)
+    devices, rdma = (int((row or {}).get(column) or 0) for column in ("netDevice", "rdma"))
+    if rdma:
+        gvnic = Card("gvnic-1", "", "NetDevice", "192.168.128.0/20", None)
+        ranges = [f"192.168.{192 + 8 * n}.0/21" for n in range(rdma)]
+        return gvnic, *(Card(f"rdma-{n}", f"eth{n + 2}", "RDMA", each, RDMA_MTU) for n, each in enumerate(ranges))
+    ranges = [f"192.168.{16 * n}.0/20" for n in range(devices)]
+    return tuple(Card(f"vpc{n}", f"eth{n}", "NetDevice", each, TCP_MTU) for n, each in enumerate(ranges, 1))
 
 
 @cache
@@ -27,9 +64,19 @@ def network_of(machine: str) -> Mapping[str, str] | None:
     return row_of(machine, accelerator_networks())
 
 
-def check_network_profile(pool: Pool) -> Iterator[Breach]:
-    """The machines have networks that GKE makes, and stand in one zone."""
-    profile = pool.network_profile
+def check_networks(pool: Pool) -> Iterator[Breach]:
+    """The machines have the networks that are asked for: those that GKE makes, or one for each of their cards."""
+    profile, own = pool.network_profile, pool.own_networks
+    if own is not None and profile is not None:
+        yield Breach("own_networks", f"is set beside a profile of {profile}, by which GKE makes them", "keep one")
+    elif own is not None and own != (cards := len(cards_of(pool.machine_type))):
+        has = (
+            f"{pool.machine_type} has {cards} network cards beside the node's own"
+            if cards
+            else (f"network cards of {pool.machine_type} beside the node's own are not known")
+        )
+        fix = f"name {cards} networks, in the order of the cards" if cards else "remove it"
+        yield Breach("own_networks", f"is {own} networks, but {has}", fix)
     if profile is None:
         return
     network = network_of(pool.machine_type)
@@ -45,10 +92,12 @@ def check_network_profile(pool: Pool) -> Iterator[Breach]:
 
 
 def check_network_zone(pool: Pool) -> Iterator[Breach]:
-    """Networks that GKE makes are those of one zone."""
-    if pool.network_profile is not None and pool.zone_count != 1:
+    """Networks that GKE makes, and those for RDMA, are those of one zone."""
+    rdma = pool.own_networks and any(card.device_mode == "RDMA" for card in cards_of(pool.machine_type))
+    if (pool.network_profile is not None or rdma) and pool.zone_count != 1:
         said = f"are {', '.join(pool.zones)}" if pool.zones else f"are not set, which means {pool.zone_count} zones"
-        what = f"{said}, but the networks of acceleratorNetworkProfile are within one zone"
+        which = "for RDMA" if pool.network_profile is None else "of acceleratorNetworkProfile"
+        what = f"{said}, but the networks {which} are within one zone"
         yield Breach("zones", what, "set exactly one zone, and make a pool for each")
 
 
@@ -62,6 +111,7 @@ def check_dranet(pool: Pool) -> Iterator[Breach]:
         wrong = f"is set, but GKE managed DRANET does not support {pool.machine_type}"
         yield Breach("labels", wrong, f"remove it, or use machines of {_listed('dranet')}", index)
     elif pool.network_profile is None:
+        # DRANET's page has pools with the profile alone; of networks of one's own it says nothing.
         wrong = "is set, but without acceleratorNetworkProfile the nodes have no networks that DRANET can give to pods"
         yield Breach("labels", wrong, "set acceleratorNetworkProfile to auto, or remove it", index)
 

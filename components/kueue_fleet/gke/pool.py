@@ -162,6 +162,12 @@ def _images(given: _Inputs, path: str) -> tuple[str, ...]:
     return tuple(str(one.get("diskImage")) for one in given.items(path) if isinstance(one, dict))
 
 
+def _number(given: _Inputs, path: str) -> int | None:
+    """How many there are, whether each is known or not."""
+    listed = given.get(path)
+    return len(listed) if isinstance(listed, list) else None
+
+
 def _block_ssds(given: _Inputs, path: str) -> int:
     return sum(_whole(given, each) or 0 for each in (path, "nodeConfig.localSsdCount"))
 
@@ -229,6 +235,8 @@ class Pool:
     compact: bool = _fact("placementPolicy.type", _is("COMPACT"), False)
     network_profile: str | None = _fact("networkConfig.acceleratorNetworkProfile", _text)
     """How GKE makes the networks of the accelerators; None: it makes none."""
+    own_networks: int | None = _fact("networkConfig.additionalNodeNetworkConfigs", _number)
+    """Networks that it names for cards of its nodes beside their own; None: it names none."""
     tpu_topology: str | None = _fact("placementPolicy.tpuTopology", _tpu_topology)
     """The topology that is asked for, of a multi-host TPU slice; None: that of one node."""
     blue_green: bool = _fact("upgradeSettings.strategy", _is("BLUE_GREEN"), False)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kueue_admission.forms.unknown import NotKnownError
-from kueue_fleet.gke.accelerator_networks import check_dranet, check_network_profile, check_network_zone
+from kueue_fleet.gke.accelerator_networks import check_dranet, check_network_zone, check_networks
 from kueue_fleet.gke.machine_rules import (
     check_boot_disk,
     check_device_plugin,
@@ -388,7 +388,7 @@ POOL_RULES: Final = (
         "KF655",
         "Accelerator networks must be on machines that have them.",
         f"{_GKE}/how-to/config-auto-net-for-accelerators",
-        check_network_profile,
+        check_networks,
     ),
     PoolRule(
         "accelerator-network-zone",

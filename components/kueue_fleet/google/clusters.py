@@ -194,6 +194,7 @@ def _standard(spec: ClusterEntry, node_service_account: Any, workload_pool: Any)
         "enableShieldedNodes": True,
         "datapathProvider": "ADVANCED_DATAPATH",
         "enableIntranodeVisibility": True,
+        **({"enableMultiNetworking": True} if spec.multi_networking else {}),
         "addonsConfig": {
             "gcePersistentDiskCsiDriverConfig": {"enabled": "PersistentDisk" in drivers},
             "gcpFilestoreCsiDriverConfig": {"enabled": "Filestore" in drivers},

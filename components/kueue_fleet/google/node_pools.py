@@ -126,6 +126,9 @@ def node_pool_properties(
         properties["placementPolicy"].pop("tpuTopology", None)
     # Never left out: a profile would outlive its field, and beside a profile alone the provider asks for public nodes.
     properties["networkConfig"] = {"enablePrivateNodes": private_nodes, **properties.get("networkConfig", {})}
+    if spec.networks:
+        names = [{"network": each.network, "subnetwork": each.subnetwork} for each in spec.networks]
+        properties["networkConfig"]["additionalNodeNetworkConfigs"] = names
     properties["nodeConfig"] = {
         **node_security(service_account, disk_encryption_key),
         "gcfsConfig": {"enabled": image_streaming},

@@ -13,10 +13,11 @@ from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry, ServiceAccountToken
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
-from kueue_fleet.fleet_file.model.resolved_pools import system_pool_entry
+from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.projects import clusters_in, other_projects
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
+from kueue_fleet.google.accelerator_networks import accelerator_networks
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.dashboards import dashboards
 from kueue_fleet.google.identities import (
@@ -102,11 +103,18 @@ def _cluster(
             yield from node_pool(f"{name}/system", system_pool_entry(entry), entry, **there)
     else:
         there["private_nodes"] = made.ref("privateClusterConfig.enablePrivateNodes")
-    for pool in pools_of(fleet, entry):
+    pools = pools_of(fleet, entry)
+    networks = accelerator_networks(
+        f"{name}/accelerator-networks", [resolve_pool(pool, entry) for pool in pools], project=project
+    )
+    yield from networks
+    for pool in pools:
         named = reservation_of(pool, entry)
         awaited = tuple(
             each.key for each in reserved if each.type in RESERVATIONS and each.name == f"{fleet.name}/{named}"
         )
+        if pool.on(entry.name).accelerator_networks is not None:
+            awaited += tuple(each.key for each in networks)
         yield from node_pool(f"{name}/{pool.name}", pool, entry, needs=awaited, **there)
 
 

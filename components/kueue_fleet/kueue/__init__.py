@@ -9,7 +9,14 @@ from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess, WorkerGrant
 from kueue_fleet.kueue.install import GrafanaInstall, JobSetInstall, KueueInstall
 from kueue_fleet.kueue.multikueue import MultiKueue
-from kueue_fleet.kueue.platform import ComputeClasses, GpuDrivers, ManagedMonitoring, RunDurationPolicy
+from kueue_fleet.kueue.platform import (
+    ComputeClasses,
+    GpuDirect,
+    GpuDrivers,
+    ManagedMonitoring,
+    NodeNetworks,
+    RunDurationPolicy,
+)
 from kueue_fleet.kueue.queues import (
     ClusterQueue,
     Cohort,
@@ -28,6 +35,7 @@ __all__ = [
     "ClusterQueue",
     "Cohort",
     "ComputeClasses",
+    "GpuDirect",
     "GpuDrivers",
     "GrafanaInstall",
     "JobSetInstall",
@@ -37,6 +45,7 @@ __all__ = [
     "ManagedMonitoring",
     "MultiKueue",
     "Namespaces",
+    "NodeNetworks",
     "PriorityClass",
     "ProvisioningRequestCheck",
     "ResourceFlavor",

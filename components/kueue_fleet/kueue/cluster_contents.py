@@ -15,10 +15,18 @@ from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.applied_objects import is_kueue_object
+from kueue_fleet.kueue.component import OrderedObjects
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
 from kueue_fleet.kueue.install import RELEASES, GrafanaInstall, JobSetInstall, KueueInstall, OperatorInstall
 from kueue_fleet.kueue.multikueue import MultiKueue
-from kueue_fleet.kueue.platform import ComputeClasses, GpuDrivers, ManagedMonitoring, RunDurationPolicy
+from kueue_fleet.kueue.platform import (
+    ComputeClasses,
+    GpuDirect,
+    GpuDrivers,
+    ManagedMonitoring,
+    NodeNetworks,
+    RunDurationPolicy,
+)
 from kueue_fleet.kueue.queues import (
     ClusterQueue,
     Cohort,
@@ -33,6 +41,7 @@ from kueue_fleet.objects import ClusterObject, objects_on
 from kueue_fleet.objects.cluster_profiles import kueue_patches
 
 _Made = TypeVar("_Made", bound=pulumi.Resource)
+_Together = TypeVar("_Together", bound=OrderedObjects)
 _ALONE = {
     made.kind: made for made in (AdmissionCheck, Cohort, PriorityClass, ResourceFlavor, Topology, WorkloadPriorityClass)
 }
@@ -87,6 +96,10 @@ class ClusterContents:
     """Compute classes, if a flavor here has one."""
     gpu_drivers: GpuDrivers | None
     """The driver installer, if a node pool of the cluster leaves drivers to the fleet."""
+    node_networks: NodeNetworks | None
+    """The networks of nodes' further network cards, if a node pool here has some."""
+    gpu_direct: GpuDirect | None
+    """What puts NCCL plugins on nodes, if a node pool here has them from the fleet."""
     run_duration: RunDurationPolicy | None
     """What refuses jobs that are too long for DWS, if the fleet asks DWS for capacity."""
 
@@ -235,7 +248,7 @@ class ClusterContents:
     def _platform(self) -> None:
         """Namespaces of no team, and what is not about queues."""
         self.namespaces = self.monitoring = self.grafana = None
-        self.gpu_drivers = self.run_duration = self.compute_classes = None
+        self.gpu_drivers = None
         if others := self._part("namespaces"):
             self.namespaces = Namespaces(self._name("namespaces"), others, opts=self._opts())
             self._made |= {f"Namespace/{name}": made for name, made in self.namespaces.objects.items()}
@@ -248,10 +261,15 @@ class ClusterContents:
             )
         for installer in self._part("gpu-drivers"):
             self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), installer, opts=self._opts())
-        if classes := self._part("compute-classes"):
-            self.compute_classes = ComputeClasses(self._name("compute-classes"), classes, opts=self._opts())
-        if policy := self._part("run-duration"):
-            self.run_duration = RunDurationPolicy(self._name("run-duration"), policy, opts=self._opts())
+        self.node_networks = self._together("node-networks", NodeNetworks)
+        self.gpu_direct = self._together("gpu-direct", GpuDirect)
+        self.compute_classes = self._together("compute-classes", ComputeClasses)
+        self.run_duration = self._together("run-duration", RunDurationPolicy)
+
+    def _together(self, part: str, kind: type[_Together]) -> _Together | None:
+        """The objects of a part in one component, if there are any."""
+        objects = self._part(part)
+        return kind(self._name(part), objects, opts=self._opts()) if objects else None
 
     def _each(self, *kinds: str) -> None:
         """The objects of these kinds that are declared alone, each after what it needs."""

@@ -160,8 +160,8 @@ class OrderedObjects(Component):
         """Declare the objects, each after the one before it."""
         super().__init__(name, opts)
         self.objects = []
-        for manifest in objects:
-            made = declare_object(self, f"{name}/{manifest['kind']}", manifest, depends_on=self.objects[-1:])
+        for label, manifest in zip(object_labels(objects), objects, strict=True):
+            made = declare_object(self, f"{name}/{label}", manifest, depends_on=self.objects[-1:])
             self.objects.append(made)
         self._give_out()
 

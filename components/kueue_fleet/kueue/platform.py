@@ -31,6 +31,19 @@ class ComputeClasses(OrderedObjects):
     pulumi_type = "kueue-fleet:index:ComputeClasses"
 
 
+class NodeNetworks(OrderedObjects):
+    """The networks of nodes' further network cards, by the names that pods ask for them; GKE brings their definitions
+    to clusters with several networks."""
+
+    pulumi_type = "kueue-fleet:index:NodeNetworks"
+
+
+class GpuDirect(OrderedObjects):
+    """DaemonSets that put Google's NCCL plugins on nodes, and what hands devices to pods."""
+
+    pulumi_type = "kueue-fleet:index:GpuDirect"
+
+
 class GpuDrivers(Component):
     """The driver installer, on every node with GPUs that has no driver from GKE.
 

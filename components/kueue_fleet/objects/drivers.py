@@ -25,8 +25,8 @@ PARTITIONER_IMAGE: Final = (
     "gcr.io/gke-release/nvidia-partition-gpu@sha256:c54fd003948fac687c2a93a55ea6e4d47ffbd641278a9191e75e822fe72471c2"
 )
 """Divides GPUs, where a pool asks for that; by digest."""
-PAUSE_IMAGE: Final = "registry.k8s.io/pause:3.10"
-"""Does nothing, once the driver is there."""
+PAUSE_IMAGE: Final = "gke.gcr.io/pause:3.8@sha256:880e63f94b145e46f1b1082bb71b85e21f16b99b180b9996407d61240ceb9830"
+"""Does nothing, once the node is changed; by digest, as in Google's own installers."""
 _VOLUMES: Final = {
     "dev": "/dev",
     "vulkan-icd-mount": "/home/kubernetes/bin/nvidia/vulkan/icd.d",
@@ -55,24 +55,32 @@ def render_driver_installer(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         return []
     # GKE labels the nodes whose drivers it installs with the driver's version.
     expressions = [{"key": ACCELERATOR, "operator": "Exists"}, {"key": DRIVER_VERSION, "operator": "DoesNotExist"}]
-    terms = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
-    pod: dict[str, Any] = {
+    pod = {
+        "volumes": [{"name": name, "hostPath": {"path": path}} for name, path in _VOLUMES.items()],
+        "initContainers": [_installer(), _partitioner()],
+    }
+    return [node_daemon(NAME, expressions, pod)]
+
+
+def node_daemon(name: str, nodes: list[dict[str, Any]], pod: dict[str, Any]) -> Manifest:
+    """A DaemonSet that changes the nodes with these labels, and then does nothing, unless `pod` has containers."""
+    terms = {"nodeSelectorTerms": [{"matchExpressions": nodes}]}
+    whole: dict[str, Any] = {
         "priorityClassName": "system-node-critical",
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
         "tolerations": [{"operator": "Exists"}],
         "hostNetwork": True,
         "hostPID": True,
-        "volumes": [{"name": name, "hostPath": {"path": path}} for name, path in _VOLUMES.items()],
-        "initContainers": [_installer(), _partitioner()],
         "containers": [{"name": "pause", "image": PAUSE_IMAGE}],
+        **pod,
     }
-    labels = {"k8s-app": NAME}
+    labels = {"k8s-app": name}
     spec = {
         "selector": {"matchLabels": dict(labels)},
         "updateStrategy": {"type": "RollingUpdate"},
-        "template": {"metadata": {"labels": {"name": NAME, **labels}}, "spec": pod},
+        "template": {"metadata": {"labels": {"name": name, **labels}}, "spec": whole},
     }
-    return [manifest("apps/v1", "DaemonSet", NAME, "kube-system", labels=labels, spec=spec)]
+    return manifest("apps/v1", "DaemonSet", name, "kube-system", labels=labels, spec=spec)
 
 
 def _installer() -> dict[str, Any]:
@@ -83,15 +91,18 @@ def _installer() -> dict[str, Any]:
         "root-mount": "/root",
         "cos-tools": "/build/cos-tools",
     }
-    return {**_container(NAME, INSTALLER_IMAGE, _INSTALLER_ENV, mounts), "imagePullPolicy": "Never"}
+    return {**privileged_container(NAME, INSTALLER_IMAGE, _INSTALLER_ENV, mounts), "imagePullPolicy": "Never"}
 
 
 def _partitioner() -> dict[str, Any]:
     mounts = {"nvidia-install-dir-host": "/usr/local/nvidia", "dev": "/dev", "nvidia-config": "/etc/nvidia"}
-    return _container("partition-gpus", PARTITIONER_IMAGE, {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}, mounts)
+    return privileged_container(
+        "partition-gpus", PARTITIONER_IMAGE, {"LD_LIBRARY_PATH": "/usr/local/nvidia/lib64"}, mounts
+    )
 
 
-def _container(name: str, image: str, env: dict[str, str], mounts: dict[str, str]) -> dict[str, Any]:
+def privileged_container(name: str, image: str, env: dict[str, str], mounts: dict[str, str]) -> dict[str, Any]:
+    """A container that may do everything on its node, with these mounts by the volumes' names."""
     return {
         "name": name,
         "image": image,

@@ -54,6 +54,7 @@ from kueue_fleet.objects.access import render_worker_access
 from kueue_fleet.objects.cluster_profiles import render_cluster_profile, render_profile_definition
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.drivers import render_driver_installer
+from kueue_fleet.objects.gpu_direct import render_gpu_direct, render_node_networks
 from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
 from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
 from kueue_fleet.objects.teams import render_team_objects
@@ -99,6 +100,8 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     for team in fleet.teams:
         found += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
     found += _part("gpu-drivers", render_driver_installer(fleet, cluster))
+    found += _part("node-networks", render_node_networks(fleet, cluster))
+    found += _part("gpu-direct", render_gpu_direct(fleet, cluster))
     found += _part("run-duration", render_run_duration_policy(fleet, cluster))
     found += _part("compute-classes", render_compute_classes(fleet, cluster))
     found += [ClusterObject(priority_class_manifest(item.name, item)) for item in fleet.priority_classes]

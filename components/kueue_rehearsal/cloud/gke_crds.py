@@ -1,10 +1,11 @@
-"""The resource definitions of managed Prometheus and of compute classes, which GKE has in every cluster, and what GKE
-refuses there.
+"""The resource definitions of managed Prometheus, of compute classes and of nodes' networks, which GKE has in its
+clusters, those of networks where a cluster has several; and what GKE refuses there.
 
 Nothing collects metrics here: objects are checked, kept, and left alone. `class_sources` makes nodes by a class.
 
 Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md;
-https://github.com/kcl-lang/modules, gke/v1/cloud_google_com_v1_compute_class.k
+https://github.com/kcl-lang/modules, gke/v1/cloud_google_com_v1_compute_class.k;
+https://cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods (Network, GKENetworkParamSet)
 """
 
 from __future__ import annotations
@@ -118,8 +119,20 @@ def _compute_class() -> Json:
     return resource_definition("cloud.google.com", "computeclasses", "ComputeClass", "v1", schema, "Cluster")
 
 
+def _network(kind: str, plural: str, spec: Json) -> Json:
+    schema = _object(("spec",), apiVersion=_TEXT, kind=_TEXT, metadata={"type": "object"}, spec=spec, status=ANY_OBJECT)
+    return resource_definition("networking.gke.io", plural, kind, "v1", schema, "Cluster")
+
+
+_REFERENCE = _object(("group", "kind", "name"), group=_TEXT, kind=_TEXT, name=_TEXT, namespace=_TEXT)
+_DEVICE_MODE: Json = {"type": "string", "enum": ["DPDK-VFIO", "NetDevice", "RDMA"]}
+_PLACE = _object(("vpc", "vpcSubnet"), vpc=_TEXT, vpcSubnet=_TEXT, deviceMode=_DEVICE_MODE, podIPv4Ranges=ANY_OBJECT)
 DEFINITIONS = (
     _compute_class(),
+    _network(
+        "Network", "networks", _object(("type",), type={"enum": ["L3", "Device"], **_TEXT}, parametersRef=_REFERENCE)
+    ),
+    _network("GKENetworkParamSet", "gkenetworkparamsets", _PLACE),
     _definition("PodMonitoring", "podmonitorings", "Namespaced"),
     _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),
 )

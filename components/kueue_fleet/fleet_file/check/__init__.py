@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.problem import Problem, as_far_as_read
+from kueue_fleet.fleet_file.check.accelerator_networks import check_accelerator_networks
 from kueue_fleet.fleet_file.check.clusters import check_clusters
 from kueue_fleet.fleet_file.check.cohorts import check_cohorts
 from kueue_fleet.fleet_file.check.compute_classes import check_compute_classes
@@ -42,6 +43,7 @@ _RULES = (
     check_clusters,
     check_network,
     check_pools,
+    check_accelerator_networks,
     check_reservations,
     check_flavors,
     check_flavor_pools,

@@ -15,6 +15,7 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import OVERLAP, SHARED_VPC, SUBNET, UNUSED
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
+from kueue_fleet.gke.accelerator_networks import RANGE
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 
 
@@ -31,6 +32,9 @@ def check_network(scope: Scope) -> Iterator[Problem]:
         return
     pods = {region: text for region in regions if (text := default_pod_range(region))}
     used: dict[str, str] = {}
+    for pool in scope.entries("nodePools"):
+        if pool.accelerator_networks is not None and not pool.accelerator_networks.existing:
+            used["the networks for GPUs"] = RANGE
     sections: tuple[tuple[str, Mapping[str, str]], ...] = (
         ("ranges", {**REGION_RANGES, **network.ranges}),
         ("podRanges", pods | dict(network.pod_ranges)),

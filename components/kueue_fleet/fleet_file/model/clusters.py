@@ -196,6 +196,9 @@ class ClusterEntry(RuledModel):
     """Whether the bill says which namespace used what; default true."""
     image_streaming: Flag = True
     """Whether containers start before their image is there in full; default true."""
+    multi_networking: Flag = False
+    """Whether nodes may have several networks, as `acceleratorNetworks` of pools need; Standard only, default false.
+    Taken back, it replaces the cluster."""
     storage_drivers: ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse"]] = (
         "PersistentDisk",
         "Filestore",
@@ -285,6 +288,7 @@ class ClusterEntry(RuledModel):
 _STANDARD_ONLY: Final = {
     "system_pool": "systemPool",
     "node_auto_provisioning": "nodeAutoProvisioning",
+    "multi_networking": "multiNetworking",
     "storage_drivers": "storageDrivers",
     "image_streaming": "imageStreaming",
 }
@@ -299,6 +303,7 @@ _OF_ITS_OWNER: Final = {
     "binary_authorization": "binaryAuthorization",
     "fleet_membership": "fleetMembership",
     "cost_allocation": "costAllocation",
+    "multi_networking": "multiNetworking",
     "storage_drivers": "storageDrivers",
 }
 """What is decided where the cluster is made."""

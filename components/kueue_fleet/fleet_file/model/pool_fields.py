@@ -12,7 +12,7 @@ from kueue_admission.forms.base import Count, Flag, LabelKey, LabelValue, RuledM
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne, Calendar, Capacity, FlexStart, OnDemand, Reserved
 from kueue_fleet.fleet_file.model.entries import ClusterNames
-from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, Zone
+from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ResourceName, Zone
 from kueue_fleet.gke.machines import BOOT_DISK_GB
 
 DriverVersion = Literal["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
@@ -67,6 +67,29 @@ SecondaryBootDisks = Annotated[ListOf[SecondaryBootDisk], Field(max_length=127)]
 """As many as a node takes."""
 
 
+class NodeNetwork(SpecModel):
+    """A network that exists, for one network card of each node."""
+
+    network: ResourceName = Field(kw_only=False)
+    """Name of the VPC network."""
+    subnetwork: ResourceName = Field(kw_only=False)
+    """Name of its subnet in the cluster's region."""
+
+
+class AcceleratorNetworks(SpecModel):
+    """Networks for the network cards of GPU machines: four of A3 High, eight of A3 Mega, one and eight for RDMA of A3
+    Ultra and A4, one and four of A4X.
+
+    The cluster needs multiNetworking. Sources:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/gpu-bandwidth-gpudirect-tcpx,
+    https://cloud.google.com/ai-hypercomputer/docs/create/gke-ai-hypercompute-custom.
+    """
+
+    existing: ListOf[NodeNetwork] = ()
+    """Networks that are there, one for each card: of RDMA machines that for the further gVNIC first. Default: the fleet
+    makes them, within 192.168.0.0/16, for all pools of the cluster."""
+
+
 class PoolAutoscaling(SpecModel):
     """How many nodes there are as they are needed, in all zones together."""
 
@@ -119,6 +142,8 @@ class PoolOverride(SpecModel):
     """Disks from images there, in the place of the pool's."""
     fast_socket: Flag | None = None
     """Whether NCCL Fast Socket is on the nodes there."""
+    accelerator_networks: AcceleratorNetworks | None = None
+    """Networks of the nodes' other network cards there."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Pods that a node takes there."""
     labels: Mapping[LabelKey, LabelValue] | None = None
@@ -184,6 +209,12 @@ class NodePoolFields(RuledModel):
     """auto: GKE makes the networks over which GPUs of A3 Mega and newer machines, and v6e and v7 TPUs, speak with those
     of other nodes; one zone only, and GKE 1.34.1-gke.1829001 or newer. Default: none, and they have the node's network
     alone. A change replaces the pool."""
+    accelerator_networks: AcceleratorNetworks | None = None
+    """Networks of your own, or that the fleet makes, in the place of those of a profile. Default: none. A change
+    replaces the pool."""
+    nccl_plugin: Flag | None = None
+    """Whether the fleet puts Google's NCCL plugin for these networks on the nodes, with what hands devices to pods;
+    default: with acceleratorNetworks, unless the pool exists."""
     management: PoolManagement = Field(default_factory=PoolManagement)
     """Repair and upgrades."""
     upgrade: PoolUpgrade | None = None

@@ -16,6 +16,7 @@ from kueue_admission.forms.unknown import UNKNOWN, NotKnownError
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, OnDemand, Reserved, Spot
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator, NodePoolFields
+from kueue_fleet.gke.accelerator_networks import cards_of
 from kueue_fleet.gke.labels import QUEUED
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType, machine_type
 from kueue_fleet.gke.pool import EFFECTS, RESERVATION_KEY, Pool, default_disk, read_pool
@@ -133,6 +134,19 @@ def _disks_back(disks: list[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
     return [{key: value for key, value in disk.items() if value != "MODE_UNSPECIFIED"} for disk in disks] or None
 
 
+def _networks(pool: NodePoolFields) -> list[dict[str, Any]] | None:
+    """Those that the fleet makes have their names on a cluster."""
+    wanted = pool.accelerator_networks
+    if wanted is None:
+        return None
+    made = {"network": UNKNOWN, "subnetwork": UNKNOWN}
+    return [each.wire() for each in wanted.existing] or [made for _ in cards_of(pool.machine_type)]
+
+
+def _networks_back(networks: list[Mapping[str, Any]]) -> dict[str, Any] | None:
+    return {"existing": [dict(each) for each in networks]} if networks else None
+
+
 def _labels(pool: NodePoolFields) -> dict[str, str]:
     """An empty map removes the last label; none at all would keep it. GKE does not set the label of queued nodes."""
     return {**({QUEUED: "true"} if _queued(pool) else {}), **pool.labels}
@@ -218,6 +232,7 @@ ROWS: Final = (
     # Left out, the provider would keep whatever the pool has.
     Row("maxPodsPerNode", "maxPodsPerNode", lambda pool: pool.max_pods_per_node or PODS_PER_NODE, int),
     _same("networkConfig.acceleratorNetworkProfile", "acceleratorNetworkProfile"),
+    Row("networkConfig.additionalNodeNetworkConfigs", "acceleratorNetworks", _networks, _networks_back),
     _same("nodeConfig.machineType", "machineType"),
     _same("nodeConfig.diskSizeGb", "diskSizeGb"),
     Row("nodeConfig.diskType", "diskType", lambda pool: pool.disk_type or default_disk(pool.machine_type)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kueue_admission.api.resource_flavor import Taint
 from kueue_admission.forms.unknown import if_known, is_known
@@ -22,6 +22,8 @@ from kueue_fleet.fleet_file.model.pool_fields import (
     PoolManagement,
 )
 from kueue_fleet.fleet_file.model.pool_properties import pool_view
+from kueue_fleet.gke.accelerator_networks import Card, cards_of
+from kueue_fleet.gke.gpu_direct import Plugin, plugin_of
 from kueue_fleet.gke.gpu_sharing import WHOLE, GpuSharing
 from kueue_fleet.gke.machines import PODS_PER_NODE, MachineType
 from kueue_fleet.gke.pool_nodes import known_labels, node_taints
@@ -30,6 +32,18 @@ from kueue_fleet.gke.zones import DEFAULT_ZONES, default_zones
 
 SYSTEM_POOL: Final = "system"
 """Name of the pool that every Standard cluster has for Kueue and the like."""
+
+
+class CardNetwork(NamedTuple):
+    """The network of one network card of each node."""
+
+    card: Card
+    network: str
+    """Name of the VPC network."""
+    subnetwork: str
+    """Name of its subnet."""
+    made: bool
+    """Whether the fleet makes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +94,23 @@ class ResolvedNodePool:
     def node_locations(self) -> tuple[str, ...]:
         """The zones that GKE is asked for: those that are named, or the region's first three; empty: GKE's choice."""
         return self.zones or default_zones(self.region)
+
+    @property
+    def networks(self) -> tuple[CardNetwork, ...]:
+        """The networks of its nodes' cards, beside that of the node; none where GKE makes them, or there are none."""
+        wanted = self.entry.accelerator_networks
+        cards = cards_of(self.machine_type) if wanted is not None else ()
+        if wanted is not None and wanted.existing:
+            pairs = zip(cards, wanted.existing, strict=False)
+            return tuple(CardNetwork(card, each.network, each.subnetwork, made=False) for card, each in pairs)
+        return tuple(_made_network(self.cluster, card) for card in cards)
+
+    @property
+    def plugin(self) -> Plugin | None:
+        """The NCCL plugin that the fleet puts on its nodes."""
+        asked = self.entry.nccl_plugin
+        own = self.entry.accelerator_networks is not None and not self.entry.existing
+        return plugin_of(self.machine_type) if (own if asked is None else asked) else None
 
     @property
     def accelerators_per_node(self) -> int:
@@ -147,6 +178,12 @@ class ResolvedNodePool:
         if self.machine is None:
             raise LookupError(f"{self.machine_type} is not in the machine catalogue")
         return self.machine
+
+
+def _made_network(cluster: str, card: Card) -> CardNetwork:
+    """One VPC for each card; those for RDMA have subnets of one."""
+    name = f"{cluster}-{card.network}"
+    return CardNetwork(card, f"{cluster}-rdma" if card.device_mode == "RDMA" else name, name, made=True)
 
 
 def resolve_pool(entry: NodePoolEntry, cluster: ClusterEntry) -> ResolvedNodePool:
