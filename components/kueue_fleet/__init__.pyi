@@ -132,8 +132,10 @@ from kueue_fleet.fleet_file.model.operators import Operators as Operators
 from kueue_fleet.fleet_file.model.operators import Trainer as Trainer
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator as Accelerator
 from kueue_fleet.fleet_file.model.pool_fields import GpuSharing as GpuSharing
+from kueue_fleet.fleet_file.model.pool_fields import NodeNetwork as NodeNetwork
 from kueue_fleet.fleet_file.model.pool_fields import PoolAutoscaling as PoolAutoscaling
 from kueue_fleet.fleet_file.model.pool_fields import PoolManagement as PoolManagement
+from kueue_fleet.fleet_file.model.pool_fields import PoolNetworks as PoolNetworks
 from kueue_fleet.fleet_file.model.pool_fields import PoolOverride as PoolOverride
 from kueue_fleet.fleet_file.model.pool_fields import PoolUpgrade as PoolUpgrade
 from kueue_fleet.fleet_file.model.pool_fields import SecondaryBootDisk as SecondaryBootDisk
@@ -157,6 +159,7 @@ from kueue_fleet.fleet_file.short import Quota as Quota
 from kueue_fleet.fleet_file.short import Standalone as Standalone
 from kueue_fleet.fleet_file.short import Worker as Worker
 from kueue_fleet.fleet_inputs import FleetInputs as FleetInputs
+from kueue_fleet.gcp import AcceleratorNetworks as AcceleratorNetworks
 from kueue_fleet.gcp import ControlPlaneAccess as ControlPlaneAccess
 from kueue_fleet.gcp import Dashboards as Dashboards
 from kueue_fleet.gcp import ManagerCluster as ManagerCluster
@@ -175,6 +178,7 @@ from kueue_fleet.kueue import AdmissionController as AdmissionController
 from kueue_fleet.kueue import ClusterQueue as ClusterQueue
 from kueue_fleet.kueue import Cohort as Cohort
 from kueue_fleet.kueue import ComputeClasses as ComputeClasses
+from kueue_fleet.kueue import GpuDirect as GpuDirect
 from kueue_fleet.kueue import GpuDrivers as GpuDrivers
 from kueue_fleet.kueue import GrafanaInstall as GrafanaInstall
 from kueue_fleet.kueue import JobSetInstall as JobSetInstall
@@ -183,6 +187,7 @@ from kueue_fleet.kueue import LocalQueue as LocalQueue
 from kueue_fleet.kueue import ManagedMonitoring as ManagedMonitoring
 from kueue_fleet.kueue import MultiKueue as MultiKueue
 from kueue_fleet.kueue import Namespaces as Namespaces
+from kueue_fleet.kueue import NodeNetworks as NodeNetworks
 from kueue_fleet.kueue import PriorityClass as PriorityClass
 from kueue_fleet.kueue import ProvisioningRequestCheck as ProvisioningRequestCheck
 from kueue_fleet.kueue import ResourceFlavor as ResourceFlavor

@@ -17,6 +17,7 @@ ZONES = ["us-central1-a", "us-central1-b"]
 DRIVERS = ["DEFAULT", "LATEST", "INSTALLATION_DISABLED"]
 NAMES = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
 COUNTS = st.integers(0, 20)
+NETWORKS = st.fixed_dictionaries({"network": NAMES, "subnetwork": NAMES})
 CAPACITIES = st.one_of(
     st.sampled_from([{"type": "onDemand"}, {"type": "onDemand", "affinity": "Any"}, {"type": "spot"}]),
     st.fixed_dictionaries(
@@ -76,6 +77,13 @@ def pools(draw: st.DrawFn) -> NodePoolEntry:
         "taints": TAINTS,
         "compactPlacement": st.booleans(),
         "acceleratorNetworkProfile": st.just("auto"),
+        "acceleratorNetworks": st.fixed_dictionaries(
+            {
+                "existing": st.lists(
+                    st.fixed_dictionaries({"network": NAMES, "subnetwork": NAMES}), min_size=1, max_size=8
+                )
+            }
+        ),
         "management": st.fixed_dictionaries({"autoRepair": st.booleans(), "autoUpgrade": st.booleans()}),
         "upgrade": st.fixed_dictionaries({"maxSurge": COUNTS, "maxUnavailable": COUNTS}),
         "capacity": CAPACITIES,

@@ -68,6 +68,7 @@ def _cluster(draw: Draw, name: str, role: str) -> Data:
             diskSizeGb=st.integers(50, 200),
         ),
         imageStreaming=flags,
+        multiNetworking=flags,
         storageDrivers=some_of(("PersistentDisk", "Filestore", "GcsFuse")),
     )
     if role != "manager" and draw(flags):

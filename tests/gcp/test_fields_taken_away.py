@@ -40,6 +40,7 @@ STAYS = {
     "rbacSecurityGroup": "the group stays until gcloud removes it",
     "fleetMembership": "the provider has no way back",
     "diskEncryptionKey": "replaces pools",
+    "multiNetworking": "the provider makes the cluster again",
     "nodeServiceAccount": "replaces pools",
 }
 ELSEWHERE = {"name", "role", "region", "project", "mode", "kueue", "existing", "upsertExistingObjects"}
@@ -63,6 +64,7 @@ REPLACES: dict[str, Any] = {
 """Fields of pools that replace them, both ways."""
 ELSEWHERE_IN_POOLS = {
     "acceleratorNetworkProfile",
+    "acceleratorNetworks",
     "autoscaling",
     "clusters",
     "existing",
@@ -70,6 +72,7 @@ ELSEWHERE_IN_POOLS = {
     "initialNodeCount",
     "machineType",
     "name",
+    "ncclPlugin",
     "nodeCount",
     "perCluster",
     "tpuTopology",

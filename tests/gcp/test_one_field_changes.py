@@ -44,6 +44,7 @@ L4 = {**N1, "machineType": "g2-standard-24"}
 A100 = {**N1, "machineType": "a2-highgpu-1g"}
 H200 = {"name": "nodes", "machineType": "a3-ultragpu-8g", "zones": [B], "nodeCount": 2}
 H200 |= {"capacity": {"type": "reserved", "reservation": "r"}}
+CARDS = [{"network": f"net-{number}", "subnetwork": f"subnet-{number}"} for number in range(9)]
 V6E = {"name": "nodes", "machineType": "ct6e-standard-4t", "zones": [B], "nodeCount": 4, "tpuTopology": "4x4"}
 V7 = {"name": "nodes", "machineType": "tpu7x-standard-4t", "zones": ["us-central1-c"], "nodeCount": 2}
 V7 |= {"tpuTopology": "2x2x2"}
@@ -117,6 +118,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
         ("fleetMembership", False),
         ("costAllocation", False),
         ("imageStreaming", False),
+        ("multiNetworking", True),
         ("storageDrivers", ["GcsFuse"]),
         ("storageDrivers", []),
         ("storageDrivers", ["PersistentDisk", "Filestore"]),
@@ -222,6 +224,9 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     (_KEPT, {"capacity": {"type": "reserved", "reservation": "r", "block": "b"}}),
     (_KEPT, {"capacity": {"type": "onDemand"}}),
     (_pool(H200), {"acceleratorNetworkProfile": "auto"}),
+    (_pool(H200, multiNetworking=True), {"acceleratorNetworks": {}}),
+    (_pool({**H200, "acceleratorNetworks": {}}, multiNetworking=True), {"acceleratorNetworks": {"existing": CARDS}}),
+    (_pool({**H200, "acceleratorNetworks": {}}, multiNetworking=True), {"ncclPlugin": False}),
     (_pool(H200), {"compactPlacement": True}),
     (_pool({**H200, "acceleratorNetworkProfile": "auto"}), {"machineType": "a3-megagpu-8g"}),
     (_pool(V6E), {"nodeCount": 8, "tpuTopology": "4x8"}),

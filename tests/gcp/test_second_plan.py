@@ -29,6 +29,7 @@ FILES = sorted(
         *(each for each in (ROOT / "examples").glob("*/Pulumi.*.yaml") if "kueue-fleet:fleet" in each.read_text()),
         ROOT / "examples" / "jobs" / "fleet.yaml",
         ROOT / "examples" / "shared-gpus" / "fleet.yaml",
+        ROOT / "examples" / "gpu-networks" / "fleet.yaml",
     ]
 )
 

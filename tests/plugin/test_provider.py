@@ -36,6 +36,11 @@ def cluster(role: str, **more: Any) -> dict[str, Any]:
 
 
 INPUTS: dict[str, dict[str, Any]] = {
+    "AcceleratorNetworks": {
+        **PROJECT,
+        "pools": [{"name": "h100", "machineType": "a3-highgpu-8g", "nodeCount": 2.0, "acceleratorNetworks": {}}],
+        "clusterSpec": cluster("worker", mode="Standard"),
+    },
     "AdmissionCheck": {"spec": {"controllerName": "kueue.x-k8s.io/multikueue"}},
     "AdmissionController": {
         "objects": render_controller(CONTROLLED, MANAGER),
@@ -46,6 +51,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "ComputeClasses": {"objects": [manifest("cloud.google.com/v1", "ComputeClass", "l4", spec={"priorities": []})]},
     "Dashboards": {**PROJECT, "spec": {}, "fleet": "lab", "jobClusters": [WORKER]},
     "Fleet": {"spec": fleet_data(WORKER)},
+    "GpuDirect": {"objects": [DAEMON_SET]},
     "GpuDrivers": {"spec": DAEMON_SET},
     "GrafanaInstall": {"spec": {"enabled": True}},
     "JobSetInstall": {"spec": {}, "deletionProtection": False},
@@ -57,6 +63,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "MultiKueue": {"spec": fleet_data(WORKER), "kubeconfigs": {WORKER: '{"clusters": [{}]}'}},
     "Namespaces": {"spec": ["team-a", "team-b"]},
     "Network": {**PROJECT, "regions": ["europe-west4", "us-east4"]},
+    "NodeNetworks": {"objects": [manifest("networking.gke.io/v1", "Network", "vpc1", spec={"type": "Device"})]},
     "NodeIdentity": {**PROJECT, "clusterName": "eu"},
     "ProjectServices": {**PROJECT, "apis": ["container.googleapis.com"]},
     "NodePool": {

@@ -55,6 +55,9 @@ def container_of(job: dict[str, Any]) -> dict[str, Any]:
         ("stacks/Pulumi.prod.yaml", {"queue": "vision/foundation", "gpus": 8}),
         ("stacks/Pulumi.batch-platform.yaml", {"queue": "lq-team-a-lp", "gpus": 2, "nodes": 2}),
         ("examples/topology/fleet.yaml", {"queue": "training", "gpus": 8, "nodes": 2}),
+        ("examples/gpu-networks/fleet.yaml", {"queue": "h100", "gpus": 8, "nodes": 2}),
+        ("examples/gpu-networks/fleet.yaml", {"queue": "h100-mega", "gpus": 8, "nodes": 2}),
+        ("examples/gpu-networks/fleet.yaml", {"queue": "b200", "gpus": 8, "nodes": 2}),
     ],
 )
 def test_what_is_made_has_no_problem_in_its_fleet(file: str, fields: dict[str, Any]) -> None:

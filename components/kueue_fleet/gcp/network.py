@@ -70,8 +70,10 @@ class AcceleratorNetworks(Component):
         project: pulumi.Input[str],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        """Declare the networks. `pools` and `cluster_spec` are entries as a fleet file has them; make the pools after
-        it, by `depends_on`."""
+        """Declare the networks, after which the pools are to be made.
+
+        `pools` and `cluster_spec` are the entries of the pools and of their cluster, as a fleet file has them.
+        """
         super().__init__(name, opts)
         resolved = [resolve_pool(pool, cluster_spec) for pool in pools]
         rendered = accelerator_networks(name, resolved, project=project)

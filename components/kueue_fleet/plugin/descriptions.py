@@ -52,6 +52,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "elsewhere": "Other projects with clusters of the fleet; of ProjectServices, each with the APIs that it needs.",
     "imagesOf": "Another project whose images the nodes read.",
     "ranges": "Range of the nodes by region; default: that of Google's auto-mode networks.",
+    "pools": "Entries of node pools of one cluster, as a fleet file has them.",
     "regions": "Regions that get a subnet and Cloud NAT.",
     "reservations": "Machines that are reserved, and paid for, from now on.",
     "rotation": "Serial of the worker's token, as WorkerAccess outputs it; absent: a plugin gives the credentials.",

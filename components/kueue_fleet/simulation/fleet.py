@@ -34,6 +34,7 @@ from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.fleet_run import FleetRun
+from kueue_fleet.simulation.gpu_network_jobs import warn_of_networks
 from kueue_fleet.simulation.job_amounts import warn_of_amounts
 from kueue_fleet.simulation.job_problems import (
     STEP_LABEL,
@@ -208,6 +209,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
                 break
     found.warnings.extend(each for each in shared if each.severity == "warning")
     found.warnings.extend(warn_of_manager(fleet, named))
+    found.warnings.extend(warn_of_networks(fleet, named))
     return found
 
 

@@ -27,6 +27,7 @@ from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, TPU_RESOURCE
+from kueue_fleet.simulation.gpu_network_jobs import add_networks
 from kueue_fleet.simulation.provisioning_request import requests_of
 
 _JOB: Final = "batch/job"
@@ -286,7 +287,10 @@ def _template(
     annotations = {"gke-gcsfuse/volumes": "true"} if any(map(_is_bucket, wanted.mounts.values())) else {}
     if wanted.nodes > 1 and places.topology_level:
         annotations[_TOPOLOGY] = places.topology_level
-    return ({"metadata": {"annotations": annotations}} if annotations else {}) | {"spec": spec}
+    pods = ({"metadata": {"annotations": annotations}} if annotations else {}) | {"spec": spec}
+    if wanted.nodes > 1 and wanted.gpus > 0:
+        add_networks(places.pools, pods)
+    return pods
 
 
 def _own_variables(wanted: JobRequest) -> dict[str, str]:

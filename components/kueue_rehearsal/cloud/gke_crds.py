@@ -125,13 +125,12 @@ def _network(kind: str, plural: str, spec: Json) -> Json:
 
 
 _REFERENCE = _object(("group", "kind", "name"), group=_TEXT, kind=_TEXT, name=_TEXT, namespace=_TEXT)
+_NETWORK_TYPE: Json = {"type": "string", "enum": ["L3", "Device"]}
 _DEVICE_MODE: Json = {"type": "string", "enum": ["DPDK-VFIO", "NetDevice", "RDMA"]}
 _PLACE = _object(("vpc", "vpcSubnet"), vpc=_TEXT, vpcSubnet=_TEXT, deviceMode=_DEVICE_MODE, podIPv4Ranges=ANY_OBJECT)
 DEFINITIONS = (
     _compute_class(),
-    _network(
-        "Network", "networks", _object(("type",), type={"enum": ["L3", "Device"], **_TEXT}, parametersRef=_REFERENCE)
-    ),
+    _network("Network", "networks", _object(("type",), type=_NETWORK_TYPE, parametersRef=_REFERENCE)),
     _network("GKENetworkParamSet", "gkenetworkparamsets", _PLACE),
     _definition("PodMonitoring", "podmonitorings", "Namespaced"),
     _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.objects.gpu_direct import render_node_networks
 from kueue_fleet.objects.monitoring import render_managed_monitoring
 from kueue_rehearsal.cloud.gke_crds import DEFINITIONS
 
@@ -39,6 +40,17 @@ def test_what_the_fleet_renders_is_kept_whole(mode: str) -> None:
     (monitoring,) = (one for one in render_managed_monitoring(fleet, "one") if one["kind"] == "PodMonitoring")
     assert unknown_fields(monitoring["spec"], schema_of("PodMonitoring")) == []
     assert unknown_fields({"selektor": {}}, schema_of("PodMonitoring")) == [".selektor"]
+
+
+def test_networks_of_nodes_are_kept_whole() -> None:
+    clusters = [
+        {"name": "one", "role": "standalone", "region": "us-east4", "mode": "Standard", "multiNetworking": True}
+    ]
+    pool = {"name": "h100", "machineType": "a3-highgpu-8g", "nodeCount": 1, "acceleratorNetworks": {}}
+    fleet = parse_fleet({"name": "f", "project": "my-project", "clusters": clusters, "nodePools": [pool]})
+    objects = render_node_networks(fleet, "one")
+    assert [field for each in objects for field in unknown_fields(each["spec"], schema_of(each["kind"]))] == []
+    assert len(objects) == 8
 
 
 def test_names_are_as_the_api_server_wants_them() -> None:

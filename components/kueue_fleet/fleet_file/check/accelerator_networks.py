@@ -33,7 +33,7 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
             wrong = f"true, but Google is not known to have one for {pool.machine_type}"
             yield NCCL_PLUGIN.at(f"{scope.path(entry)}.ncclPlugin", wrong, "remove it")
         at = f"{path_on(scope, entry, cluster.name)}.acceleratorNetworks"
-        if not cluster.existing and not cluster.multi_networking:
+        if pool.networks and not cluster.existing and not cluster.multi_networking:
             wrong = f"set, but nodes of {cluster.name} cannot have several networks"
             yield MULTI_NETWORKING.at(at, wrong, f"set multiNetworking: true on {cluster.name}")
         made = any(each.made for each in pool.networks)

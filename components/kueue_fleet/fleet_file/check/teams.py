@@ -26,6 +26,7 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     GROUPS,
     HOST_IPC,
+    HOST_PATHS,
     NAME_TAKEN,
     NAMESPACE_SELECTOR,
     REGIONS,
@@ -38,6 +39,7 @@ from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.gke.gpu_direct import plugin_of
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 
 
@@ -70,33 +72,38 @@ def check_teams(scope: Scope) -> Iterator[Problem]:
 def _team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     for item in _of_team(scope, team):
         yield from _leads_somewhere(scope, item)
-    yield from _host_ipc(scope, team)
+    if team.pod_security != "privileged":
+        yield from _needs_of_nodes(scope, team)
 
 
 @where_read
-def _host_ipc(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
-    """Pods that share GPUs by MPS need `hostIPC`.
+def _needs_of_nodes(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    """Pods that share GPUs by MPS need `hostIPC`, those on networks for GPUs what Google's plugin has on the node.
 
-    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus,
-    https://kubernetes.io/docs/concepts/security/pod-security-standards/ (host namespaces).
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/nvidia-mps-gpus, `gke.gpu_direct`,
+    https://kubernetes.io/docs/concepts/security/pod-security-standards/ (host namespaces, host paths).
     """
-    queues = (scope.fleet.queue(queue.cluster_queue) for queue in team.local_queues)
+    fleet = scope.fleet
+    queues = (fleet.queue(queue.cluster_queue) for queue in team.local_queues)
     names = {name for queue in queues if queue is not None for name in queue.flavor_names}
-    shared = [
+    there = [(each, cluster) for each in fleet.flavors if each.name in names for cluster in fleet.clusters_of(each)]
+    shared = (
         flavor.name
-        for flavor in scope.fleet.flavors
-        if flavor.name in names
-        and any(
-            GpuSharing.of_labels(scope.fleet.flavor_on(flavor, cluster).node_labels).strategy == "MPS"
-            for cluster in scope.fleet.clusters_of(flavor)
-        )
-    ]
-    if shared and team.pod_security != "privileged":
-        yield HOST_IPC.at(
-            f"{scope.path(team)}.podSecurity",
-            f"{team.pod_security} is what refuses hostIPC, which pods on {', '.join(shared)} need to share GPUs by MPS",
-            "write privileged",
-        )
+        for flavor, cluster in there
+        if GpuSharing.of_labels(fleet.flavor_on(flavor, cluster).node_labels).strategy == "MPS"
+    )
+    networked = (
+        flavor.name
+        for flavor, cluster in there
+        if any(pool.networks and plugin_of(pool.machine_type) for pool in fleet.flavor_nodes(flavor, cluster))
+    )
+    for rule, flavors, refused, purpose in (
+        (HOST_IPC, shared, "hostIPC", "to share GPUs by MPS"),
+        (HOST_PATHS, networked, "host paths", "to use the networks of GPUs"),
+    ):
+        if listed := ", ".join(dict.fromkeys(flavors)):
+            wrong = f"{team.pod_security} is what refuses {refused}, which pods on {listed} need {purpose}"
+            yield rule.at(f"{scope.path(team)}.podSecurity", wrong, "write privileged")
 
 
 @where_read

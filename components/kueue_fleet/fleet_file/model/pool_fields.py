@@ -76,7 +76,7 @@ class NodeNetwork(SpecModel):
     """Name of its subnet in the cluster's region."""
 
 
-class AcceleratorNetworks(SpecModel):
+class PoolNetworks(SpecModel):
     """Networks for the network cards of GPU machines: four of A3 High, eight of A3 Mega, one and eight for RDMA of A3
     Ultra and A4, one and four of A4X.
 
@@ -142,7 +142,7 @@ class PoolOverride(SpecModel):
     """Disks from images there, in the place of the pool's."""
     fast_socket: Flag | None = None
     """Whether NCCL Fast Socket is on the nodes there."""
-    accelerator_networks: AcceleratorNetworks | None = None
+    accelerator_networks: PoolNetworks | None = None
     """Networks of the nodes' other network cards there."""
     max_pods_per_node: Annotated[Count, Field(ge=8, le=256)] | None = None
     """Pods that a node takes there."""
@@ -209,7 +209,7 @@ class NodePoolFields(RuledModel):
     """auto: GKE makes the networks over which GPUs of A3 Mega and newer machines, and v6e and v7 TPUs, speak with those
     of other nodes; one zone only, and GKE 1.34.1-gke.1829001 or newer. Default: none, and they have the node's network
     alone. A change replaces the pool."""
-    accelerator_networks: AcceleratorNetworks | None = None
+    accelerator_networks: PoolNetworks | None = None
     """Networks of your own, or that the fleet makes, in the place of those of a profile. Default: none. A change
     replaces the pool."""
     nccl_plugin: Flag | None = None

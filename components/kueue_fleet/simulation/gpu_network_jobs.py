@@ -1,0 +1,119 @@
+"""Whether the pods of jobs take the networks of the GPUs that they get, and have what Google's NCCL plugin needs.
+
+A job without that runs, and its GPUs reach those of other nodes over the nodes' own network, at a small part of the
+speed. Where GKE makes the networks by a profile, and where DRANET gives them to pods, nothing of this is asked for: by
+which names pods take the former is not known.
+
+Sources: those of `gke.gpu_direct`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from kueue_admission.forms.manifest import inside
+from kueue_admission.forms.problem import Problem
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.gpu_direct import INTERFACES, Plugin, annotations_of, daemon_container, plugin_of
+from kueue_fleet.gke.labels import GPU_RESOURCE
+from kueue_fleet.simulation.node_jobs import pod_set_of, possible_flavors
+from kueue_fleet.simulation.provisioning_request import (
+    PodSetTemplate,
+    job_fault,
+    of_pod_set,
+    pod_set_templates,
+    queued_jobs,
+)
+
+
+def warn_of_networks(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """What pods of several nodes lack, where all nodes that they may come to have networks of their own for GPUs."""
+    for job, name in queued_jobs(fleet, manifests):
+        queue = fleet.queue(name)
+        for template in pod_set_templates(job.data) if queue is not None else ():
+            pools = list(_pools(fleet, queue, template)) if queue is not None and template.count > 1 else []
+            if pools and all(pool.networks for pool in pools) and (lacking := list(_lacking(pools[0], template))):
+                wrong = f"runs on GPUs of pool {pools[0].name}, whose networks it does not use: it lacks "
+                fix = "add it as docs/tasks/gpu-networks.md shows, or let `kueue-fleet submit` make the job"
+                fault = job_fault(wrong + ", ".join(lacking), fix)
+                yield replace(of_pod_set(job, template, fault), severity="warning")
+
+
+def add_networks(pools: Iterable[ResolvedNodePool], pods: dict[str, Any]) -> None:
+    """Gives pods, whose first container is the program, what they need on nodes of these pools, if all need one."""
+    needed = {tuple(each.card for each in pool.networks): plugin_of(pool.machine_type) for pool in pools}
+    if len(needed) != 1 or not all(needed):
+        return
+    [(cards, plugin)] = needed.items()
+    pods.setdefault("metadata", {}).setdefault("annotations", {}).update(annotations_of(plugin, cards))
+    if plugin is not None:
+        _add_plugin(plugin, pods["spec"])
+
+
+def _add_plugin(plugin: Plugin, spec: dict[str, Any]) -> None:
+    program = spec["containers"][0]
+    own = {each["name"] for each in program.get("env", ())}
+    program["env"] = [
+        *program.get("env", ()),
+        *({"name": name, "value": value} for name, value in plugin.env.items() if name not in own),
+    ]
+    program.setdefault("volumeMounts", []).extend(
+        {"name": name, "mountPath": path} for name, path in plugin.mounts.items()
+    )
+    spec.setdefault("volumes", []).extend(
+        {"name": name, "hostPath": {"path": path}} for name, path in plugin.volumes.items()
+    )
+    if plugin.capabilities:
+        program["securityContext"] = {"capabilities": {"add": list(plugin.capabilities)}}
+    if plugin.daemon is not None:
+        spec["initContainers"] = [daemon_container(plugin.daemon)]
+
+
+def _pools(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Iterator[ResolvedNodePool]:
+    """The pools whose nodes the pods may come to, of pods that ask for GPUs."""
+    pods = pod_set_of(template)
+    if GPU_RESOURCE in {name for name, amount in pods.requests if amount}:
+        for cluster in fleet.clusters_of(queue):
+            for flavor, _ in possible_flavors(fleet, queue, pods, cluster):
+                yield from fleet.flavor_nodes(flavor, cluster)
+
+
+def _lacking(pool: ResolvedNodePool, template: PodSetTemplate) -> Iterator[str]:
+    """In the words of a pod's manifest."""
+    plugin = plugin_of(pool.machine_type)
+    spec = inside(template.template, "spec")
+    annotations = inside(template.template, "metadata", "annotations")
+    for key, value in annotations_of(plugin, [each.card for each in pool.networks]).items():
+        if key not in annotations:
+            yield f"annotation {key}"
+        elif key == INTERFACES and (missing := _networks(value) - _networks(annotations[key])):
+            yield f"{', '.join(sorted(missing))} in annotation {key}"
+    if plugin is None:
+        return
+    there = {inside(volume, "hostPath").get("path") for volume in spec.get("volumes") or ()}
+    for path in plugin.volumes.values():
+        if path not in there:
+            yield f"a volume of host path {path}"
+    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
+    if plugin.daemon is not None and plugin.daemon.name not in {each.get("name") for each in containers}:
+        yield f"container {plugin.daemon.name}"
+    variables = {each.get("name") for container in containers for each in container.get("env") or ()}
+    for name in plugin.env:
+        if name not in variables:
+            yield f"variable {name}"
+
+
+def _networks(interfaces: Any) -> set[str]:
+    """The networks that the annotation names; none where it is not a list of maps, as GKE has it."""
+    try:
+        listed = json.loads(interfaces)
+    except (TypeError, ValueError):
+        return set()
+    named = listed if isinstance(listed, list) else []
+    return {str(each.get("network")) for each in named if isinstance(each, Mapping)}

@@ -1,0 +1,206 @@
+"""The example of networks for GPUs: what the fleet makes of them, and what pods need to use them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kueue_admission.forms import SpecError
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet
+from kueue_fleet.google.resources import resources_on
+from kueue_fleet.objects import objects_on
+from kueue_fleet.objects.gpu_direct import INJECTOR
+from kueue_fleet.simulation.fleet import check_manifests
+
+FOLDER = Path(__file__).parents[2] / "examples" / "gpu-networks"
+FAMILIES = ("h100", "h100-mega", "h200", "b200")
+MINE = [{"network": f"gpu-{number}", "subnetwork": f"gpu-{number}-us-central1"} for number in range(1, 5)]
+
+
+def data() -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load((FOLDER / "fleet.yaml").read_text())
+    return read
+
+
+def fleet(**h100: Any) -> FleetSpec:
+    """The example, with other fields of its first pool."""
+    made = data()
+    made["nodePools"][0] |= h100
+    return parse_fleet(made)
+
+
+def jobs() -> dict[str, dict[str, Any]]:
+    """The example's jobs by the queue that they are for."""
+    found = yaml.safe_load_all((FOLDER / "jobs.yaml").read_text())
+    return {job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]: job for job in found}
+
+
+def template_of(job: dict[str, Any]) -> dict[str, Any]:
+    pods: dict[str, Any] = job["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
+    return pods
+
+
+def cloud(spec: FleetSpec, kind: str) -> dict[str, dict[str, Any]]:
+    """The properties of resources of a kind, by their name in Google Cloud."""
+    made = [each for each in resources_on(spec) if each.type.endswith(f":{kind}") and not each.read]
+    return {str(each.properties["name"]): dict(each.properties) for each in made}
+
+
+def inside(spec: FleetSpec, kind: str) -> dict[str, dict[str, Any]]:
+    objects = [each.manifest for each in objects_on(spec, "gpus")]
+    return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
+
+
+def test_each_card_of_a_pool_is_in_a_network_of_its_own() -> None:
+    pools = cloud(fleet(), "NodePool")
+    cards = {name: pools[name]["networkConfig"]["additionalNodeNetworkConfigs"] for name in FAMILIES}
+    assert {name: len(each) for name, each in cards.items()} == {"h100": 4, "h100-mega": 8, "h200": 9, "b200": 9}
+    assert cards["h200"][:2] == [
+        {"network": "gpus-gvnic-1", "subnetwork": "gpus-gvnic-1"},
+        {"network": "gpus-rdma", "subnetwork": "gpus-rdma-0"},
+    ]
+
+
+def test_networks_have_the_mtu_and_the_profile_of_their_machines() -> None:
+    networks = cloud(fleet(), "Network")
+    assert len(networks) == 1 + 8 + 2, "the fleet's own, those of A3 High and Mega, and those of RDMA"
+    assert networks["gpus-vpc1"]["mtu"] == 8244
+    rdma = networks["gpus-rdma"]
+    profile = "projects/my-gcp-project/global/networkProfiles/us-central1-b-vpc-roce"
+    assert (rdma["mtu"], rdma["networkProfile"]) == (8896, profile)
+
+
+def test_ranges_of_the_networks_are_apart() -> None:
+    ranges = [each["ipCidrRange"] for each in cloud(fleet(), "Subnetwork").values()]
+    assert len(set(ranges)) == len(ranges) == 1 + 8 + 9
+
+
+def test_pods_find_each_network_by_a_name() -> None:
+    assert {*inside(fleet(), "Network")} == {
+        *(f"vpc{number}" for number in range(1, 9)),
+        "gvnic-1",
+        *(f"rdma-{number}" for number in range(8)),
+    }
+    assert inside(fleet(), "GKENetworkParamSet")["rdma-7"]["spec"] == {
+        "vpc": "gpus-rdma",
+        "vpcSubnet": "gpus-rdma-7",
+        "deviceMode": "RDMA",
+    }
+
+
+def test_networks_that_exist_are_taken_and_nothing_is_made() -> None:
+    made = data()
+    made["nodePools"] = [{**made["nodePools"][0], "acceleratorNetworks": {"existing": MINE}}]
+    for section in ("flavors", "clusterQueues"):
+        made[section] = made[section][:1]
+    made["teams"][0]["localQueues"] = made["teams"][0]["localQueues"][:1]
+    spec = parse_fleet(made)
+    assert [*cloud(spec, "Network")] == ["gpu-networks"]
+    assert cloud(spec, "NodePool")["h100"]["networkConfig"]["additionalNodeNetworkConfigs"] == MINE
+    assert inside(spec, "GKENetworkParamSet")["vpc1"]["spec"]["vpc"] == "gpu-1"
+
+
+def test_each_plugin_is_put_on_the_nodes_of_its_pools() -> None:
+    def pools(daemon: dict[str, Any]) -> list[str]:
+        terms = daemon["spec"]["template"]["spec"]["affinity"]["nodeAffinity"]
+        required = terms["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        values: list[str] = required[0]["matchExpressions"][0]["values"]
+        return values
+
+    assert {name: pools(each) for name, each in inside(fleet(), "DaemonSet").items()} == {
+        "nccl-tcpx-installer": ["h100"],
+        "nccl-tcpxo-installer": ["h100-mega"],
+        "nccl-rdma-installer": ["h200", "b200"],
+        INJECTOR: ["h100", "h100-mega"],
+    }
+
+
+def test_a_plugin_of_ones_own_is_left_alone() -> None:
+    assert "nccl-tcpx-installer" not in inside(fleet(ncclPlugin=False), "DaemonSet")
+
+
+def test_the_jobs_lack_nothing() -> None:
+    found = check_manifests(fleet(), [Document("", job) for job in jobs().values()])
+    assert (found.problems, found.warnings) == ([], [])
+
+
+def _without_annotations(pods: dict[str, Any]) -> None:
+    pods["metadata"]["annotations"] = {}
+
+
+def _without_networks(pods: dict[str, Any]) -> None:
+    pods["metadata"]["annotations"]["networking.gke.io/interfaces"] = "[]"
+
+
+def _without_volumes(pods: dict[str, Any]) -> None:
+    pods["spec"]["volumes"] = [each for each in pods["spec"]["volumes"] if each["name"] != "nvidia"]
+
+
+def _without_daemon(pods: dict[str, Any]) -> None:
+    del pods["spec"]["initContainers"]
+
+
+def _without_variables(pods: dict[str, Any]) -> None:
+    for container in (*pods["spec"]["containers"], *pods["spec"]["initContainers"]):
+        container["env"] = []
+
+
+@pytest.mark.parametrize(
+    ("change", "lacks"),
+    [
+        (_without_annotations, "annotation networking.gke.io/default-interface"),
+        (_without_networks, "default, vpc1, vpc2, vpc3, vpc4 in annotation networking.gke.io/interfaces"),
+        (_without_volumes, "a volume of host path /home/kubernetes/bin/nvidia/lib64"),
+        (_without_daemon, "container tcpx-daemon"),
+        (_without_variables, "variable LD_LIBRARY_PATH"),
+    ],
+)
+def test_what_a_job_lacks_is_named(change: Callable[[dict[str, Any]], None], lacks: str) -> None:
+    job = jobs()["h100"]
+    change(template_of(job))
+    [warning] = check_manifests(fleet(), [Document("", job)]).warnings
+    assert f"it lacks {lacks}" in warning.wrong
+
+
+def _one_node(made: dict[str, Any]) -> None:
+    made["clusters"][0]["multiNetworking"] = False
+
+
+def _two_zones(made: dict[str, Any]) -> None:
+    made["nodePools"][3]["zones"] = ["us-central1-c"]
+
+
+def _overlapping(made: dict[str, Any]) -> None:
+    made["network"] = {"ranges": {"us-central1": "192.168.0.0/20"}}
+
+
+def _shared(made: dict[str, Any]) -> None:
+    subnet = {"name": "a", "podRangeName": "p"}
+    made["network"] = {"existing": {"name": "vpc", "project": "host-project", "subnets": {"us-central1": subnet}}}
+
+
+def _no_plugin(made: dict[str, Any]) -> None:
+    made["nodePools"].append({"name": "l4", "machineType": "g2-standard-24", "nodeCount": 1, "ncclPlugin": True})
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [(_one_node, "KF675"), (_two_zones, "KF676"), (_overlapping, "KF606"), (_shared, "KF677"), (_no_plugin, "KF678")],
+)
+def test_what_cannot_be_is_refused(change: Callable[[dict[str, Any]], None], code: str) -> None:
+    made = data()
+    change(made)
+    with pytest.raises(SpecError) as refused:
+        parse_fleet(made)
+    assert code in {problem.rule.code for problem in refused.value.problems}
+
+
+def test_a_team_whose_pods_may_not_mount_the_plugin_is_warned() -> None:
+    made = data()
+    made["teams"][0]["podSecurity"] = "baseline"
+    assert "KF679" in {problem.rule.code for problem in check_fleet(parse_fleet(made))}
