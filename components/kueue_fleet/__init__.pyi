@@ -145,6 +145,7 @@ from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection as R
 from kueue_fleet.fleet_file.model.rehearsal_section import ReservationSection as ReservationSection
 from kueue_fleet.fleet_file.model.rehearsal_section import SpotSection as SpotSection
 from kueue_fleet.fleet_file.model.rehearsal_section import StockRange as StockRange
+from kueue_fleet.fleet_file.model.teams import ClaimTemplate as ClaimTemplate
 from kueue_fleet.fleet_file.model.teams import TeamBudget as TeamBudget
 from kueue_fleet.fleet_file.model.teams import TeamEntry as TeamEntry
 from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount as TeamGoogleServiceAccount

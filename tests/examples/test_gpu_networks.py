@@ -204,3 +204,40 @@ def test_a_team_whose_pods_may_not_mount_the_plugin_is_warned() -> None:
     made = data()
     made["teams"][0]["podSecurity"] = "baseline"
     assert "KF679" in {problem.rule.code for problem in check_fleet(parse_fleet(made))}
+
+
+def claiming(*, mapped: bool = True, covered: bool = True) -> FleetSpec:
+    """A fleet whose team has a template for the cards of A4X, by DRANET."""
+    made = data()
+    made["teams"][0]["resourceClaimTemplates"] = [{"name": "rdma", "deviceClassName": "mrdma.google.com", "count": 4}]
+    mapping = {"name": "example.com/rdma", "deviceClassNames": ["mrdma.google.com"]}
+    if mapped:
+        made["kueue"] = {"configuration": {"resources": {"deviceClassMappings": [mapping]}}}
+    if covered:
+        [group] = made["clusterQueues"][0]["resourceGroups"]
+        group["coveredResources"].append("example.com/rdma")
+        group["flavors"][0]["resources"].append({"name": "example.com/rdma", "nominalQuota": 16})
+    return parse_fleet(made)
+
+
+def test_a_template_claims_a_number_of_devices() -> None:
+    assert inside(claiming(), "ResourceClaimTemplate")["rdma"]["spec"]["spec"]["devices"]["requests"] == [
+        {
+            "name": "rdma",
+            "exactly": {"deviceClassName": "mrdma.google.com", "allocationMode": "ExactCount", "count": 4},
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fleet_", "wrong"),
+    [
+        (claiming(mapped=False, covered=False), ["is in no deviceClassMappings"]),
+        (claiming(covered=False), ["counts as example.com/rdma, for which no queue"]),
+        (claiming(), []),
+    ],
+)
+def test_what_kueue_does_not_count_is_warned_of(fleet_: FleetSpec, wrong: list[str]) -> None:
+    found = [problem.wrong for problem in check_fleet(fleet_) if problem.rule.code == "KF680"]
+    assert len(found) == len(wrong)
+    assert all(text in each for text, each in zip(wrong, found, strict=True))

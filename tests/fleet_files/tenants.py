@@ -47,6 +47,12 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
         members=some_of(_PEOPLE),
         budget=_budgets(),
         podSecurity=one_of("privileged", "baseline", "restricted"),
+        resourceClaimTemplates=one_of(
+            [
+                {"name": "rdma", "deviceClassName": "mrdma.google.com", "count": 8},
+                {"name": "one", "deviceClassName": "gpu"},
+            ]
+        ),
         limitRange=st.sampled_from(_LIMIT_RANGES),
         resourceQuota=some_of(list(_AMOUNTS)).map(lambda names: {key: _AMOUNTS[key] for key in names}),
         # Every region that has a cluster, or queues might be out of reach.

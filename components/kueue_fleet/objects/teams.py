@@ -16,7 +16,7 @@ from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.accounts import team_account_address
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
-from kueue_fleet.fleet_file.model.teams import TeamEntry, TeamLimitRange
+from kueue_fleet.fleet_file.model.teams import ClaimTemplate, TeamEntry, TeamLimitRange
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.grants import RBAC_GROUP, READ_VERBS, role_grant
 from kueue_fleet.objects.team_policy import render_team_policy
@@ -50,7 +50,15 @@ def render_team_objects(fleet: FleetSpec, team: TeamEntry, cluster: str) -> list
             spec = {"limits": [limit_range_item(team.limit_range)]}
             objects.append(manifest("v1", "LimitRange", GUARD, namespace, spec=spec))
         objects.append(_network(fleet, team, namespace))
+        objects += (_claim_template(each, namespace) for each in team.resource_claim_templates)
     return objects + render_team_policy(fleet, team, cluster)
+
+
+def _claim_template(template: ClaimTemplate, namespace: str) -> Manifest:
+    """One request, of a number: Kueue refuses claims of all devices of a node."""
+    devices = {"deviceClassName": template.device_class_name, "allocationMode": "ExactCount", "count": template.count}
+    spec = {"spec": {"devices": {"requests": [{"name": template.name.replace(".", "-"), "exactly": devices}]}}}
+    return manifest("resource.k8s.io/v1", "ResourceClaimTemplate", template.name, namespace, spec=spec)
 
 
 def _service_account(fleet: FleetSpec, team: TeamEntry, namespace: str) -> list[Manifest]:

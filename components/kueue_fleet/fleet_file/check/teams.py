@@ -24,6 +24,7 @@ from kueue_admission.forms.form_rules import EXCLUDED, listed_twice
 from kueue_admission.forms.problem import Problem, item_labels, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
+    CLAIMED_CLASS,
     GROUPS,
     HOST_IPC,
     HOST_PATHS,
@@ -72,8 +73,30 @@ def check_teams(scope: Scope) -> Iterator[Problem]:
 def _team(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     for item in _of_team(scope, team):
         yield from _leads_somewhere(scope, item)
+    yield from _claims(scope, team)
     if team.pod_security != "privileged":
         yield from _needs_of_nodes(scope, team)
+
+
+@where_read
+def _claims(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    """Kueue counts devices of a class under the name of its mapping, which a queue has to have quota for."""
+    fleet = scope.fleet
+    resources = fleet.kueue.configuration.resources
+    mappings = (resources and resources.device_class_mappings) or ()
+    counted = {name: each.get("name") for each in mappings for name in each.get("deviceClassNames") or ()}
+    queues = (fleet.queue(queue.cluster_queue) for queue in team.local_queues)
+    covered = {name for queue in queues if queue for group in queue.resource_groups for name in group.covered_resources}
+    for index, template in enumerate(team.resource_claim_templates):
+        at, name = f"{scope.path(team)}.resourceClaimTemplates[{index}].deviceClassName", template.device_class_name
+        if template.name in [each.name for each in team.resource_claim_templates[:index]]:
+            yield listed_twice(f"{scope.path(team)}.resourceClaimTemplates[{index}].name", template.name, "template")
+        if name not in counted:
+            wrong = f"{name} is in no deviceClassMappings, so Kueue admits no job that claims it"
+            yield CLAIMED_CLASS.at(at, wrong, "add it to kueue.configuration.resources.deviceClassMappings")
+        elif counted[name] not in covered:
+            wrong = f"{name} counts as {counted[name]}, for which no queue of the team has quota"
+            yield CLAIMED_CLASS.at(at, wrong, f"cover {counted[name]} in its queues")
 
 
 @where_read

@@ -14,7 +14,7 @@ from pydantic import Field
 from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.quotas import whole_problems
 from kueue_admission.forms import suggest
-from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, Text
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, NOT_ALLOWED, OUT_OF_RANGE, WRONG_ORDER, syntax_problems
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
@@ -151,6 +151,22 @@ def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], 
             yield NOT_ALLOWED.at(f"{field}[{name}]", f"{name} is not a resource {what}", fix)
 
 
+class ClaimTemplate(SpecModel):
+    """Devices that pods claim by Dynamic Resource Allocation, such as network cards of GPUs by DRANET: a
+    ResourceClaimTemplate with one request for a number of devices, as Kueue counts them.
+
+    Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/allocate-network-resources-dra;
+    https://kueue.sigs.k8s.io/docs/concepts/dynamic_resource_allocation/.
+    """
+
+    name: DnsSubdomain = Field(kw_only=False)
+    """What pods name in `resourceClaimTemplateName`."""
+    device_class_name: DnsSubdomain = Field(kw_only=False)
+    """Class of the devices, such as mrdma.google.com."""
+    count: AtLeastOne = 1
+    """Devices of each pod; default 1."""
+
+
 class TeamEntry(RuledModel):
     """A team: its namespaces and the queues it may use."""
 
@@ -183,6 +199,9 @@ class TeamEntry(RuledModel):
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     budget: TeamBudget | None = None
     """What it means to use at most in a week or month; `status`, `top` and `simulate` warn when that is near."""
+    resource_claim_templates: ListOf[ClaimTemplate] = ()
+    """ResourceClaimTemplates in each of its namespaces, on every cluster: where jobs are submitted, Kueue counts by
+    them. Kubernetes 1.34 or newer."""
     pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
     """Pod Security Standard that the API server enforces in its namespaces; default baseline, which refuses host
     paths, the node's network and privileged containers."""
