@@ -190,7 +190,7 @@ def _no_plugin(made: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("change", "code"),
-    [(_one_node, "KF675"), (_two_zones, "KF676"), (_overlapping, "KF606"), (_shared, "KF677"), (_no_plugin, "KF678")],
+    [(_one_node, "KF669"), (_two_zones, "KF670"), (_overlapping, "KF606"), (_shared, "KF671"), (_no_plugin, "KF672")],
 )
 def test_what_cannot_be_is_refused(change: Callable[[dict[str, Any]], None], code: str) -> None:
     made = data()
@@ -203,7 +203,7 @@ def test_what_cannot_be_is_refused(change: Callable[[dict[str, Any]], None], cod
 def test_a_team_whose_pods_may_not_mount_the_plugin_is_warned() -> None:
     made = data()
     made["teams"][0]["podSecurity"] = "baseline"
-    assert "KF679" in {problem.rule.code for problem in check_fleet(parse_fleet(made))}
+    assert "KF830" in {problem.rule.code for problem in check_fleet(parse_fleet(made))}
 
 
 def claiming(*, mapped: bool = True, covered: bool = True) -> FleetSpec:
@@ -238,6 +238,6 @@ def test_a_template_claims_a_number_of_devices() -> None:
     ],
 )
 def test_what_kueue_does_not_count_is_warned_of(fleet_: FleetSpec, wrong: list[str]) -> None:
-    found = [problem.wrong for problem in check_fleet(fleet_) if problem.rule.code == "KF680"]
+    found = [problem.wrong for problem in check_fleet(fleet_) if problem.rule.code == "KF831"]
     assert len(found) == len(wrong)
     assert all(text in each for text, each in zip(wrong, found, strict=True))

@@ -67,13 +67,17 @@ class AcceleratorNetworks(Component):
         pools: Sequence[NodePoolEntry],
         *,
         cluster_spec: ClusterEntry,
-        project: pulumi.Input[str],
+        project: pulumi.Input[ProjectId],
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the networks, after which the pools are to be made.
 
         `pools` and `cluster_spec` are the entries of the pools and of their cluster, as a fleet file has them.
+
+        Raises:
+            SpecError: the entries break rules of the fleet file.
         """
+        judge(check_alone("nodePools", *pools, clusters=(cluster_spec,)), opts)
         super().__init__(name, opts)
         resolved = [resolve_pool(pool, cluster_spec) for pool in pools]
         rendered = accelerator_networks(name, resolved, project=project)
