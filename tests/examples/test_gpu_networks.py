@@ -188,9 +188,20 @@ def _no_plugin(made: dict[str, Any]) -> None:
     made["nodePools"].append({"name": "l4", "machineType": "g2-standard-24", "nodeCount": 1, "ncclPlugin": True})
 
 
+def _no_cards(made: dict[str, Any]) -> None:
+    made["nodePools"].append({"name": "l4", "machineType": "g2-standard-24", "nodeCount": 1, "acceleratorNetworks": {}})
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
-    [(_one_node, "KF669"), (_two_zones, "KF670"), (_overlapping, "KF606"), (_shared, "KF671"), (_no_plugin, "KF672")],
+    [
+        (_no_cards, "KF672"),
+        (_one_node, "KF669"),
+        (_two_zones, "KF670"),
+        (_overlapping, "KF606"),
+        (_shared, "KF671"),
+        (_no_plugin, "KF672"),
+    ],
 )
 def test_what_cannot_be_is_refused(change: Callable[[dict[str, Any]], None], code: str) -> None:
     made = data()

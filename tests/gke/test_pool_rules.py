@@ -151,9 +151,9 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         {"machine_type": "a3-highgpu-8g", "network_profile": "auto"},
         {"machine_type": "a3-megagpu-8g", "network_profile": "auto"},
     ),
-    ("accelerator-network", {**H200, "own_networks": 8}, {**H200, "own_networks": 9}),
+    ("accelerator-network-cards", {**H200, "own_networks": 8}, {**H200, "own_networks": 9}),
     ("accelerator-network", {**H200, "own_networks": 9, "network_profile": "auto"}, {**H200, "own_networks": 9}),
-    ("accelerator-network", {"own_networks": 0}, {"machine_type": "a3-highgpu-8g", "own_networks": 4}),
+    ("accelerator-network-cards", {"machine_type": "a3-highgpu-8g", "own_networks": 2}, {"own_networks": 2}),
     (
         "accelerator-network-zone",
         {**H200, "own_networks": 9, "zone_count": 2},

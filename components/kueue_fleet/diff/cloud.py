@@ -287,6 +287,8 @@ def _fate_of_pool(
         sides = ({name: read(pool) for name, read in words.items()} for pool in (before, after))
         yield f"it is {_AGAIN}, with its nodes and {there}: {_changed(*sides)}{refused}"
         return
+    if before.networks and not after.networks:
+        yield f"its nodes keep {_networks(before)}, which the provider does not take back: write a pool of another name"
     if exchanged := _changed(_in_turn(before), _in_turn(after)):
         yield f"its nodes are exchanged one after another, and {there} start again: {exchanged}"
     zones = [zone for zone in before.node_locations if zone not in after.node_locations]
@@ -331,6 +333,11 @@ def _shared(pool: ResolvedNodePool) -> str | None:
     return None if sharing.strategy is None else f"{sharing.strategy} by {sharing.clients}"
 
 
+def _networks(pool: ResolvedNodePool) -> str | None:
+    """The networks of its nodes' cards."""
+    return ", ".join(dict.fromkeys(each.subnetwork for each in pool.networks)) or None
+
+
 _CAPACITY: Final = ("reservationAffinity", "spot", "flexStart", "maxRunDuration")
 _PLACEMENT: Final = ("placementPolicy",)
 _GPUS: Final = ("nodeConfig.guestAccelerators",)
@@ -345,6 +352,7 @@ _OWN_WORDS: Final[_Words] = {
         ("nodeConfig.ephemeralStorageLocalSsdConfig",),
         lambda pool: pool.local_ssd_count or (pool.machine.local_ssds if pool.machine else 0),
     ),
+    "acceleratorNetworks": (("networkConfig.additionalNodeNetworkConfigs",), _networks),
     "maxPodsPerNode": (("maxPodsPerNode",), lambda pool: pool.max_pods_per_node),
     "compactPlacement": (_PLACEMENT, lambda pool: str(pool.compact_placement).lower()),
     "tpuTopology": (_PLACEMENT, lambda pool: asked_topology(pool.machine_type, pool.tpu_topology)),

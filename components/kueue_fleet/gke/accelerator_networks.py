@@ -64,22 +64,15 @@ def network_of(machine: str) -> Mapping[str, str] | None:
     return row_of(machine, accelerator_networks())
 
 
-def check_networks(pool: Pool) -> Iterator[Breach]:
-    """The machines have the networks that are asked for: those that GKE makes, or one for each of their cards."""
-    profile, own = pool.network_profile, pool.own_networks
-    if own is not None and profile is not None:
-        yield Breach("own_networks", f"is set beside a profile of {profile}, by which GKE makes them", "keep one")
-    elif own is not None and own != (cards := len(cards_of(pool.machine_type))):
-        has = (
-            f"{pool.machine_type} has {cards} network cards beside the node's own"
-            if cards
-            else (f"network cards of {pool.machine_type} beside the node's own are not known")
-        )
-        fix = f"name {cards} networks, in the order of the cards" if cards else "remove it"
-        yield Breach("own_networks", f"is {own} networks, but {has}", fix)
+def check_network_profile(pool: Pool) -> Iterator[Breach]:
+    """The machines have networks that GKE makes, and stand in one zone."""
+    profile = pool.network_profile
     if profile is None:
         return
     network = network_of(pool.machine_type)
+    if pool.own_networks is not None:
+        wrong = f"is set beside {profile}, the profile by which GKE makes networks"
+        yield Breach("own_networks", wrong, "keep one of the two")
     if network is None:
         wrong = f"is {profile}, but {pool.machine_type} has no network beside that of the node"
         yield Breach("network_profile", wrong, "remove it")
@@ -87,8 +80,16 @@ def check_networks(pool: Pool) -> Iterator[Breach]:
         yield Breach(
             "network_profile",
             f"is {profile}, but GKE is not known to make the {network['technology']} networks of {pool.machine_type}",
-            f"remove it, or use machines of {_listed('profile')}",
+            f"name networks of its own, or use machines of {_listed('profile')}",
         )
+
+
+def check_cards(pool: Pool) -> Iterator[Breach]:
+    """Each network card has a network; of machines whose cards are not known, any number is good."""
+    own, cards = pool.own_networks, len(cards_of(pool.machine_type))
+    if own is not None and cards and own != cards:
+        wrong = f"is {own} networks, but {pool.machine_type} has {cards} network cards beside the node's own"
+        yield Breach("own_networks", wrong, f"name {cards} networks, in the order of the cards")
 
 
 def check_network_zone(pool: Pool) -> Iterator[Breach]:

@@ -165,7 +165,7 @@ def _images(given: _Inputs, path: str) -> tuple[str, ...]:
 def _number(given: _Inputs, path: str) -> int | None:
     """How many there are, whether each is known or not."""
     listed = given.get(path)
-    return len(listed) if isinstance(listed, list) else None
+    return len(listed) or None if isinstance(listed, list) else None
 
 
 def _block_ssds(given: _Inputs, path: str) -> int:

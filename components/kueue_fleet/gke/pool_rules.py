@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kueue_admission.forms.unknown import NotKnownError
-from kueue_fleet.gke.accelerator_networks import check_dranet, check_network_zone, check_networks
+from kueue_fleet.gke.accelerator_networks import check_cards, check_dranet, check_network_profile, check_network_zone
+from kueue_fleet.gke.label_rules import check_labels, check_taints
 from kueue_fleet.gke.machine_rules import (
     check_boot_disk,
     check_device_plugin,
@@ -257,25 +258,6 @@ def _zones(pool: Pool) -> Iterator[Breach]:
             yield Breach("zones", f"is {zone}, which does not exist", fix, index)
 
 
-def _labels(pool: Pool) -> Iterator[Breach]:
-    for index, key in enumerate(pool.labels):
-        domain = key.rpartition("/")[0]
-        if domain in ("kubernetes.io", "k8s.io") or domain.endswith((".kubernetes.io", ".k8s.io")):
-            yield Breach("labels", "is in a domain that Kubernetes reserves", "use another domain", index)
-
-
-def _taints(pool: Pool) -> Iterator[Breach]:
-    own = [(taint.key, taint.effect) for taint in pool.taints]
-    for index, (key, effect) in enumerate(own):
-        if (key, effect) in own[:index]:
-            yield Breach(
-                "taints",
-                f"has the key {key} and the effect {effect} of one before it",
-                "list each pair of key and effect once",
-                index,
-            )
-
-
 _GKE: Final = "https://cloud.google.com/kubernetes-engine/docs"
 _PROVISIONING: Final = f"{_GKE}/how-to/provisioningrequest"
 _DWS: Final = f"{_GKE}/concepts/dws"
@@ -388,7 +370,15 @@ POOL_RULES: Final = (
         "KF655",
         "Accelerator networks must be on machines that have them.",
         f"{_GKE}/how-to/config-auto-net-for-accelerators",
-        check_networks,
+        check_network_profile,
+    ),
+    PoolRule(
+        "accelerator-network-cards",
+        "KF673",
+        "Machines with network cards for their GPUs must have a network for each.",
+        f"{_GKE}/how-to/gpu-bandwidth-gpudirect-tcpx",
+        check_cards,
+        refused=False,
     ),
     PoolRule(
         "accelerator-network-zone",
@@ -441,14 +431,14 @@ POOL_RULES: Final = (
         "KF661",
         "Node labels must not be in domains of Kubernetes.",
         f"{_GKE}/how-to/update-existing-nodepools",
-        _labels,
+        check_labels,
     ),
     PoolRule(
         "pool-taints",
         "KF662",
         "Node taints must differ in key or effect.",
         "https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/",
-        _taints,
+        check_taints,
     ),
 )
 """Every rule, in the order in which problems are reported."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import MULTI_NETWORKING, NCCL_PLUGIN, NETWORKS_DIFFER, NODE_NETWORK_PROJECT
+from kueue_fleet.fleet_file.fleet_rules import MULTI_NETWORKING, NETWORKS_DIFFER, NO_CARDS, NODE_NETWORK_PROJECT
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 
 
@@ -31,7 +31,13 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
             continue
         if entry.nccl_plugin and pool.plugin is None:
             wrong = f"true, but Google is not known to have one for {pool.machine_type}"
-            yield NCCL_PLUGIN.at(f"{scope.path(entry)}.ncclPlugin", wrong, "remove it")
+            yield NO_CARDS.at(f"{scope.path(entry)}.ncclPlugin", wrong, "remove it")
+        if pool.entry.accelerator_networks is not None and not pool.networks:
+            at, wrong = (
+                path_on(scope, entry, cluster.name),
+                f"set, but the network cards of {pool.machine_type} are not known",
+            )
+            yield NO_CARDS.at(f"{at}.acceleratorNetworks", wrong, "remove it")
         at = f"{path_on(scope, entry, cluster.name)}.acceleratorNetworks"
         if pool.networks and not cluster.existing and not cluster.multi_networking:
             wrong = f"set, but nodes of {cluster.name} cannot have several networks"
