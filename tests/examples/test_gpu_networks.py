@@ -53,7 +53,7 @@ def cloud(spec: FleetSpec, kind: str) -> dict[str, dict[str, Any]]:
 
 def inside(spec: FleetSpec, kind: str) -> dict[str, dict[str, Any]]:
     objects = [each.manifest for each in objects_on(spec, "gpus")]
-    return {each["metadata"]["name"]: each for each in objects if each["kind"] == kind}
+    return {each["metadata"]["name"]: dict(each) for each in objects if each["kind"] == kind}
 
 
 def test_each_card_of_a_pool_is_in_a_network_of_its_own() -> None:

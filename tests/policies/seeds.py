@@ -234,6 +234,14 @@ def _pools() -> Iterator[Seed]:
         yield _pool(rule, says, {**slices, "placementPolicy": {"type": "COMPACT", "tpuTopology": topology}})
     profile = {"networkConfig": {"acceleratorNetworkProfile": "auto"}}
     yield _pool("accelerator-network", "no network beside that of the node", profile)
+    a4 = {
+        f"{config}machineType": "a4-highgpu-8g",
+        f"{config}guestAccelerators": None,
+        f"{config}diskType": "hyperdisk-balanced",
+        "nodeLocations": [f"{REGION}-b"],
+    }
+    one_card = {"networkConfig": {"additionalNodeNetworkConfigs": [{"network": "gpus", "subnetwork": "gpus"}]}}
+    yield _pool("accelerator-network-cards", "has 9 network cards", {**a4, **one_card})
     label = {f"{config}labels": {"cloud.google.com/gke-networking-dra-driver": "true"}}
     yield _pool("dranet", "DRANET does not support g2", label)
     yield _pool(
@@ -268,12 +276,7 @@ def _pools() -> Iterator[Seed]:
         (
             "accelerator-network-zone",
             "make a pool for each",
-            {
-                **profile,
-                f"{config}machineType": "a4-highgpu-8g",
-                f"{config}guestAccelerators": None,
-                f"{config}diskType": "hyperdisk-balanced",
-            },
+            {**profile, **a4, "nodeLocations": None},
         ),
     ):
         one = pool(f"{rule}/pool", changes, of=f"{rule}/cluster")
