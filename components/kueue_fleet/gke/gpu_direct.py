@@ -67,7 +67,7 @@ class Plugin:
 
 
 _QUIET: Final = "for each in /proc/sys/net/ipv4/conf/gpu*rdma0/log_martians; do echo 0 > $each; done"
-"""Packets of one card's subnet that come in by another's are no fault here."""
+"""The kernel would write of each packet that comes in by another card than that of its subnet."""
 _APERTURES: Final = """set -e
 /sbin/iptables -I INPUT -p tcp -m tcp -j ACCEPT
 modprobe import-helper
