@@ -28,9 +28,11 @@ def documents(
 ) -> list[Document]:
     """A Job or JobSet of such pods, with these fields in their spec."""
     requests = {"cpu": "1", "memory": "1Gi"} | ({GPU: gpus} if gpus else {})
+    limits = {name: amount for name, amount in requests.items() if "/" in name}
+    containers = [{"name": "main", "resources": {"requests": requests, "limits": limits}}]
     template = {
         "metadata": {"annotations": annotations or {}},
-        "spec": {"containers": [{"name": "main", "resources": {"requests": requests}}], **pod},
+        "spec": {"restartPolicy": "Never", "containers": containers, **pod},
     }
     job: dict[str, Any] = {"parallelism": pods, "completions": pods, "template": template}
     jobset = {"replicatedJobs": [{"name": "main", "replicas": 1, "template": {"spec": job}}]}

@@ -22,9 +22,11 @@ def found(
 ) -> list[str]:
     """What is said of a Job whose pods request this, with dots for slashes, or have these fields."""
     requests = {GPU: 1, "cpu": 10} | pod.pop("requests", {})
+    limits = {name: amount for name, amount in requests.items() if "/" in name}
+    containers = [{"name": "main", "resources": {"requests": requests, "limits": limits}}]
     template = {
         "metadata": {"annotations": annotations},
-        "spec": {"containers": [{"name": "main", "resources": {"requests": requests}}], **pod},
+        "spec": {"restartPolicy": "Never", "containers": containers, **pod},
     }
     labels = {"kueue.x-k8s.io/queue-name": queue}
     job = {
@@ -86,7 +88,7 @@ def test_calendar_pools_are_open_and_stopped_queues_say_nothing_against_a_job() 
 @pytest.mark.parametrize("amount", ["1.5", "500m"])
 def test_devices_are_whole(amount: str) -> None:
     path = "j.yaml:1: Job team-a/j.spec.template.spec.containers[0].resources.requests.nvidia.com/gpu"
-    [text] = found(fleet_data(), requests={GPU: amount})
+    _, text = found(fleet_data(), requests={GPU: amount})
     assert text.startswith(f"{path}: is ")
     assert text.endswith("m; write a whole number, as it is a number of devices")
     assert found(fleet_data(), requests={GPU: "1000m", "cpu": "1.5"}) == []

@@ -1,4 +1,4 @@
-"""What the pods of a job may not ask for in a namespace with a Pod Security Standard, in CEL.
+"""What the pods of a job may not ask for in a namespace with a Pod Security Standard, in CEL and in Python.
 
 The API server enforces the standard on pods alone. A job that breaks it would have quota, and its controller would try
 without end to make pods that are refused; with MultiKueue that shows on a worker only.
@@ -9,10 +9,11 @@ staging/src/k8s.io/pod-security-admission/policy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kueue_admission.api.pod_security import BASELINE_CAPABILITIES, SAFE_SYSCTLS
+from kueue_admission.forms.manifest import Manifest, inside
 
 
 class Control(NamedTuple):
@@ -23,6 +24,39 @@ class Control(NamedTuple):
     broken: str
     """CEL: whether the spec of a pod, `pod`, breaks it."""
     fix: str
+    breaks: Callable[[Manifest], bool]
+    """The same of a manifest."""
+
+
+def _any(broken: Callable[[Manifest, Manifest], bool]) -> Callable[[Manifest], bool]:
+    """Whether one of the containers of a pod, with its securityContext, is broken."""
+    return lambda pod: any(
+        broken(each, inside(each, "securityContext"))
+        for field in ("containers", "initContainers")
+        for each in pod.get(field) or ()
+    )
+
+
+def _either(broken: Callable[[Manifest], bool]) -> Callable[[Manifest], bool]:
+    """Whether the securityContext of a pod, or that of one of its containers, is broken."""
+    return lambda pod: broken(inside(pod, "securityContext")) or _any(lambda _, context: broken(context))(pod)
+
+
+def _lacks(wanted: Callable[[Manifest], object]) -> Callable[[Manifest], bool]:
+    """Whether a container lacks what its securityContext, or else that of its pod, has to have."""
+    return lambda pod: _any(lambda _, own: not wanted({**inside(pod, "securityContext"), **own}))(pod)
+
+
+def _seccomp(context: Manifest) -> object:
+    return inside(context, "seccompProfile").get("type")
+
+
+def _added(context: Manifest) -> set[str]:
+    return set(inside(context, "capabilities").get("add") or ())
+
+
+def _dropped(context: Manifest) -> set[str]:
+    return set(inside(context, "capabilities").get("drop") or ())
 
 
 def _of_containers(broken: str) -> str:
@@ -45,21 +79,27 @@ _BASELINE: Final = (
         "hostNetwork, hostPID or hostIPC of its pods",
         "pod.?hostNetwork.orValue(false) || pod.?hostPID.orValue(false) || pod.?hostIPC.orValue(false)",
         "remove it",
+        lambda pod: any(pod.get(field) for field in ("hostNetwork", "hostPID", "hostIPC")),
     ),
     Control(
         "volumes of its pods",
         "pod.?volumes.orValue([]).exists(volume, has(volume.hostPath))",
         "use a volume of another kind than hostPath",
+        lambda pod: any("hostPath" in volume for volume in pod.get("volumes") or ()),
     ),
     Control(
         "securityContext.sysctls of its pods",
         f"{_OF_POD}.?sysctls.orValue([]).exists(one, !(one.name in {_names(SAFE_SYSCTLS)}))",
         "remove those that Kubernetes does not call safe",
+        lambda pod: any(
+            each.get("name") not in SAFE_SYSCTLS for each in inside(pod, "securityContext").get("sysctls") or ()
+        ),
     ),
     Control(
         "securityContext.privileged of its containers",
         _of_containers(f"{_OF_CONTAINER}.?privileged.orValue(false)"),
         "remove it",
+        _any(lambda _, context: bool(context.get("privileged"))),
     ),
     Control(
         "securityContext.capabilities.add of its containers",
@@ -67,17 +107,20 @@ _BASELINE: Final = (
             f"{_OF_CONTAINER}.?capabilities.?add.orValue([]).exists(name, !(name in {_names(BASELINE_CAPABILITIES)}))"
         ),
         "remove those that a container does not have by default",
+        _any(lambda _, context: not _added(context) <= BASELINE_CAPABILITIES),
     ),
     Control(
         "ports of its containers",
         _of_containers("container.?ports.orValue([]).exists(port, port.?hostPort.orValue(0) != 0)"),
         "remove hostPort",
+        _any(lambda container, _: any(port.get("hostPort") for port in container.get("ports") or ())),
     ),
     Control(
         "securityContext.seccompProfile of its pods",
         f"{_OF_POD}.{_SECCOMP}.orValue('') == 'Unconfined' || "
         + _of_containers(f"{_OF_CONTAINER}.{_SECCOMP}.orValue('') == 'Unconfined'"),
         "write RuntimeDefault",
+        _either(lambda context: _seccomp(context) == "Unconfined"),
     ),
 )
 _RESTRICTED: Final = (
@@ -87,11 +130,13 @@ _RESTRICTED: Final = (
         + " || ".join(f"has(volume.{kind})" for kind in _KEPT_VOLUMES)
         + "))",
         f"use {', '.join(_KEPT_VOLUMES[:-1])} or {_KEPT_VOLUMES[-1]}",
+        lambda pod: any(not volume.keys() & set(_KEPT_VOLUMES) for volume in pod.get("volumes") or ()),
     ),
     Control(
         "securityContext.allowPrivilegeEscalation of its containers",
         _of_containers(f"{_OF_CONTAINER}.?allowPrivilegeEscalation.orValue(true)"),
         "write false",
+        _any(lambda _, context: context.get("allowPrivilegeEscalation") is not False),
     ),
     Control(
         "securityContext.capabilities of its containers",
@@ -100,16 +145,19 @@ _RESTRICTED: Final = (
             f"{_OF_CONTAINER}.?capabilities.?add.orValue([]).exists(name, name != 'NET_BIND_SERVICE')"
         ),
         "drop ALL, and add at most NET_BIND_SERVICE",
+        _any(lambda _, context: "ALL" not in _dropped(context) or not _added(context) <= {"NET_BIND_SERVICE"}),
     ),
     Control(
         "securityContext.runAsNonRoot of its pods",
         _of_containers(f"!{_OF_CONTAINER}.?runAsNonRoot.orValue({_OF_POD}.?runAsNonRoot.orValue(false))"),
         "write true",
+        _lacks(lambda context: context.get("runAsNonRoot")),
     ),
     Control(
         "securityContext.runAsUser of its pods",
         f"{_OF_POD}.?runAsUser.orValue(1) == 0 || " + _of_containers(f"{_OF_CONTAINER}.?runAsUser.orValue(1) == 0"),
         "write another user than 0",
+        _either(lambda context: context.get("runAsUser") == 0),
     ),
     Control(
         "securityContext.seccompProfile of its pods",
@@ -118,6 +166,7 @@ _RESTRICTED: Final = (
             "['RuntimeDefault', 'Localhost'])"
         ),
         "write RuntimeDefault",
+        _lacks(lambda context: _seccomp(context) in ("RuntimeDefault", "Localhost")),
     ),
 )
 

@@ -49,6 +49,7 @@ from kueue_fleet.simulation.job_slices import check_slices
 from kueue_fleet.simulation.jobs import BACKOFF_LIMIT, FleetJob, pods_that_may_fail
 from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
 from kueue_fleet.simulation.not_known import start_not_known
+from kueue_fleet.simulation.pod_rules import check_pod_rules
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
 from kueue_fleet.simulation.shared_gpu_jobs import check_shared_gpus
 from kueue_fleet.simulation.team_budgets import simulated_budgets
@@ -193,6 +194,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         *(each for each in shared if each.severity == "error"),
         *check_slices(fleet, named),
         *check_job_nodes(fleet, named),
+        *check_pod_rules(fleet, named),
     ]
     found = JobFindings(problems, list(warn_of_amounts(fleet, named)))
     if found.problems:

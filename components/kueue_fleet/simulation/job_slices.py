@@ -44,7 +44,9 @@ def _slices(pod_set: PodSetTemplate) -> Fault | None:
     if (_SIZE in given) != (_LEVEL in given):
         there, missing = (_SIZE, _LEVEL) if _SIZE in given else (_LEVEL, _SIZE)
         return job_fault(f"has the annotation {there} without {missing}, and Kueue refuses the job", "give both")
-    size = whole_number(str(given.get(_SIZE, "1"))) or 1
+    if _SIZE not in given:
+        return None
+    size = whole_number(str(given[_SIZE])) or 1
     if size > pod_set.count:
         return job_fault(
             f"has {pod_set.count} pods, but slices of {size} ({_SIZE}), and Kueue refuses the job",
