@@ -62,7 +62,9 @@ def test_jobs_are_checked_against_the_fleet(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.yaml"
     text = (examples / "jobset.yaml").read_text()
     jobs.write_text(
-        text.replace("queue-name: training", "queue-name: dws").replace("16Gi", '16Gi, nvidia.com/gpu: "2"', 1)
+        text.replace("queue-name: training", "queue-name: dws").replace(
+            "16Gi", '16Gi, nvidia.com/gpu: "2" }, limits: { nvidia.com/gpu: "2"', 1
+        )
     )
     done = call("check", examples / "fleet.yaml", "--jobs", jobs)
     assert done.returncode == 1
