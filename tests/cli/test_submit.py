@@ -106,7 +106,7 @@ def test_a_manifest_of_ones_own_gets_the_queue(fleet: Fleet, command: Command, t
         (f"{OPTIONS} --env EPOCHS", "--env 'EPOCHS': has another form; write NAME=VALUE"),
         (f"{OPTIONS} --mount data", "--mount 'data': has another form; write CLAIM:/PATH"),
         (f"{OPTIONS} -f job.yaml", "--image, --name, --gpus: the job in job.yaml says that itself; leave out one or"),
-        (f"{OPTIONS} --gpus x", "'--gpus' / '-g': Input should be a valid integer"),
+        (OPTIONS.replace("--gpus 1", "--gpus x"), "'--gpus' / '-g': Input should be a valid integer"),
     ],
 )
 def test_mistyped(arguments: str, says: str, command: Command) -> None:
