@@ -80,6 +80,12 @@ def test_ranges_of_the_networks_are_apart() -> None:
     assert len(set(ranges)) == len(ranges) == 1 + 8 + 9
 
 
+def test_subnets_without_rdma_have_what_policies_ask_of_subnets() -> None:
+    subnets = cloud(fleet(), "Subnetwork")
+    plain = {name for name, each in subnets.items() if each.get("privateIpGoogleAccess") and each.get("logConfig")}
+    assert {*subnets} - plain == {f"gpus-rdma-{number}" for number in range(8)}
+
+
 def test_pods_find_each_network_by_a_name() -> None:
     assert {*inside(fleet(), "Network")} == {
         *(f"vpc{number}" for number in range(1, 9)),

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from kueue_fleet.fleet_file.model.resolved_pools import CardNetwork, ResolvedNodePool
+from kueue_fleet.google.networks import OF_NODES
 from kueue_fleet.google.resource import CloudResource, joined
 
 NETWORK: Final = "gcp:compute/network:Network"
@@ -49,7 +50,14 @@ def _of_card(name: str, pool: ResolvedNodePool, of: CardNetwork, project: Any) -
     subnet = CloudResource(
         "gcp:compute/subnetwork:Subnetwork",
         f"{name}/{of.subnetwork}",
-        {**here, "name": of.subnetwork, "region": pool.region, "ipCidrRange": of.card.addresses},
+        # Whether a network for RDMA takes flow logs is not known; Google refuses what its profile does not support.
+        {
+            **here,
+            "name": of.subnetwork,
+            "region": pool.region,
+            "ipCidrRange": of.card.addresses,
+            **({} if rdma else OF_NODES),
+        },
     )
     if rdma:
         return [vpc, subnet]

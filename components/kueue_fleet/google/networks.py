@@ -19,6 +19,11 @@ POD_RANGE_NAME = "pods"
 """Name of the secondary range for pods; clusters of a region share it."""
 SERVICE_RANGE_NAME = "services"
 """Name of the secondary range for Services, where one is given."""
+OF_NODES: Mapping[str, Any] = {
+    "privateIpGoogleAccess": True,
+    "logConfig": {"aggregationInterval": "INTERVAL_10_MIN", "flowSampling": 0.5, "metadata": "INCLUDE_ALL_METADATA"},
+}
+"""What every subnet has in which nodes are: a way to Google's services, and flow logs (CIS GKE 5.6.1)."""
 _MIN_NAT_PORTS = 64
 _MAX_NAT_PORTS = 4096
 
@@ -135,12 +140,7 @@ def _in_region(
     subnetwork = {
         "network": network,
         "ipCidrRange": nodes,
-        "privateIpGoogleAccess": True,
-        "logConfig": {
-            "aggregationInterval": "INTERVAL_10_MIN",
-            "flowSampling": 0.5,
-            "metadata": "INCLUDE_ALL_METADATA",
-        },
+        **OF_NODES,
         **({"secondaryIpRanges": secondary} if secondary else {}),
     }
     router = CloudResource("gcp:compute/router:Router", name, {**there, "network": network})
