@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -194,6 +195,7 @@ def test_warnings_about_the_fleet_and_its_dates_are_logged(caplog: pytest.LogCap
         run(fleet(WORKER, multiKueue={"credentials": expired}))
     assert "multiKueue.credentials.rotateBy" in caplog.text
     assert "clusterQueues[gpu].resourceGroups: no quota for cpu, memory" in caplog.text
+    assert all(re.search(r" \[KF\d{3}\]$", record.getMessage()) for record in caplog.records)
 
 
 def test_a_fleet_that_nobody_has_checked_is_refused_with_every_problem() -> None:

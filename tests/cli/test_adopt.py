@@ -94,7 +94,7 @@ def test_a_platform_with_mistakes_is_written_and_they_are_named(dumps: dict[str,
     alone.write_text(text)
     result = run(f"alone={alone}", "--region", "us-east4", *FLEET, *ASKED)
     assert result.exit_code == 1
-    assert "there is no queue dsw; did you mean dws?" in result.stderr.replace("\n", " ")
+    assert "there is no queue dsw; did you mean dws? [KF503]" in result.stderr.replace("\n", " ")
     assert yaml.safe_load(result.stdout)["clusterQueues"]
 
 

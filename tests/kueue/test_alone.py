@@ -31,10 +31,13 @@ from kueue_fleet import (
     LocalQueue,
     ManagerCluster,
     Namespaces,
+    NodePool,
+    Pool,
     PriorityClass,
     ResourceFlavor,
     Team,
     Topology,
+    WorkerCluster,
     WorkloadPriorityClass,
 )
 from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation, TeamEntry, TeamQueue
@@ -121,6 +124,31 @@ def test_a_cluster_alone_serves_components_on_it() -> None:
 def test_without_a_provider_the_ambient_one_is_used_as_pulumi_does() -> None:
     recording = pulumi_mocks.run(lambda: ResourceFlavor("l4", ResourceFlavorSpec(node_labels={"gpu": "l4"})))
     assert recording.one("ResourceFlavor", custom=True).provider == ""
+
+
+def test_an_existing_cluster_in_a_zone_takes_a_pool_and_kueue() -> None:
+    there = "projects/lab-project/locations/us-central1-a/clusters/old"
+    entry = ClusterEntry("old", role="worker", region="us-central1", mode="Standard", existing=True)
+
+    def program() -> None:
+        old = WorkerCluster("old", entry, project="lab-project", existing_id=there)
+        pool = NodePool(
+            "l4",
+            Pool("l4", "g2-standard-24", nodes=1),
+            cluster_spec=entry,
+            project="lab-project",
+            cluster=old.name,
+            service_account=old.node_service_account,
+            location="us-central1-a",
+            private_nodes=old.private_nodes,
+        )
+        KueueInstall("kueue", opts=pulumi.ResourceOptions(provider=old.provider, depends_on=[pool]))
+
+    recording = pulumi_mocks.run(program)
+    assert recording.read == (there,)
+    assert recording.one("gcp:container/nodePool:NodePool").inputs["location"] == "us-central1-a"
+    assert recording.one("kubernetes").inputs["clusterIdentifier"] == there
+    assert recording.one("Release").provider == recording.one("kubernetes").urn
 
 
 ROOT = Path(kueue_fleet.__file__).parent

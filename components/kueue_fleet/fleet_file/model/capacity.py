@@ -143,13 +143,13 @@ class FutureReservationEntry(RuledModel):
     name: ResourceName = Field(kw_only=False)
     """Name of the request, and of the reservation that comes of it."""
     zone: Zone
-    """The zone that the machines are to be in."""
+    """Zone of the machines."""
     machine_type: Text
     """Type of the machines."""
     count: AtLeastOne
     """Machines."""
     start: TimestampField
-    """When the machines are to be there."""
+    """When the machines are needed."""
     duration: DurationField
     """For how long."""
     planning_status: Literal["DRAFT", "SUBMITTED"] = "DRAFT"
