@@ -13,10 +13,6 @@ from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, items
 
-NETWORK: Final = "gcp:compute/network:Network"
-"""Pulumi type of a network."""
-SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
-"""Pulumi type of a subnetwork."""
 _POLICY_RULES: Final = (
     "gcp:compute/firewallPolicyRule:FirewallPolicyRule",
     "gcp:compute/networkFirewallPolicyRule:NetworkFirewallPolicyRule",

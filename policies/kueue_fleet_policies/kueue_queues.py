@@ -19,9 +19,6 @@ from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, entries, items, number
 
-_KUEUE: Final = "kubernetes:kueue.x-k8s.io/"
-CLUSTER_QUEUE: Final = (f"{_KUEUE}v1beta2:ClusterQueue", f"{_KUEUE}v1beta1:ClusterQueue")
-"""Pulumi types of a ClusterQueue."""
 Finding = tuple[Resource | None, Breach]
 """A problem, and the resource that has it, if it is one."""
 

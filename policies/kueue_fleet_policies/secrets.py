@@ -22,9 +22,6 @@ from kueue_fleet_policies.rows import rules_of
 from kueue_fleet_policies.rule import Breach, Settings
 from kueue_fleet_policies.values import at, entries, items, objects_in
 
-SECRET: Final = "kubernetes:core/v1:Secret"  # noqa: S105  (a type token)
-"""Pulumi type of a Secret."""
-
 _WORDS: Final = r"[a-z]*passw(?:or)?d|passphrase|(?:auth)?token|(?:api|access|private)[_-]?key|credentials?"
 
 

@@ -11,10 +11,8 @@ from kueue_rehearsal.cloud.node_templates import SIMULATED
 from kueue_rehearsal.control_planes.control_plane import ControlPlanePlan
 from kueue_rehearsal.processes.child_process import ProcessSpec
 
-EXIT_CODE_ANNOTATION = "kueue-fleet.dev/exit-code"
-"""On a pod: with which code it ends; default 0."""
 STAGES = Path(__file__).with_name("kwok_stages.yaml")
-"""The stages that kwok runs."""
+"""The stages that kwok runs; the annotation kueue-fleet.dev/exit-code of a pod says how it ends."""
 
 
 def kwok_process(plan: ControlPlanePlan) -> ProcessSpec:

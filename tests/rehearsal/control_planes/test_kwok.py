@@ -3,7 +3,7 @@ from __future__ import annotations
 import yaml
 
 from kueue_admission.forms.names import RUN_SECONDS_ANNOTATION
-from kueue_rehearsal.control_planes.kwok import EXIT_CODE_ANNOTATION, STAGES
+from kueue_rehearsal.control_planes.kwok import STAGES
 
 
 def test_the_stages_are_documents_that_stand_alone() -> None:
@@ -19,4 +19,4 @@ def test_the_stages_are_documents_that_stand_alone() -> None:
     ]
     text = STAGES.read_text()
     assert RUN_SECONDS_ANNOTATION in text
-    assert EXIT_CODE_ANNOTATION in text
+    assert "kueue-fleet.dev/exit-code" in text
