@@ -102,7 +102,7 @@ def of_manifest(there: str, **arguments: Any) -> object:
         ),
         (lambda: kueue(namespace="Kueue System"), "KueueInstallation.namespace: "),
         (lambda: dashboards(project="My Project"), "Dashboards d.project: "),
-        (lambda: dashboards(fleet="My Fleet"), "Dashboards d.fleet: "),
+        (lambda: dashboards(job_clusters=[]), "Dashboards d.job_clusters: there are none"),
         (lambda: dashboards(manager="my_manager"), "Dashboards d.manager: "),
         (lambda: dashboards(job_clusters=["std", "Std 2"]), "Dashboards d.job_clusters[1]: "),
         (lambda: dashboards(kueue_namespace="Kueue"), "Dashboards d.kueue_namespace: "),

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_gcp as gcp
 
+from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
 from kueue_fleet.component import Component, Labels, check_labels, judge
-from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ProjectId, ResourceName
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ProjectId
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.dashboards import dashboards
@@ -35,7 +37,7 @@ class Dashboards(Component):
         spec: Observability,
         *,
         project: pulumi.Input[ProjectId],
-        fleet: ResourceName,
+        fleet: str,
         manager: GkeClusterName | None,
         job_clusters: Sequence[GkeClusterName],
         kueue_namespace: DnsLabel = "kueue-system",
@@ -49,7 +51,13 @@ class Dashboards(Component):
         `fleet` is the name in titles; `manager` and `job_clusters` are clusters by name; `stopped_queues` are
         ClusterQueues that are inactive on purpose; `controller_namespace` is where the fleet's own controller runs on
         the manager, if there is one; `labels` are Google Cloud labels.
+
+        Raises:
+            SpecError: no cluster runs jobs, or a label is empty.
         """
+        if not job_clusters:
+            wrong = "there are none, so there is nothing to show"
+            raise SpecError([COMPONENT.at(f"Dashboards {name}.job_clusters", wrong, "name the clusters that run jobs")])
         judge(check_labels(labels), opts)
         super().__init__(name, opts)
         rendered = dashboards(

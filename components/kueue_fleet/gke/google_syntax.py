@@ -125,7 +125,8 @@ def google_service_account(text: str) -> Fault | None:
         return Fault("has no project in it", "write name@project.iam.gserviceaccount.com", NO_PROJECT)
     if text.endswith(("@developer.gserviceaccount.com", "@appspot.gserviceaccount.com")):
         return Fault("is a default service account, which may do almost anything", "use one made for the team")
-    return Fault("is not the address of a Google service account", "write name@project.iam.gserviceaccount.com")
+    form = "write name@project.iam.gserviceaccount.com, with a name of 6 to 30 characters"
+    return Fault("is not the address of a Google service account", form)
 
 
 def member(text: str) -> Fault | None:

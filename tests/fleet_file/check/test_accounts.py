@@ -41,7 +41,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 'teams[team-a].existingGoogleServiceAccount: "wi-team-a" is not the address of a Google service '
-                "account; write name@project.iam.gserviceaccount.com"
+                "account; write name@project.iam.gserviceaccount.com, with a name of 6 to 30 characters"
             ),
         ],
     ),
