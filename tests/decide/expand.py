@@ -114,6 +114,21 @@ def limit_range(key: str, items: list[Json]) -> Json:
     return {"kind": "LimitRange", "metadata": metadata, "spec": {"limits": items}}
 
 
+def claim_template(key: str, devices: Json) -> Json:
+    """A ResourceClaimTemplate that asks for some devices of each DeviceClass."""
+    namespace, _, name = key.rpartition("/")
+    requests = [
+        {"name": f"r{number}", "exactly": {"deviceClassName": device, "count": count}}
+        for number, (device, count) in enumerate(devices.items())
+    ]
+    metadata = {"name": name, "namespace": namespace or "default"}
+    return {
+        "kind": "ResourceClaimTemplate",
+        "metadata": metadata,
+        "spec": {"spec": {"devices": {"requests": requests}}},
+    }
+
+
 def runtime_class(name: str, overhead: Json) -> Json:
     return {"kind": "RuntimeClass", "metadata": {"name": name}, "handler": "h", "overhead": {"podFixed": overhead}}
 
@@ -225,5 +240,6 @@ def manifests(case: Json) -> list[Json]:
     found += [{"kind": "Pod", **pod} for pod in case.get("pods", ())]
     found += [limit_range(name, items) for name, items in case.get("limitRanges", {}).items()]
     found += [runtime_class(name, overhead) for name, overhead in case.get("runtimeClasses", {}).items()]
+    found += [claim_template(name, devices) for name, devices in case.get("claimTemplates", {}).items()]
     found += [workload(key, short) for key, short in case.get("workloads", {}).items()]
     return found

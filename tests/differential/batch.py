@@ -29,6 +29,7 @@ Json = dict[str, Any]
 PLACES = {
     "Namespace": "/api/v1/namespaces",
     "RuntimeClass": "/apis/node.k8s.io/v1/runtimeclasses",
+    "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/{}/resourceclaimtemplates",
     "LimitRange": "/api/v1/namespaces/{}/limitranges",
     "Topology": f"{API}/topologies",
     "ResourceFlavor": f"{API}/resourceflavors",

@@ -35,7 +35,7 @@ class _Maker:
         self.levels = topologies.topology(rng, hosts=setting == "nodes") if setting in WITH_NODES else []
         self.broken: dict[str, str] = {}
         """What is wrong with nodes."""
-        self.gpu = not self.levels and rng.random() < 0.4
+        self.gpu = not self.levels and (rng.random() < 0.4 or setting == "devices")
         self.two_groups = self.gpu and rng.random() < 0.5
         self.cohorts = ["root", "left", "right", "deep"][: rng.choice([1, 1, 2, 3, 4])]
         self.checks = rng.random() < 0.15
@@ -54,6 +54,10 @@ class _Maker:
         if self.levels:
             case["topologies"] = {topologies.TOPOLOGY: self.levels}
             case["nodes"] = topologies.nodes(rng, self.flavors)
+        if self.setting == "devices":
+            case["claimTemplates"] = {
+                "one": {"dev-a": 1}, "two": {"dev-a": 2}, "both": {"dev-a": 1, "dev-b": 2}, "other": {"dev-z": 1},
+            }  # fmt: skip
         if self.setting == "limits":
             case["limitRanges"] = limits.limit_ranges(rng)
             case["runtimeClasses"] = {limits.RUNTIME: {"cpu": rng.choice(["500m", "1"])}}
@@ -166,6 +170,20 @@ class _Maker:
             queue["checks"] = {CHECK: [] if rng.random() < 0.5 else [rng.choice(flavors)]}
         return queue
 
+    def _pod(self) -> Json:
+        rng = self.rng
+        pod: Json = {}
+        if rng.random() < 0.3:
+            pod["tolerations"] = [{"key": "t", "operator": "Exists"}]
+        if rng.random() < 0.12:
+            pod["nodeSelector"] = {"kind": rng.choice(self.flavors)}
+        elif rng.random() < 0.06:
+            term = {"matchExpressions": [{"key": "kind", "operator": "In", "values": self.flavors[:2]}]}
+            pod["affinity"] = {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+            }
+        return pod
+
     def _workload(self, priority: int) -> tuple[str, Json]:
         rng = self.rng
         self.workloads += 1
@@ -177,16 +195,11 @@ class _Maker:
             }
             if self.gpu and rng.random() < 0.5:
                 pod_set["requests"]["gpu"] = str(rng.randint(1, 2))
-            pod: Json = {}
-            if rng.random() < 0.3:
-                pod["tolerations"] = [{"key": "t", "operator": "Exists"}]
-            if rng.random() < 0.12:
-                pod["nodeSelector"] = {"kind": rng.choice(self.flavors)}
-            elif rng.random() < 0.06:
-                term = {"matchExpressions": [{"key": "kind", "operator": "In", "values": self.flavors[:2]}]}
-                pod["affinity"] = {
-                    "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-                }
+            pod = self._pod()
+            if self.setting == "devices" and "gpu" in pod_set["requests"]:
+                del pod_set["requests"]["gpu"]
+                name = rng.choice(["one", "one", "two", "both", "other"])
+                pod["resourceClaims"] = [{"name": "d", "resourceClaimTemplateName": name}]
             if self.setting == "limits":
                 pod |= limits.pod(rng, self._resources())
                 del pod_set["requests"]

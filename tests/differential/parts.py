@@ -36,6 +36,10 @@ class Parts:
         """Everything but the workloads."""
         case, prefix = self.case, self.prefix
         found = self._limits()
+        found += [
+            {"apiVersion": "resource.k8s.io/v1", **expand.claim_template(f"{self.namespace}/{prefix}{name}", devices)}
+            for name, devices in case.get("claimTemplates", {}).items()
+        ]
         for name, levels in case.get("topologies", {}).items():
             spec = {"levels": [{"nodeLabel": level} for level in levels]}
             found.append({"kind": "Topology", "metadata": {"name": prefix + name}, "spec": spec})
@@ -100,6 +104,8 @@ class Parts:
         for pod_set in found["spec"]["podSets"]:
             pod = pod_set["template"]["spec"]
             pod["restartPolicy"] = "Never"
+            for claim in pod.get("resourceClaims", ()):
+                claim["resourceClaimTemplateName"] = self.prefix + claim["resourceClaimTemplateName"]
             if "runtimeClassName" in pod:
                 pod["runtimeClassName"] = self.prefix + pod["runtimeClassName"]
             for container in (*pod["containers"], *pod.get("initContainers", ())):

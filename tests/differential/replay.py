@@ -380,7 +380,7 @@ class Replay:
         self._is_first = True
         """In the first round, Kueue also looks at trees again for what it learns of their objects one by one."""
         self.evicted: dict[str, str] = {}
-        beside: Json = {name: case.get(name, {}) for name in ("limitRanges", "runtimeClasses")}
+        beside: Json = {name: case.get(name, {}) for name in ("limitRanges", "runtimeClasses", "claimTemplates")}
         self._alone: Json = {
             **beside,
             "setting": case["setting"],

@@ -29,6 +29,7 @@ _DECIDES: Final[dict[str, Json]] = {
     "topology": {},
     "nodes": {},
     "limits": {},
+    "devices": {"resources": {"deviceClassMappings": [{"name": "gpu", "deviceClassNames": ["dev-a", "dev-b"]}]}},
     "elastic": {"featureGates": {"ElasticJobsViaWorkloadSlices": True}},
     "usage": {
         "admissionFairSharing": {

@@ -114,5 +114,5 @@ def test_a_pod_set_that_is_too_long_is_left_out() -> None:
 
 def test_a_workload_that_admission_does_not_know_is_recorded_without_requests() -> None:
     data = workload()
-    data["spec"]["podSets"][0]["template"]["spec"]["resourceClaims"] = [{"name": "gpu"}]
+    data["metadata"].setdefault("labels", {})["kueue.x-k8s.io/concurrent-admission-parent"] = "true"
     assert events(data)[Kind.ARRIVED].requests == {}

@@ -64,7 +64,7 @@ def test_other_settings_that_decide_are_read_too() -> None:
     ("sections", "wrong"),
     [
         ({"fairSharing": {"preemptionStrategies": ["Some"]}}, "'Some' is not a valid FairSharingStrategy"),
-        ({"resources": {"deviceClassMappings": [{"name": "a"}]}}, "dynamic resource allocation"),
+        ({"resources": {"deviceClassMappings": [{"sources": [{}]}]}}, "devices that share counters or capacity"),
     ],
 )
 def test_one_that_cannot_be_read_is_said(sections: dict[str, Any], wrong: str) -> None:

@@ -220,7 +220,6 @@ class TestWhatIsRefused:
         ("thing", "feature"),
         [
             (cluster_queue(concurrentAdmissionPolicy={"migration": {}}), "concurrentAdmissionPolicy"),
-            (batch_job({"spec": {"resourceClaims": [{"name": "c"}]}}), "dynamic resource allocation"),
         ],
     )
     def test_by_name_and_object(self, thing: dict[str, Any], feature: str) -> None:

@@ -257,6 +257,8 @@ class Workload:
     problem: str = ""
     """Why its resources are invalid (requests above limits, or against a LimitRange), in Kueue's words; empty when
     they are fine."""
+    claims_problem: str = ""
+    """Why Kueue does not queue it: it cannot count the devices that it claims; empty when it can."""
     status: WorkloadStatus = WorkloadStatus()
 
     @property

@@ -158,3 +158,11 @@ class ResourceRules:
 
     exclude_prefixes: tuple[str, ...] = ()
     transformations: tuple[Transformation, ...] = ()
+    device_classes: tuple[tuple[str, str], ...] = ()
+    """Of DeviceClasses, the resources as which their devices count; the first counts."""
+    counts_devices: bool = True
+    """Whether devices that pods claim count at all."""
+    counts_extended_devices: bool = True
+    """Whether an extended resource counts as devices, if a DeviceClass stands for it."""
+    refuses_devices: bool = True
+    """Whether, if not, workloads that claim some are kept out of the queues."""

@@ -5,7 +5,7 @@ Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.api import configuration as api
@@ -43,12 +43,11 @@ def parse_configuration(data: Mapping[str, Any], kueue: Release = _DEFAULT) -> C
         wanted = " or ".join(FairSharingStrategy)
         raise ObjectError([OBJECT.at("fairSharing.preemptionStrategies", str(error), f"write {wanted}")]) from None
     gates, resources = given.feature_gates or {}, given.resources or api.Resources()
-    if resources.device_class_mappings:
-        raise NotModelledError("dynamic resource allocation (deviceClassMappings)", "resources")
     off, parsed = gates.get("DisableWaitForPodsReady"), _gates(gates, kueue)
     wait = given.wait_for_pods_ready
     if wait is None and parsed.behaviours.waits_for_pods_ready_by_default:
         wait = api.WaitForPodsReady()
+    on = {name: gate.on for name, gate in kueue.gates.items()} | gates
     undeclared = resources.quota_check_strategy == "IgnoreUndeclared" and parsed.quota_check_strategy
     return Configuration(
         fair_sharing=fair_sharing,
@@ -59,6 +58,10 @@ def parse_configuration(data: Mapping[str, Any], kueue: Release = _DEFAULT) -> C
         resource_rules=ResourceRules(
             tuple(resources.exclude_resource_prefixes or ()),
             tuple(_transformation(item) for item in resources.transformations or ()),
+            tuple(_device_classes(resources.device_class_mappings or ())),
+            counts_devices=on.get("KueueDRAIntegration", False) or on.get("DynamicResourceAllocation", False),
+            counts_extended_devices=on.get("KueueDRAIntegrationExtendedResource", False),
+            refuses_devices=on.get("KueueDRARejectWorkloadsWhenDRADisabled", False),
         ),
         gates=parsed,
     )
@@ -102,6 +105,15 @@ def _pods_ready(given: api.WaitForPodsReady) -> WaitForPodsReady:
         backoff_base=default.backoff_base if base is None else float(base),
         backoff_max=default.backoff_max if most is None else float(most),
     )
+
+
+def _device_classes(given: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """DeviceClasses with the resources as which their devices count."""
+    for mapping in given:
+        if mapping.get("sources"):
+            raise NotModelledError("devices that share counters or capacity (deviceClassMappings.sources)", "resources")
+        for name in mapping.get("deviceClassNames") or ():
+            yield str(name), str(mapping.get("name"))
 
 
 def _transformation(given: api.ResourceTransformation) -> Transformation:

@@ -16,7 +16,7 @@ JOBS: Final = tuple(kind for kind in ROLES if kind not in WITH_QUEUE)
 """Kinds of jobs, for which Kueue makes Workloads, and that are read."""
 QUEUED: Final = ("Workload", *JOBS, *WITH_QUEUE)
 """Kinds of what may be queued, see `is_job`, in the order in which the core gives their workloads."""
-NAMESPACED: Final = frozenset((*QUEUED, "LocalQueue", "LimitRange", "TrainingRuntime"))
+NAMESPACED: Final = frozenset((*QUEUED, "LocalQueue", "LimitRange", "ResourceClaimTemplate", "TrainingRuntime"))
 """Kinds whose objects are in `default` where they name no namespace."""
 
 

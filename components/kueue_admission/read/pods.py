@@ -31,9 +31,7 @@ _OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 def parse_pod_set(
     fields: Fields, name: str, count: int, min_count: int | None, topology: TopologyRequest | None, rules: ResourceRules
 ) -> PodSet:
-    """A pod set from its pod's `spec`. Raises NotModelledError for resource claims."""
-    if any(fields.children("resourceClaims")):
-        raise NotModelledError("dynamic resource allocation (resourceClaims)", fields.path)
+    """A pod set from its pod's `spec`, without the devices that it claims."""
     requests = pod_requests(fields)
     quota = _quota_requests(requests, rules)
     affinity = fields.child("affinity").child("nodeAffinity")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kueue_admission.decide.amounts import request_amount
 from kueue_admission.decide.errors import NotModelledError
@@ -24,6 +24,7 @@ from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL, PRIORITY_LABEL, QUEUE_LABEL
 from kueue_admission.forms.syntax import whole_number
+from kueue_admission.read.device_claims import with_devices
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
@@ -56,11 +57,20 @@ MOST_KEPT: Final = 1000
 T = TypeVar("T")
 
 
+class _PodSets(NamedTuple):
+    """Pod sets, and why their resources are invalid, or the devices that they claim cannot be counted."""
+
+    pod_sets: tuple[PodSet, ...]
+    problem: str
+    claims_problem: str
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What other objects say about workloads: values of priority classes, and how requests count.
 
-    `limits` are the LimitRanges by namespace, `overheads` those of RuntimeClasses by name.
+    `limits` are the LimitRanges by namespace, `overheads` those of RuntimeClasses by name,
+    `claim_templates` the ResourceClaimTemplates by namespace and name.
     `pod_sets` and `assignments` have what was read before, by the text of what it was read from: workloads of one
     cluster are mostly alike, and pods are the most of them. Where they are not, each is emptied when it is full.
     """
@@ -71,7 +81,8 @@ class Context:
     rules: ResourceRules = field(default_factory=ResourceRules)
     limits: Mapping[str, Limits] = field(default_factory=dict)
     overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    pod_sets: dict[str, tuple[tuple[PodSet, ...], str]] = field(default_factory=dict)
+    claim_templates: Mapping[str, Fields] = field(default_factory=dict)
+    pod_sets: dict[str, _PodSets] = field(default_factory=dict)
     assignments: dict[str, tuple[PodSetAssignment, ...]] = field(default_factory=dict)
 
 
@@ -85,7 +96,7 @@ def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
     """A Workload with its status."""
     spec, labels, annotations = printed.spec, printed.labels, printed.annotations
     _refuse(printed, annotations)
-    pod_sets, problem = _parse_pod_sets(printed, context)
+    pod_sets, problem, claims_problem = _parse_pod_sets(printed, context)
     limit = spec.integer("maximumExecutionTimeSeconds", least=1)
     return Workload(
         namespace=printed.namespace,
@@ -109,15 +120,16 @@ def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
         owned_by_pod=_is_of_pod(printed, annotations),
         origin=labels.text(ORIGIN_LABEL),
         problem=problem,
+        claims_problem=claims_problem,
         status=parse_status(printed, pod_sets, context),
     )
 
 
-def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> tuple[tuple[PodSet, ...], str]:
-    """The pod sets of a Workload, and why their resources are invalid."""
+def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> _PodSets:
+    """The pod sets of a Workload, and what is wrong with them."""
     spec, namespace = printed.spec, printed.namespace
     limits = context.limits.get(namespace, NO_LIMITS)
-    text = repr(spec.data.get("podSets")) + (namespace if limits else "")
+    text = repr(spec.data.get("podSets")) + (namespace if limits or context.claim_templates else "")
     known = context.pod_sets.get(text)
     if known is not None:
         return known
@@ -125,18 +137,18 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> tuple[tuple[P
     pod_sets, pods = [], []
     for item in printed.pod_sets:
         pod = with_defaults(item.child("template").child("spec"), limits, context.overheads)
-        pod_sets.append(
-            parse_pod_set(
-                pod,
-                item.text("name") or "main",
-                item.integer("count", 1, least=0),
-                item.integer("minCount", least=0) if "minCount" in item else None,
-                parse_topology_request(item.child("topologyRequest")),
-                context.rules,
-            )
+        pod_set = parse_pod_set(
+            pod,
+            item.text("name") or "main",
+            item.integer("count", 1, least=0),
+            item.integer("minCount", least=0) if "minCount" in item else None,
+            parse_topology_request(item.child("topologyRequest")),
+            context.rules,
         )
+        pod_sets.append(with_devices(pod_set, pod, namespace, context.rules, context.claim_templates))
         pods.append(pod)
-    found = tuple(pod_sets), find_problem(pods, limits)
+    claims_problem = next((wrong for _, wrong in pod_sets if wrong), "")
+    found = _PodSets(tuple(pod_set for pod_set, _ in pod_sets), find_problem(pods, limits), claims_problem)
     if len(spec.problems) == before:
         _keep(context.pod_sets, text, found)
     return found
@@ -274,7 +286,8 @@ def parse_job(printed: Printed, context: Context) -> Workload:
     for role in roles:
         pod = with_defaults(role.template.child("spec"), limits, context.overheads)
         topology = topology_from_annotations(role.template.child("metadata"))
-        pod_sets.append(parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules))
+        pod_set = parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules)
+        pod_sets.append(with_devices(pod_set, pod, printed.namespace, context.rules, context.claim_templates))
         pods.append(pod)
     labels, annotations = printed.labels, printed.annotations
     _refuse(printed, annotations)
@@ -287,13 +300,14 @@ def parse_job(printed: Printed, context: Context) -> Workload:
         name=printed.name,
         uid=uid,
         queue=queue,
-        pod_sets=tuple(pod_sets),
+        pod_sets=tuple(pod_set for pod_set, _ in pod_sets),
         created=printed.created or 0.0,
         priority=_priority(printed, roles, context),
         max_execution_seconds=execution_limit(labels),
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
         problem=find_problem(pods, limits),
+        claims_problem=next((wrong for _, wrong in pod_sets if wrong), ""),
     )
 
 

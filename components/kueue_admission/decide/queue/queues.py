@@ -120,6 +120,8 @@ class Queues:
             return QuotaReservedReason.SUSPENDED, f"LocalQueue {workload.queue} is inactive"
         if local.cluster_queue not in self.cache.queues:
             return QuotaReservedReason.MISCONFIGURED, f"ClusterQueue {local.cluster_queue} doesn't exist"
+        if workload.claims_problem:
+            return QuotaReservedReason.MISCONFIGURED, workload.claims_problem
         if not info.is_admissible(self.cache.gates):
             return QuotaReservedReason.ADMISSION_GATED, f"Admission is gated by: {workload.gated_by}"
         return None
