@@ -104,8 +104,9 @@ class Parts:
         for pod_set in found["spec"]["podSets"]:
             pod = pod_set["template"]["spec"]
             pod["restartPolicy"] = "Never"
-            for claim in pod.get("resourceClaims", ()):
-                claim["resourceClaimTemplateName"] = self.prefix + claim["resourceClaimTemplateName"]
+            if "resourceClaims" in pod:
+                name = "resourceClaimTemplateName"
+                pod["resourceClaims"] = [{**claim, name: self.prefix + claim[name]} for claim in pod["resourceClaims"]]
             if "runtimeClassName" in pod:
                 pod["runtimeClassName"] = self.prefix + pod["runtimeClassName"]
             for container in (*pod["containers"], *pod.get("initContainers", ())):

@@ -377,8 +377,9 @@ class Replay:
         self.evaluated: set[str] = set()
         """Workloads that a cycle has left without quota since they were queued."""
         self._idle_cycles = 0
-        self._is_first = True
-        """In the first round, Kueue also looks at trees again for what it learns of their objects one by one."""
+        self._is_free = True
+        """Whether Kueue may look at trees again for no reason of the core's: in the first round, for what it learns of
+        their objects one by one, and up to three times for one change of a node."""
         self.evicted: dict[str, str] = {}
         beside: Json = {name: case.get(name, {}) for name in ("limitRanges", "runtimeClasses", "claimTemplates")}
         self._alone: Json = {
@@ -399,7 +400,7 @@ class Replay:
         """
         event = one["event"]
         self._idle_cycles = 0
-        self._is_first = event == ["start"]
+        self._is_free = event == ["start"] or (event is not None and event[0] == "node")
         if event == ["start"]:
             for workload in self._first:
                 self._handle(Submitted(expand.ZERO, workload))
@@ -426,7 +427,7 @@ class Replay:
                 self._do(now, event)
             case "m":
                 self._handle(TimePassed(now))
-                if not self.engine.retry_at(item[2]) and not self._is_first:
+                if not self.engine.retry_at(item[2]) and not self._is_free:
                     self.unexplained.append(item)
             case "r":
                 self._handle(PodsReadyChanged(now, f"{NAMESPACE}/{item[2]}", True))

@@ -102,7 +102,16 @@ class Watch:
         root = line.data.get("rootCohort")
         found = self.match(root or line.data["clusterQueue"])
         if found is not None and (root or "cohortName" not in found[0].case["queues"][found[1]]):
-            found[0].trace.add(line, "m", found[1])
+            one = found[0]
+            if one.waits_for and one.waits_for[0] == "Reconcile Node" and line.at >= one.waits_for[2]:
+                self._saw_event(one, line)
+            one.trace.add(line, "m", found[1])
+
+    def _saw_event(self, one: Scenario, line: Line) -> None:
+        """Kueue has seen the event of the round; of a node, parts of it look at their queues before the log says so."""
+        one.trace.add(line, "e")
+        one.waits_for = None
+        self.last_active = time.time()
 
     def _sampled(self, line: Line) -> None:
         data = line.data
@@ -154,9 +163,7 @@ class Watch:
             self.last_active = time.time()
             self._ready(one, name, line)
         if one.waits_for and one.waits_for[:2] == (line.text, one.prefix + name) and line.at >= one.waits_for[2]:
-            one.trace.add(line, "e")
-            one.waits_for = None
-            self.last_active = time.time()
+            self._saw_event(one, line)
         elif line.text == "Workload update event" and data["status"] == "pending":
             one.trace.add(line, "p", name)
         elif data.get("status") == "finished":

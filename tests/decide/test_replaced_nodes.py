@@ -1,0 +1,170 @@
+"""The cases of Kueue's table TestScheduleForTAS in which a node has failed under an admitted workload.
+
+Source: kueue@v0.19.2 pkg/scheduler/scheduler_tas_test.go ("workload with unhealthyNode ...").
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.decide.expand import ZERO, manifests
+
+from kueue_admission.decide.decisions import Evicted, NodesReplaced
+from kueue_admission.decide.engine import Engine
+from kueue_admission.decide.events import CycleStarted, Submitted
+from kueue_admission.read.configuration import parse_configuration
+from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.releases import release
+
+Json = dict[str, Any]
+Places = dict[str, int]
+BLOCK, RACK, HOST = "cloud.com/topology-block", "cloud.provider.com/rack", "kubernetes.io/hostname"
+# Block, rack, and in units of one core and 1Gi: what the node has.
+NODES = {
+    "x1": ("b1", "r1", 1, 1),
+    "x2": ("b1", "r2", 1, 1),
+    "x3": ("b1", "r2", 1, 1),
+    "x4": ("b1", "r2", 1, 1),
+    "x5": ("b2", "r1", 1, 1),
+    "x6": ("b2", "r2", 2, 4),
+}
+
+
+def slices(level: str, size: int) -> Json:
+    return {"podSetSliceRequiredTopology": level, "podSetSliceSize": size}
+
+
+CASES: dict[str, tuple[str, Json, Json, Places, Places | None]] = {
+    "baseline": ("x0", {"preferred": HOST}, {"cpu": "1"}, {"x0": 1}, {"x1": 1}),
+    "fit in different rack": ("x0", {"preferred": RACK}, {"cpu": "500m"}, {"x0": 1, "x1": 1}, {"x1": 2}),
+    "preferred; no fit; FailFast": ("x0", {"preferred": RACK}, {"cpu": "3"}, {"x0": 1}, None),
+    "podspec constraints apply": ("x0", {"preferred": RACK}, {"cpu": "1", "memory": "2Gi"}, {"x0": 1}, {"x6": 1}),
+    "required rack; fit": ("x0", {"required": RACK}, {"cpu": "1"}, {"x0": 1, "x2": 1}, {"x2": 1, "x3": 1}),
+    "required rack for a single node": ("x0", {"required": RACK}, {"cpu": "1"}, {"x0": 1}, {"x1": 1}),
+    "required rack; no fit": ("x0", {"required": RACK}, {"cpu": "1"}, {"x0": 1, "x1": 1}, None),
+    "slices; baseline": (
+        "x2", {"preferred": BLOCK, **slices(RACK, 2)}, {"cpu": "1"}, {"x2": 1, "x3": 1}, {"x3": 1, "x4": 1},
+    ),
+    "slices; incomplete slice": (
+        "x2", {"preferred": BLOCK, **slices(RACK, 8)}, {"cpu": "250m"}, {"x2": 4, "x3": 4}, {"x3": 4, "x4": 4},
+    ),
+    "slices; whole slices": (
+        "x3",
+        {"required": BLOCK, **slices(RACK, 4)},
+        {"cpu": "250m"},
+        {"x2": 4, "x3": 4, "x4": 4},
+        {"x1": 4, "x2": 4, "x4": 4},
+    ),
+    "slices; whole slice and incomplete slice": (
+        "x1", {"required": BLOCK, **slices(RACK, 2)}, {"cpu": "200m"}, {"x1": 3, "x2": 5}, {"x2": 5, "x3": 3},
+    ),
+    "slices; the whole workload": ("x1", {"required": RACK, **slices(HOST, 2)}, {"cpu": "250m"}, {"x1": 4}, {"x5": 4}),
+    "slices; finds correct slice domain": (
+        "x7",
+        {"preferred": BLOCK, **slices(BLOCK, 4)},
+        {"cpu": "500m"},
+        {"x1": 2, "x3": 2, "x5": 2, "x7": 2},
+        {"x1": 2, "x3": 2, "x5": 2, "x6": 2},
+    ),
+    "slices; no fit; FailFast": (
+        "x0", {"preferred": BLOCK, **slices(RACK, 2)}, {"cpu": "1"}, {"x0": 1, "x1": 1}, None,
+    ),
+}  # fmt: skip
+
+
+def assignment(places: Places) -> Json:
+    domains = [
+        {"domainCount": 1, "podCounts": {"universal": count}, "valuesPerLevel": [{"universal": host}]}
+        for host, count in places.items()
+    ]
+    return {"levels": [HOST], "slices": domains}
+
+
+def objects(nodes: Json, levels: list[str], failed: str, pod_sets: Json, held: dict[str, Places], **more: Json) -> Any:
+    """A cluster with the workload `foo`, under which a node has failed, and `more` that wait."""
+    flavors = {"cpu": "tas-default 1"}
+    reserved = {
+        name: {"count": sum(places.values()), "flavors": flavors, "topologyAssignment": assignment(places)}
+        for name, places in held.items()
+    }
+    true = {kind: ["True", "ByTest", -10] for kind in ("QuotaReserved", "Admitted")}
+    workload = {
+        "queue": "lq", "podSets": pod_sets, "reserved": {"queue": "cq", "podSets": reserved}, "conditions": true,
+    }  # fmt: skip
+    found = manifests(
+        {
+            "flavors": {"tas-default": {"nodeLabels": {"tas-node": "true"}, "topologyName": "t"}},
+            "topologies": {"t": levels},
+            "nodes": nodes,
+            "queues": {"cq": {"groups": [{"tas-default": {"cpu": "50", "memory": "50Gi"}}]}},
+            "localQueues": {"default/lq": "cq"},
+            "workloads": {**more, "default/foo": workload},
+        }
+    )
+    found[-1]["status"]["unhealthyNodes"] = [{"name": failed}]
+    return found
+
+
+def decided(found: Any, version: str = "0.19.2") -> tuple[dict[str, dict[str, Places]], list[Any]]:
+    """Where the pods of each workload's pod sets are after one cycle, and what was decided in it."""
+    parsed = parse_objects(found, parse_configuration({}, release(version)))
+    engine = Engine(parsed.with_namespaces())
+    for workload in parsed.workloads:
+        engine.handle(Submitted(ZERO, workload))
+    decisions = engine.handle(CycleStarted(ZERO))
+    places = {
+        info.workload.name: {
+            ps.name: {each.values[-1]: each.count for each in ps.topology or ()} for ps in info.admission.pod_sets
+        }
+        for info in engine.workloads.values()
+        if info.admission is not None
+    }
+    return places, decisions
+
+
+def replaced(failed: str, pod_sets: Json, held: dict[str, Places]) -> tuple[dict[str, Places], list[Any]]:
+    """The same of `foo`, on the nodes of Kueue's table."""
+    nodes = {
+        name: {
+            "labels": {"tas-node": "true", BLOCK: block, RACK: rack, HOST: name},
+            "allocatable": {"cpu": str(cores), "memory": f"{gi}Gi", "pods": "40"},
+        }
+        for name, (block, rack, cores, gi) in NODES.items()
+    }
+    places, decisions = decided(objects(nodes, [BLOCK, RACK, HOST], failed, pod_sets, held))
+    return places["foo"], decisions
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pods_go_where_kueue_puts_them(name: str) -> None:
+    failed, request, requests, held, wanted = CASES[name]
+    pod_sets = {"one": {"count": sum(held.values()), "requests": requests, "topologyRequest": request}}
+    places, decisions = replaced(failed, pod_sets, {"one": held})
+    [decision] = decisions
+    if wanted is None:
+        assert isinstance(decision, Evicted)
+        assert decision.message == f"Workload was evicted as there was no replacement for unhealthy node(s): {failed}"
+    else:
+        assert isinstance(decision, NodesReplaced)
+        assert places == {"one": wanted}
+
+
+def test_of_two_pod_sets_only_the_one_on_the_node_moves() -> None:
+    pod_set = {"count": 1, "requests": {"cpu": "1"}, "topologyRequest": {"preferred": HOST}}
+    places, _ = replaced("x0", {"one": pod_set, "two": pod_set}, {"one": {"x0": 1}, "two": {"x1": 1}})
+    assert places == {"one": {"x2": 1}, "two": {"x1": 1}}
+
+
+@pytest.mark.parametrize(("version", "wanted"), [("0.19.2", ["x2", "x3"]), ("0.18.3", ["x2", "x2"])])
+def test_the_new_place_is_taken_for_the_heads_after_it(version: str, wanted: list[str]) -> None:
+    """Before 0.19.2, another job of the same cycle could get it too."""
+    nodes = {
+        name: {"labels": {"tas-node": "true", HOST: name}, "allocatable": {"cpu": "1", "pods": "10"}}
+        for name in ("x1", "x2", "x3")
+    }
+    pod_sets = {"one": {"count": 1, "requests": {"cpu": "1"}, "topologyRequest": {"required": HOST}}}
+    contender = {"queue": "lq", "podSets": pod_sets}
+    found = objects(nodes, [HOST], "x1", pod_sets, {"one": {"x1": 1}}, **{"default/contender": contender})
+    places, _ = decided(found, version)
+    assert [*places["foo"]["one"], *places["contender"]["one"]] == wanted
