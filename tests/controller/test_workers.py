@@ -60,7 +60,7 @@ async def test_what_is_on_its_way_is_kept_while_the_queues_cannot_be_read() -> N
 @pytest.mark.parametrize(
     "odd",
     [
-        {"annotations": {"kueue.x-k8s.io/elastic-job": "true"}},
+        {"labels": {"kueue.x-k8s.io/concurrent-admission-parent": "true"}},
         {"annotations": {"kueue.x-k8s.io/priority-boost": "much"}},
     ],
 )
@@ -82,8 +82,8 @@ async def test_a_workload_whose_node_failed_holds_its_quota() -> None:
 
 async def test_what_the_core_does_not_model_and_waits_holds_nothing() -> None:
     fixture = Fixture()
-    elastic = {"kueue.x-k8s.io/elastic-job": "true"}
-    waiting = workload("odd", 6, annotations=elastic, conditions=[])
+    variant = {"kueue.x-k8s.io/concurrent-admission-parent": "true"}
+    waiting = workload("odd", 6, labels=variant, conditions=[])
     del waiting["status"]["admission"]
     fixture.workers["us"].take_workload("ns/odd", waiting)
     assert seen(fixture, "us", 4).kind is FitKind.FREE
