@@ -379,7 +379,7 @@ class Replay:
         self._idle_cycles = 0
         self._is_free = True
         """Whether Kueue may look at trees again for no reason of the core's: in the first round, for what it learns of
-        their objects one by one, and up to three times for one change of a node."""
+        their objects one by one, and for nodes of other scenarios too, up to three times for each change."""
         self.evicted: dict[str, str] = {}
         beside: Json = {name: case.get(name, {}) for name in ("limitRanges", "runtimeClasses", "claimTemplates")}
         self._alone: Json = {
@@ -400,7 +400,7 @@ class Replay:
         """
         event = one["event"]
         self._idle_cycles = 0
-        self._is_free = event == ["start"] or (event is not None and event[0] == "node")
+        self._is_free = event == ["start"] or self.case["setting"] == "nodes"
         if event == ["start"]:
             for workload in self._first:
                 self._handle(Submitted(expand.ZERO, workload))

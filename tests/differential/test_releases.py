@@ -53,6 +53,7 @@ KINDS = {
     "`waitForPodsReady`": "setting pods-ready",
     "LimitRanges, overhead of pods": "setting limits",
     "elastic jobs": "setting elastic",
+    "nodes that fail": "setting nodes",
     "admission fair sharing": "setting usage",
     "of all: admission checks": "admission checks",
     "of all: partial admission": "partial admission",
