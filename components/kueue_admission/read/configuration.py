@@ -47,7 +47,7 @@ def parse_configuration(data: Mapping[str, Any], kueue: Release = _DEFAULT) -> C
     wait = given.wait_for_pods_ready
     if wait is None and parsed.behaviours.waits_for_pods_ready_by_default:
         wait = api.WaitForPodsReady()
-    on = {name: gate.on for name, gate in kueue.gates.items()} | gates
+    on = {**{name: gate.on for name, gate in kueue.gates.items()}, **gates}
     undeclared = resources.quota_check_strategy == "IgnoreUndeclared" and parsed.quota_check_strategy
     return Configuration(
         fair_sharing=fair_sharing,
