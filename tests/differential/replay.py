@@ -38,7 +38,7 @@ from kueue_admission.decide.events import (
 from kueue_admission.decide.model import CheckState, Configuration, Objects
 from kueue_admission.decide.queue.queues import Queues
 from kueue_admission.decide.queue.usage_ledger import NANO
-from kueue_admission.decide.reasons import EvictionReason
+from kueue_admission.decide.reasons import EvictionReason, QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Outcome
 from kueue_admission.decide.timers import Timer
 from kueue_admission.decide.workload.state import WorkloadInfo, refresh_order
@@ -624,6 +624,8 @@ class Replay:
                 return states.DEACTIVATED
             if self._stopped(info):
                 self.why.pop(name, None)
+            elif info.workload.claims_problem:
+                return states.pending(QuotaReservedReason.MISCONFIGURED)
             return self.why.get(name, states.PENDING)
         pod_sets = [
             states.pod_set_text(ps.name, ps.count, dict(ps.flavors), _places(ps.topology))

@@ -54,6 +54,7 @@ KINDS = {
     "LimitRanges, overhead of pods": "setting limits",
     "elastic jobs": "setting elastic",
     "nodes that fail": "setting nodes",
+    "devices of ResourceClaimTemplates": "setting devices",
     "admission fair sharing": "setting usage",
     "of all: admission checks": "admission checks",
     "of all: partial admission": "partial admission",
