@@ -260,3 +260,14 @@ def test_a_suspended_job_without_a_queue_by_the_configuration(tmp_path: Path, se
     given = [*cluster(), plain, *([config] if setting else [])]
     [found] = explain("train", "--objects", str(write(tmp_path / "dump.yaml", given)))
     assert said in found["headline"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"), [({}, "has no label"), ({"kueue.x-k8s.io/queue-name": "lq"}, "LocalQueue lq")]
+)
+def test_a_cron_job_is_explained_by_its_template(tmp_path: Path, labels: dict[str, str], said: str) -> None:
+    made = job("nightly")
+    template = {"metadata": {"labels": labels}, "spec": made["spec"]}
+    cron = {**made, "kind": "CronJob", "spec": {"schedule": "0 0 * * *", "jobTemplate": template}}
+    [found] = explain("nightly", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), cron])))
+    assert said in found["headline"]

@@ -35,6 +35,8 @@ def explain_unmanaged(manifests: Iterable[Manifest], name: str, *, cluster: str 
     disabled = disabled_kinds(objects)
     outside = unmanaged_namespaces(objects)
     for manifest in objects:
+        if manifest.get("kind") == "CronJob" and name in _names(manifest):
+            return _of_cron_job(manifest, cluster)
         if key_of(manifest).partition("/")[0] in outside and is_job(manifest) and name in _names(manifest):
             return _outside(manifest, outside[key_of(manifest).partition("/")[0]], cluster)
         if manifest.get("kind") in disabled and name in _names(manifest):
@@ -99,6 +101,17 @@ def _passed_over(manifest: Manifest, config: Manifest, cluster: str) -> Explanat
         f"deployment {DEPLOYMENT} -n {namespace}), and create the {kind} again with suspend: true.",
         "KF117",
     )
+
+
+def _of_cron_job(manifest: Manifest, cluster: str) -> Explanation:
+    """Source: https://kueue.sigs.k8s.io/docs/tasks/run/run_cronjobs/."""
+    queue = str(inside(manifest, "spec", "jobTemplate", "metadata", "labels").get(QUEUE_LABEL) or "")
+    headline = f"Kueue queues the Jobs that a CronJob makes, and not the CronJob: they name the LocalQueue {queue}."
+    step = f"Explain one of them: kubectl get jobs -n {key_of(manifest).partition('/')[0]}."
+    if not queue:
+        headline = f"Kueue does not manage the Jobs of this CronJob: its jobTemplate has no label {QUEUE_LABEL}."
+        step = f"Write the label {QUEUE_LABEL} below spec.jobTemplate.metadata.labels of the CronJob."
+    return _explanation(key_of(manifest), cluster, headline, queue, step, None if queue else "KF101")
 
 
 def _outside(manifest: Manifest, config: Manifest, cluster: str) -> Explanation:

@@ -113,6 +113,8 @@ def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:
 def _not_a_job(kind: str) -> str:
     if kind in WITH_QUEUE:
         return f"as a job it needs the label {QUEUE_LABEL}, and no uid"
+    if kind == "CronJob":
+        return f"give the Job of its spec.jobTemplate, which needs the label {QUEUE_LABEL} there"
     known = ", ".join(QUEUED[1:])
     return f"give jobs only, the fleet has the rest; kinds of jobs are {known}"
 
