@@ -11,12 +11,13 @@ from tests.kube.fake_api import FakeApi
 from kueue_admission.decide.model import Configuration
 from kueue_admission.read.dispatch_report import DATA_CONDITION, DISPATCH_CONDITION
 from kueue_admission.read.pod_resources import namespace_limits
+from kueue_fleet.controller.configured_quota import KUEUE
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.workers import KUEUE, WorkerState
+from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, AdmissionControllerArgs

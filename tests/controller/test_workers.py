@@ -11,7 +11,8 @@ from tests.kube.fake_api import FakeApi
 
 from kueue_admission.decide.model import Configuration
 from kueue_fleet.controller import workers
-from kueue_fleet.controller.workers import CONFIGURED, KUEUE, WorkerState
+from kueue_fleet.controller.configured_quota import CONFIGURED, KUEUE
+from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import Fit, FitKind
 from kueue_fleet.kube import watching
 from kueue_fleet.kube.answers import ApiError, Json

@@ -11,9 +11,9 @@ from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER
 from kueue_admission.read.pod_resources import Limits
 from kueue_admission.read.printed import Printed
 from kueue_admission.read.workloads import Context
+from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.controller.records import PodSets, Record, read_record
 from kueue_fleet.controller.requests import PROVISIONING, Requests
-from kueue_fleet.controller.workers import GRACE_SECONDS, KUEUE, NAMESPACES
 from kueue_fleet.dispatch import REGIONS_LABEL, DispatchSettings, WaitingTimes
 from kueue_fleet.kube.answers import Json, version_number
 from kueue_fleet.kube.api import Api

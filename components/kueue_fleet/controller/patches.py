@@ -22,8 +22,8 @@ from kueue_admission.read.dispatch_report import (
     describe_report,
     write_data,
 )
+from kueue_fleet.controller.configured_quota import KUEUE
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.workers import KUEUE
 from kueue_fleet.dispatch import CheckDecision, Copy, Decision, report_of
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, assignment_reason
 from kueue_fleet.dispatch.fleet_checks import format_time

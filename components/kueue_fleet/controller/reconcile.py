@@ -13,12 +13,12 @@ from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_admission.read.dispatch_report import GivenUp, ParsedReport
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.ask_again import AskAgain
+from kueue_fleet.controller.configured_quota import KUEUE
 from kueue_fleet.controller.fallback import Fallback
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record, Report
 from kueue_fleet.controller.rescue import Rescue
 from kueue_fleet.controller.worker_assignment import Assigner
-from kueue_fleet.controller.workers import KUEUE
 from kueue_fleet.dispatch import (
     Action,
     CheckDecision,

@@ -10,9 +10,9 @@ import logging
 from typing import Final
 
 from kueue_fleet.controller import patches
+from kueue_fleet.controller.configured_quota import KUEUE
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
-from kueue_fleet.controller.workers import KUEUE
 from kueue_fleet.dispatch import AssignmentDecision, Copy, Residency, Step, decide_assignment
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 

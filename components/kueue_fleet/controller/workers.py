@@ -5,43 +5,31 @@ What was seen last of a worker that is out of reach is kept: a copy that was the
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from kueue_admission.decide.errors import AdmissionError
-from kueue_admission.decide.model import CheckState, Configuration, Objects, Workload
+from kueue_admission.decide.model import CheckState, Configuration, Workload
 from kueue_admission.forms.names import ORIGIN_LABEL
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.read.pod_resources import Limits
 from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_check_state, parse_workload
+from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE, ConfiguredQuota
 from kueue_fleet.controller.requests import PROVISIONING, Requests
-from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning, WorkerQuota
+from kueue_fleet.dispatch import Copy, Fit, FitKind, Provisioning
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER
 from kueue_fleet.kube.answers import Json
 from kueue_fleet.kube.api import Api, nothing
 from kueue_fleet.kube.watching import Watch
 
-KUEUE: Final = "/apis/kueue.x-k8s.io/v1beta2"
-"""Path of Kueue's API."""
-CONFIGURED: Final = ("clusterqueues", "cohorts", "resourceflavors", "admissionchecks", "localqueues")
-"""Kinds of Kueue that decide what fits, all of them read only."""
-GRACE_SECONDS: Final = 2.0
-"""For how long a broken watch may be on its way back: every write names the version that it was decided at."""
-NAMESPACES: Final = "/api/v1/namespaces"
-"""Path of all namespaces."""
-_SETTLE_SECONDS: Final = 0.1
-
 log = logging.getLogger(__name__)
 
 
-class WorkerState:
+class WorkerState(ConfiguredQuota):
     """A worker. `on_change` gets the keys of workloads that something happened to, None for all of them.
 
     `origin` is the mark on the copies that the fleet's manager makes. `on_local` gets Workloads that are not
@@ -58,49 +46,32 @@ class WorkerState:
         on_change: Callable[[str | None], None],
         limits: Mapping[str, Limits] | None = None,
     ) -> None:
-        self.name = name
+        super().__init__(name, configuration, on_change)
         self.region = region
-        self.configuration = configuration
-        self.quota: WorkerQuota | None = None
-        self.watches: list[Watch] = []
         self.on_local: Callable[[str], None] = lambda _: None
         self.on_check: Callable[[], None] = nothing
-        self._problem = "its queues were not read yet"
         self._origin = origin
-        self._on_change = on_change
         self._context = Context(rules=self.configuration.resource_rules, limits=limits or {})
-        self._manifests: dict[tuple[str, str], Json] = {}
-        self._objects: Objects | None = None
-        self._workloads: dict[str, Workload | None] = {}
-        self._expected: dict[str, Workload] = {}
         self._copies: dict[str, Copy] = {}
         self._local: dict[str, Copy] = {}
         self._queues: dict[str, str] = {}
         self._requests = Requests()
         self._check_version = ""
         self._was_followed = False
-        self._settling: asyncio.Task[None] | None = None
 
     def watch(self, api: Api) -> list[Watch]:
         """The watches that keep this up to date, to be run."""
-        paths = [(f"{KUEUE}/{kind}", self._listener(kind)) for kind in CONFIGURED]
-        paths += [(NAMESPACES, self._listener("namespaces")), (f"{KUEUE}/workloads", self.take_workload)]
         follow = partial(Watch, api, on_connection=self._take_connection, grace=GRACE_SECONDS)
-        self.watches = [follow(path, listener) for path, listener in paths]
+        self.watches = [*super().watch(api), follow(f"{KUEUE}/workloads", self.take_workload)]
         self.watches.append(follow(PROVISIONING, self.take_provisioning, optional=True))
         return self.watches
 
     def _take_connection(self) -> None:
-        """A watch begins or breaks. What was known of the worker counts again, or no longer: all is decided again."""
-        self._read_soon()
+        """What was known of the worker counts again, or no longer: all is decided again."""
+        super()._take_connection()
         if self.followed != self._was_followed:
             self._was_followed = self.followed
             self._on_change(None)
-
-    @property
-    def followed(self) -> bool:
-        """Whether everything of the worker is known as it is now."""
-        return all(watch.synced.is_set() and watch.connected for watch in self.watches)
 
     @property
     def unknown(self) -> str:
@@ -135,72 +106,12 @@ class WorkerState:
         copy = self._copies.get(key)
         return self._requests.of(key, copy.uid) if copy is not None else ()
 
-    def _listener(self, kind: str) -> Callable[[str, Json | None], None]:
-        def listen(key: str, item: Json | None) -> None:
-            self.take_configured(kind, key, item)
-
-        return listen
-
     def take_configured(self, kind: str, key: str, item: Json | None) -> None:
-        """A queue, flavor, cohort, check or namespace is new, changed or gone."""
-        slim = None if item is None else _slim(item)
+        """See `ConfiguredQuota`; of the assignment check, its version too."""
         if kind == "admissionchecks" and key == ASSIGNMENT_CHECK and item is not None:
             self._check_version = str(item["metadata"].get("resourceVersion", ""))
             self.on_check()
-        if slim == self._manifests.get((kind, key)):
-            return
-        if slim is None:
-            self._manifests.pop((kind, key), None)
-        else:
-            self._manifests[kind, key] = slim
-        self._read_soon()
-
-    def _read_soon(self) -> None:
-        if self._settling is None or self._settling.done():
-            self._settling = asyncio.get_running_loop().create_task(self._settle())
-
-    async def _settle(self) -> None:
-        """Read the configuration once a burst of changes is over; not before all of it is there.
-
-        Of a part of it, every queue that is not known yet would be missing, and what waits in it would be taken back.
-        """
-        await asyncio.sleep(_SETTLE_SECONDS)
-        if all(watch.synced.is_set() for watch in self.watches):
-            self.read_configuration()
-
-    def read_configuration(self) -> None:
-        """Take over what is configured now."""
-        try:
-            changed = self._read_configuration()
-        except Exception as error:
-            self._leave_out(error)
-            changed = True
-        if changed:
-            self._on_change(None)
-
-    def _read_configuration(self) -> bool:
-        """Whether something is different."""
-        objects = parse_objects(self._manifests.values(), self.configuration).objects
-        if objects == self._objects and self.quota is not None:
-            return False
-        self._objects = objects
-        if self.quota is None:
-            quota = WorkerQuota(objects)
-            for workload in self._workloads.values():
-                if workload is not None:
-                    quota.put(workload)
-            for workload in self._expected.values():
-                quota.expect(workload)
-            self.quota = quota
-        else:
-            self.quota.load(objects)
-        return True
-
-    def _leave_out(self, error: Exception) -> None:
-        """Nothing is decided about this worker until what is configured there can be used."""
-        text = str(error) if isinstance(error, AdmissionError) else f"{type(error).__name__}: {error}"
-        self.quota, self._objects, self._problem = None, None, text[:500]
-        log.warning("worker cannot be read", extra={"fields": {"cluster": self.name, "error": self._problem}})
+        super().take_configured(kind, key, item)
 
     def take_workload(self, key: str, item: Json | None) -> None:
         """A Workload is new, changed or gone. Of one that cannot be read, the quota that it has counts, and no more."""
@@ -210,14 +121,7 @@ class WorkerState:
             self._workloads.pop(key, None)
         else:
             self._workloads[key] = workload
-        if self.quota is not None:
-            try:
-                if workload is not None:
-                    self.quota.put(workload)
-                else:
-                    self.quota.drop(key)
-            except Exception as error:
-                self._leave_out(error)
+        self._count(key, workload)
         self._on_change(key)
 
     def _take_copy(self, key: str, item: Json | None) -> None:
@@ -292,20 +196,6 @@ class WorkerState:
         owner = self._requests.take(key, item)
         if owner:
             self._on_change(owner)
-
-
-def _slim(item: Json) -> Json:
-    """The object without what changes all the time and decides nothing."""
-    metadata = {
-        name: item["metadata"][name]
-        for name in ("name", "namespace", "labels", "deletionTimestamp")
-        if name in item["metadata"]
-    }
-    slim = {"kind": item["kind"], "apiVersion": item["apiVersion"], "metadata": metadata, "spec": item.get("spec", {})}
-    if item["kind"] == "AdmissionCheck":
-        conditions = Printed.of(item).conditions.items()
-        slim["status"] = {"conditions": [{"type": kind, "status": each.get("status")} for kind, each in conditions]}
-    return slim
 
 
 def _with_quota_only(item: Json) -> Json:
