@@ -10,7 +10,7 @@ from tests.controller.build import COPY, GPU, NOW, Fixture, admitted_copy, condi
 from tests.kube.fake_api import FakeApi
 
 from kueue_admission.decide.model import Configuration
-from kueue_fleet.controller import workers
+from kueue_fleet.controller import configured_quota
 from kueue_fleet.controller.configured_quota import CONFIGURED, KUEUE
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import Fit, FitKind
@@ -146,7 +146,7 @@ async def following(worker: WorkerState, api: FakeApi) -> AsyncIterator[None]:
 @pytest.mark.usefixtures("no_waiting")
 @pytest.mark.parametrize("late", [f"{KUEUE}/{kind}" for kind in (*CONFIGURED, "workloads")])
 async def test_nothing_is_read_of_a_part_of_the_configuration(monkeypatch: pytest.MonkeyPatch, late: str) -> None:
-    monkeypatch.setattr(workers, "_SETTLE_SECONDS", 0.01)
+    monkeypatch.setattr(configured_quota, "_SETTLE_SECONDS", 0.01)
     known = Fixture().workers["us"]
     api = LateApi(late)
     for (kind, _), item in known._manifests.items():

@@ -126,6 +126,7 @@ def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
         namespace=one_of("fleet-control"),
         regionGroups=st.just({"here": regions}),
         watchdog=part(provisioningTimeout=one_of("20m"), retries=st.integers(0, 5), stuckAfter=one_of("5m")),
+        explainWaiting=st.booleans(),
     )
     if nodes.flavors:
         prices = {region: {nodes.flavors[0]["name"]: 2.5} for region in regions}

@@ -32,6 +32,8 @@ class FakeApi:
         self._log: list[tuple[int, str, str, Json]] = []
         self._changed = asyncio.Event()
         self._broken = 0
+        self._owned: dict[tuple[str, str], set[str]] = {}
+        """Types of the conditions that each field manager applied, which go when it applies without them."""
 
     def put(self, path: str, item: Json) -> Json:
         """Make or change an object, as somebody else."""
@@ -102,6 +104,11 @@ class FakeApi:
             changed["metadata"].setdefault("annotations", {}).update(body["metadata"].get("annotations", {}))
             return self.put(list_path, changed)
         status: dict[str, Any] = changed.setdefault("status", {})
+        before = self._owned.get((path, manager), set())
+        mine = self._owned[path, manager] = {one["type"] for one in body["status"].get("conditions", [])}
+        kept = [one for one in status.get("conditions", []) if one["type"] not in before - mine]
+        if "conditions" in status:
+            status["conditions"] = kept
         for field, value in body["status"].items():
             if field in ("conditions", "admissionChecks"):
                 by = "type" if field == "conditions" else "name"

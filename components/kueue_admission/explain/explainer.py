@@ -102,7 +102,7 @@ def explain(
 
 
 def _flavors(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
-    found = figures(engine, info, entry)
+    found = figures(engine.cache, info, entry)
     return tuple(replace(each, spared=spared_in(engine, entry, each.flavor, each.resources)) for each in found)
 
 

@@ -34,7 +34,7 @@ def headline(made: Explanation, found: Diagnosis) -> str:
     failed = next((check for check in made.checks if check.state in FAILED), None)
     if failed is not None and made.state in ("Pending", "Evicted"):
         has = "It has no quota" if made.state == "Pending" else "It loses its quota when its pods are gone"
-        return f"{has}, as {_says(failed)}."
+        return f"{has}, as {check_text(failed)}."
     if made.state == "QuotaReserved":
         return _about_reservation(made, found)
     if made.state == "Admitted" and found.entry is not None:
@@ -50,7 +50,7 @@ def headline(made: Explanation, found: Diagnosis) -> str:
         return f"{found.message}."
     if found.outlook is not None and (found.fits or found.admits):
         return about_turn(made, found.outlook)
-    return _about_entry(made, found.entry)
+    return about_entry(made, found.entry)
 
 
 def code_of_reason(made: Explanation, found: Diagnosis) -> str | None:
@@ -73,11 +73,12 @@ def _about_reservation(made: Explanation, found: Diagnosis) -> str:
     if fallback is not None:
         return f"{fallback.message}."
     if made.checks:
-        return f"It has its quota, and {_says(made.checks[0])}{_root_cause(made)}."
+        return f"It has its quota, and {check_text(made.checks[0])}{_root_cause(made)}."
     return f"{found.message}."
 
 
-def _about_entry(made: Explanation, entry: Entry) -> str:
+def about_entry(made: Explanation, entry: Entry) -> str:
+    """Why a cycle does not admit it, be it alone; nothing of it names another workload."""
     outcome = entry.outcome
     if outcome in (Outcome.NO_FIT, Outcome.WAITING):
         return _about_flavors(made, entry)
@@ -100,7 +101,8 @@ def _about_slices(entry: Entry) -> str:
     return f": {', '.join(small)}, so that no pod is placed" if small else ""
 
 
-def _says(check: CheckStanding) -> str:
+def check_text(check: CheckStanding) -> str:
+    """What an AdmissionCheck says."""
     said = f" ({check.message.rstrip('.')})" if check.message else ""
     return f"AdmissionCheck {check.name} is {check.state}{said}"
 
@@ -126,23 +128,30 @@ def _about_flavors(made: Explanation, entry: Entry) -> str:
         return f"Pod set {names} requests nothing that ClusterQueue {made.cluster_queue} covers, and so gets no flavor."
     if made.reason == "NoMatchingFlavor":
         return f"No flavor of ClusterQueue {made.cluster_queue} suits its pods{_about_placement(made)}."
-    short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
-    if not short and made.placements:
+    short = shortage(made)
+    if short is None and made.placements:
         return f"There is quota for it, but its pods have no place until others leave{_about_placement(made)}."
-    if not short:
+    if short is None:
         return f"{made.message}."
+    flavor, figure = short
     if made.reason == "ExceedsMaxQuota":
-        flavor, figure = min(short, key=lambda pair: pair[1].asked - pair[1].capacity)
         most = format_amount(figure.resource, figure.capacity)
         return (
             f"It asks for {_amount(figure, figure.asked)}; ClusterQueue {made.cluster_queue} can never have more than "
             f"{most} of it in flavor {flavor}."
         )
-    flavor, figure = min(short, key=lambda pair: (pair[1].asked > pair[1].capacity, pair[1].missing))
     return (
         f"It asks for {_amount(figure, figure.asked)}; {format_amount(figure.resource, figure.free)} is free in "
         f"flavor {flavor}, {format_amount(figure.resource, figure.missing)} is missing."
     )
+
+
+def shortage(made: Explanation) -> tuple[str, ResourceFigures] | None:
+    """The flavor and resource that it is nearest to getting, of those that lack something; None where none does."""
+    short = [(flavor.flavor, figure) for flavor in made.flavors for figure in flavor.resources if figure.missing]
+    if made.reason == "ExceedsMaxQuota":
+        return min(short, key=lambda pair: pair[1].asked - pair[1].capacity, default=None)
+    return min(short, key=lambda pair: (pair[1].asked > pair[1].capacity, pair[1].missing), default=None)
 
 
 def _about_placement(made: Explanation, *, empty: bool = False) -> str:
@@ -212,14 +221,18 @@ def next_step(made: Explanation, found: Diagnosis) -> str:
     if made.reason == "WaitingForQuota" and (step := step_of_waiting(made)):
         return step
     if entry is not None and made.message and entry.info.workload.problem == made.message:
-        namespace = entry.info.workload.namespace
-        return (
-            "Submit it again with requests that are within its limits and the LimitRanges of its namespace: "
-            f"kubectl describe limitranges -n {namespace}."
-        )
+        return step_of_limits(entry.info.workload.namespace)
     if admitting:
         return f"{_sentence(admitting[0].what)}."
     return _without_remedy(made)
+
+
+def step_of_limits(namespace: str) -> str:
+    """What to do about requests that are refused."""
+    return (
+        "Submit it again with requests that are within its limits and the LimitRanges of its namespace: "
+        f"kubectl describe limitranges -n {namespace}."
+    )
 
 
 def _without_remedy(made: Explanation) -> str:

@@ -54,10 +54,10 @@ def totals_of(cache: Cache, info: WorkloadInfo, queue: QueueNode) -> dict[str, i
     return {resource: totals[resource] for resource in sorted(totals)}
 
 
-def figures(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
+def figures(cache: Cache, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFigures, ...]:
     """Every flavor of the queue, in the order in which Kueue tries them."""
     queue = entry.queue
-    totals = totals_of(engine.cache, info, queue)
+    totals = totals_of(cache, info, queue)
     attempts: dict[str, list[FlavorAttempt]] = {}
     for pod_set in entry.assignment.pod_sets:
         for attempt in merge_attempts(pod_set, queue):
@@ -68,7 +68,7 @@ def figures(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFig
             tried = attempts.get(flavor, [])
             against = dict.fromkeys(sentence(piece) for attempt in tried for piece in attempt.evidence)
             resources = tuple(
-                _figures(engine, queue, flavor, name, amount)
+                _figures(cache, queue, flavor, name, amount)
                 for name, amount in totals.items()
                 if name in group.covered and amount
             )
@@ -76,8 +76,8 @@ def figures(engine: Engine, info: WorkloadInfo, entry: Entry) -> tuple[FlavorFig
     return tuple(found)
 
 
-def _figures(engine: Engine, queue: QueueNode, flavor: str, resource: str, asked: int) -> ResourceFigures:
-    fr = engine.cache.ids.id(flavor, resource)
+def _figures(cache: Cache, queue: QueueNode, flavor: str, resource: str, asked: int) -> ResourceFigures:
+    fr = cache.ids.id(flavor, resource)
     free = available(queue, fr)
     root = queue.root()
     held = [

@@ -18,6 +18,8 @@ from kueue_admission.read.printed import Printed
 DISPATCH_CONDITION: Final = "kueue-fleet.dev/Dispatch"
 """Type of the condition on a Workload of the manager. True: clusters are nominated; its time is the first nomination's.
 False: none is, with the reason."""
+WAITING_CONDITION: Final = "kueue-fleet.dev/Waiting"
+"""Condition of a Workload that waits: why, in words, and what comes next."""
 DATA_CONDITION: Final = "kueue-fleet.dev/Data"
 """Type of the condition that says the same to programs: its message is a `DispatchData`."""
 

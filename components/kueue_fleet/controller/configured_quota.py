@@ -77,6 +77,14 @@ class ConfiguredQuota:
             self._manifests[kind, key] = slim
         self._read_soon()
 
+    def keep(self, key: str, workload: Workload | None) -> None:
+        """A Workload has quota, in this state, or has none (None)."""
+        if workload is None:
+            self._workloads.pop(key, None)
+        else:
+            self._workloads[key] = workload
+        self._count(key, workload)
+
     def _count(self, key: str, workload: Workload | None) -> None:
         """Count the quota that a Workload has, or none of one that is gone or cannot be read."""
         if self.quota is None:

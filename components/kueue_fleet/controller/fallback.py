@@ -31,7 +31,8 @@ from kueue_fleet.objects.controller_configuration import QueueFallback
 FLAVOR_GIVEN_UP: Final = "FlavorGivenUp"
 """Reason of the event about a job that moves on to another flavor."""
 
-_NOTHING: Final = "Waits for no nodes"
+NOTHING: Final = "Waits for no nodes"
+"""What its check says of a job that waits for no flavor with a patience."""
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +59,9 @@ class Fallback:
             return math.inf
         found = self._decide(record)
         if found is None:
-            stale = record.admitted_at is None and check.message != _NOTHING
+            stale = record.admitted_at is None and check.message != NOTHING
             if check.state == CheckState.PENDING or stale:
-                await self._answer(record, CheckDecision(CheckState.READY, _NOTHING))
+                await self._answer(record, CheckDecision(CheckState.READY, NOTHING))
             return math.inf
         if not found.give_up:
             if (check.state, check.message) != (CheckState.READY, found.message):

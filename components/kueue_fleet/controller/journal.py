@@ -63,9 +63,10 @@ class Events:
         self._waiting: asyncio.Queue[tuple[str, Json]] = asyncio.Queue(MOST_WAITING)
         self._unique = itertools.count()
 
-    def tell(self, record: Record, reason: str, message: str, warning: bool) -> None:
-        """Have an event written."""
-        body = patches.event_body(record, reason, message, self._clock(), next(self._unique), warning=warning)
+    def tell(self, record: Record, reason: str, message: str, warning: bool, of_job: bool = False) -> None:
+        """Have an event written, about a Workload or (`of_job`) its job."""
+        unique = next(self._unique)
+        body = patches.event_body(record, reason, message, self._clock(), unique, warning=warning, of_job=of_job)
         try:
             self._waiting.put_nowait((patches.event_path(record), body))
         except asyncio.QueueFull:

@@ -12,18 +12,21 @@ import socket
 import time
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 from pydantic import ValidationError
 
+from kueue_admission.decide.model import Configuration
 from kueue_admission.forms.messages import errors_in, explain
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.pod_resources import Limits, namespace_limits
 from kueue_admission.releases import nearest
+from kueue_fleet.controller.configured_quota import ConfiguredQuota
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.journal import Events, log_to_stdout
@@ -32,6 +35,7 @@ from kueue_fleet.controller.metrics import Metrics
 from kueue_fleet.controller.reconcile import Reconciler
 from kueue_fleet.controller.renewal import TokenRenewal
 from kueue_fleet.controller.stuck import REASONS, count_stuck
+from kueue_fleet.controller.waiting_reasons import WaitingReasons
 from kueue_fleet.controller.work_queue import WorkQueue
 from kueue_fleet.controller.workers import WorkerState
 from kueue_fleet.dispatch import dispatch_settings
@@ -116,6 +120,7 @@ class Controller:
         self.metrics = Metrics()
         self._alive_at = time.monotonic()
         self._leading = False
+        self._reasons: WaitingReasons | None = None
 
     async def run(self) -> None:
         """Run until the Lease is lost or the process is asked to end."""
@@ -142,8 +147,9 @@ class Controller:
         log.info("leading", extra={"fields": {"fleet": self._configuration.fleet}})
         queue = WorkQueue(time.monotonic)
         limits = namespace_limits(self._configuration.limit_ranges)
+        kueue = parse_configuration(self._configuration.kueue, nearest(self._configuration.kueue_release))
         manager = ManagerState(
-            parse_configuration(self._configuration.kueue, nearest(self._configuration.kueue_release)),
+            kueue,
             dispatch_settings(self._configuration.controller.dispatch),
             lambda key: self._add(queue, manager, key),
             self._configuration.namespace,
@@ -156,6 +162,8 @@ class Controller:
         worker_apis = {name: KubeApi(self._settings.workers / name, self.metrics.requests_to(name)) for name in workers}
         fleet = Fleet(manager, workers, manager_api, worker_apis, self.metrics, events.tell, time.time)
         reconciler = Reconciler(self._configuration, fleet)
+        says = self._configuration.controller.explain_waiting
+        quota = self._say_reasons(kueue, fleet, events) if says else None
         tokens, lifetime = self._configuration.tokens, self._configuration.token_lifetime.seconds
         renewal = TokenRenewal(tokens, lifetime, manager_api, worker_apis, self.metrics, time.time)
         try:
@@ -164,8 +172,10 @@ class Controller:
                 for name, worker in workers.items():
                     for watch in worker.watch(worker_apis[name]):
                         group.create_task(watch.run())
-                for watch in watches:
+                for watch in (*watches, *(quota.watch(manager_api) if quota is not None else ())):
                     group.create_task(watch.run())
+                if self._reasons is not None:
+                    group.create_task(self._reasons.run())
                 group.create_task(events.run())
                 group.create_task(self._measure(queue, manager, workers))
                 group.create_task(renewal.run())
@@ -181,6 +191,12 @@ class Controller:
         finally:
             for api in worker_apis.values():
                 await api.close()
+
+    def _say_reasons(self, configuration: Configuration, fleet: Fleet, events: Events) -> ConfiguredQuota:
+        """Have each waiting Workload say why it waits; the quota of the manager, whose watches are to be run."""
+        quota = ConfiguredQuota("manager", configuration, lambda _: reasons.note_all())
+        reasons = self._reasons = WaitingReasons(fleet, quota, partial(events.tell, of_job=True))
+        return quota
 
     async def _wait_for_workers(self, workers: Mapping[str, WorkerState]) -> None:
         """Know every worker that answers before the first decision; one that does not is waited for no longer."""
@@ -215,6 +231,8 @@ class Controller:
     def _add(self, queue: WorkQueue, manager: ManagerState, key: str | None) -> None:
         if key is not None:
             queue.add(key)
+            if self._reasons is not None:
+                self._reasons.note(key)
             return
         for record in manager.records.values():
             if record.holds_quota and record.admitted_at is None:

@@ -17,6 +17,7 @@ from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, FALLBACK_CHE
 from kueue_admission.read.dispatch_report import (
     DATA_CONDITION,
     DISPATCH_CONDITION,
+    WAITING_CONDITION,
     DispatchData,
     GivenUp,
     describe_report,
@@ -45,6 +46,8 @@ ASK_AGAIN_MANAGER: Final = "kueue-fleet-ask-again"
 """Field manager of what is said about ProvisioningRequests of the controller's own cluster."""
 RESET_MANAGER: Final = "kueue-fleet-reset"
 """Field manager of checks that are Pending again."""
+WAITING_MANAGER: Final = "kueue-fleet-waiting"
+"""Field manager of what is said about a Workload that waits."""
 _EVENT_TEXT: Final = 1024
 
 
@@ -120,6 +123,18 @@ def assignment_body(record: Record, worker: str, why: str, now: float) -> Json:
     return _body(record, {"conditions": [condition]})
 
 
+def waiting_body(record: Record, reason: str = "", text: str = "", since: float = 0.0) -> Json:
+    """The status with why the Workload waits; without a reason it loses that condition."""
+    condition = {
+        "type": WAITING_CONDITION,
+        "status": "True",
+        "reason": reason,
+        "message": text,
+        "lastTransitionTime": format_time(since),
+    }
+    return _body(record, {"conditions": [condition] if reason else []})
+
+
 def grant_body(key: str, copy: Copy, now: float, *, why: str, ready: bool) -> Json:
     """The state of the assignment check on a worker's Workload: on this one and at this version, or it is refused."""
     namespace, _, name = key.partition("/")
@@ -190,8 +205,10 @@ def event_path(record: Record) -> str:
     return f"/api/v1/namespaces/{record.namespace}/events"
 
 
-def event_body(record: Record, reason: str, message: str, now: float, unique: int, *, warning: bool) -> Json:
-    """An event about a Workload; `unique` tells it from others of the same moment."""
+def event_body(
+    record: Record, reason: str, message: str, now: float, unique: int, *, warning: bool, of_job: bool = False
+) -> Json:
+    """An event about a Workload or (`of_job`) its job; `unique` tells it from others of the same moment."""
     moment = format_time(now)
     return {
         "apiVersion": "v1",
@@ -201,11 +218,11 @@ def event_body(record: Record, reason: str, message: str, now: float, unique: in
             "namespace": record.namespace,
         },
         "involvedObject": {
-            "apiVersion": KUEUE_API,
-            "kind": "Workload",
-            "name": record.name,
+            "apiVersion": record.owner.api_version if of_job else KUEUE_API,
+            "kind": record.owner.kind if of_job else "Workload",
+            "name": record.owner.name if of_job else record.name,
             "namespace": record.namespace,
-            "uid": record.uid,
+            "uid": record.owner.uid if of_job else record.uid,
         },
         "reason": reason,
         "message": message if len(message) <= _EVENT_TEXT else f"{message[: _EVENT_TEXT - 3]}...",

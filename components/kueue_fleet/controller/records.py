@@ -5,6 +5,7 @@ What cannot be read makes the record `unreadable`, with the reason; it never sto
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -14,7 +15,7 @@ from kueue_admission.decide.model import Workload, WorkloadCheck, WorkloadStatus
 from kueue_admission.decide.pods import PodSet
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
 from kueue_admission.forms.problem import Problem
-from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, GivenUp, ParsedReport, read_data
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, WAITING_CONDITION, GivenUp, ParsedReport, read_data
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.manifests import key_of
 from kueue_admission.read.printed import PrintedWorkload
@@ -36,6 +37,7 @@ class Owner:
     kind: str = ""
     name: str = ""
     uid: str = ""
+    api_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,10 @@ class Record:
     retries_used: bool = False
     assigned: str = ""
     """The only worker that may admit it; empty: none may yet."""
+    waiting: str = ""
+    """The reason in our condition about why it waits; empty without that condition."""
+    kueue_says: str = ""
+    """What Kueue wrote last about a Workload without quota."""
     component_of: str = ""
     """Uid of the job that several Workloads are parts of, such as a LeaderWorkerSet; empty for any other job."""
 
@@ -157,7 +163,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     # Every reservation has the whole budget.
     gave_up = (printed.since(GIVEN_UP_CONDITION) or 0.0) >= (printed.since("QuotaReserved") or 0.0)
     data, job = read_data(printed), printed.owner
-    owner = Owner() if job is None else Owner(job.kind, job.name, job.uid)
+    owner = Owner() if job is None else Owner(job.kind, job.name, job.uid, job.api_version)
     lost = printed.reason("Finished") == OWNER_NOT_FOUND and printed.cluster_name and owner.uid
     return Record(
         key=printed.key,
@@ -180,6 +186,9 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         given_up=data.given_up if gave_up else {},
         retries_used=gave_up and printed.reason(GIVEN_UP_CONDITION) == RETRIES_USED,
         assigned=_assigned(printed) if printed.is_true(ASSIGNED_CONDITION) else "",
+        waiting=sys.intern(printed.reason(WAITING_CONDITION)),
+        # Equal for thousands.
+        kueue_says="" if printed.is_true("QuotaReserved") else sys.intern(printed.message("QuotaReserved")[:500]),
         component_of=_component_of(printed),
     )
 

@@ -20,6 +20,8 @@ from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.scheduler.cycle import examine
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.workload.state import WorkloadInfo
+from kueue_admission.explain.alone import explain_alone
+from kueue_admission.explain.answer import Explanation
 
 
 class FitKind(StrEnum):
@@ -123,6 +125,21 @@ class WorkerQuota:
 
     def examine(self, workload: Workload, now: float) -> Fit:
         """What the workload would find in its queue now, if it were the first there. Nothing changes."""
+        node = self._queue(workload)
+        if isinstance(node, Fit):
+            return node
+        self._settle()
+        own = self._held.get(workload.key) or self._counted.get(workload.key)
+        if own is None:
+            return self._known_fit(workload, node, now)
+        self._cache.remove(own)
+        try:
+            return self._look(workload, node.name, now)
+        finally:
+            self._cache.add(own)
+
+    def _queue(self, workload: Workload) -> QueueNode | Fit:
+        """The ClusterQueue that it waits in, or why it waits in none."""
         local = self._local_queues.get(workload.local_queue)
         if local is None:
             return Fit(FitKind.MISSING, "Misconfigured", f"there is no LocalQueue {workload.queue} in its namespace")
@@ -134,15 +151,17 @@ class WorkerQuota:
         if not node.active:
             why = ", ".join(text for _, text in node.inactive)
             return Fit(FitKind.INACTIVE, "Suspended", f"ClusterQueue {node.name} is inactive: {why}")
-        self._settle()
-        own = self._held.get(workload.key) or self._counted.get(workload.key)
-        if own is None:
-            return self._known_fit(workload, node, now)
-        self._cache.remove(own)
-        try:
-            return self._look(workload, local.cluster_queue, now)
-        finally:
-            self._cache.add(own)
+        return node
+
+    def explain(self, workload: Workload, now: float) -> Explanation | Fit:
+        """Why a workload without quota waits here, be it alone; where it is in no queue that admits, that."""
+        node = self._queue(workload)
+        return node if isinstance(node, Fit) else explain_alone(self._cache, self._entry(workload, node.name, now))
+
+    def place(self, workload: Workload) -> tuple[str, tuple[int, float, str]]:
+        """The ClusterQueue of a workload, empty if it has none, and what sorts it there."""
+        local = self._local_queues.get(workload.local_queue)
+        return (local.cluster_queue if local is not None else "", self._cache.info(_plain(workload)).order)
 
     def _known_fit(self, workload: Workload, node: QueueNode, now: float) -> Fit:
         """What was found for a workload that is the same to the queue, as long as nothing changed.
@@ -175,9 +194,12 @@ class WorkerQuota:
         return found
 
     def _look(self, workload: Workload, cluster_queue: str, now: float) -> Fit:
+        return _fit(self._entry(workload, cluster_queue, now))
+
+    def _entry(self, workload: Workload, cluster_queue: str, now: float) -> Entry:
         info = self._cache.info(_without_status(workload))
         info.cluster_queue = cluster_queue
-        return _fit(examine(self._cache, info, now=now))
+        return examine(self._cache, info, now=now)
 
     def _place(self, key: str) -> None:
         """Put the workload where it belongs by what is known of it: counted, waiting or held, or nowhere."""

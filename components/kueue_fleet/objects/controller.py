@@ -65,12 +65,15 @@ _METADATA_SERVER: Final = (
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#network-policy."""
 
 
-def manager_rules(*, asks: bool) -> list[dict[str, Any]]:
+def manager_rules(*, asks: bool, explains: bool) -> list[dict[str, Any]]:
     """What the controller does in the whole manager; `manager_job_rules` and `lease_rules` have the rest.
 
-    `asks`: queues of this cluster ask for nodes by ProvisioningRequests, which the controller follows.
+    `asks`: queues of this cluster ask for nodes by ProvisioningRequests, which the controller follows. `explains`: it
+    says of jobs why they wait, and follows the queues for that.
     """
+    queues = ("clusterqueues", "cohorts", "resourceflavors", "localqueues") if explains else ()
     return [
+        *(policy_rule(KUEUE_GROUP, kind, _FOLLOW) for kind in queues),
         *([policy_rule(_AUTOSCALING, "provisioningrequests", _FOLLOW)] if asks else []),
         policy_rule("", "namespaces", _FOLLOW),
         policy_rule(KUEUE_GROUP, "workloads", _FOLLOW),
@@ -170,7 +173,7 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         namespace_manifest(namespace),
         _service_account(fleet, namespace),
         *(_resume_policy(namespace) if fleet.multi_kueue is not None else ()),
-        *cluster_grant(CONTROLLER_NAME, manager_rules(asks=asks), subject),
+        *cluster_grant(CONTROLLER_NAME, manager_rules(asks=asks, explains=section.explain_waiting), subject),
         *namespace_grants(
             JOBS_ROLE_NAME,
             manager_job_rules(

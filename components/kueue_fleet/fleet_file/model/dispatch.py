@@ -213,6 +213,8 @@ class AdmissionControllerArgs(RuledModel):
     """What is looked at for each of this controller's admission checks."""
     watchdog: Watchdog = Field(default_factory=Watchdog)
     """When a worker that keeps a job waiting is given up."""
+    explain_waiting: Flag = True
+    """Whether each Workload that waits says why in a condition of its own, and its job in an event; default true."""
 
     def regions(self, words: Iterable[str]) -> tuple[str, ...]:
         """The regions that are named, and those of the groups that are."""

@@ -1,0 +1,221 @@
+"""Says on each job that waits why it does, in a condition of its Workload; a new reason is an event of its job too.
+
+Nothing is decided by it, and it holds no decision up: changes are noted at once and looked at in small portions. At
+most five objects a second are written, those first that say nothing yet. What waits no longer loses its condition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Final
+
+from kueue_admission.decide.model import Workload
+from kueue_fleet.controller import patches
+from kueue_fleet.controller.configured_quota import ConfiguredQuota
+from kueue_fleet.controller.fleet import Fleet
+from kueue_fleet.controller.records import Record
+from kueue_fleet.controller.waiting_text import Said, about_waiting
+from kueue_fleet.dispatch.pace import Estimate, Pace
+from kueue_fleet.kube.answers import ApiError
+
+TICK_SECONDS: Final = 0.2
+"""Between two writes."""
+YOUNG_SECONDS: Final = 10.0
+"""Nothing is said of a job that waits for less: most pass in that time."""
+REFRESH_SECONDS: Final = 300.0
+"""After which numbers that have changed are written again."""
+_TAKEN, _LOOKED_AT, _LEFT = 200, 10, 10
+"""How many changes, waiting jobs and conditions that are to go are looked at in a tick."""
+_SUMS_SECONDS: Final = 5.0
+
+log = logging.getLogger(__name__)
+Place = tuple[tuple[int, int, float, str], str, float]
+"""Order in the queue, those that have quota first (0); key; what it asks for."""
+
+
+@dataclass(slots=True)
+class _Line:
+    """Who waits in a ClusterQueue, in order, and what they ask for together up to each; as it was a moment ago."""
+
+    waiting: list[Place] = field(default_factory=list)
+    sums: list[float] = field(default_factory=list)
+    summed_at: float = 0.0
+
+    @property
+    def with_quota(self) -> int:
+        """How many of them have quota."""
+        return bisect_left(self.waiting, ((1,),), key=lambda place: (place[0],))
+
+    def ahead(self, place: Place, now: float) -> tuple[int, float]:
+        """How many are ahead, those with quota too, and what they ask for."""
+        if now - self.summed_at > _SUMS_SECONDS or len(self.sums) != len(self.waiting):
+            self.sums, self.summed_at = list(accumulate(one[2] for one in self.waiting)), now
+        index = bisect_left(self.waiting, place)
+        return index, self.sums[index - 1] if index else 0.0
+
+
+class WaitingReasons:
+    """`note` gets the key of each Workload that something happened to; `tell_job` writes an event of a job."""
+
+    def __init__(
+        self, fleet: Fleet, quota: ConfiguredQuota, tell_job: Callable[[Record, str, str, bool], None]
+    ) -> None:
+        self._fleet = fleet
+        self._quota = quota
+        self._tell_job = tell_job
+        self._pace = Pace()
+        self._changed: OrderedDict[str, None] = OrderedDict()
+        self._left: OrderedDict[str, None] = OrderedDict()
+        self._new: OrderedDict[str, None] = OrderedDict()
+        self._round: OrderedDict[str, None] = OrderedDict()
+        self._lines: dict[str, _Line] = {}
+        self._places: dict[str, tuple[str, Place]] = {}
+        self._said: dict[str, tuple[str, Said, float]] = {}
+        self._paced: dict[str, str] = {}
+        self._ticks = 0
+
+    def note(self, key: str) -> None:
+        """A Workload is new, changed or gone."""
+        self._changed[key] = None
+
+    def note_all(self) -> None:
+        """Queues, flavors or quotas are others now."""
+        self._changed.update(dict.fromkeys(self._fleet.manager.records))
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            if self._fleet.manager.followed and self._quota.followed and self._quota.quota is not None:
+                await self.tick()
+
+    async def tick(self) -> None:
+        """Look at a portion of what has changed, and write what is due: one object, or those that must go."""
+        for _ in range(min(_TAKEN, len(self._changed))):
+            self._take(self._changed.popitem(last=False)[0])
+        for _ in range(min(_LEFT, len(self._left))):
+            await self._write(self._left.popitem(last=False)[0], None)
+        self._ticks += 1
+        if self._ticks % 2 == 0:
+            # The other tick is for the event of the job, which is one write more.
+            return
+        now = self._fleet.clock()
+        for key in self._candidates():
+            record = self._fleet.manager.records.get(key)
+            if record is None or not _waits(record):
+                continue
+            said = self._about(record, now)
+            if self._is_due(record, said, now):
+                await self._write(key, said)
+                return
+
+    def _candidates(self) -> Iterator[str]:
+        """Jobs that nothing is said of yet, and at each fifth time the others in turn."""
+        first, second = (self._round, self._new) if self._ticks % 5 == 0 else (self._new, self._round)
+        for keys in (first, second):
+            for _ in range(min(_LOOKED_AT, len(keys))):
+                key = keys.popitem(last=False)[0]
+                if key in self._places:
+                    keys[key] = None
+                    yield key
+
+    def _take(self, key: str) -> None:
+        self._leave(key)
+        record, quota = self._fleet.manager.records.get(key), self._quota
+        counted = record is not None and record.status.admission is not None and not record.finished
+        quota.keep(key, record.workload if record is not None and counted and not record.unreadable else None)
+        if record is None:
+            for known in (self._said, self._paced, self._new, self._round, self._left):
+                known.pop(key, None)
+            return
+        if not _waits(record):
+            self._note_pace(record)
+            self._said.pop(key, None)
+            if record.waiting:
+                self._left[key] = None
+            return
+        assert quota.quota is not None
+        self._left.pop(key, None)
+        queue, order = quota.quota.place(record.workload)
+        place = ((int(record.reserved_at is None), *order), key, _size(record.workload))
+        insort(self._lines.setdefault(queue, _Line()).waiting, place)
+        self._places[key] = queue, place
+        if key not in self._said:
+            self._new.setdefault(key)
+
+    def _leave(self, key: str) -> None:
+        queue, place = self._places.pop(key, ("", None))
+        if place is not None:
+            waiting = self._lines[queue].waiting
+            del waiting[bisect_left(waiting, place)]
+            if not waiting:
+                del self._lines[queue]
+
+    def _note_pace(self, record: Record) -> None:
+        at, reserved = record.admitted_at, record.reserved_at
+        if at is None or reserved is None or self._paced.get(record.key) == record.uid:
+            return
+        self._paced[record.key] = record.uid
+        self._pace.admitted(record.cluster_queue, at, max(0.0, at - reserved), _size(record.workload))
+
+    def _about(self, record: Record, now: float) -> Said:
+        queue, place = self._places[record.key]
+        line, quota = self._lines[queue], self._quota.quota
+        assert quota is not None
+        ahead, work = line.ahead(place, now)
+        start: Estimate | None = None
+        if record.reserved_at is not None:
+            start = self._pace.rest(queue, now - record.reserved_at, now)
+        else:
+            start = self._pace.start(queue, ahead, work, place[2], now)
+        held = line.with_quota
+        return about_waiting(self._fleet, record, quota, (ahead + 1 - held, len(line.waiting) - held), start, now)
+
+    def _is_due(self, record: Record, said: Said, now: float) -> bool:
+        uid, before, at = self._said.get(record.key, ("", None, 0.0))
+        if before is None or uid != record.uid:
+            return now - said.since >= YOUNG_SECONDS
+        if (said.reason, said.lasting) != (before.reason, before.lasting):
+            return now - at >= YOUNG_SECONDS
+        return said.passing != before.passing and now - at >= REFRESH_SECONDS
+
+    async def _write(self, key: str, said: Said | None) -> None:
+        """Write why a Workload waits, or that it waits no longer; what fails is tried again when its turn comes."""
+        record = self._fleet.manager.records.get(key)
+        if record is None:
+            return
+        now, before = self._fleet.clock(), record.waiting
+        body = patches.waiting_body(record, *((said.reason, said.text, said.since) if said is not None else ()))
+        try:
+            await self._fleet.write_status(record, body, patches.WAITING_MANAGER)
+        except ApiError as error:
+            if error.is_conflict or error.is_not_found:
+                self.note(key)
+                return
+            log.warning("not said", extra={"fields": {"workload": key, "error": str(error)[:500]}})
+        if said is None:
+            return
+        self._said[key] = record.uid, said, now
+        self._new.pop(key, None)
+        self._round[key] = None
+        if said.reason != before:
+            self._tell_job(record, said.reason, said.text, False)
+
+
+def _waits(record: Record) -> bool:
+    return (
+        not (record.finished or record.admitted_at is not None or record.deleted_at is not None)
+        and record.workload.active
+    )
+
+
+def _size(workload: Workload) -> float:
+    """How much it asks for: devices, or CPU where it asks for none."""
+    asked = dict(workload.requests)
+    return float(sum(amount for name, amount in asked.items() if "/" in name) or asked.get("cpu", 1))
