@@ -141,10 +141,14 @@ screenshots: $(READY) browser ## take the pictures of the report that the pages 
 buildah: ## find the buildah that builds the controller's image in the tests; as root on Debian, install one
 	$(call found_or_installed,$${KUEUE_FLEET_BUILDAH:-buildah},buildah)
 
+.PHONY: kubectl
+kubectl: ## find the kubectl by which tests ask as users do; as root on Debian, install one
+	$(call found_or_installed,$${KUEUE_FLEET_KUBECTL:-kubectl},kubernetes-client)
+
 # Where they cannot be installed the other tests run, and the last lines say which did not.
 .PHONY: programs
 programs:
-	-@$(MAKE) --silent --keep-going browser buildah > /dev/null
+	-@$(MAKE) --silent --keep-going browser buildah kubectl > /dev/null
 
 .PHONY: lock
 lock: $(READY) ## pin every dependency again, at its newest

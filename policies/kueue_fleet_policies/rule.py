@@ -240,6 +240,8 @@ class StackRule(Rule):
     """A rule about resources together; it sees their inputs, and outputs once there are any, when all are planned."""
 
     check: StackCheck
+    needs_objects: bool = False
+    """Whether it cannot be judged without the Kubernetes objects of the clusters."""
 
     def problems(self, estate: Estate, config: Mapping[str, Any] | None = None) -> Iterator[tuple[str, Breach]]:
         """What breaks the rule: the URN of the resource, or nothing for the whole stack, and the problem."""

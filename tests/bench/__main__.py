@@ -225,6 +225,9 @@ def _controller(row: dict[str, Any]) -> Iterator[Figure]:
     what = f"memory of the controller, {row['known']} Workloads, {row['workers']} workers"
     yield Figure(what, row["memory_of_known_mib"], "MiB", 200 if row["workers"] <= MOST_CLUSTERS else 500)
     yield Figure(f"one nomination, {row['workers']} workers: CPU of the controller", row["nomination_cpu_ms"], "ms")
+    what = f"why {row['waiting']} Workloads wait"
+    yield Figure(f"{what}: CPU of the controller", 100 * row["waiting_cpu_share"], "% of a core", 10)
+    yield Figure(f"{what}: conditions and events written", row["waiting_writes"], "a second", 5.1)
 
 
 def dispatchers() -> Iterator[Figure]:

@@ -1,4 +1,4 @@
-"""What is said on Workloads that wait: whether it is right, how often it is written, and that it tells of no one else."""
+"""What is said on Workloads that wait: whether it is right, how often it is written, and that it tells of no others."""
 
 from __future__ import annotations
 

@@ -60,6 +60,12 @@ class Measured:
     memory_of_known_mib: float
     nomination_cpu_ms: float
     """CPU of the controller for each nomination, from its start until all of them are there."""
+    waiting: int
+    """Workloads that wait while the last two are measured."""
+    waiting_cpu_share: float
+    """CPU of the controller for saying why they wait, as part of a core."""
+    waiting_writes: float
+    """Conditions and events that it writes for that, a second."""
 
 
 def kubeconfig(folder: Path, name: str, cluster: BareCluster) -> Path:
@@ -120,7 +126,8 @@ async def prepare(manager: KubeApi, worker: KubeApi, workers: list[str], gpus: i
     await manager.create("/api/v1/namespaces", {"metadata": {"name": "system"}})
     quotas = [{"name": GPU, "nominalQuota": str(gpus)}]
     flavors = [{"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": quotas}]}]
-    await make(worker, f"{KUEUE}/resourceflavors", "ResourceFlavor", "l4", {})
+    for api in (manager, worker):
+        await make(api, f"{KUEUE}/resourceflavors", "ResourceFlavor", "l4", {})
     assigned = {"admissionChecks": [{"name": ASSIGNMENT_CHECK}]}
     queue = {"namespaceSelector": {}, "resourceGroups": flavors, "admissionChecksStrategy": assigned}
     ours = {"controllerName": ASSIGNMENT_CONTROLLER}
@@ -128,7 +135,9 @@ async def prepare(manager: KubeApi, worker: KubeApi, workers: list[str], gpus: i
     for number, group in enumerate(groups):
         name = f"gpu-{number}"
         await make(worker, f"{KUEUE}/clusterqueues", "ClusterQueue", name, queue)
-        await make(worker, f"{KUEUE}/namespaces/team/localqueues", "LocalQueue", name, {"clusterQueue": name}, "team")
+        await make(manager, f"{KUEUE}/clusterqueues", "ClusterQueue", name, {**queue, "admissionChecksStrategy": {}})
+        for api in (manager, worker):
+            await make(api, f"{KUEUE}/namespaces/team/localqueues", "LocalQueue", name, {"clusterQueue": name}, "team")
         parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": name}
         check = {"controllerName": "kueue.x-k8s.io/multikueue", "parameters": parameters}
         await make(manager, f"{KUEUE}/admissionchecks", "AdmissionCheck", name, check)
@@ -286,7 +295,9 @@ async def measure(
                 [f"rest-{index:05}" for index in range(rest)], lambda name: create(manager, name, queues)
             )
             await asyncio.sleep(2.0)
+        said = await _say(manager, process.pid)
         more_memory = psutil.Process(process.pid).memory_info().rss / 2**20
+        waits = max(0, rest)
     finally:
         process.kill()
         process.wait()
@@ -299,7 +310,24 @@ async def measure(
         1000 * statistics.median(ranked), 1000 * ranked[int(0.99 * (len(ranked) - 1))],
         1000 * bare[int(0.99 * (len(bare) - 1))], memory,
         max(known, 2 * workloads + more), more_memory, 1000 * (spent.user + spent.system) / workloads,
+        waits, *said,
     )  # fmt: skip
+
+
+async def _say(api: KubeApi, pid: int, seconds: float = 60.0) -> tuple[float, float]:
+    """CPU of the controller as part of a core, and what it writes a second, while nothing happens but that."""
+
+    async def told() -> int:
+        events = await api.get("/api/v1/namespaces/team/events", {"limit": "1"})
+        return len(events["items"]) + int(events["metadata"].get("remainingItemCount", 0))
+
+    # What is new is looked at first.
+    await asyncio.sleep(30.0)
+    before, began, spent = await told(), time.monotonic(), psutil.Process(pid).cpu_times()
+    await asyncio.sleep(seconds)
+    now, passed = psutil.Process(pid).cpu_times(), time.monotonic() - began
+    share = (now.user + now.system - spent.user - spent.system) / passed
+    return share, 2 * (await told() - before) / passed
 
 
 def _async(look: Any) -> Any:

@@ -44,6 +44,9 @@ CHROMIUM = NeededProgram(
 BUILDAH = NeededProgram(
     ("buildah",), "build the controller's image", "Debian: apt-get install buildah", "KUEUE_FLEET_BUILDAH"
 )
+KUBECTL = NeededProgram(
+    ("kubectl",), "ask as users do", "Debian: apt-get install kubernetes-client", "KUEUE_FLEET_KUBECTL"
+)
 
 
 def needed(program: NeededProgram) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from controller_lab import fleet_data, queue_data
 from one_cluster import Json
 
+RIVAL = "rival"
+"""Another team, whose jobs wait in the same ClusterQueue as those of `team`."""
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
 PRICES = {"europe-west4": {"l4": 2.0, "b200": 10.0}, "us-east4": {"l4": 1.0, "b200": 10.1}}
@@ -27,4 +29,5 @@ def data() -> Json:
     for each in (queue, admitted):
         made["clusterQueues"].append(each)
         made["localQueues"].append({"namespace": "team", "name": each["name"], "clusterQueue": each["name"]})
+    made["localQueues"].append({"namespace": RIVAL, "name": "gpu", "clusterQueue": "gpu"})
     return made

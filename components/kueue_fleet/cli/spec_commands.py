@@ -10,11 +10,11 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.forms.yaml_text import dump_yaml
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
-from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
+from kueue_fleet.cli.render_folder import helm_comment, show_difference, write_folders
+from kueue_fleet.fleet_file import kueue_helm_values
 from kueue_fleet.google.document import document
 from kueue_fleet.google.resources import resources_on
-from kueue_fleet.objects import render_fleet
+from kueue_fleet.objects import render_cluster
 
 FleetFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A Pulumi.<env>.yaml, a bare fleet YAML or a program; `-` reads stdin.")
@@ -52,11 +52,22 @@ def render(
     cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Only this cluster's objects.")] = None,
     cloud: Annotated[bool, typer.Option("--cloud", help="The resources of Google Cloud instead.")] = False,
     output: Annotated[RenderOutput, typer.Option("--output", "-o", help="`json` goes with --cloud.")] = "yaml",
+    output_dir: Annotated[
+        Path | None,
+        typer.Option("--output-dir", help="Write a folder for each cluster, with a kustomization.yaml, instead."),
+    ] = None,
+    difference: Annotated[
+        bool, typer.Option("--diff", help="Show what --output-dir would change there; exit 1 if anything.")
+    ] = False,
 ) -> None:
     """Print every Kubernetes object of a fleet as YAML, in apply order, without a cluster or Pulumi.
 
     The Kueue release comes first, as a comment with its Helm values. With --cloud: every resource of Google Cloud, as a
     program in Pulumi YAML has it, `${Network/lab/vpc.selfLink}` for what is known once another one is made.
+
+    With --output-dir: a file for each object, in a folder for each cluster, as Argo CD, Config Sync and kustomize take
+    them from git. Annotations say the order. Values of Kueue's chart are beside them. Files that an earlier run wrote
+    are removed if the fleet does not have them any more.
 
     \b
     Examples:
@@ -64,11 +75,15 @@ def render(
           | kubectl diff -f -
       kueue-fleet render .
       kueue-fleet render fleet.yaml > fleet.rendered.yaml
+      kueue-fleet render fleet.yaml --output-dir clusters
+      kueue-fleet render fleet.yaml --output-dir clusters --diff
       kueue-fleet render fleet.yaml --cloud -o json \\
           | jq '.resources[] | select(.type | endswith(":NodePool"))'
     """
     if (cloud and cluster is not None) or (output == "json" and not cloud):
         raise console.mistyped("--cluster goes with Kubernetes objects, --output json with --cloud; leave one out")
+    if (difference and output_dir is None) or (cloud and output_dir is not None):
+        raise console.mistyped("--output-dir goes with Kubernetes objects, --diff with --output-dir; leave one out")
     fleet = load_fleet(file)
     if cloud:
         resources = {each.key: document(each) for each in resources_on(fleet)}
@@ -77,31 +92,15 @@ def render(
         else:
             console.text(dump_yaml({"resources": resources}))
         return
-    manifests = render_fleet(fleet)
-    if cluster is not None and cluster not in manifests:
-        raise console.mistyped(f"--cluster: the fleet has no cluster {cluster!r}; it has {', '.join(manifests)}")
-    for name, objects in manifests.items():
-        if cluster not in (None, name):
-            continue
-        documents = [f"# Cluster {name}\n{_helm_comment(fleet, name)}\n", *map(dump_yaml, objects)]
-        console.text("---\n".join(documents))
-
-
-def _helm_comment(fleet: FleetSpec, cluster: str) -> str:
-    kueue = fleet.kueue_on(cluster)
-    command = (
-        f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
-    )
-    values = dump_yaml(kueue_helm_values(fleet, cluster))
-    before = []
-    if kueue.priority_class_name == KUEUE_PRIORITY_CLASS:
-        value = kueue_priority_class()["value"]
-        before = [f"#   kubectl create priorityclass {KUEUE_PRIORITY_CLASS} --value={value}"]
-    return "\n".join(
-        [
-            "# Kueue, before the objects below:",
-            *before,
-            f"#   {command}",
-            *(f"#     {line}" for line in values.splitlines()),
-        ]
-    )
+    if cluster is not None and cluster not in fleet.cluster_names:
+        raise console.mistyped(
+            f"--cluster: the fleet has no cluster {cluster!r}; it has {', '.join(fleet.cluster_names)}"
+        )
+    names = [name for name in fleet.cluster_names if cluster in (None, name)]
+    if output_dir is not None:
+        (show_difference if difference else write_folders)(fleet, names, output_dir)
+        return
+    for name in names:
+        values = (f"#     {line}" for line in dump_yaml(kueue_helm_values(fleet, name)).splitlines())
+        before = "\n".join([f"# Cluster {name}", *helm_comment(fleet, name), *values])
+        console.text("---\n".join([f"{before}\n", *map(dump_yaml, render_cluster(fleet, name))]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,16 +17,18 @@ from controller_lab import (
     install_kueue,
     job,
     wait_until_connected,
+    write_kubeconfig_for,
 )
-from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, dispatch_report
+from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, WAITING_CONDITION, dispatch_report
 from kueue_admission.simulate.delays import Delays
 from kueue_fleet.dispatch import ParsedReport
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_rehearsal.jobs.witness import Witness, job_of
+from needed_programs import KUBECTL, needed
 from one_cluster import KUEUE, Json, condition, wait_until
-from two_regions import DISPATCH, EU, US, WIDEN_SECONDS, data
+from two_regions import DISPATCH, EU, RIVAL, US, WIDEN_SECONDS, data
 
 RUN = {"provreq.kueue.x-k8s.io/maxRunDurationSeconds": "60"}
 
@@ -142,6 +145,64 @@ def test_quota_is_never_counted_twice(lab: ControllerLab) -> None:
         lab.submit(job(name, gpus=4, seconds=600))
     placed = [lab.placed(name) for name in names]
     assert sorted(placed) == [EU, EU, US, US]
+    lab.clear()
+
+
+def kubectl(lab: ControllerLab, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """What a member of the namespace `team` gets, who may read its Workloads and events and nothing else."""
+    config = lab.folder / "kubeconfig-of-a-member"
+    write_kubeconfig_for(config, lab.manager)
+    call = [needed(KUBECTL), f"--kubeconfig={config}", "--as=ann", "--as-group=system:authenticated", *arguments]
+    return subprocess.run(call, text=True, capture_output=True, check=False, timeout=60)
+
+
+def allow_reading(lab: ControllerLab) -> None:
+    """In `team`, to `ann`."""
+    rbac, path = "rbac.authorization.k8s.io/v1", "/apis/rbac.authorization.k8s.io/v1/namespaces/team"
+    rules = [
+        {"apiGroups": ["kueue.x-k8s.io"], "resources": ["workloads"], "verbs": ["get", "list"]},
+        {"apiGroups": ["", "batch"], "resources": ["events", "jobs"], "verbs": ["get", "list"]},
+    ]
+    metadata = {"name": "reader", "namespace": "team"}
+    lab.manager.create(f"{path}/roles", {"apiVersion": rbac, "kind": "Role", "metadata": metadata, "rules": rules})
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"}
+    subjects = [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}]
+    body = {"apiVersion": rbac, "kind": "RoleBinding", "metadata": metadata, "roleRef": role, "subjects": subjects}
+    lab.manager.create(f"{path}/rolebindings", body)
+
+
+@pytest.mark.usefixtures("controller")
+def test_a_member_reads_why_a_job_waits_and_nothing_of_other_teams_until_it_is_admitted(
+    lab: ControllerLab, states: dict[str, list[Json]]
+) -> None:
+    lab.clear()
+    allow_reading(lab)
+    rivals = f"/apis/batch/v1/namespaces/{RIVAL}/jobs"
+    for index in range(2):
+        body = job(f"{RIVAL}-{index}", gpus=8, seconds=600)
+        body["metadata"]["namespace"] = RIVAL
+        lab.submit(body)
+    wait_until(lambda: lab.manager.get(f"{KUEUE}/clusterqueues/gpu")["status"]["admittedWorkloads"] == 2)
+    lab.submit(job("waits", gpus=4))
+    wait_until(lambda: condition(lab.workload("waits") or {}, WAITING_CONDITION) == "True")
+    found = lab.workload("waits")  # settled: the condition is there
+    assert found is not None
+    said = kubectl(lab, "describe", "workload", "-n", "team", found["metadata"]["name"])
+    assert "It asks for 4 nvidia.com/gpu; 0 is free in flavor l4, 4 is missing." in said.stdout, said.stderr
+    assert "Position: 1 of 1 in ClusterQueue gpu" in said.stdout
+    assert RIVAL not in said.stdout
+    assert "forbidden" in kubectl(lab, "get", "workloads", "-n", RIVAL).stderr
+    wait_until(lambda: "It asks for 4" in kubectl(lab, "describe", "job", "-n", "team", "waits").stdout)
+    time.sleep(3)
+    written = [each["metadata"]["resourceVersion"] for each in states_of(states[MANAGER], "waits")]
+    now = lab.workload("waits")  # settled: nothing writes to it any more, which is the claim
+    assert now is not None
+    assert now["metadata"]["resourceVersion"] == found["metadata"]["resourceVersion"], written
+    assert condition(now, "QuotaReserved") == "False"
+    lab.manager.delete(f"{rivals}/{RIVAL}-0")
+    assert lab.placed("waits") in (EU, US)
+    wait_until(lambda: condition(lab.workload("waits") or {}, WAITING_CONDITION) is None)
+    lab.manager.delete(f"{rivals}/{RIVAL}-1")
     lab.clear()
 
 

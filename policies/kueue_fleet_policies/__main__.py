@@ -1,0 +1,110 @@
+"""`kueue-fleet render FILE --cloud -o json | python -m kueue_fleet_policies`: the rules without Pulumi.
+
+Exits 1 if a mandatory rule, or one that repairs, is broken. Rules about Kubernetes objects need a program or a state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from pulumi_policy import EnforcementLevel, PolicyCustomTimeouts, PolicyResource, PolicyResourceOptions
+
+from kueue_admission.forms.printable import printable
+from kueue_admission.forms.unknown import UNKNOWN
+from kueue_fleet_policies import RULES
+from kueue_fleet_policies.estate import Estate
+from kueue_fleet_policies.resource import Resource
+from kueue_fleet_policies.rule import ResourceRule, Rule
+
+_REFERENCE: Final = re.compile(r"(?<!\$)\$\{([^}]*)\.[^.}]*\}")
+"""What `render --cloud` writes for a property of another resource: `${Network/lab/vpc.selfLink}`."""
+_LEVEL: Final = "enforcementLevel"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge what `kueue-fleet render --cloud -o json` prints; the exit code: 0, 1 broken, 2 called wrongly."""
+    parser = argparse.ArgumentParser(prog="python -m kueue_fleet_policies", description=__doc__)
+    parser.add_argument("file", nargs="?", default="-", help="what render printed; default: stdin")
+    parser.add_argument("--config", type=Path, help="settings of the rules, as Pulumi takes them")
+    given = parser.parse_args(arguments)
+    try:
+        text = sys.stdin.read() if given.file == "-" else Path(given.file).read_text(encoding="utf-8")
+        resources = _resources(json.loads(text))
+        config = _config(json.loads(given.config.read_text(encoding="utf-8")) if given.config else {})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        parser.error(f"{given.file}: cannot be read: {error}; print it with kueue-fleet render FILE --cloud -o json")
+    broken = 0
+    for rule, level, where, what in _breaches(resources, config):
+        broken += level != EnforcementLevel.ADVISORY
+        print(printable(f"{level.value}: {rule.name}: {where}: {what}"))
+    print(f"{len(resources)} resources, {broken} broken rules that are not advisory")
+    return int(broken > 0)
+
+
+def _config(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Settings by rule; a text alone is a level. Raises ValueError for a rule or a level that is not known."""
+    found = {name: {_LEVEL: value} if isinstance(value, str) else dict(value) for name, value in data.items()}
+    unknown = found.keys() - {rule.name for rule in RULES} - {"all"}
+    if unknown:
+        raise ValueError(f"no rule is called {', '.join(sorted(unknown))}")
+    for entry in found.values():
+        EnforcementLevel(entry.get(_LEVEL, "advisory"))
+    return found
+
+
+def _breaches(
+    resources: Sequence[PolicyResource], config: Mapping[str, dict[str, Any]]
+) -> Iterator[tuple[Rule, EnforcementLevel, str, str]]:
+    estate, each = Estate.of(resources), list(map(Resource.of, resources))
+    for rule in RULES:
+        settings = {**config.get("all", {}), **config.get(rule.name, {})}
+        level = EnforcementLevel(settings.pop(_LEVEL, rule.level.value))
+        if level is EnforcementLevel.DISABLED:
+            continue
+        if isinstance(rule, ResourceRule):
+            for resource in each:
+                for breach in rule.problems(resource, settings):
+                    yield rule, level, resource.name, str(breach)
+        elif not rule.needs_objects:
+            for urn, breach in rule.problems(estate, settings):
+                yield rule, level, urn or "all resources", str(breach)
+
+
+def _resources(document: Mapping[str, Any]) -> list[PolicyResource]:
+    """The resources, each with those that its properties come from."""
+    given = {key: one for key, one in document["resources"].items() if "get" not in one}
+    made = {
+        key: PolicyResource(one["type"], _known(one["properties"]), key, one["name"], _options(one), None, None, [], {})
+        for key, one in given.items()
+    }
+    for key, one in given.items():
+        for name, value in one["properties"].items():
+            sources = [made[root] for root in _REFERENCE.findall(json.dumps(value)) if root in made]
+            made[key].property_dependencies[name] = sources
+    return list(made.values())
+
+
+def _options(one: Mapping[str, Any]) -> PolicyResourceOptions:
+    protect = bool(one.get("options", {}).get("protect"))
+    return PolicyResourceOptions(protect, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
+
+
+def _known(value: Any) -> Any:
+    """Plain data in which what another resource decides is `UNKNOWN`."""
+    if isinstance(value, dict):
+        return {key: _known(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_known(item) for item in value]
+    if isinstance(value, str):
+        return UNKNOWN if _REFERENCE.search(value) else value.replace("$${", "${")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""The folder of a cluster, read by the real kustomize: the same objects, in an order that holds."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.objects.test_render import rich_data
+
+from command_line import call
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
+from kueue_fleet.objects import render_cluster
+from kueue_fleet.objects.folders import DEPENDS_ON, KUSTOMIZATION, WAVE, render_folder
+from needed_programs import KUBECTL, needed
+
+STACKS = Path(__file__).parents[2] / "stacks"
+DWS = STACKS / "Pulumi.dws-multikueue.yaml"
+FLEETS = {name: STACKS / f"Pulumi.{name}.yaml" for name in ("dws-multikueue", "prod", "batch-platform")}
+
+
+def fleet(name: str) -> FleetSpec:
+    return parse_fleet_text(FLEETS[name].read_text(), source=name)
+
+
+def identity(each: dict[str, Any]) -> tuple[str, str, str]:
+    return each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]
+
+
+@pytest.mark.parametrize(
+    ("name", "cluster"),
+    [("dws-multikueue", "manager-europe-west4"), ("prod", "worker-us-central1"), ("batch-platform", "batch-dev")],
+)
+def test_kustomize_builds_the_same_objects(name: str, cluster: str, tmp_path: Path) -> None:
+    program = needed(KUBECTL)
+    assert call("render", FLEETS[name], "--output-dir", tmp_path).returncode == 0
+    built = subprocess.run(
+        [program, "kustomize", str(tmp_path / cluster)], text=True, capture_output=True, check=True, timeout=120
+    )
+    objects = {identity(each): each for each in yaml.safe_load_all(built.stdout)}
+    wanted = {identity(each): each for each in render_cluster(fleet(name), cluster)}
+    assert objects.keys() == wanted.keys()
+    for key, each in objects.items():
+        annotations = each["metadata"].pop("annotations")
+        assert annotations.pop(WAVE)
+        annotations.pop(DEPENDS_ON, None)
+        before = wanted[key]["metadata"]
+        assert annotations == before.get("annotations", {})
+        assert {name: value for name, value in each.items() if name != "metadata"} == {
+            name: value for name, value in wanted[key].items() if name != "metadata"
+        }
+
+
+@pytest.mark.parametrize("name", FLEETS)
+def test_what_an_object_needs_is_in_an_earlier_wave_and_in_the_folder(name: str) -> None:
+    spec = fleet(name)
+    for cluster in spec.cluster_names:
+        files = render_folder(spec, cluster)
+        objects = [yaml.safe_load(text) for key, text in files.items() if key != KUSTOMIZATION]
+        waves = {}
+        for each in objects:
+            group, _, version = each["apiVersion"].rpartition("/")
+            kind, namespace, own = identity(each)
+            place = f"namespaces/{namespace}/" if namespace else ""
+            waves[f"{group if version else ''}/{place}{kind}/{own}"] = int(each["metadata"]["annotations"][WAVE])
+        assert waves
+        for each in objects:
+            annotations = each["metadata"]["annotations"]
+            for need in filter(None, annotations.get(DEPENDS_ON, "").split(",")):
+                assert waves[need] < int(annotations[WAVE]), (need, identity(each))
+
+
+def test_queues_come_after_flavors_and_jobs_entrances_after_queues() -> None:
+    waves = {
+        each["kind"]: int(each["metadata"]["annotations"][WAVE])
+        for key, text in render_folder(fleet("prod"), "worker-us-central1").items()
+        if (each := yaml.safe_load(text)) and key != KUSTOMIZATION
+    }
+    assert waves["Namespace"] < waves["ResourceFlavor"] < waves["ClusterQueue"] < waves["LocalQueue"]
+
+
+def test_file_names_are_unique_whatever_the_case() -> None:
+    spec = parse_fleet(rich_data())
+    for cluster in spec.cluster_names:
+        files = render_folder(spec, cluster)
+        assert len({name.lower() for name in files}) == 1 + len(render_cluster(spec, cluster))
+
+
+def test_the_difference_to_what_is_in_git_is_shown(tmp_path: Path) -> None:
+    assert call("render", DWS, "--output-dir", tmp_path).returncode == 0
+    same = call("render", DWS, "--output-dir", tmp_path, "--diff")
+    assert (same.returncode, same.stdout) == (0, "no difference\n")
+    file = tmp_path / "worker-us-east4" / "clusterqueue.dws.yaml"
+    file.write_text(file.read_text().replace("BestEffortFIFO", "StrictFIFO"))
+    changed = call("render", DWS, "--output-dir", tmp_path, "--diff")
+    assert changed.returncode == 1
+    assert "\n-  queueingStrategy: StrictFIFO\n+  queueingStrategy: BestEffortFIFO\n" in changed.stdout
+    assert "StrictFIFO" in file.read_text()
+
+
+def test_files_of_what_is_gone_are_removed_and_others_stay(tmp_path: Path) -> None:
+    call("render", DWS, "--output-dir", tmp_path)
+    place = tmp_path / "worker-us-east4"
+    listed = yaml.safe_load((place / KUSTOMIZATION).read_text())
+    listed["resources"] += ["clusterqueue.old.yaml", "../outside.yaml"]
+    (place / KUSTOMIZATION).write_text(yaml.safe_dump(listed))
+    for name in ("clusterqueue.old.yaml", "../outside.yaml", "mine.yaml"):
+        (place / name).write_text("kind: Old\n")
+    shown = call("render", DWS, "--output-dir", tmp_path, "--diff").stdout
+    assert "-kind: Old" in shown
+    call("render", DWS, "--output-dir", tmp_path)
+    assert [(place / name).exists() for name in ("clusterqueue.old.yaml", "../outside.yaml", "mine.yaml")] == [
+        False, True, True,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [["--diff"], ["--cloud", "--output-dir", "x"]])
+def test_options_that_do_not_go_together(options: list[str]) -> None:
+    assert call("render", DWS, *options).returncode == 2
+
+
+def test_a_kustomization_that_is_none_is_said(tmp_path: Path) -> None:
+    (tmp_path / "worker-us-east4").mkdir()
+    (tmp_path / "worker-us-east4" / KUSTOMIZATION).write_text("a: [")
+    done = call("render", DWS, "-c", "worker-us-east4", "--output-dir", tmp_path)
+    assert done.returncode == 1
+    assert str(tmp_path / "worker-us-east4" / KUSTOMIZATION) in done.stderr

@@ -1,0 +1,86 @@
+"""`python -m kueue_fleet_policies`: the rules on what `kueue-fleet render --cloud -o json` prints."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command_line import call
+from kueue_fleet_policies.__main__ import main
+
+STACKS = Path(__file__).parents[2] / "stacks"
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    printed = call("render", STACKS / "Pulumi.dws-multikueue.yaml", "--cloud", "-o", "json").stdout
+    found: dict[str, Any] = json.loads(printed)
+    return found
+
+
+def judged(
+    document: object, tmp_path: Path, capsys: pytest.CaptureFixture[str], config: object = None
+) -> tuple[int, str]:
+    (tmp_path / "cloud.json").write_text(json.dumps(document))
+    (tmp_path / "config.json").write_text(json.dumps(config or {}))
+    code = main([str(tmp_path / "cloud.json"), "--config", str(tmp_path / "config.json")])
+    return code, capsys.readouterr().out
+
+
+def cluster(document: dict[str, Any]) -> dict[str, Any]:
+    """The properties of a copy's first cluster."""
+    found = next(one for one in document["resources"].values() if one["type"] == "gcp:container/cluster:Cluster")
+    properties: dict[str, Any] = found["properties"]
+    return properties
+
+
+def test_a_fleet_of_the_library_breaks_no_mandatory_rule(
+    document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out = judged(document, tmp_path, capsys)
+    assert code == 0
+    assert "mandatory" not in out
+    assert out.splitlines()[-1] == "41 resources, 0 broken rules that are not advisory"
+
+
+def test_a_broken_rule_is_named_with_the_resource_the_property_and_what_to_do(
+    document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = json.loads(json.dumps(document))
+    cluster(changed)["enableLegacyAbac"] = True
+    code, out = judged(changed, tmp_path, capsys)
+    assert code == 1
+    assert "mandatory: gke-no-legacy-abac: dws-multikueue/manager-europe-west4: enableLegacyAbac: " in out
+
+
+def test_settings_change_levels(document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out = judged(document, tmp_path, capsys, {"all": "disabled", "gke-secrets-cmek": "mandatory"})
+    assert code == 1
+    assert {line.split(": ")[1] for line in out.splitlines()[:-1]} == {"gke-secrets-cmek"}
+
+
+def test_what_another_resource_decides_is_not_judged(
+    document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = json.loads(json.dumps(document))
+    cluster(changed)["enableLegacyAbac"] = "${Network/lab/vpc.selfLink}"
+    assert judged(changed, tmp_path, capsys)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "config"),
+    [("no json", {}), ("[]", {}), ('{"resources": {"a": {}}}', {}), ('{"resources": {}}', {"x": "mandatory"})],
+)
+def test_what_cannot_be_read_is_a_wrong_call(
+    text: str, config: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    with pytest.raises(SystemExit) as end:
+        main(["--config", str(tmp_path / "config.json")])
+    assert end.value.code == 2
+    assert "cannot be read" in capsys.readouterr().err
