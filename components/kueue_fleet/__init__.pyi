@@ -54,6 +54,7 @@ from kueue_admission.forms import Problem as Problem
 from kueue_admission.forms import Quantity as Quantity
 from kueue_admission.forms import SpecError as SpecError
 from kueue_admission.forms import errors_of as errors_of
+from kueue_fleet.cli.submit_in_python import submit as submit
 from kueue_fleet.fleet import Fleet as Fleet
 from kueue_fleet.fleet import spec_from_config as spec_from_config
 from kueue_fleet.fleet_file import check_fleet as check_fleet
@@ -146,6 +147,7 @@ from kueue_fleet.fleet_file.model.rehearsal_section import ReservationSection as
 from kueue_fleet.fleet_file.model.rehearsal_section import SpotSection as SpotSection
 from kueue_fleet.fleet_file.model.rehearsal_section import StockRange as StockRange
 from kueue_fleet.fleet_file.model.teams import ClaimTemplate as ClaimTemplate
+from kueue_fleet.fleet_file.model.teams import JobTemplate as JobTemplate
 from kueue_fleet.fleet_file.model.teams import TeamBudget as TeamBudget
 from kueue_fleet.fleet_file.model.teams import TeamEntry as TeamEntry
 from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount as TeamGoogleServiceAccount
@@ -199,5 +201,6 @@ from kueue_fleet.kueue import WorkerAccess as WorkerAccess
 from kueue_fleet.kueue import WorkerGrant as WorkerGrant
 from kueue_fleet.kueue import WorkloadPriorityClass as WorkloadPriorityClass
 from kueue_fleet.objects.dashboards import grafana_dashboard as grafana_dashboard
+from kueue_fleet.simulation.new_job import JobRequest as JobRequest
 
 __all__: list[str]

@@ -46,6 +46,7 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
         serviceAccount=one_of("runner", f"{name}.jobs"),
         members=some_of(_PEOPLE),
         budget=_budgets(),
+        jobTemplates=st.just([{"name": "usual", "queue": "main", "image": "trainer:1", "gpus": 1, "time": "4h"}]),
         podSecurity=one_of("privileged", "baseline", "restricted"),
         resourceClaimTemplates=one_of(
             [

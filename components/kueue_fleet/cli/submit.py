@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kueue_admission.read.printed import PrintedPod
     from kueue_fleet.cli.live_jobs import Clusters, LiveJob
     from kueue_fleet.fleet_file import FleetSpec
+    from kueue_fleet.simulation.new_job import JobRequest
 
 POLL_SECONDS: Final = 2.0
 """How often a job is looked at that is followed."""
@@ -51,13 +52,25 @@ def submit(
     name: Annotated[
         str | None, typer.Option("--name", help="Name of the job.", show_default="the program's, with the time")
     ] = None,
-    nodes: Annotated[int, typer.Option("--nodes", "-N", min=1, help="Pods that run together and find each other.")] = 1,
-    gpus: Annotated[int, typer.Option("--gpus", "-g", min=0, help="GPUs of each pod.")] = 0,
-    cpu: Annotated[str, typer.Option("--cpu", help="CPUs of each pod.", show_default="what goes with its GPUs")] = "",
+    template: Annotated[
+        str | None,
+        typer.Option("--template", help="A team's template of the file, for what is not given: [TEAM/]NAME."),
+    ] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option("--nodes", "-N", min=1, help="Pods that run together and find each other.", show_default="1"),
+    ] = None,
+    gpus: Annotated[int | None, typer.Option("--gpus", "-g", min=0, help="GPUs of each pod.", show_default="0")] = None,
+    cpu: Annotated[
+        str | None, typer.Option("--cpu", help="CPUs of each pod.", show_default="what goes with its GPUs")
+    ] = None,
     memory: Annotated[
-        str, typer.Option("--memory", help="Memory of each pod, as 64Gi.", show_default="what goes with its GPUs")
-    ] = "",
-    priority: Annotated[str, typer.Option("--priority", "-p", help="WorkloadPriorityClass.", show_default="none")] = "",
+        str | None,
+        typer.Option("--memory", help="Memory of each pod, as 64Gi.", show_default="what goes with its GPUs"),
+    ] = None,
+    priority: Annotated[
+        str | None, typer.Option("--priority", "-p", help="WorkloadPriorityClass.", show_default="none")
+    ] = None,
     run_limit: Annotated[
         str | None,
         typer.Option(
@@ -106,24 +119,29 @@ def submit(
         raise console.mistyped("--fleet: is missing; name the fleet file, or set KUEUE_FLEET_FILE")
     spec = load_fleet(fleet)
     if file is not None:
-        others = {"--image": image, "--name": name, "--array": tasks, "CMD": command, "--gpus": gpus or None}
+        others = {
+            "--image": image,
+            "--name": name,
+            "--array": tasks,
+            "CMD": command,
+            "--gpus": gpus or None,
+            "--template": template,
+        }
         if given := [option for option, value in others.items() if value is not None]:
             raise console.mistyped(
                 f"{', '.join(given)}: the job in {file} says that itself; leave out one or the other"
             )
         job = _from_file(file, queue)
     else:
-        missing = [option for option, value in (("--queue", queue), ("--image", image)) if not value]
-        if missing:
-            raise console.mistyped(
-                f"{' and '.join(missing)}: missing; give {'them' if len(missing) > 1 else 'it'}, or a job with -f FILE"
-            )
-        from kueue_fleet.simulation.new_job import JobRequest, job_for
+        from kueue_fleet.simulation.new_job import job_for
 
-        wanted = JobRequest(
-            name=name or _usual_name(command),
-            queue=queue or "",
-            image=image or "",
+        mounts = (_split("--mount", each, ":/", "CLAIM:/PATH") for each in mount or ())
+        wanted = _wanted(
+            spec,
+            template,
+            name=name or _usual_name(command or ([template.rpartition("/")[2]] if template else None)),
+            queue=queue,
+            image=image,
             command=tuple(command or ()),
             nodes=nodes,
             gpus=gpus,
@@ -133,9 +151,7 @@ def submit(
             seconds=None if run_limit is None else _seconds(run_limit),
             tasks=tasks,
             env=dict(_split("--env", each, "=", "NAME=VALUE") for each in env or ()),
-            mounts={
-                path: source for source, path in (_split("--mount", each, ":/", "CLAIM:/PATH") for each in mount or ())
-            },
+            mounts={path: source for source, path in mounts},
         )
         with well_formed(_FROM_OPTIONS):
             job = Document("", job_for(spec, wanted))
@@ -147,13 +163,29 @@ def submit(
     clusters = Clusters("submit", kubeconfig)
     if estimate:
         _say_when(spec, clusters, job)
-    made = _create(clusters, spec.home, job.data)
+        _say_budget(spec, clusters, job)
+    made = create_job(clusters, spec.home, job.data)
     label = f"{made['kind']} {made['metadata']['namespace']}/{made['metadata']['name']}"
     console.line(
         f"{label} is submitted to {spec.home}, LocalQueue {inside(made['metadata'], 'labels').get(QUEUE_LABEL)}"
     )
     if wait or logs:
         raise typer.Exit(_follow(clusters, spec.home, made, kubectl))
+
+
+def _wanted(spec: FleetSpec, template: str | None, **given: Any) -> JobRequest:
+    """The options, and a template for the rest. Raises CommandError."""
+    from kueue_fleet.simulation.new_job import JobRequest, from_template
+
+    if template is None:
+        missing = [f"--{each}" for each in ("queue", "image") if not given[each]]
+        if missing:
+            raise console.mistyped(
+                f"{' and '.join(missing)}: missing; give {'them' if len(missing) > 1 else 'it'}, or a job with -f FILE"
+            )
+        return JobRequest(**{name: value for name, value in given.items() if value is not None})
+    with well_formed(_FROM_OPTIONS):
+        return from_template(spec, template, **given)
 
 
 def _usual_name(command: Sequence[str] | None) -> str:
@@ -227,7 +259,34 @@ def _say_when(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
         print_forecast(fleet, job.data["metadata"]["name"], found, now)
 
 
-def _create(clusters: Clusters, home: str, job: Any) -> dict[str, Any]:
+def _say_budget(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
+    """How far the budget of the team is used, as far as the Workloads that are still there tell."""
+    from kueue_fleet.gke.prices import list_prices
+    from kueue_fleet.kube.answers import ApiError
+    from kueue_fleet.status import ClusterObjects, budgets, held_by_teams
+
+    space = inside(job.data, "metadata").get("namespace") or "default"
+    team = next((each for each in fleet.teams if space in each.namespace_names), None)
+    if team is None or team.budget is None:
+        return
+    now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+    try:
+        found = [
+            each
+            for namespace in team.namespace_names
+            for each in clusters.listed(fleet.home, f"/apis/{KUEUE_API}/namespaces/{namespace}/workloads")
+        ]
+    except ApiError as failed:
+        console.paragraph(f"How far the budget is used is not known: {failed}")
+        return
+    held = held_by_teams(fleet, {fleet.home: ClusterObjects("", {"workloads": found})}, now)
+    for each in budgets(fleet, held, list_prices(), now):
+        if each.team == team.name:
+            console.paragraph(f"Budget of {each}")
+
+
+def create_job(clusters: Clusters, home: str, job: Any) -> dict[str, Any]:
+    """Submit a job. Raises CommandError."""
     from kueue_fleet.cli.live_jobs import collection_of
     from kueue_fleet.kube.answers import ApiError
 

@@ -79,6 +79,46 @@ class JobRequest:
     """By absolute path: the name of a PersistentVolumeClaim of the namespace, or `gs://BUCKET`."""
 
 
+def from_template(fleet: FleetSpec, template: str, **given: Any) -> JobRequest:
+    """A job as a team's template has it; `given` are fields of `JobRequest` that take precedence, unless None.
+
+    Args:
+        fleet: that the template is in.
+        template: NAME, or TEAM/NAME where several teams have one of that name.
+        given: `name` at least; `command`, `env` and `mounts` are added to those of the template.
+
+    Raises:
+        SimulationError: there is no such template, or several.
+    """
+    team, _, name = template.rpartition("/")
+    known = [(each, one) for each in fleet.teams for one in each.job_templates]
+    found = [(each, one) for each, one in known if one.name == name and team in ("", each.name)]
+    if len(found) != 1:
+        names = [f"{each.name}/{one.name}" for each, one in known]
+        fix = instead(template, names, "templates") if names else "add it to jobTemplates of the team"
+        several = f"may be {', '.join(f'{each.name}/{name}' for each, _ in found)}"
+        raise SimulationError([JOB.at("template", f"{template} {several if found else 'is not in the file'}", fix)])
+    [(owner, made)] = found
+    says = {
+        "queue": f"{owner.namespace_names[0]}/{made.queue}" if made.queue else None,
+        "seconds": None if made.time is None else int(made.time.seconds),
+        **{each: getattr(made, each) for each in ("image", "nodes", "gpus", "cpu", "memory", "priority")},
+    }
+    fields = {name: value for name, value in (says | _without_none(given)).items() if value is not None}
+    return JobRequest(
+        **fields
+        | {
+            "command": (*made.command, *(given.get("command") or ())),
+            "env": {**made.env, **(given.get("env") or {})},
+            "mounts": {**made.mounts, **(given.get("mounts") or {})},
+        }
+    )
+
+
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def job_for(fleet: FleetSpec, wanted: JobRequest) -> dict[str, Any]:
     """The manifest of a Job, or of a JobSet where several pods have to find each other.
 

@@ -14,8 +14,17 @@ from pydantic import Field
 from kueue_admission.api import LocalQueueSpec
 from kueue_admission.api.quotas import whole_problems
 from kueue_admission.forms import suggest
-from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
-from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, NOT_ALLOWED, OUT_OF_RANGE, WRONG_ORDER, syntax_problems
+from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_admission.forms.duration import DurationField
+from kueue_admission.forms.form_rules import (
+    EXCLUDED,
+    LISTED_TWICE,
+    NEEDED,
+    NOT_ALLOWED,
+    OUT_OF_RANGE,
+    WRONG_ORDER,
+    syntax_problems,
+)
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
@@ -167,6 +176,35 @@ class ClaimTemplate(SpecModel):
     """Devices of each pod; default 1."""
 
 
+class JobTemplate(SpecModel):
+    """What `kueue-fleet submit --template NAME` takes for options that are not given; see `submit --help`."""
+
+    name: DnsLabel = Field(kw_only=False)
+    """Name of the template, of which the team has one."""
+    queue: DnsSubdomain | None = None
+    """LocalQueue in the team's first namespace."""
+    image: Text | None = None
+    """Container image."""
+    command: ListOfText[Text] = ()
+    """Program and arguments; those of the command line are added to it."""
+    nodes: AtLeastOne | None = None
+    """Pods that run together."""
+    gpus: Annotated[Count, Field(ge=0)] | None = None
+    """GPUs of each pod."""
+    cpu: Text | None = None
+    """CPUs of each pod."""
+    memory: Text | None = None
+    """Memory of each pod."""
+    priority: DnsSubdomain | None = None
+    """WorkloadPriorityClass."""
+    time: DurationField | None = None
+    """Longest run time."""
+    env: Mapping[Text, Text] = Field(default_factory=dict)
+    """Variables of the environment; those of the command line are added to them."""
+    mounts: Mapping[Text, Text] = Field(default_factory=dict)
+    """By absolute path: a PersistentVolumeClaim, or gs://BUCKET."""
+
+
 class TeamEntry(RuledModel):
     """A team: its namespaces and the queues it may use."""
 
@@ -202,6 +240,8 @@ class TeamEntry(RuledModel):
     resource_claim_templates: ListOf[ClaimTemplate] = ()
     """ResourceClaimTemplates in each of its namespaces, on every cluster: where jobs are submitted, Kueue counts by
     them. Kubernetes 1.34 or newer."""
+    job_templates: ListOf[JobTemplate] = ()
+    """Jobs that its members submit by name."""
     pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
     """Pod Security Standard that the API server enforces in its namespaces; default baseline, which refuses host
     paths, the node's network and privileged containers."""
@@ -228,6 +268,9 @@ class TeamEntry(RuledModel):
         yield from self.listed_once("allowed_regions", "region")
         yield from self.listed_once("priority_classes", "priority class")
         yield from self.listed_once("secrets", "Secret")
+        names = [template.name for template in self.job_templates]
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield LISTED_TWICE.at(f"jobTemplates[{name}]", "is listed twice", "give each template a name of its own")
         yield from _amounts("resourceQuota", self.resource_quota, _LIMITED, "that Kubernetes limits")
 
     @where_read
