@@ -168,7 +168,7 @@ class TestAgreement:
             candidates.update(each[0].key for side in cohort_candidates(context) for each in side)
             groups = [
                 group
-                for flavor in figures(found.engine.cache.ids, info, entry)
+                for flavor in figures(found.engine.cache, info, entry)
                 for group in spared_in(found.engine, entry, flavor.flavor, flavor.resources)
                 if any(cache.ids.names[fr][0] == flavor.flavor for fr in frs)
             ]
