@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def fleet(name: str) -> FleetSpec:
     return parse_fleet_text(FLEETS[name].read_text(), source=name)
 
 
-def identity(each: dict[str, Any]) -> tuple[str, str, str]:
+def identity(each: Mapping[str, Any]) -> tuple[str, str, str]:
     return each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"]
 
 

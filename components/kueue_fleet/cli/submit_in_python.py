@@ -31,7 +31,7 @@ def submit(
         The manifest; with `dry_run` as it would be submitted, else as the API server made it.
 
     Raises:
-        ValueError: with every problem of the job, one on each line.
+        SimulationError: a ValueError, with every problem of the job.
         RuntimeError: there is no such context, or the API server refuses the job.
     """
     from kueue_admission.cli.console import CommandError

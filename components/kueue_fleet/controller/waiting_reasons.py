@@ -27,7 +27,7 @@ from kueue_fleet.kube.answers import ApiError
 TICK_SECONDS: Final = 0.2
 """Between two writes."""
 YOUNG_SECONDS: Final = 10.0
-"""Nothing is said of a job that waits for less: most pass in that time."""
+"""A job that waits for less says nothing: most pass in that time."""
 REFRESH_SECONDS: Final = 300.0
 """After which numbers that have changed are written again."""
 _TAKEN, _LOOKED_AT, _LEFT = 200, 10, 10
@@ -50,7 +50,7 @@ class _Line:
     @property
     def with_quota(self) -> int:
         """How many of them have quota."""
-        return bisect_left(self.waiting, ((1,),), key=lambda place: (place[0],))
+        return bisect_left(self.waiting, 1, key=lambda place: place[0][0])
 
     def ahead(self, place: Place, now: float) -> tuple[int, float]:
         """How many are ahead, those with quota too, and what they ask for."""
@@ -116,7 +116,7 @@ class WaitingReasons:
                 return
 
     def _candidates(self) -> Iterator[str]:
-        """Jobs that nothing is said of yet, and at each fifth time the others in turn."""
+        """Jobs that say nothing yet, and at each fifth time the others in turn."""
         first, second = (self._round, self._new) if self._ticks % 5 == 0 else (self._new, self._round)
         for keys in (first, second):
             for _ in range(min(_LOOKED_AT, len(keys))):
