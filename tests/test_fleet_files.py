@@ -99,6 +99,8 @@ def _drawn(models: tuple[Any, ...], value: Any) -> Iterator[str]:
         for item in value:
             yield from _drawn(models, item)
         return
+    # Of a union, the model that the value says it is.
+    models = tuple(each for each in models if value.get("type") in (None, _type_of(each))) or models
     for name, item in value.items():
         owners = [model for model in models if name in fields_of(model)]
         yield from (f"{model.__name__}.{name}" for model in owners)
@@ -106,3 +108,7 @@ def _drawn(models: tuple[Any, ...], value: Any) -> Iterator[str]:
         if inner and owners and item is not None:
             for each in item.values() if _is_map(fields_of(owners[0])[name][1]) else (item,):
                 yield from _drawn(inner, each)
+
+
+def _type_of(model: Any) -> Any:
+    return model.model_fields["type"].default if "type" in model.model_fields else None

@@ -146,6 +146,13 @@ from kueue_fleet.fleet_file.model.rehearsal_section import RehearsalSection as R
 from kueue_fleet.fleet_file.model.rehearsal_section import ReservationSection as ReservationSection
 from kueue_fleet.fleet_file.model.rehearsal_section import SpotSection as SpotSection
 from kueue_fleet.fleet_file.model.rehearsal_section import StockRange as StockRange
+from kueue_fleet.fleet_file.model.storage import ExistingInstance as ExistingInstance
+from kueue_fleet.fleet_file.model.storage import Filestore as Filestore
+from kueue_fleet.fleet_file.model.storage import GcsFuse as GcsFuse
+from kueue_fleet.fleet_file.model.storage import HyperdiskMl as HyperdiskMl
+from kueue_fleet.fleet_file.model.storage import Lustre as Lustre
+from kueue_fleet.fleet_file.model.storage import MultiTierCheckpoints as MultiTierCheckpoints
+from kueue_fleet.fleet_file.model.storage import StorageEntry as StorageEntry
 from kueue_fleet.fleet_file.model.teams import ClaimTemplate as ClaimTemplate
 from kueue_fleet.fleet_file.model.teams import JobTemplate as JobTemplate
 from kueue_fleet.fleet_file.model.teams import TeamBudget as TeamBudget
@@ -175,6 +182,7 @@ from kueue_fleet.gcp import ProjectServices as ProjectServices
 from kueue_fleet.gcp import ReservedCapacity as ReservedCapacity
 from kueue_fleet.gcp import StandaloneCluster as StandaloneCluster
 from kueue_fleet.gcp import TeamIdentity as TeamIdentity
+from kueue_fleet.gcp import TeamStorage as TeamStorage
 from kueue_fleet.gcp import WorkerCluster as WorkerCluster
 from kueue_fleet.kueue import AdmissionCheck as AdmissionCheck
 from kueue_fleet.kueue import AdmissionController as AdmissionController
@@ -196,6 +204,7 @@ from kueue_fleet.kueue import ProvisioningRequestCheck as ProvisioningRequestChe
 from kueue_fleet.kueue import ResourceFlavor as ResourceFlavor
 from kueue_fleet.kueue import RunDurationPolicy as RunDurationPolicy
 from kueue_fleet.kueue import Team as Team
+from kueue_fleet.kueue import TeamVolumes as TeamVolumes
 from kueue_fleet.kueue import Topology as Topology
 from kueue_fleet.kueue import WorkerAccess as WorkerAccess
 from kueue_fleet.kueue import WorkerGrant as WorkerGrant

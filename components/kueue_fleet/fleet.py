@@ -54,6 +54,7 @@ from kueue_fleet.gcp import (
     ReservedCapacity,
     StandaloneCluster,
     TeamIdentity,
+    TeamStorage,
     WorkerCluster,
     existing_network,
     merge_kubeconfigs,
@@ -128,6 +129,8 @@ class Fleet(Component):
     """Google service accounts that are made for teams, by team."""
     manager_identity: ManagerIdentity | None
     """The Google accounts by which the manager reaches the workers; None: it has tokens."""
+    storage: TeamStorage | None
+    """The data of teams, if the file has some."""
     member_access: MemberAccess | None
     """By what the members of teams connect to the clusters, if a team has members."""
     dashboards: Dashboards | None
@@ -206,6 +209,7 @@ class Fleet(Component):
             for pool in pools_of(spec, entry)
         }
         self.team_identities = self._team_identities(name)
+        self.storage = self._storage(name)
         self.member_access = self._member_access(name)
         self.manager_identity = self._manager_identity(name)
         self._fill()
@@ -390,6 +394,20 @@ class Fleet(Component):
             for team, arguments in team_arguments(self.spec).items()
         }
 
+    def _storage(self, name: str) -> TeamStorage | None:
+        if not self.spec.storage:
+            return None
+        own = self.network.network.id if isinstance(self.network, Network) else None
+        return TeamStorage(
+            f"{name}/storage",
+            self.spec,
+            project=self._project,
+            network=own or (self.network.self_link if self.network else ""),
+            accounts=self.team_service_accounts,
+            peering=own is not None,
+            opts=self._child(),
+        )
+
     def _member_access(self, name: str) -> MemberAccess | None:
         members = members_of(self.spec)
         if not members:
@@ -439,7 +457,10 @@ class Fleet(Component):
                 workers,
                 team_secrets=self._team_secrets,
                 controller_image=self._controller_image,
-                addresses=account_addresses(self.spec, self._project, self.team_identities),
+                addresses={
+                    **account_addresses(self.spec, self._project, self.team_identities),
+                    **(self.storage.addresses if self.storage else {}),
+                },
                 after=[self.manager_identity] if self.manager_identity else [],
             )
 

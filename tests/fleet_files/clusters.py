@@ -69,7 +69,7 @@ def _cluster(draw: Draw, name: str, role: str) -> Data:
         ),
         imageStreaming=flags,
         multiNetworking=flags,
-        storageDrivers=some_of(("PersistentDisk", "Filestore", "GcsFuse")),
+        storageDrivers=some_of(("PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints")),
     )
     if role != "manager" and draw(flags):
         cluster["nodeAutoProvisioning"] = _auto_provisioning(draw, region)

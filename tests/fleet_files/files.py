@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from tests.fleet_files.clusters import clusters, network, reserved_capacity
 from tests.fleet_files.configuration import installations
+from tests.fleet_files.data import storage
 from tests.fleet_files.drawing import Data, Draw, all_fields, fields, flags, named, one_of, part, some_of
 from tests.fleet_files.nodes import flavors, node_pools
 from tests.fleet_files.queues import OURS, Nodes, admission_checks, cluster_queues, cohorts, managers_quotas
@@ -55,6 +56,7 @@ def _file(draw: Draw) -> Data:
         "teams": teams(draw, queues, regions),
         "localQueues": local_queues(draw, queues),
     }
+    sections["storage"] = storage(draw, sections["teams"], data["clusters"], pools)
     data |= {name: entries for name, entries in sections.items() if entries}
     namespaces = [name for team in data.get("teams", ()) for name in team.get("namespaces", [team["name"]])]
     namespaces += [queue["namespace"] for queue in data.get("localQueues", ())]

@@ -64,12 +64,17 @@ SPECS = {
 }
 OURS = ("gcp:", "docker-build:")
 NOT_IN_THE_SCHEMA = {
+    "gcp:compute/disk:Disk diskEncryptionKey.rawKeyWo",
+    "gcp:compute/disk:Disk diskEncryptionKey.rawKeyWoVersion",
+    "gcp:compute/disk:Disk diskEncryptionKey.rsaEncryptedKeyWo",
+    "gcp:compute/disk:Disk diskEncryptionKey.rsaEncryptedKeyWoVersion",
     "gcp:container/cluster:Cluster nodePools.bestEffortProvisioning",
     "gcp:container/cluster:Cluster nodePools.networkConfig.additionalNodeNetworkConfigs.stackType",
     "gcp:container/nodePool:NodePool bestEffortProvisioning",
     "gcp:container/nodePool:NodePool networkConfig.additionalNodeNetworkConfigs.stackType",
     "gcp:gkehub/fleet:Fleet defaultClusterConfig.compliancePostureConfig",
     "gcp:gkehub/fleet:Fleet labels",
+    "gcp:lustre/instance:Instance targetVersion",
 }
 """Properties that the SDK has and the provider's schema has no longer, outermost."""
 

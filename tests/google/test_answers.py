@@ -262,6 +262,28 @@ def test_zeros_are_dropped_at_any_depth_and_empty_objects_stay() -> None:
 MEMBER = {"role": "roles/viewer", "member": "user:ada@example.com"}
 NAMED = {"name": "some-name"}
 LEAST: dict[str, dict[str, Any]] = {
+    "gcp:compute/disk:Disk": NAMED,
+    "gcp:compute/globalAddress:GlobalAddress": NAMED,
+    "gcp:filestore/instance:Instance": {
+        **NAMED,
+        "tier": "ZONAL",
+        "fileShares": {"name": "data", "capacityGb": 1024},
+        "networks": [{"network": "vpc", "modes": ["MODE_IPV4"]}],
+    },
+    "gcp:lustre/instance:Instance": {
+        "instanceId": "data",
+        "location": "us-central1-a",
+        "filesystem": "data",
+        "capacityGib": "9000",
+        "network": "projects/p/global/networks/vpc",
+    },
+    "gcp:servicenetworking/connection:Connection": {
+        "network": "projects/p/global/networks/vpc",
+        "service": "servicenetworking.googleapis.com",
+        "reservedPeeringRanges": ["data"],
+    },
+    "gcp:storage/bucket:Bucket": {**NAMED, "location": "EU"},
+    "gcp:storage/bucketIAMMember:BucketIAMMember": {**MEMBER, "bucket": "data"},
     "gcp:artifactregistry/repository:Repository": {"repositoryId": "images", "format": "DOCKER"},
     "gcp:compute/address:Address": NAMED,
     "gcp:compute/firewall:Firewall": {**NAMED, "network": "vpc", "allows": [{"protocol": "TCP"}]},

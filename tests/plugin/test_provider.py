@@ -92,6 +92,18 @@ INPUTS: dict[str, dict[str, Any]] = {
         "roles": ["roles/storage.objectUser"],
         "kubernetesAccounts": [["team-a", "job"]],
     },
+    "TeamStorage": {
+        **PROJECT,
+        "spec": fleet_data(
+            WORKER,
+            teams=[{"name": "team-a", "googleServiceAccount": {}}],
+            storage=[{"name": "data", "teams": ["team-a"], "volume": {"type": "gcsFuse"}}],
+        ),
+        "network": "projects/lab-project/global/networks/lab",
+    },
+    "TeamVolumes": {
+        "objects": [manifest("v1", "PersistentVolume", "team-a-data", spec={"capacity": {"storage": "1Ti"}})]
+    },
     "Topology": {"spec": {"levels": [{"nodeLabel": "kubernetes.io/hostname"}]}},
     "WorkerAccess": {
         "objects": render_worker_access(fleet(), WORKER),

@@ -16,14 +16,10 @@ from kueue_admission.forms.problem import Problem
 from kueue_fleet.adopt.live_objects import Data, Object
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_FORM
 from kueue_fleet.fleet_file.model.pool_properties import property_at
+from kueue_fleet.google.clusters import STORAGE_ADDONS
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
 """What to do about a description that is none."""
-_DRIVERS: Final = {
-    "PersistentDisk": "gcePersistentDiskCsiDriverConfig",
-    "Filestore": "gcpFilestoreCsiDriverConfig",
-    "GcsFuse": "gcsFuseCsiDriverConfig",
-}
 _MOVED: Final = {
     "enableAutopilot": "autopilot.enabled",
     "enableLegacyAbac": "legacyAbac.enabled",
@@ -110,7 +106,7 @@ def cluster_fields(description: Object) -> Data:
         del fields["nodeServiceAccount"]
     if mode_of(description) == "Standard":
         drivers = [
-            name for name, addon in _DRIVERS.items() if property_at(description, f"addonsConfig.{addon}.enabled")
+            name for name, addon in STORAGE_ADDONS.items() if property_at(description, f"addonsConfig.{addon}.enabled")
         ]
         fields |= {
             "zones": description.get("locations"),

@@ -82,7 +82,7 @@ def _sums(found: Cost) -> Table:
         Column("in use, a month", right=True),
     )
     sums = {
-        **{name or "reservations": each for name, each in found.by(lambda line: line.cluster).items()},
+        **found.by(lambda line: line.part_of),
         **{f"class {name}": each for name, each in found.by(lambda line: line.kind).items()},
         "all": (found.always, found.in_use),
     }
@@ -122,9 +122,7 @@ def _document(found: Cost) -> dict[str, Any]:
             }
             for line in found.lines
         ],
-        "byCluster": {
-            name or "reservations": sums(*each) for name, each in found.by(lambda line: line.cluster).items()
-        },
+        "byCluster": {name: sums(*each) for name, each in found.by(lambda line: line.part_of).items()},
         "byClass": {name: sums(*each) for name, each in found.by(lambda line: line.kind).items()},
         "total": sums(found.always, found.in_use),
         "notInSums": list(found.unknown),

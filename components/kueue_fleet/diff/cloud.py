@@ -32,7 +32,7 @@ from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNod
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.google.changes import Step, plan
-from kueue_fleet.google.resources import resources_on
+from kueue_fleet.google.resources import resources_on, stored
 
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
 _AGAIN: Final = "deleted and made again"
@@ -53,7 +53,11 @@ class CloudPlan:
 
     def step(self, kind: str, *name: str) -> Step:
         """What becomes of a resource that both fleets have."""
-        return self._steps.get("/".join((kind, self.new.name, *name)), _STAYS)
+        return self.at("/".join((kind, self.new.name, *name)))
+
+    def at(self, key: str) -> Step:
+        """What becomes of the resource with that key, if both fleets have it."""
+        return self._steps.get(key, _STAYS)
 
     @cached_property
     def clusters_that_stay(self) -> list[str]:
@@ -70,6 +74,7 @@ def cloud_consequences(change: CloudPlan) -> Iterator[Difference]:
     yield from _memberships(change)
     yield from _node_pools(change)
     yield from _reservations(change)
+    yield from _storage(change)
     yield from _commitments(old, new)
 
 
@@ -401,6 +406,21 @@ def _reservations(change: CloudPlan) -> Iterator[Difference]:
                 yield consequence(path, f"{entry.count - other.count} of its {entry.count} machines are released")
             for text in _not_asked_for(entry, other):
                 yield consequence(path, text)
+
+
+def _storage(change: CloudPlan) -> Iterator[Difference]:
+    """Buckets, file servers and disks that go, or are made again, and what is in them."""
+    old, new = change.old, change.new
+    for entry in old.storage:
+        after = {key for each in new.storage if each.name == entry.name for key in stored(new, each)}
+        for key, what in stored(old, entry).items():
+            if key in after and not change.at(key).replaces():
+                continue
+            text = f"{what} is {_AGAIN if key in after else 'deleted'}, with all that is in it"
+            if what.startswith("bucket"):
+                text += "; while it holds objects, `pulumi up` fails instead"
+            text += _PROTECTED if old.deletion_protection else ""
+            yield consequence(f"storage[{entry.name}]", text, whole=not after)
 
 
 def _not_asked_for(

@@ -145,11 +145,11 @@ def _distance(before: Quantity, after: Quantity) -> Quantity:
 def compare_costs(old: FleetSpec, new: FleetSpec, prices: Prices) -> Iterator[Difference]:
     """What is paid by the hour on each cluster and for reservations, by the month in all, and what is not counted."""
     before, after = cost_of(old, prices), cost_of(new, prices)
-    sides = [cost.by(lambda line: line.cluster) for cost in (before, after)]
+    sides = [cost.by(lambda line: line.part_of) for cost in (before, after)]
     for name in dict.fromkeys((*sides[0], *sides[1])):
         text = _change([side.get(name, (0.0, 0.0)) for side in sides], "an hour")
         if text:
-            yield Difference("cost", f"clusters[{name}]" if name else "reservations", text)
+            yield Difference("cost", name if name in ("reservations", "storage") else f"clusters[{name}]", text)
     totals = [(cost.always * HOURS_PER_MONTH, cost.in_use * HOURS_PER_MONTH) for cost in (before, after)]
     if text := _change(totals, "a month"):
         yield Difference("cost", "", f"in all {text}; prices of {prices.date}")

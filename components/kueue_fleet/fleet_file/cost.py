@@ -14,13 +14,14 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.storage import Bucket, Filestore, Lustre, storage_places
 from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices
 from kueue_fleet.gke.zones import region_of
 
-Class = Literal["cluster", "reserved", "calendar", "onDemand", "spot", "flexStart"]
-"""What is paid for: a cluster's fee, or nodes by where they come from."""
+Class = Literal["cluster", "reserved", "calendar", "onDemand", "spot", "flexStart", "storage"]
+"""What is paid for: a cluster's fee, nodes by where they come from, or a file server or disk that holds data."""
 
 _MODELS: Final[dict[type, Model]] = {Spot: "spot", FlexStart: "flexStart"}
 
@@ -30,16 +31,16 @@ class CostLine:
     """What one part of a fleet costs, in USD for an hour."""
 
     cluster: str
-    """Its cluster; "" for a reservation, which has none."""
+    """Its cluster; "" for a reservation or storage, which has none."""
     name: str
-    """Of the pool or reservation; "" for the cluster's fee."""
+    """Of the pool, reservation or storage; "" for the cluster's fee."""
     kind: Class
     least: int
     """How many of them are paid whether they are used or not."""
     most: int
     """How many there are at most."""
     what: str
-    """Machine type."""
+    """Machine type; of storage, what it is and where."""
     each: float
     """One of them, as far as prices are known."""
     missing: tuple[str, ...] = ()
@@ -47,6 +48,11 @@ class CostLine:
     share: float | None = None
     """What a pod's one `nvidia.com/gpu` costs with its part of the node, where GPUs are shared; None: they are not, or
     its price is not known."""
+
+    @property
+    def part_of(self) -> str:
+        """Its cluster; what has none is part of `reservations` or `storage`."""
+        return self.cluster or ("storage" if self.kind == "storage" else "reservations")
 
     @property
     def always(self) -> float:
@@ -101,6 +107,7 @@ class Unpriced:
 def cost_of(fleet: FleetSpec, prices: Prices) -> Cost:
     """What `fleet` costs with `prices`."""
     lines = [*_clusters(fleet, prices), *(_reservation(entry, prices) for entry in fleet.reservations)]
+    lines += _storage(fleet, prices)
     unknown = [f"the price of {each}" for line in lines for each in line.missing if line.most]
     return Cost(prices.date, tuple(lines), tuple(dict.fromkeys([*unknown, *_not_counted(fleet)])))
 
@@ -169,6 +176,22 @@ def _reservation(entry: ReservationEntry, prices: Prices) -> CostLine:
     return _line("", entry.name, "reserved", (entry.count, entry.count), entry.machine_type, parts)
 
 
+def _storage(fleet: FleetSpec, prices: Prices) -> Iterator[CostLine]:
+    """File servers and disks, which are paid by their size."""
+    for place in (each for entry in fleet.storage for each in storage_places(fleet, entry) if each.made):
+        volume, count = place.entry.volume, max(1, len(place.zones))
+        if isinstance(volume, Bucket):
+            continue
+        kind = "hyperdisk-ml"
+        if isinstance(volume, Filestore):
+            kind = f"filestore-{volume.tier.lower().replace('_', '-')}"
+        elif isinstance(volume, Lustre):
+            kind = f"lustre-{volume.per_unit_storage_throughput}"
+        parts = prices.of_disk(kind, volume.capacity_gib or 0, place.region)
+        what = f"{kind}, {volume.capacity_gib} GiB in {place.region}"
+        yield _line("", place.entry.name, "storage", (count, count), what, parts)
+
+
 def _reserved_machine(entry: ReservationEntry) -> MachineType | None:
     machine = machine_type(entry.machine_type)
     if machine is None or entry.accelerator is None:
@@ -200,6 +223,9 @@ def _not_counted(fleet: FleetSpec) -> Iterator[str]:
         yield f"calendar reservation {name}: DWS Calendar names the price on request"
     for entry in fleet.commitments:
         yield f"commitment {entry.name}: its contract has the price, paid whether it is used or not"
+    for data in fleet.storage:
+        if isinstance(data.volume, Bucket):
+            yield f"buckets of storage {data.name}, which are paid by what they hold"
     for flavor in fleet.flavors:
         if flavor.compute_class is not None:
             yield f"nodes of compute class {flavor.name}, whose price depends on the priority that GKE takes"

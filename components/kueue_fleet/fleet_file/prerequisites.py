@@ -9,14 +9,24 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/using-cmek (service agent
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.storage import Bucket, Filestore, Lustre
 from kueue_fleet.fleet_file.projects import clusters_in
 
 KEY_ROLE = "roles/cloudkms.cryptoKeyEncrypterDecrypter"
 """To encrypt and decrypt with a key of Cloud KMS."""
+
+
+_DATA: Final = (
+    ("storage", Bucket, "buckets of teams"),
+    ("file", Filestore, "Filestore instances"),
+    ("lustre", Lustre, "Managed Lustre instances"),
+    ("servicenetworking", Lustre, "the way to Managed Lustre"),
+)
+"""The APIs of the teams' data, by the kinds that need them."""
 
 
 class RequiredApi(NamedTuple):
@@ -42,6 +52,7 @@ class KeyGrant(NamedTuple):
 def required_apis(fleet: FleetSpec, project: str) -> list[RequiredApi]:
     """The APIs that `fleet` needs in a project of it, those that every project needs first."""
     clusters = clusters_in(fleet, project)
+    own = [entry.volume for entry in fleet.storage] if project == fleet.project else []
     some = {
         "gkehub.googleapis.com": (
             any(cluster.fleet_membership for cluster in clusters if not cluster.existing),
@@ -49,6 +60,10 @@ def required_apis(fleet: FleetSpec, project: str) -> list[RequiredApi]:
         ),
         "containerfilesystem.googleapis.com": (any(cluster.image_streaming for cluster in clusters), "image streaming"),
         "cloudkms.googleapis.com": (bool(key_grants(clusters)), "keys of Cloud KMS, in their own project too"),
+        **{
+            f"{api}.googleapis.com": (any(isinstance(each, kind) for each in own), reason)
+            for api, kind, reason in _DATA
+        },
         "binaryauthorization.googleapis.com": (
             any(cluster.binary_authorization for cluster in clusters),
             "attestations of images",

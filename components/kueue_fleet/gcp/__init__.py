@@ -13,6 +13,7 @@ from kueue_fleet.gcp.network import AcceleratorNetworks, Network, NetworkIds, ex
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
 from kueue_fleet.gcp.services import ProjectServices
+from kueue_fleet.gcp.storage import TeamStorage
 
 __all__ = [
     "AcceleratorNetworks",
@@ -31,6 +32,7 @@ __all__ = [
     "ReservedCapacity",
     "StandaloneCluster",
     "TeamIdentity",
+    "TeamStorage",
     "WorkerCluster",
     "cluster_kubeconfig",
     "existing_network",

@@ -6,7 +6,7 @@ otherwise. What a cluster can only have with an input of its owner, such as a ke
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kueue_admission.forms.names import PRODUCT
 from kueue_admission.forms.timestamp import timestamp_text
@@ -26,6 +26,16 @@ _AT_ANY_TIME = {
 """No policy, written out: where a policy is removed, the provider sends its exclusions back, and they stay."""
 _MONITORED = ["SYSTEM_COMPONENTS", "STORAGE", "POD", "JOBSET", "KUBELET", "CADVISOR", "DCGM"]
 _LOGGED = ["SYSTEM_COMPONENTS", "WORKLOADS"]
+
+
+STORAGE_ADDONS: Final = {
+    "PersistentDisk": "gcePersistentDiskCsiDriverConfig",
+    "Filestore": "gcpFilestoreCsiDriverConfig",
+    "GcsFuse": "gcsFuseCsiDriverConfig",
+    "Lustre": "lustreCsiDriverConfig",
+    "MultiTierCheckpoints": "highScaleCheckpointingConfig",
+}
+"""Addons of a cluster by the driver's name in the fleet file."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +128,8 @@ def cluster(
         "securityPostureConfig": {"mode": "BASIC", "vulnerabilityMode": "VULNERABILITY_DISABLED"},
         **_switches(spec),
     }
+    if addons := _addons(spec):
+        properties["addonsConfig"] = addons
     if spec.mode == "Autopilot" or spec.node_auto_provisioning:
         kubelet = {"insecureKubeletReadonlyPortEnabled": NO_READONLY_PORT}
         properties["nodePoolAutoConfig"] = {"nodeKubeletConfig": kubelet}
@@ -132,6 +144,16 @@ def cluster(
     # The pool that these described is gone once the cluster stands.
     ignored = () if spec.mode == "Autopilot" else ("initialNodeCount", "nodeConfig")
     return CloudResource(CLUSTER, name, properties, needs, protect=deletion_protection, ignore_changes=ignored)
+
+
+def _addons(spec: ClusterEntry) -> dict[str, Any]:
+    """Storage drivers: on or off where Standard clusters had them from the beginning; the newer ones where wanted."""
+    always = ("PersistentDisk", "Filestore", "GcsFuse") if spec.mode == "Standard" else ()
+    return {
+        addon: {"enabled": driver in spec.storage_drivers}
+        for driver, addon in STORAGE_ADDONS.items()
+        if driver in always or (driver in spec.storage_drivers and driver in ("Lustre", "MultiTierCheckpoints"))
+    }
 
 
 def _switches(spec: ClusterEntry) -> dict[str, Any]:
@@ -185,7 +207,6 @@ def _autopilot(spec: ClusterEntry, node_service_account: Any) -> dict[str, Any]:
 
 def _standard(spec: ClusterEntry, node_service_account: Any, workload_pool: Any) -> dict[str, Any]:
     """What only a Standard cluster takes; its default pool lives for minutes and still needs an account."""
-    drivers = spec.storage_drivers
     properties: dict[str, Any] = {
         "removeDefaultNodePool": True,
         "initialNodeCount": 1,
@@ -195,11 +216,6 @@ def _standard(spec: ClusterEntry, node_service_account: Any, workload_pool: Any)
         "datapathProvider": "ADVANCED_DATAPATH",
         "enableIntranodeVisibility": True,
         **({"enableMultiNetworking": True} if spec.multi_networking else {}),
-        "addonsConfig": {
-            "gcePersistentDiskCsiDriverConfig": {"enabled": "PersistentDisk" in drivers},
-            "gcpFilestoreCsiDriverConfig": {"enabled": "Filestore" in drivers},
-            "gcsFuseCsiDriverConfig": {"enabled": "GcsFuse" in drivers},
-        },
         "nodePoolDefaults": {
             "nodeConfigDefaults": {
                 "gcfsConfig": {"enabled": spec.image_streaming},

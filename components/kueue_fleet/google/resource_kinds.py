@@ -86,6 +86,29 @@ def _commitment(inputs: Properties, resource_id: str) -> dict[str, Any]:
     }
 
 
+def _bucket(inputs: Properties, resource_id: str) -> dict[str, Any]:
+    return {"url": f"gs://{resource_id}", "selfLink": f"https://www.googleapis.com/storage/v1/b/{resource_id}"}
+
+
+def _filestore(inputs: Properties, resource_id: str) -> dict[str, Any]:
+    networks = [{**each, "ipAddresses": [_address(resource_id)]} for each in inputs.get("networks") or ()]
+    return {"createTime": CREATION_TIME, "networks": networks}
+
+
+def _lustre(inputs: Properties, resource_id: str) -> dict[str, Any]:
+    point = f"{_address(resource_id)}@tcp:/{inputs.get('filesystem')}"
+    return {"name": resource_id, "state": "ACTIVE", "createTime": CREATION_TIME, "mountPoint": point}
+
+
+def _range(inputs: Properties, resource_id: str) -> dict[str, Any]:
+    return {**_self_link(inputs, resource_id), "address": inputs.get("address") or "10.255.240.0"}
+
+
+def _address(resource_id: str) -> str:
+    """A private address, the same for the same resource."""
+    return f"10.255.{int(number_of(resource_id)) % 254 + 1}.2"
+
+
 def _alert_policy(inputs: Properties, resource_id: str) -> dict[str, Any]:
     return {"name": resource_id, "creationRecords": []}
 
@@ -162,6 +185,17 @@ KINDS: Final[Mapping[str, ResourceKind]] = {
         "projects/{project}/locations/{location}/memberships/{membershipId}", _hub, named=False
     ),
     "gcp:gkehub/feature:Feature": ResourceKind("projects/{project}/locations/{location}/features/{name}", named=False),
+    "gcp:storage/bucket:Bucket": ResourceKind("{name}", _bucket),
+    "gcp:storage/bucketIAMMember:BucketIAMMember": ResourceKind("b/{bucket}/{role}/{member}", _policy, named=False),
+    "gcp:filestore/instance:Instance": ResourceKind(
+        "projects/{project}/locations/{location}/instances/{name}", _filestore
+    ),
+    "gcp:lustre/instance:Instance": ResourceKind(
+        "projects/{project}/locations/{location}/instances/{instanceId}", _lustre, named=False
+    ),
+    "gcp:compute/disk:Disk": ResourceKind("projects/{project}/zones/{zone}/disks/{name}", _self_link),
+    "gcp:compute/globalAddress:GlobalAddress": ResourceKind("projects/{project}/global/addresses/{name}", _range),
+    "gcp:servicenetworking/connection:Connection": ResourceKind("{network}:{service}", named=False),
     CLUSTER: ResourceKind("projects/{project}/locations/{location}/clusters/{name}"),
     NODE_POOL: ResourceKind("projects/{project}/locations/{location}/clusters/{cluster}/nodePools/{name}"),
 }

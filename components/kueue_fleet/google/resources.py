@@ -14,6 +14,7 @@ from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry, Servi
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool, system_pool_entry
+from kueue_fleet.fleet_file.model.storage import StorageEntry, storage_places
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.projects import clusters_in, other_projects
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
@@ -34,6 +35,7 @@ from kueue_fleet.google.provider_facts import CLUSTER
 from kueue_fleet.google.reserved_capacity import RESERVATIONS, reserved_capacity
 from kueue_fleet.google.resource import CloudResource
 from kueue_fleet.google.services import services
+from kueue_fleet.google.storage import storage
 
 
 def resources_on(fleet: FleetSpec) -> tuple[CloudResource, ...]:
@@ -61,8 +63,16 @@ def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
         clusters[entry.name] = next(each.key for each in made if each.type == CLUSTER)
         yield from made
     after = tuple(clusters[each] for each in pool_makers(fleet))
+    addresses = existing_accounts(fleet)
     for team, arguments in team_arguments(fleet).items():
-        yield from team_identity(f"{name}/{team}", project=project, after=after, **arguments)
+        identity = team_identity(f"{name}/{team}", project=project, after=after, **arguments)
+        addresses[team] = identity[0].ref("email")
+        yield from identity
+    if fleet.storage:
+        network = vpc.resources[0].ref("id") if isinstance(vpc, OwnVpc) else vpc.self_link if vpc else ""
+        peering = isinstance(vpc, OwnVpc)
+        stored = {"accounts": addresses, "network": network, "peering": peering, **storage_arguments(fleet)}
+        yield from storage(f"{name}/storage", project=project, **stored)
     others: dict[str, Any] = {"project": project, "fleet": name, "elsewhere": other_projects(fleet)}
     if members := members_of(fleet):
         yield from member_access(f"{name}/members", members=members, **others)
@@ -212,6 +222,40 @@ def team_arguments(fleet: FleetSpec) -> dict[str, dict[str, Any]]:
         }
         for team in fleet.teams
         if team.google_service_account is not None
+    }
+
+
+def existing_accounts(fleet: FleetSpec) -> dict[str, Any]:
+    """The addresses of the Google accounts of teams that exist without the fleet, by team."""
+    return {each.name: address for each in fleet.teams if (address := each.existing_google_service_account)}
+
+
+def storage_arguments(fleet: FleetSpec) -> dict[str, Any]:
+    """The arguments of the teams' data."""
+    return {
+        "fleet": fleet.name,
+        "places": [place for entry in fleet.storage for place in storage_places(fleet, entry)],
+        "shared_vpc": fleet.network_project != fleet.project,
+        "labels": labels_of(fleet),
+        "deletion_protection": fleet.deletion_protection,
+    }
+
+
+def stored(fleet: FleetSpec, entry: StorageEntry) -> dict[str, str]:
+    """The buckets, file servers and disks that a fleet makes for an entry: by key, what each is and where."""
+    places = storage_places(fleet, entry)
+    made = storage(
+        f"{fleet.name}/storage",
+        **{**storage_arguments(fleet), "places": places},
+        project=fleet.project,
+        accounts={},
+        network="",
+        peering=False,
+    )
+    return {
+        each.key: f"{each.key.partition('/')[0].lower()} {entry.name} in {each.name.rpartition('/')[2]}"
+        for each in made
+        if each.protect is not None
     }
 
 

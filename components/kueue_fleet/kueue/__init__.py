@@ -16,6 +16,7 @@ from kueue_fleet.kueue.platform import (
     ManagedMonitoring,
     NodeNetworks,
     RunDurationPolicy,
+    TeamVolumes,
 )
 from kueue_fleet.kueue.queues import (
     ClusterQueue,
@@ -51,6 +52,7 @@ __all__ = [
     "ResourceFlavor",
     "RunDurationPolicy",
     "Team",
+    "TeamVolumes",
     "Topology",
     "WorkerAccess",
     "WorkerGrant",

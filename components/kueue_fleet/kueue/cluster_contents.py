@@ -26,6 +26,7 @@ from kueue_fleet.kueue.platform import (
     ManagedMonitoring,
     NodeNetworks,
     RunDurationPolicy,
+    TeamVolumes,
 )
 from kueue_fleet.kueue.queues import (
     ClusterQueue,
@@ -102,6 +103,8 @@ class ClusterContents:
     """What puts NCCL plugins on nodes, if a node pool here has them from the fleet."""
     run_duration: RunDurationPolicy | None
     """What refuses jobs that are too long for DWS, if the fleet asks DWS for capacity."""
+    volumes: TeamVolumes | None
+    """The data of teams, if they have some here."""
 
     def __init__(
         self,
@@ -330,6 +333,9 @@ class ClusterContents:
                 opts=self._opts(self.kueue.release),
             )
             self._made |= {f"Namespace/{name}": made for name, made in self.teams[team.name].namespaces.items()}
+        stored = self._part("storage")
+        after = self._opts(*self.teams.values())
+        self.volumes = TeamVolumes(self._name("storage"), stored, opts=after) if stored else None
 
     def _access(self, workers: "Mapping[str, ClusterContents]") -> None:
         """On a worker, what it grants; on the manager, the fleet's own controller."""

@@ -160,10 +160,13 @@ class OrderedObjects(Component):
         """Declare the objects, each after the one before it."""
         super().__init__(name, opts)
         self.objects = []
-        for label, manifest in zip(object_labels(objects), objects, strict=True):
+        for label, manifest in zip(self._labels(objects), objects, strict=True):
             made = declare_object(self, f"{name}/{label}", manifest, depends_on=self.objects[-1:])
             self.objects.append(made)
         self._give_out()
+
+    def _labels(self, objects: Sequence[Manifest]) -> list[str]:
+        return object_labels(objects)
 
 
 def object_labels(objects: Sequence[Manifest]) -> list[str]:
@@ -188,10 +191,11 @@ def object_labels(objects: Sequence[Manifest]) -> list[str]:
             kind not in main or (metadata["name"] in names and main[kind]["metadata"]["name"] not in names)
         ):
             main[kind] = each
-    return [each["kind"] if main.get(each["kind"]) is each else _full_label(each) for each in objects]
+    return [each["kind"] if main.get(each["kind"]) is each else full_label(each) for each in objects]
 
 
-def _full_label(each: Manifest) -> str:
+def full_label(each: Manifest) -> str:
+    """Kind, namespace if it has one, and name of an object."""
     namespace = each["metadata"].get("namespace")
     return "/".join((each["kind"], *([namespace] if namespace else []), each["metadata"]["name"]))
 

@@ -1,10 +1,12 @@
 """What is on one cluster beside Kueue and its queues. Prometheus and Grafana in the cluster are in `kueue.install`."""
 
+from collections.abc import Sequence
+
 import pulumi
 
-from kueue_admission.forms.manifest import WholeManifest
+from kueue_admission.forms.manifest import Manifest, WholeManifest
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object
+from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, full_label
 
 
 class ManagedMonitoring(OrderedObjects):
@@ -42,6 +44,15 @@ class GpuDirect(OrderedObjects):
     """DaemonSets that put Google's NCCL plugins on nodes, and what hands devices to pods."""
 
     pulumi_type = "kueue-fleet:index:GpuDirect"
+
+
+class TeamVolumes(OrderedObjects):
+    """The claims of teams with the volumes that they are bound to, and where checkpoints are kept."""
+
+    pulumi_type = "kueue-fleet:index:TeamVolumes"
+
+    def _labels(self, objects: Sequence[Manifest]) -> list[str]:
+        return [full_label(each) for each in objects]
 
 
 class GpuDrivers(Component):

@@ -57,6 +57,7 @@ from kueue_fleet.objects.drivers import render_driver_installer
 from kueue_fleet.objects.gpu_direct import render_gpu_direct, render_node_networks
 from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
 from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
+from kueue_fleet.objects.storage import render_storage
 from kueue_fleet.objects.teams import render_team_objects
 
 
@@ -99,6 +100,7 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     found += _part("grafana", render_grafana(fleet))
     for team in fleet.teams:
         found += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
+    found += _part("storage", render_storage(fleet, cluster))
     found += _part("gpu-drivers", render_driver_installer(fleet, cluster))
     found += _part("node-networks", render_node_networks(fleet, cluster))
     found += _part("gpu-direct", render_gpu_direct(fleet, cluster))

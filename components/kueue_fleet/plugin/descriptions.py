@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 ARGUMENTS: Final[Mapping[str, str]] = {
+    "accounts": "Address of the Google account of each team, by the team's name.",
     "apis": "APIs to enable, such as container.googleapis.com; they stay enabled.",
     "access": "How the API server is reached; by default by its DNS name alone.",
     "caCertificate": "Certificate authority of the API server, base64 PEM; absent: its certificate is a public one.",
@@ -46,6 +47,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "objectName": "Name of the object in the cluster; by default the resource's name.",
     "objects": "Kubernetes objects, as `kueue-fleet render` prints them.",
     "privateNodes": "Whether nodes have internal addresses alone; to be as the cluster has it. Default true.",
+    "peering": "Whether to connect the network with Google's services where Managed Lustre needs it; default false.",
     "podRangeName": "Secondary range of the subnet for pods; by default GKE's choice.",
     "podRanges": "Range of the pods by region; default: a /15 of 10.0.0.0/9 that no other region has.",
     "project": "Google Cloud project id.",
@@ -82,6 +84,8 @@ ARGUMENTS: Final[Mapping[str, str]] = {
 
 OF_COMPONENT: Final[Mapping[tuple[str, str], str]] = {
     ("Fleet", "spec"): "The fleet, as in a fleet file.",
+    ("TeamStorage", "spec"): "The fleet, as in a fleet file, of which `storage` is declared.",
+    ("TeamStorage", "network"): "The clusters' network, `projects/P/global/networks/N`.",
     ("GpuDrivers", "spec"): "The DaemonSet, as `kueue-fleet render` prints it.",
     ("Namespaces", "spec"): "Names of the namespaces.",
     ("MultiKueue", "spec"): "The whole fleet, as in a fleet file, in place of `workers`.",

@@ -52,6 +52,7 @@ from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.pod_rules import check_pod_rules
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
 from kueue_fleet.simulation.shared_gpu_jobs import check_shared_gpus
+from kueue_fleet.simulation.storage_jobs import check_storage_jobs
 from kueue_fleet.simulation.team_budgets import simulated_budgets
 from kueue_fleet.simulation.topology_nodes import topology_nodes
 from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
@@ -187,11 +188,11 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         parsed = parse_fleet_objects(fleet, fleet.home, [document.data for document in ordered])
     except SimulationError as refused:
         return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
-    shared = list(check_shared_gpus(fleet, named))
+    maybe = [*check_shared_gpus(fleet, named), *check_storage_jobs(fleet, named)]
     problems = [
         *check_provisioning_requests(fleet, named),
         *check_tpu_jobs(fleet, named),
-        *(each for each in shared if each.severity == "error"),
+        *(each for each in maybe if each.severity == "error"),
         *check_slices(fleet, named),
         *check_job_nodes(fleet, named),
         *check_pod_rules(fleet, named),
@@ -209,7 +210,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
                 fix = "change what it asks for, or the quotas and nodes of its queue"
                 found.problems.append(of_job(document, JOB_NEVER_STARTS, f"never starts: {why}", fix))
                 break
-    found.warnings.extend(each for each in shared if each.severity == "warning")
+    found.warnings.extend(each for each in maybe if each.severity == "warning")
     found.warnings.extend(warn_of_manager(fleet, named))
     found.warnings.extend(warn_of_networks(fleet, named))
     return found

@@ -26,9 +26,11 @@ from kueue_fleet.fleet_file.check.pool_quotas import amount_of
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
-from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, TPU_RESOURCE
+from kueue_fleet.fleet_file.model.storage import GcsFuse
+from kueue_fleet.gke.labels import ACCELERATOR, GCS_FUSE_VOLUMES, GPU_RESOURCE, TPU_RESOURCE
 from kueue_fleet.simulation.gpu_network_jobs import add_networks
 from kueue_fleet.simulation.provisioning_request import requests_of
+from kueue_fleet.simulation.storage_jobs import claims_in
 
 _JOB: Final = "batch/job"
 _CONTAINER: Final = "main"
@@ -324,7 +326,10 @@ def _template(
         "containers": [container],
         **({"volumes": volumes} if volumes else {}),
     }
-    annotations = {"gke-gcsfuse/volumes": "true"} if any(map(_is_bucket, wanted.mounts.values())) else {}
+    claims = claims_in(fleet, namespace)
+    buckets = {name for name, entry in claims.items() if isinstance(entry.volume, GcsFuse)}
+    mounted = any(_is_bucket(each) or each in buckets for each in wanted.mounts.values())
+    annotations = {GCS_FUSE_VOLUMES: "true"} if mounted else {}
     if wanted.nodes > 1 and places.topology_level:
         annotations[_TOPOLOGY] = places.topology_level
     pods = ({"metadata": {"annotations": annotations}} if annotations else {}) | {"spec": spec}

@@ -1,5 +1,5 @@
-"""The resource definitions of managed Prometheus, of compute classes and of nodes' networks, which GKE has in its
-clusters, those of networks where a cluster has several; and what GKE refuses there.
+"""The resource definitions of managed Prometheus, of compute classes, checkpoints and nodes' networks, which GKE has in
+its clusters, those of networks where a cluster has several; and what GKE refuses there.
 
 Nothing collects metrics here: objects are checked, kept, and left alone. `class_sources` makes nodes by a class.
 
@@ -128,7 +128,19 @@ _REFERENCE = _object(("group", "kind", "name"), group=_TEXT, kind=_TEXT, name=_T
 _NETWORK_TYPE: Json = {"type": "string", "enum": ["L3", "Device"]}
 _DEVICE_MODE: Json = {"type": "string", "enum": ["DPDK-VFIO", "NetDevice", "RDMA"]}
 _PLACE = _object(("vpc", "vpcSubnet"), vpc=_TEXT, vpcSubnet=_TEXT, deviceMode=_DEVICE_MODE, podIPv4Ranges=ANY_OBJECT)
+_CHECKPOINTS = _object(
+    ("spec",),
+    apiVersion=_TEXT,
+    kind=_TEXT,
+    metadata={"type": "object"},
+    spec=_object(("cloudStorageBucketName", "inMemoryVolumeSize", "nodeSelector"))
+    | {"x-kubernetes-preserve-unknown-fields": True},
+    status=ANY_OBJECT,
+)
 DEFINITIONS = (
+    resource_definition(
+        "checkpointing.gke.io", "checkpointconfigurations", "CheckpointConfiguration", "v1", _CHECKPOINTS, "Cluster"
+    ),
     _compute_class(),
     _network("Network", "networks", _object(("type",), type=_NETWORK_TYPE, parametersRef=_REFERENCE)),
     _network("GKENetworkParamSet", "gkenetworkparamsets", _PLACE),

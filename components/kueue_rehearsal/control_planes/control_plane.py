@@ -127,8 +127,8 @@ SERVER_HOSTS = (
 """Names and addresses in the API server's certificate."""
 SERVICE_RANGE = "10.96.0.0/16"
 """Addresses of Services; nothing answers there."""
-# What batch workloads, Deployments and a lost node need; no volumes, no certificates, no cloud, and no EndpointSlices,
-# which may not hold the loopback addresses of pods here.
+# What batch workloads, Deployments, a lost node and claims need; nothing is mounted. No certificates, no
+# cloud, and no EndpointSlices, which may not hold the loopback addresses of pods here.
 CONTROLLERS = (
     "clusterrole-aggregation-controller",
     "cronjob-controller",
@@ -139,6 +139,9 @@ CONTROLLERS = (
     "job-controller",
     "namespace-controller",
     "node-lifecycle-controller",
+    "persistentvolume-binder-controller",
+    "persistentvolume-protection-controller",
+    "persistentvolumeclaim-protection-controller",
     "pod-garbage-collector-controller",
     "replicaset-controller",
     "resourcequota-controller",

@@ -34,6 +34,7 @@ from kueue_fleet.fleet_file.check.releases import check_releases
 from kueue_fleet.fleet_file.check.reservations import check_reservations
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.check.settings import check_settings
+from kueue_fleet.fleet_file.check.storage import check_storage
 from kueue_fleet.fleet_file.check.teams import check_accounts, check_teams
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
@@ -59,6 +60,7 @@ _RULES = (
     check_priorities,
     check_teams,
     check_accounts,
+    check_storage,
     check_releases,
     check_settings,
     check_dispatch,

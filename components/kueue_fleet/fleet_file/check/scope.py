@@ -14,9 +14,10 @@ from kueue_admission.forms.unknown import NotKnownError
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQueueEntry, FlavorEntry, TopologyEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.storage import StorageEntry
 from kueue_fleet.gke.regions import REGION_RANGES
 
-PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEntry | TopologyEntry
+PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEntry | StorageEntry | TopologyEntry
 """An entry that says on which clusters it exists."""
 
 
@@ -48,6 +49,7 @@ SECTIONS: Final = {
     ),
     "teams": Section("teams", "team", "teams"),
     "localQueues": Section("local_queues", "LocalQueue", "LocalQueues"),
+    "storage": Section("storage", "storage", "storage entries"),
 }
 """The lists of named entries by their name in the file, in the order of its description."""
 

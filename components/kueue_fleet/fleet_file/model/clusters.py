@@ -199,12 +199,14 @@ class ClusterEntry(RuledModel):
     multi_networking: Flag = False
     """Whether nodes may have several networks, as `acceleratorNetworks` of pools need; Standard only, default false.
     Taken back, it replaces the cluster."""
-    storage_drivers: ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse"]] = (
+    storage_drivers: ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints"]] = (
         "PersistentDisk",
         "Filestore",
         "GcsFuse",
     )
-    """Storage drivers, Standard only; Autopilot has all."""
+    """Storage drivers; default: the first three. Autopilot has these anyway, and takes [Lustre] alone. Lustre and
+    MultiTierCheckpoints stay on once they were, until `gcloud container clusters update NAME --location REGION
+    --update-addons LustreCsiDriver=DISABLED` or HighScaleCheckpointing=DISABLED."""
 
     @property
     def node_locations(self) -> Sequence[str]:
@@ -282,7 +284,9 @@ class ClusterEntry(RuledModel):
                 "zones", f"{', '.join(self.zones)} given, but mode is Autopilot", "remove zones or set mode to Standard"
             )
         for alias in self._said(_STANDARD_ONLY):
-            yield EXCLUDED.at(alias, "set, but mode is Autopilot", "remove it or set mode to Standard")
+            if alias != "storageDrivers" or self.storage_drivers != ("Lustre",):
+                fix = "remove it or set mode to Standard"
+                yield EXCLUDED.at(alias, "set, but mode is Autopilot", fix)
 
 
 _STANDARD_ONLY: Final = {

@@ -45,6 +45,7 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
 from kueue_fleet.fleet_file.model.operators import Operators
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
+from kueue_fleet.fleet_file.model.storage import StorageEntry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 
 
@@ -110,6 +111,8 @@ class FleetSpec(SpecModel):
     """Teams, with namespaces and LocalQueues."""
     local_queues: ListOf[LocalQueueEntry] = ()
     """LocalQueues outside of teams."""
+    storage: ListOf[StorageEntry] = ()
+    """Data of teams: buckets, file systems and disks, with a PersistentVolumeClaim for each."""
     namespace_labels: Mapping[DnsLabel, Mapping[LabelKey, LabelValue]] = Field(default_factory=dict)
     """Labels of namespaces, by the namespace's name, beside those that a fleet gives them: namespaces of teams, of
     LocalQueues, and `default`. ClusterQueues choose namespaces by them."""

@@ -1,0 +1,176 @@
+"""The data of teams: that it is where their jobs are and nowhere else, that it can be mounted, and by whom.
+
+Sources: the pages that `objects.storage` names, and
+https://cloud.google.com/filestore/docs/csi-driver#requirements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_admission.forms.form_rules import EXCLUDED, NEEDED
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import Quantity
+from kueue_fleet.fleet_file.check.google_cloud import is_older
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import (
+    CLAIM_LIMIT,
+    DATA_ACCOUNT,
+    DATA_DRIVER,
+    DATA_REGION,
+    GKE_VERSION,
+    RUNS_NO_JOBS,
+    UNUSED,
+    ZONE,
+)
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.storage import (
+    CLAIM_SIZE,
+    Bucket,
+    HyperdiskMl,
+    MultiTierCheckpoints,
+    StorageEntry,
+    StoragePlace,
+    storage_places,
+)
+from kueue_fleet.fleet_file.model.zone_rules import zone_problems
+from kueue_fleet.gke.zones import region_at
+
+DRIVERS: Final = {
+    "gcsFuse": "GcsFuse",
+    "filestore": "Filestore",
+    "lustre": "Lustre",
+    "hyperdiskMl": "PersistentDisk",
+    "multiTierCheckpoints": "MultiTierCheckpoints",
+}
+"""The driver of each kind of volume, as `clusters[].storageDrivers` has it."""
+_SINCE: Final = {"lustre": "1.33.2-gke.1111000", "multiTierCheckpoints": "1.32.4-gke.1415000"}
+"""The first version of GKE with the driver."""
+_CLAIMS: Final = "persistentvolumeclaims"
+
+
+def check_storage(scope: Scope) -> Iterator[Problem]:
+    """Each entry is for teams and clusters that are there, and everything behind it can be made and mounted."""
+    for entry in scope.entries("storage"):
+        yield from scope.unknown_clusters(entry)
+        yield from _teams(scope, entry)
+        yield from _nodes(scope, entry)
+        yield from _places(scope, entry)
+    yield from _claims(scope)
+
+
+@where_read
+def _teams(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
+    """The teams exist; jobs get at a bucket by their team's Google account."""
+    for index, name in enumerate(entry.teams):
+        yield from scope.unknown("teams", name, f"{scope.path(entry)}.teams[{index}]")
+    if isinstance(entry.volume, Bucket):
+        for team in scope.fleet.teams:
+            if team.name in entry.teams and not team.has_google_account:
+                yield DATA_ACCOUNT.at(
+                    f"{scope.path(team)}.googleServiceAccount",
+                    f"not set, so its jobs get at no bucket, but storage {entry.name} is one",
+                    "write {}, or name one that exists in existingGoogleServiceAccount",
+                )
+
+
+@where_read
+def _nodes(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
+    if isinstance(entry.volume, MultiTierCheckpoints):
+        yield from scope.unknown("nodePools", entry.volume.node_pool, f"{scope.path(entry)}.volume.nodePool")
+
+
+@where_read
+def _places(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
+    fleet, path = scope.fleet, scope.path(entry)
+    if not set(fleet.clusters_of(entry)) <= set(fleet.cluster_names):
+        return
+    places = storage_places(fleet, entry)
+    regions = [place.region for place in places]
+    for region in entry.volume.existing:
+        if region not in regions:
+            wrong = f"no cluster of the entry is in {region}"
+            yield UNUSED.at(f"{path}.volume.existing[{region}]", wrong, "remove it, or add a cluster there")
+    for index, zone in enumerate(getattr(entry.volume, "zones", ())):
+        yield from zone_problems(f"{path}.volume.zones[{index}]", zone)
+        if region_at(zone) not in regions:
+            wrong = f"is {zone}, but no cluster of the entry is in {region_at(zone)}"
+            yield ZONE.at(f"{path}.volume.zones[{index}]", wrong, f"use zones of {', '.join(regions)}")
+    for place in places:
+        yield from _made(path, place)
+        yield from _allowed(scope, place)
+        for cluster in place.clusters:
+            yield from _mounted(scope, entry, cluster)
+
+
+def _made(path: str, place: StoragePlace) -> Iterator[Problem]:
+    volume = place.entry.volume
+    if not place.made or isinstance(volume, Bucket):
+        return
+    if volume.capacity_gib is None:
+        wrong = f"not set, but existing has none in {place.region}, so that one is made"
+        yield NEEDED.at(f"{path}.volume.capacityGib", wrong, "write its size, or name what exists there")
+    if not (place.zones if isinstance(volume, HyperdiskMl) else place.location):
+        wrong = f"not set, and the zones of {place.region} are not known"
+        yield NEEDED.at(f"{path}.volume.zones", wrong, f"name a zone of {place.region}")
+
+
+def _allowed(scope: Scope, place: StoragePlace) -> Iterator[Problem]:
+    """Data of a team that is kept to some regions is in one of them, and so is every copy of it."""
+    fleet, volume = scope.fleet, place.entry.volume
+    own = place.made and isinstance(volume, Bucket) and volume.location is not None
+    where = place.location.lower() if own else place.region
+    for team in fleet.teams:
+        allowed = fleet.allowed_regions(team) if team.name in place.entry.teams else ()
+        if allowed and where not in allowed:
+            at = f"{scope.path(place.entry)}.{'volume.location' if own else 'clusters'}"
+            wrong = f"in {where.upper() if own and '-' not in where else where}, but data of team {team.name} stays in "
+            fix = "write one of these regions" if own else "name clusters there, or allow the region"
+            yield DATA_REGION.at(at, wrong + ", ".join(allowed), fix)
+
+
+def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """The cluster runs jobs, has the driver, and is in the project of what is mounted."""
+    path, volume = scope.path(entry), entry.volume
+    driver = DRIVERS[volume.type]
+    if not cluster.runs_jobs:
+        yield RUNS_NO_JOBS.at(f"{path}.clusters", f"{cluster.name} runs no jobs", "name clusters that do")
+    if cluster.project is not None and isinstance(volume, HyperdiskMl | MultiTierCheckpoints):
+        wrong = f"{volume.type}, which is for clusters of the fleet's project, and {cluster.name} is in another one"
+        yield EXCLUDED.at(f"{path}.volume.type", wrong, f"leave {cluster.name} out of clusters, or use another kind")
+    if cluster.mode == "Autopilot" and isinstance(volume, MultiTierCheckpoints):
+        wrong = f"{volume.type}, which Autopilot does not have, and {cluster.name} is such a cluster"
+        yield EXCLUDED.at(f"{path}.volume.type", wrong, f"leave {cluster.name} out of clusters, or use gcsFuse")
+    elif driver not in cluster.storage_drivers and not cluster.existing:
+        yield DATA_DRIVER.at(
+            f"{scope.path(cluster)}.storageDrivers", f"without {driver}, which storage {entry.name} needs", "add it"
+        )
+    since = _SINCE.get(volume.type)
+    if since is not None and cluster.min_master_version is not None and is_older(cluster.min_master_version, since):
+        yield GKE_VERSION.at(
+            f"{scope.path(cluster)}.minMasterVersion",
+            f"{cluster.min_master_version}, with which a new cluster begins, but storage {entry.name} needs {since}",
+            "write that or a newer one",
+        )
+
+
+@where_read
+def _claims(scope: Scope) -> Iterator[Problem]:
+    """No more claims than a team's ResourceQuota lets it have in a namespace."""
+    fleet = scope.fleet
+    claims = [entry for entry in fleet.storage if not isinstance(entry.volume, MultiTierCheckpoints)]
+    for team in fleet.teams:
+        here = [
+            sum(team.name in entry.teams and name in fleet.clusters_of(entry) for entry in claims)
+            for name in fleet.job_clusters
+        ]
+        most = max(here, default=0)
+        for resource, asked in ((_CLAIMS, Quantity(most)), ("requests.storage", Quantity(f"{CLAIM_SIZE * most}Gi"))):
+            limit = team.resource_quota.get(resource)
+            if limit is not None and limit < asked:
+                yield CLAIM_LIMIT.at(
+                    f"{scope.path(team)}.resourceQuota[{resource}]",
+                    f"{limit.plain}, but its claims in `storage` take {asked.plain}",
+                    f"write {asked.plain} or more",
+                )

@@ -1,0 +1,303 @@
+"""Data of teams: buckets, file systems and disks, and the claims by which jobs mount them.
+
+An entry is one claim in each namespace of its teams, and in each region of its clusters one bucket, instance or disk
+behind it: a `StoragePlace`. What is made in Google Cloud is in `google.storage`, the objects are in `objects.storage`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+
+from pydantic import Field
+
+from kueue_admission.forms.base import Count, DnsLabel, Flag, RuledModel, SpecModel, Tagged, Text, syntax_of
+from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE
+from kueue_admission.forms.given import ListOfText
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import Quantity, QuantityField
+from kueue_fleet.fleet_file.model.gcp_names import Region, ResourceName, Zone, with_digest
+from kueue_fleet.gke import google_syntax
+from kueue_fleet.gke.zones import region_at
+
+if TYPE_CHECKING:
+    from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+    from kueue_fleet.fleet_file.model.fleet import FleetSpec
+
+BucketName = Annotated[Text, syntax_of(google_syntax.bucket_name)]
+"""Name of a bucket of Cloud Storage."""
+IpAddress = Annotated[Text, syntax_of(google_syntax.ip_address)]
+"""An IPv4 address."""
+ProjectNumber = Annotated[Text, syntax_of(google_syntax.project_number)]
+"""Number of a Google Cloud project."""
+SHARE: Final = "data"
+"""Name of the share of a Filestore instance, and of the file system of a Lustre instance, that the fleet makes."""
+_LONGEST_NAME: Final = 63
+CLAIM_SIZE: Final = 1
+"""GiB that each claim asks for, whatever is behind it: a claim cannot grow as that can."""
+_NOT_COUNTED: Final = 1024
+"""GiB of a volume where they mean nothing: a bucket grows, and how large it is what exists is not known."""
+
+Sizes = Sequence[tuple[int, int, int]]
+"""Ranges of capacities in GiB: least, largest, and the step between."""
+FILESTORE_SIZES: Final[Mapping[str, Sizes]] = {
+    "BASIC_HDD": ((1024, 65433, 1),),
+    "BASIC_SSD": ((2560, 65433, 1),),
+    "ZONAL": ((1024, 9984, 256), (10240, 102400, 2560)),
+    "REGIONAL": ((1024, 9984, 256), (10240, 102400, 2560)),
+    "ENTERPRISE": ((1024, 10240, 256),),
+}
+"""By tier. Source: https://cloud.google.com/filestore/docs/service-tiers."""
+LUSTRE_SIZES: Final[Mapping[int, Sizes]] = {
+    1000: ((9000, 1530000, 9000), (1584000, 10008000, 72000)),
+    500: ((18000, 3060000, 18000), (3168000, 20016000, 144000)),
+    250: ((36000, 6120000, 36000), (6336000, 40032000, 288000)),
+    125: ((72000, 12240000, 72000),),
+}
+"""By MB/s for each TiB. Source: https://docs.cloud.google.com/managed-lustre/docs/performance-tiers."""
+HYPERDISK_ML_SIZES: Final[Sizes] = ((4, 65536, 1),)
+"""Source: https://cloud.google.com/compute/docs/disks/hyperdisks#limits-disk."""
+
+
+class GcsFuse(Tagged):
+    """A bucket of Cloud Storage, mounted by Cloud Storage FUSE."""
+
+    type: Literal["gcsFuse"] = "gcsFuse"
+    """Always `gcsFuse`."""
+    location: Text | None = None
+    """Where buckets that are made are: one for all regions in this region, `US`, `EU` or `ASIA`; default: one in the
+    region of each cluster. Changing it makes a bucket again."""
+    hierarchical_namespace: Flag = False
+    """Whether folders are folders, which checkpoints are faster with; it cannot be changed. Default false."""
+    existing: Mapping[Region, BucketName] = Field(default_factory=dict)
+    """Buckets that are there, by region; where they really are is not checked."""
+
+
+class ExistingInstance(SpecModel):
+    """A file server that is there, in the network of the clusters."""
+
+    name: ResourceName
+    """Name of the instance."""
+    location: Text
+    """Its zone; its region for the tiers REGIONAL and ENTERPRISE of Filestore."""
+    address: IpAddress
+    """Where it is reached."""
+    share: Text
+    """Name of its share (Filestore), or file system (Lustre)."""
+
+
+class Filestore(Tagged):
+    """A file share of Filestore (NFS)."""
+
+    type: Literal["filestore"] = "filestore"
+    """Always `filestore`."""
+    tier: Literal["BASIC_HDD", "BASIC_SSD", "ZONAL", "REGIONAL", "ENTERPRISE"] = "ZONAL"
+    """Google's tier of an instance that is made; default ZONAL. REGIONAL and ENTERPRISE outlive a zone."""
+    capacity_gib: Count | None = None
+    """Size of the share in GiB, in the steps of its tier; needed where an instance is made."""
+    zones: ListOfText[Zone] = ()
+    """Zones of the instances that are made, one for each region; default: the cluster's first zone."""
+    existing: Mapping[Region, ExistingInstance] = Field(default_factory=dict)
+    """Instances that are there, by region."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The capacities that Google has."""
+        return FILESTORE_SIZES[self.tier]
+
+    @property
+    def regional(self) -> bool:
+        """Whether an instance is in a region, not in a zone."""
+        return self.tier in ("REGIONAL", "ENTERPRISE")
+
+
+class Lustre(Tagged):
+    """A file system of Managed Lustre."""
+
+    type: Literal["lustre"] = "lustre"
+    """Always `lustre`."""
+    per_unit_storage_throughput: Count = 1000
+    """MB/s for each TiB of an instance that is made: 125, 250, 500 or 1000; default 1000."""
+    capacity_gib: Count | None = None
+    """Size in GiB, in the steps of the throughput: 9000 at least; needed where an instance is made. It can grow."""
+    zones: ListOfText[Zone] = ()
+    """Zones of the instances that are made, one for each region; default: the cluster's first zone."""
+    existing: Mapping[Region, ExistingInstance] = Field(default_factory=dict)
+    """Instances that are there, by region."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The capacities that Google has."""
+        return LUSTRE_SIZES.get(self.per_unit_storage_throughput, ())
+
+    def own_problems(self) -> Iterator[Problem]:
+        """A throughput that Google has."""
+        if not self.sizes:
+            wrong = f"{self.per_unit_storage_throughput}, which Google does not have"
+            yield OUT_OF_RANGE.at("perUnitStorageThroughput", wrong, "write 125, 250, 500 or 1000")
+
+
+class HyperdiskMl(Tagged):
+    """A disk of the type Hyperdisk ML, which many nodes read at once, and none writes."""
+
+    type: Literal["hyperdiskMl"] = "hyperdiskMl"
+    """Always `hyperdiskMl`."""
+    snapshot: Text | None = None
+    """The snapshot that disks are made of, such as projects/P/global/snapshots/NAME."""
+    image: Text | None = None
+    """Or the image that they are made of."""
+    capacity_gib: Count | None = None
+    """Size in GiB; needed where a disk is made."""
+    zones: ListOfText[Zone] = ()
+    """Zones with a disk, in each region; default: those of the cluster's nodes. Pods come to nodes in these alone."""
+    existing: Mapping[Region, ResourceName] = Field(default_factory=dict)
+    """Names of disks that are there, by region, in every one of the zones; several disks of one name need the label
+    `goog-gke-multi-zone: "true"`."""
+
+    @property
+    def sizes(self) -> Sizes:
+        """The capacities that Google has."""
+        return HYPERDISK_ML_SIZES
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Made of something: no node can write to it."""
+        if self.snapshot is not None and self.image is not None:
+            yield EXCLUDED.at("image", "set, but so is snapshot", "keep one of the two")
+        if not (self.existing or self.snapshot or self.image):
+            wrong = "not set, and a disk that is made of nothing stays empty: many nodes read it and none writes"
+            yield NEEDED.at("snapshot", wrong, "write snapshot or image, or name disks in existing")
+
+
+class MultiTierCheckpoints(Tagged):
+    """Multi-tier checkpointing: in the memory of nodes, of their neighbours, and in a bucket. Standard clusters only.
+
+    Source:
+    https://cloud.google.com/kubernetes-engine/docs/how-to/machine-learning/training/multi-tier-checkpointing.
+    """
+
+    type: Literal["multiTierCheckpoints"] = "multiTierCheckpoints"
+    """Always `multiTierCheckpoints`."""
+    node_pool: ResourceName
+    """The node pool whose nodes keep checkpoints."""
+    in_memory_volume_size: QuantityField
+    """Memory of each node that is for checkpoints, such as 200Gi."""
+    project_number: ProjectNumber
+    """Number of the fleet's project, by which the bucket's policy names GKE's own account."""
+    location: Text | None = None
+    """As of `gcsFuse`."""
+    hierarchical_namespace: Flag = True
+    """As of `gcsFuse`; default true."""
+    existing: Mapping[Region, BucketName] = Field(default_factory=dict)
+    """As of `gcsFuse`."""
+
+
+Bucket = GcsFuse | MultiTierCheckpoints
+"""What is kept in a bucket."""
+Instance = Filestore | Lustre
+"""What is kept by a file server."""
+Volume = Annotated[GcsFuse | Filestore | Lustre | HyperdiskMl | MultiTierCheckpoints, Field(discriminator="type")]
+"""What is behind a claim: one of the classes, told apart by `type`."""
+
+
+class StorageEntry(RuledModel):
+    """A PersistentVolumeClaim in the namespaces of teams, and what is behind it in each region."""
+
+    name: DnsLabel = Field(kw_only=False)
+    """Name of the PersistentVolumeClaim, as jobs give it; also part of the name of what is made."""
+    teams: Annotated[ListOfText[DnsLabel], Field(min_length=1)]
+    """The teams whose jobs mount it, in each of their namespaces."""
+    volume: Volume
+    """What is behind it."""
+    clusters: Annotated[ListOfText[Text], Field(min_length=1)] | None = None
+    """Clusters with the claim; default: every one that runs jobs. In each of their regions there is a bucket, instance
+    or disk of its own, and nothing copies data from one to the other."""
+    read_only: Flag = False
+    """Whether jobs only read it; default false. A disk is always read only."""
+    mount_options: ListOfText[Text] | None = None
+    """Options of the mount; default: `implicit-dirs` for buckets, none for others."""
+
+    @property
+    def access_mode(self) -> Literal["ReadOnlyMany", "ReadWriteMany"]:
+        """How pods on many nodes mount it."""
+        return "ReadOnlyMany" if self.read_only or isinstance(self.volume, HyperdiskMl) else "ReadWriteMany"
+
+    @property
+    def options(self) -> Sequence[str]:
+        """Options of the mount."""
+        if self.mount_options is not None:
+            return self.mount_options
+        return ("implicit-dirs",) if isinstance(self.volume, GcsFuse) else ()
+
+    @property
+    def size(self) -> Quantity:
+        """Of the volume, as pods see it; nothing holds them to it."""
+        return Quantity(f"{getattr(self.volume, 'capacity_gib', None) or _NOT_COUNTED}Gi")
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Teams once each; a size that Google has."""
+        yield from self.listed_once("teams", "team")
+        yield from self._size()
+
+    @where_read
+    def _size(self) -> Iterator[Problem]:
+        volume = self.volume
+        if isinstance(volume, Bucket) or volume.capacity_gib is None or not volume.sizes:
+            return
+        size = volume.capacity_gib
+        if not any(least <= size <= most and (size - least) % step == 0 for least, most, step in volume.sizes):
+            ranges = " or ".join(f"{least} to {most} in steps of {step}" for least, most, step in volume.sizes)
+            yield OUT_OF_RANGE.at("volume.capacityGib", f"{size}, which Google does not have", f"write {ranges}")
+
+
+class StoragePlace(NamedTuple):
+    """What is behind an entry in one region: a bucket, an instance, or a disk in each of some zones."""
+
+    entry: StorageEntry
+    region: str
+    clusters: tuple[ClusterEntry, ...]
+    """Those of the region that have the claim."""
+    name: str
+    """Of the bucket, instance or disk."""
+    location: str
+    """Of the bucket or instance."""
+    zones: tuple[str, ...]
+    """Of the disks."""
+    made: bool
+    """Whether the fleet makes it."""
+    address: str
+    """Of a file server; one that is made has this text in its stead, until Google says what it is."""
+    share: str
+    """Of a file server."""
+
+
+def storage_places(fleet: FleetSpec, entry: StorageEntry) -> list[StoragePlace]:
+    """What is behind an entry, region by region in the order of the clusters."""
+    regions: dict[str, list[ClusterEntry]] = {}
+    for name in fleet.clusters_of(entry):
+        cluster = fleet.cluster(name)
+        regions.setdefault(cluster.region, []).append(cluster)
+    return [_place(fleet, entry, region, tuple(clusters)) for region, clusters in regions.items()]
+
+
+def _place(fleet: FleetSpec, entry: StorageEntry, region: str, clusters: tuple[ClusterEntry, ...]) -> StoragePlace:
+    volume = entry.volume
+    known = volume.existing.get(region)
+    found = StoragePlace(entry, region, clusters, "", region, (), known is None, "", "")
+    if isinstance(volume, Bucket):
+        location = volume.location or region
+        name = _fitting(f"{fleet.project}-{fleet.name}-{entry.name}-{location.lower()}".replace(":", "-"))
+        return found._replace(name=str(known or name), location=location)
+    wanted = tuple(zone for zone in volume.zones if region_at(zone) == region)
+    zones = wanted or tuple(dict.fromkeys(zone for cluster in clusters for zone in cluster.node_locations))
+    name = _fitting(f"{fleet.name}-{entry.name}")
+    if isinstance(volume, HyperdiskMl):
+        return found._replace(name=str(known or name), zones=zones)
+    if isinstance(known, ExistingInstance):
+        return found._replace(name=known.name, location=known.location, address=known.address, share=known.share)
+    location = region if isinstance(volume, Filestore) and volume.regional else (zones or ("",))[0]
+    address = f"address of {volume.type} {name} in {location}"
+    return found._replace(name=name, location=location, address=address, share=SHARE)
+
+
+def _fitting(wanted: str) -> str:
+    return wanted if len(wanted) <= _LONGEST_NAME else with_digest(wanted, wanted, _LONGEST_NAME)

@@ -1,0 +1,196 @@
+"""The data of teams in Google Cloud: buckets with who may use them, file servers, disks.
+
+What holds data is never deleted by accident: with deletion protection Pulumi refuses to, Filestore refuses it too, and
+should both be lifted by hand, Pulumi forgets it and leaves it where it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kueue_fleet.fleet_file.model.storage import (
+    SHARE,
+    Bucket,
+    Filestore,
+    HyperdiskMl,
+    Lustre,
+    MultiTierCheckpoints,
+    StoragePlace,
+)
+from kueue_fleet.google.resource import CloudResource, joined, workload_pool
+
+READS_OBJECTS: Final = "roles/storage.objectViewer"
+"""To read the objects of a bucket."""
+USES_OBJECTS: Final = "roles/storage.objectUser"
+"""To read, write and delete them."""
+_CHECKPOINTS: Final = "gke-managed-checkpointing/sa/gke-checkpointing-multitier-node"
+"""Namespace and name of the account by which GKE copies checkpoints into a bucket."""
+_MULTI_ZONE: Final = {"goog-gke-multi-zone": "true"}
+"""Label without which the driver attaches no disk of a volume that has one in each of several zones. Source:
+kubernetes-sigs/gcp-compute-persistent-disk-csi-driver, pkg/constants (MultiZoneLabel)."""
+_PEERED_PREFIX: Final = 20
+"""Length of the prefix of the range that Lustre instances get their addresses from."""
+_LUSTRE_PORT: Final = "988"
+
+
+def storage(
+    name: str,
+    *,
+    project: Any,
+    fleet: str,
+    places: Sequence[StoragePlace],
+    accounts: Mapping[str, Any],
+    network: Any,
+    shared_vpc: bool,
+    peering: bool,
+    labels: Mapping[str, Any],
+    deletion_protection: bool,
+) -> list[CloudResource]:
+    """What the fleet makes for `places`, each once, and who may use the buckets.
+
+    `accounts` has the address of each team's Google account. `network` is the clusters' network,
+    `projects/P/global/networks/N`, of another project with `shared_vpc`. With `peering` it is the fleet's, which then
+    connects it with Google's services where Lustre needs it; without, its owner did so.
+    """
+    found: dict[str, CloudResource] = {}
+    kept: dict[str, Any] = {"protect": deletion_protection, "retain_on_delete": deletion_protection}
+    lustre = any(isinstance(each.entry.volume, Lustre) and each.made for each in places)
+    peered = _peering(f"{name}/lustre", f"{fleet}-lustre", project, network) if lustre and peering else []
+    there = {"project": project, "labels": {"managed-by": "kueue-fleet", **labels}}
+    mode = "PRIVATE_SERVICE_ACCESS" if shared_vpc else "DIRECT_PEERING"
+    for place in places:
+        at = f"{name}/{place.entry.name}"
+        made = list(_made(at, place, there, network, mode, kept)) if place.made else []
+        if isinstance(place.entry.volume, Lustre):
+            made = [replace(each, needs=tuple(each.key for each in peered)) for each in made]
+        for each in (*made, *_grants(at, place, made, accounts, project)):
+            found.setdefault(each.key, each)
+    return [*peered, *found.values()]
+
+
+def _made(
+    name: str,
+    place: StoragePlace,
+    there: Mapping[str, Any],
+    network: Any,
+    connect_mode: str,
+    kept: Mapping[str, Any],
+) -> Iterator[CloudResource]:
+    """The bucket, instance or disks of a place."""
+    volume = place.entry.volume
+    if isinstance(volume, HyperdiskMl):
+        yield from (_disk(f"{name}/{zone}", zone, place, volume, there, kept) for zone in place.zones)
+        return
+    type_, properties = "gcp:storage/bucket:Bucket", {**there, "name": place.name, "location": place.location}
+    if isinstance(volume, Bucket):
+        properties |= {
+            # As Google answers it.
+            "location": place.location.upper(),
+            "uniformBucketLevelAccess": True,
+            "publicAccessPrevention": "enforced",
+            "forceDestroy": False,
+            **({"hierarchicalNamespace": {"enabled": True}} if volume.hierarchical_namespace else {}),
+        }
+    elif isinstance(volume, Filestore):
+        type_ = "gcp:filestore/instance:Instance"
+        properties |= {
+            "tier": volume.tier,
+            "fileShares": {"name": SHARE, "capacityGb": volume.capacity_gib},
+            "networks": [{"network": network, "modes": ["MODE_IPV4"], "connectMode": connect_mode}],
+            "deletionProtectionEnabled": kept["protect"],
+        }
+    else:
+        type_ = "gcp:lustre/instance:Instance"
+        properties |= {
+            "instanceId": properties.pop("name"),
+            "filesystem": SHARE,
+            "capacityGib": str(volume.capacity_gib),
+            "perUnitStorageThroughput": str(volume.per_unit_storage_throughput),
+            "network": network,
+        }
+    yield CloudResource(type_, f"{name}/{place.location.lower()}", properties, **kept)
+
+
+def _disk(
+    name: str,
+    zone: str,
+    place: StoragePlace,
+    volume: HyperdiskMl,
+    there: Mapping[str, Any],
+    kept: Mapping[str, Any],
+) -> CloudResource:
+    several = len(place.zones) > 1
+    properties = {
+        "project": there["project"],
+        "labels": {**there["labels"], **(_MULTI_ZONE if several else {})},
+        "name": place.name,
+        "zone": zone,
+        "type": "hyperdisk-ml",
+        "size": volume.capacity_gib,
+        "accessMode": "READ_ONLY_MANY",
+        **({"snapshot": volume.snapshot} if volume.snapshot else {"image": volume.image}),
+    }
+    return CloudResource("gcp:compute/disk:Disk", name, properties, **kept)
+
+
+def _grants(
+    name: str, place: StoragePlace, made: Sequence[CloudResource], accounts: Mapping[str, Any], project: Any
+) -> Iterator[CloudResource]:
+    """Who may use a bucket: its teams, and of checkpoints GKE's own account."""
+    volume = place.entry.volume
+    if not isinstance(volume, Bucket):
+        return
+    bucket, at = (made[0].ref("name"), place.location.lower()) if made else (place.name, place.name)
+    role = READS_OBJECTS if place.entry.read_only else USES_OBJECTS
+    who = {team: (role, joined("serviceAccount:", accounts[team])) for team in place.entry.teams if team in accounts}
+    if isinstance(volume, MultiTierCheckpoints):
+        pool = (
+            f"principal://iam.googleapis.com/projects/{volume.project_number}/locations/global/workloadIdentityPools/"
+        )
+        who["gke"] = (USES_OBJECTS, joined(pool, workload_pool(project), f"/subject/ns/{_CHECKPOINTS}"))
+    for each, (role_of, member) in who.items():
+        properties = {"bucket": bucket, "role": role_of, "member": member}
+        yield CloudResource("gcp:storage/bucketIAMMember:BucketIAMMember", f"{name}/{at}/{each}", properties)
+
+
+def _peering(name: str, called: str, project: Any, network: Any) -> list[CloudResource]:
+    """A range of addresses for Google's services, the connection with them, and the way from it to the nodes.
+
+    Source: https://cloud.google.com/managed-lustre/docs/vpc.
+    """
+    address = CloudResource(
+        "gcp:compute/globalAddress:GlobalAddress",
+        name,
+        {
+            "project": project,
+            "name": called,
+            "purpose": "VPC_PEERING",
+            "addressType": "INTERNAL",
+            "prefixLength": _PEERED_PREFIX,
+            "network": network,
+        },
+    )
+    connection = CloudResource(
+        "gcp:servicenetworking/connection:Connection",
+        name,
+        {
+            "network": network,
+            "service": "servicenetworking.googleapis.com",
+            "reservedPeeringRanges": [address.ref("name")],
+        },
+    )
+    firewall = CloudResource(
+        "gcp:compute/firewall:Firewall",
+        name,
+        {
+            "project": project,
+            "name": called,
+            "network": network,
+            "direction": "INGRESS",
+            "sourceRanges": [joined(address.ref("address"), f"/{_PEERED_PREFIX}")],
+            "allows": [{"protocol": "tcp", "ports": [_LUSTRE_PORT]}],
+        },
+    )
+    return [address, connection, firewall]

@@ -1,0 +1,116 @@
+"""Whether jobs can mount what they name, and whether it is in the regions of their team.
+
+Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup (the annotation and
+the service account); https://cloud.google.com/artifact-registry/docs/repositories/repo-locations (locations of images).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from kueue_admission.forms.problem import Problem
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.storage import Bucket, GcsFuse, StorageEntry, storage_places
+from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.gke.labels import GCS_FUSE_VOLUMES
+from kueue_fleet.simulation.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
+
+_BUCKET_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
+_REPOSITORY: Final = re.compile(r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/")
+
+_Found = tuple[str, str, str]
+"""Severity, what is wrong, and what to do."""
+
+
+def claims_in(fleet: FleetSpec, namespace: str) -> dict[str, StorageEntry]:
+    """The claims of the file in a namespace, by name."""
+    team = fleet.team_of.get(namespace)
+    return {entry.name: entry for entry in fleet.storage if team in entry.teams}
+
+
+def check_storage_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Claims that are not there, buckets that a pod gets no hold of, and data or images in other regions."""
+    teams = {namespace: team for team in fleet.teams for namespace in team.namespace_names}
+    for job, name in queued_jobs(fleet, manifests):
+        queue = fleet.queue(name)
+        namespace = str(job.data["metadata"].get("namespace") or "default")
+        clusters = [each for each in fleet.queue_clusters(queue) if each in fleet.job_clusters] if queue else []
+        for template in pod_set_templates(job.data) if queue is not None else ():
+            found = _of_pods(fleet, namespace, clusters, teams.get(namespace), template.template)
+            for severity, wrong, fix in dict.fromkeys(found):
+                problem = of_pod_set(job, template, job_fault(wrong, fix))
+                yield replace(problem, severity="warning") if severity == "warning" else problem
+
+
+def _of_pods(
+    fleet: FleetSpec, namespace: str, clusters: list[str], team: TeamEntry | None, template: Mapping[str, Any]
+) -> Iterator[_Found]:
+    spec = template.get("spec") or {}
+    claims, buckets = claims_in(fleet, namespace), False
+    for volume in spec.get("volumes") or ():
+        name = (volume.get("persistentVolumeClaim") or {}).get("claimName")
+        if name is not None:
+            yield from _claim(fleet, namespace, clusters, str(name))
+            buckets |= name in claims and isinstance(claims[name].volume, GcsFuse)
+        elif (volume.get("csi") or {}).get("driver") == _BUCKET_DRIVER:
+            buckets = True
+            bucket = str((volume["csi"].get("volumeAttributes") or {}).get("bucketName"))
+            yield from _inline(fleet, team, bucket)
+    if buckets:
+        yield from _fuse(team, spec, (template.get("metadata") or {}).get("annotations") or {})
+    yield from _images(fleet, team, spec)
+
+
+def _claim(fleet: FleetSpec, namespace: str, clusters: list[str], name: str) -> Iterator[_Found]:
+    entry = claims_in(fleet, namespace).get(name)
+    if entry is None:
+        elsewhere = next((each for each in fleet.storage if each.name == name), None)
+        wrong = f"mounts claim {name}, which the file does not have in namespace {namespace}, so that its pods wait"
+        if elsewhere is not None:
+            yield "error", wrong, f"add the team of {namespace} to storage[{name}].teams"
+        else:
+            yield "warning", f"{wrong} unless somebody makes it", "add it to storage, or make sure that it is there"
+        return
+    missing = [each for each in clusters if each not in fleet.clusters_of(entry)]
+    if missing:
+        wrong = f"mounts claim {name}, which is not on {listed(missing)}, where its queue may send it"
+        severity = "error" if missing == clusters else "warning"
+        yield severity, wrong, f"add {listed(missing)} to storage[{name}].clusters, or use another queue"
+
+
+def _inline(fleet: FleetSpec, team: TeamEntry | None, bucket: str) -> Iterator[_Found]:
+    """A bucket that is mounted by its name; where one is that the file does not have is not known."""
+    allowed = fleet.allowed_regions(team) if team is not None else ()
+    for entry in fleet.storage if allowed else ():
+        for place in storage_places(fleet, entry) if isinstance(entry.volume, Bucket) else ():
+            where = place.location.lower()
+            if place.name == bucket and where not in allowed:
+                yield "error", f"mounts bucket {bucket} in {where}, where its team may have no data", "mount another"
+
+
+def _fuse(team: TeamEntry | None, spec: Mapping[str, Any], annotations: Mapping[str, Any]) -> Iterator[_Found]:
+    if str(annotations.get(GCS_FUSE_VOLUMES)).lower() != "true":
+        wrong = f"mounts a bucket without the annotation {GCS_FUSE_VOLUMES}, and GKE adds what mounts it by that"
+        yield "error", wrong, f'add {GCS_FUSE_VOLUMES}: "true" to the annotations of its pods'
+    account = team.service_account_name if team is not None else None
+    if account is not None and spec.get("serviceAccountName") != account:
+        given = spec.get("serviceAccountName") or "the namespace's default"
+        wrong = f"mounts a bucket as service account {given}, which is not that of its team"
+        yield "error", wrong, f"write serviceAccountName: {account}"
+
+
+def _images(fleet: FleetSpec, team: TeamEntry | None, spec: Mapping[str, Any]) -> Iterator[_Found]:
+    """Images of Artifact Registry say in their names where they are."""
+    allowed = fleet.allowed_regions(team) if team is not None else ()
+    for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())) if allowed else ():
+        found = _REPOSITORY.match(str(container.get("image")))
+        if found and found["location"] not in allowed:
+            wrong = (
+                f"has an image from {found['location']}, and what belongs to its team stays in {listed(list(allowed))}"
+            )
+            yield "warning", wrong, "use a repository there, or make sure that the image holds nothing of the team's"

@@ -1,0 +1,318 @@
+"""The example with data of teams: what is made, what is mounted, what is refused, changed, paid; and its jobs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.fleet_file.builders import REMOVED, changed, problems
+from typer.testing import CliRunner
+
+import pulumi_mocks
+from kueue_admission.forms.manifest import Manifest
+from kueue_fleet import Fleet
+from kueue_fleet.cli import app
+from kueue_fleet.diff import compare_fleets
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file.cost import cost_of
+from kueue_fleet.fleet_file.prerequisites import required_apis
+from kueue_fleet.gke.prices import list_prices
+from kueue_fleet.google.resource import CloudResource
+from kueue_fleet.google.resources import resources_on
+from kueue_fleet.objects import render_cluster
+from kueue_fleet.simulation.new_job import JobRequest, job_for
+
+FOLDER = Path(__file__).parents[2] / "examples" / "data"
+FLEET = FOLDER / "fleet.yaml"
+DATA: dict[str, Any] = yaml.safe_load(FLEET.read_text(encoding="utf-8"))
+DATASETS, SCRATCH, HOME, WEIGHTS, CHECKPOINTS = (f"storage/{index}" for index in range(5))
+SERVER = {"name": "nfs", "location": "us-central1-a", "address": "10.1.2.3", "share": "vol1"}
+IN_EUROPE = {"teams/0/allowedRegions": ["europe-west4"]}
+
+
+def fleet(changes: dict[str, Any] | None = None) -> FleetSpec:
+    return parse_fleet(changed(DATA, changes or {}))
+
+
+def made(kind: str, changes: dict[str, Any] | None = None) -> list[CloudResource]:
+    return [each for each in resources_on(fleet(changes)) if each.type.endswith(f":{kind}")]
+
+
+def rendered(kind: str, entry: str, changes: dict[str, Any] | None = None) -> Manifest:
+    found = [each for each in render_cluster(fleet(changes), "batch") if each["kind"] == kind]
+    [one] = [
+        each for each in found if entry in (each["metadata"]["name"], each["spec"].get("claimRef", {}).get("name"))
+    ]
+    return one
+
+
+def test_a_bucket_is_closed_to_the_public_and_open_to_its_team() -> None:
+    [bucket, _] = made("Bucket")
+    assert bucket.properties["publicAccessPrevention"] == "enforced"
+    member = made("BucketIAMMember")[0].properties
+    assert (member["role"], str(member["bucket"])) == ("roles/storage.objectUser", f"${{{bucket.key}.name}}")
+
+
+def test_who_only_reads_may_only_read() -> None:
+    changes = {f"{DATASETS}/readOnly": True}
+    assert made("BucketIAMMember", changes)[0].properties["role"] == "roles/storage.objectViewer"
+    assert rendered("PersistentVolume", "datasets", changes)["spec"]["csi"]["readOnly"] is True
+
+
+def test_what_holds_data_is_protected_with_the_fleet() -> None:
+    changes = {"deletionProtection": True}
+    kept = [each for kind in ("Bucket", "Instance", "Disk") for each in made(kind, changes)]
+    assert len(kept) == 6
+    assert all(each.protect and each.retain_on_delete for each in kept)
+    assert [each.properties["deletionProtectionEnabled"] for each in kept if "fileShares" in each.properties] == [True]
+
+
+def test_lustre_comes_after_the_way_to_it() -> None:
+    [lustre] = [each for each in made("Instance") if "filesystem" in each.properties]
+    assert set(lustre.needs) == {each.key for kind in ("GlobalAddress", "Connection") for each in made(kind)} | {
+        "Firewall/data/storage/lustre"
+    }
+
+
+def test_the_network_of_somebody_else_is_left_alone() -> None:
+    subnet = {"name": "s", "podRangeName": "pods", "serviceRangeName": "services"}
+    existing = {"name": "shared", "project": "host-project", "subnets": {"us-central1": subnet}}
+    changes = {"network": {"existing": existing}}
+    assert made("GlobalAddress", changes) == []
+    [filestore] = [each for each in made("Instance", changes) if "fileShares" in each.properties]
+    assert filestore.properties["networks"][0]["connectMode"] == "PRIVATE_SERVICE_ACCESS"
+
+
+def test_disks_of_several_zones_are_one_volume() -> None:
+    assert [each.properties["labels"]["goog-gke-multi-zone"] for each in made("Disk")] == ["true", "true"]
+    volume = rendered("PersistentVolume", "weights")["spec"]
+    assert volume["csi"]["volumeHandle"] == "projects/my-gcp-project/zones/multi-zone/disks/data-weights"
+    assert volume["accessModes"] == ["ReadOnlyMany"]
+
+
+def test_a_claim_is_bound_to_its_volume_and_to_no_other() -> None:
+    volume, claim = (rendered(kind, "scratch") for kind in ("PersistentVolume", "PersistentVolumeClaim"))
+    assert claim["spec"]["volumeName"] == volume["metadata"]["name"]
+    assert volume["spec"]["claimRef"] == {"namespace": "research", "name": "scratch"}
+    assert volume["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+
+
+def test_a_volume_that_grows_keeps_its_name() -> None:
+    grown = {f"{SCRATCH}/volume/capacityGib": 18000}
+    names = {rendered("PersistentVolume", "scratch", each)["metadata"]["name"] for each in ({}, grown)}
+    assert len(names) == 1
+
+
+def test_a_volume_that_leads_elsewhere_has_another_name() -> None:
+    other = {f"{HOME}/volume/existing": {"us-central1": SERVER}}
+    names = {rendered("PersistentVolume", "home", each)["metadata"]["name"] for each in ({}, other)}
+    assert len(names) == 2
+
+
+def test_what_exists_is_mounted_and_not_made() -> None:
+    changes = {f"{HOME}/volume/existing": {"us-central1": SERVER}}
+    assert ["filesystem" in each.properties for each in made("Instance", changes)] == [True]
+    csi = rendered("PersistentVolume", "home", changes)["spec"]["csi"]
+    assert csi["volumeHandle"] == "modeInstance/us-central1-a/nfs/vol1"
+    assert csi["volumeAttributes"] == {"ip": "10.1.2.3", "volume": "vol1"}
+
+
+def test_one_bucket_may_be_for_all_regions() -> None:
+    changes = {f"{DATASETS}/volume/location": "US"}
+    assert made("Bucket", changes)[0].properties["location"] == "US"
+
+
+def test_checkpoints_are_kept_on_the_nodes_of_the_pool() -> None:
+    spec = rendered("CheckpointConfiguration", "checkpoints")["spec"]
+    assert spec["nodeSelector"] == {"cloud.google.com/gke-nodepool": "h100"}
+    assert {"key": "nvidia.com/gpu", "operator": "Exists"} in spec["tolerations"]
+
+
+def test_gkes_own_account_copies_checkpoints() -> None:
+    subject = "my-gcp-project.svc.id.goog/subject/ns/gke-managed-checkpointing/sa/gke-checkpointing-multitier-node"
+    members = [str(each.properties["member"]) for each in made("BucketIAMMember")]
+    assert [each for each in members if each.startswith("principal://")] == [
+        f"principal://iam.googleapis.com/projects/123456789012/locations/global/workloadIdentityPools/{subject}"
+    ]
+
+
+def test_the_cluster_has_the_drivers() -> None:
+    [cluster] = made("Cluster")
+    assert {name: each["enabled"] for name, each in cluster.properties["addonsConfig"].items()} == {
+        "gcePersistentDiskCsiDriverConfig": True,
+        "gcpFilestoreCsiDriverConfig": True,
+        "gcsFuseCsiDriverConfig": True,
+        "lustreCsiDriverConfig": True,
+        "highScaleCheckpointingConfig": True,
+    }
+
+
+def test_the_apis_are_enabled() -> None:
+    names = {each.name for each in required_apis(fleet(), "my-gcp-project")}
+    assert {"storage", "file", "lustre", "servicenetworking"} <= {each.partition(".")[0] for each in names}
+
+
+def test_the_program_puts_in_where_file_servers_are() -> None:
+    spec = fleet({"teams/0/secrets": REMOVED})
+    recording = pulumi_mocks.run(lambda: Fleet(spec.name, spec))
+    sources = [each.inputs["spec"]["csi"] for each in recording.of_type("PersistentVolume")]
+    addresses = {each["volumeAttributes"]["ip"] for each in sources if "volumeAttributes" in each}
+    assert len(addresses) == 2
+    assert all(each.startswith("10.") for each in addresses)
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "a size that Google does not have": (
+        {f"{SCRATCH}/volume/capacityGib": 9001},
+        "storage[scratch].volume.capacityGib: 9001, which Google does not have; write 9000 to 1530000 in steps of 9000 "
+        "or 1584000 to 10008000 in steps of 72000",
+    ),
+    "a throughput that Google does not have": (
+        {f"{SCRATCH}/volume/perUnitStorageThroughput": 100},
+        "storage[scratch].volume.perUnitStorageThroughput: 100, which Google does not have; write 125, 250, 500 or "
+        "1000",
+    ),
+    "no size": (
+        {f"{SCRATCH}/volume/capacityGib": REMOVED},
+        "storage[scratch].volume.capacityGib: not set, but existing has none in us-central1, so that one is made; "
+        "write its size, or name what exists there",
+    ),
+    "no driver": (
+        {"clusters/0/storageDrivers": ["GcsFuse", "Filestore", "PersistentDisk", "MultiTierCheckpoints"]},
+        "clusters[batch].storageDrivers: without Lustre, which storage scratch needs; add it",
+    ),
+    "an empty disk": (
+        {f"{WEIGHTS}/volume/snapshot": REMOVED},
+        "storage[weights].volume.snapshot: not set, and a disk that is made of nothing stays empty: many nodes read it "
+        "and none writes; write snapshot or image, or name disks in existing",
+    ),
+    "a bucket larger than the team's regions": (
+        {"teams/0/allowedRegions": ["us-central1"], f"{DATASETS}/volume/location": "US"},
+        "storage[datasets].volume.location: in US, but data of team research stays in us-central1; write one of these "
+        "regions",
+    ),
+    "a zone elsewhere": (
+        {f"{SCRATCH}/volume/zones": ["us-east4-a"]},
+        "storage[scratch].volume.zones[0]: is us-east4-a, but no cluster of the entry is in us-east4; use zones of "
+        "us-central1",
+    ),
+    "fewer claims than there are": (
+        {"teams/0/resourceQuota": {"persistentvolumeclaims": 3}},
+        "teams[research].resourceQuota[persistentvolumeclaims]: 3, but its claims in `storage` take 4; write 4 or more",
+    ),
+    "a pool that is not there": (
+        {f"{CHECKPOINTS}/volume/nodePool": "h200"},
+        "storage[checkpoints].volume.nodePool: there is no node pool h200; did you mean h100?",
+    ),
+    "a version without the driver": (
+        {"clusters/0/minMasterVersion": "1.33.1"},
+        "warning: clusters[batch].minMasterVersion: 1.33.1, with which a new cluster begins, but storage scratch needs "
+        "1.33.2-gke.1111000; write that or a newer one",
+    ),
+    "a team that is not there": (
+        {f"{HOME}/teams": ["vision"]},
+        "storage[home].teams[0]: there is no team vision; use one of the teams: research",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    changes, expected = REFUSED[case]
+    assert problems(changed(DATA, changes)) == [expected]
+
+
+def test_data_stays_in_the_regions_of_its_team() -> None:
+    found = [each for each in problems(changed(DATA, IN_EUROPE)) if each.startswith("storage[")]
+    assert len(found) == 5
+    assert found[0] == (
+        "storage[datasets].clusters: in us-central1, but data of team research stays in europe-west4; name clusters "
+        "there, or allow the region"
+    )
+
+
+def test_a_bucket_needs_an_account_of_the_team() -> None:
+    found = problems(changed(DATA, {"teams/0/googleServiceAccount": REMOVED}))
+    assert found[0].startswith("teams[research].googleServiceAccount: not set, so its jobs get at no bucket")
+
+
+def test_checkpoints_are_not_for_autopilot() -> None:
+    found = problems(changed(DATA, {"clusters/0/mode": "Autopilot"}))
+    assert any("multiTierCheckpoints, which Autopilot does not have" in each for each in found)
+
+
+def differences(changes: dict[str, Any]) -> list[str]:
+    return [str(each) for each in compare_fleets(fleet(), fleet(changes)) if each.path.startswith("storage[")]
+
+
+def test_diff_says_what_is_lost() -> None:
+    assert "instance home in us-central1-a is deleted and made again" in " ".join(
+        str(each) for each in compare_fleets(fleet(), fleet({f"{HOME}/volume/tier": "BASIC_HDD"}))
+    )
+
+
+def test_a_file_system_grows_in_place() -> None:
+    assert not any("deleted" in each for each in differences({f"{SCRATCH}/volume/capacityGib": 18000}))
+
+
+def test_file_servers_are_paid_whether_they_are_used_or_not() -> None:
+    lines = {each.name: each for each in cost_of(fleet(), list_prices()).lines if each.kind == "storage"}
+    assert lines["home"].always == pytest.approx(1024 * 0.25 / 730)
+    assert lines["scratch"].missing == ("lustre-1000 in us-central1, onDemand",)
+
+
+JOBS: dict[str, tuple[str, str, str, str]] = {
+    "without the annotation": (
+        "finetune.yaml",
+        'gke-gcsfuse/volumes: "true"',
+        'a/b: "true"',
+        "mounts a bucket without the annotation gke-gcsfuse/volumes",
+    ),
+    "as another account": (
+        "finetune.yaml",
+        "serviceAccountName: research",
+        "serviceAccountName: default",
+        "mounts a bucket as service account default, which is not that of its team",
+    ),
+    "a claim that is not there": (
+        "mnist.yaml",
+        "claimName: home",
+        "claimName: homes",
+        "mounts claim homes, which the file does not have in namespace research",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", JOBS)
+def test_check_says_what_a_job_cannot_mount(case: str, tmp_path: Path) -> None:
+    name, old, new, expected = JOBS[case]
+    job = tmp_path / "job.yaml"
+    job.write_text((FOLDER / name).read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    done = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(job)])
+    assert expected in done.output.replace("\n  ", " ")
+
+
+def test_images_of_other_regions_are_named(tmp_path: Path) -> None:
+    job, file = tmp_path / "job.yaml", tmp_path / "fleet.yaml"
+    text = (FOLDER / "mnist.yaml").read_text(encoding="utf-8")
+    image = "europe-docker.pkg.dev/my-gcp-project/images/mnist:1"
+    job.write_text(text.replace("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime", image), encoding="utf-8")
+    file.write_text(yaml.safe_dump(changed(DATA, {"teams/0/allowedRegions": ["us-central1"]})), encoding="utf-8")
+    done = CliRunner().invoke(app, ["check", str(file), "--jobs", str(job)])
+    assert "has an image from europe" in done.output.replace("\n  ", " ")
+
+
+@pytest.mark.parametrize("job", ["finetune.yaml", "mnist.yaml"])
+def test_the_jobs_run(job: str) -> None:
+    checked = CliRunner().invoke(app, ["check", str(FLEET), "--jobs", str(FOLDER / job)])
+    assert checked.exit_code == 0, checked.output
+    done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / job)])
+    assert "Finished" in done.output
+
+
+def test_a_job_that_mounts_a_bucket_by_its_claim_says_so_to_gke() -> None:
+    wanted = JobRequest(name="train", queue="l4", image="i:1", gpus=2, mounts={"/datasets": "datasets"})
+    job = job_for(fleet(), wanted)
+    assert job["spec"]["template"]["metadata"]["annotations"] == {"gke-gcsfuse/volumes": "true"}
