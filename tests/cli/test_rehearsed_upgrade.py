@@ -102,3 +102,21 @@ def test_a_job_that_kueue_does_not_dispatch_is_looked_at_again(status: dict[str,
     assert list(seen.left) == (["team-a/job-train-001-a"] if asked else [])
     _ask_again(seen, clients, "manager", [workload])
     assert len(annotated) == asked, "once in 30 seconds"
+
+
+def test_a_file_without_a_project_beside_it_takes_the_one_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, asked = tmp_path / "fleet.yaml", list[Path]()
+    file.write_text(yaml.safe_dump(fleet_data()))
+
+    def for_stack(_: str, folder: Path) -> None:
+        asked.append(folder)
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("kueue_rehearsal.session.Session.for_stack", for_stack)
+    with pytest.raises(CommandError, match="name its folder with --project"):
+        rehearse_upgrade(file, given_fleet(file), fleet(), "0.18.3", [])
+    with pytest.raises(ZeroDivisionError):
+        rehearse_upgrade(file, given_fleet(file), fleet(), "0.18.3", [], tmp_path / "project")
+    assert asked == [tmp_path / "project"]

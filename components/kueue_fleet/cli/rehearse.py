@@ -61,10 +61,11 @@ _Stack = Annotated[
     str | None,
     typer.Option("--stack", "-s", help="The stack: Pulumi.<stack>.yaml of the project.", show_default=DEFAULT_STACK),
 ]
-_Project = Annotated[
+ProjectFolder = Annotated[
     Path | None,
     typer.Option("--project", help="The folder with Pulumi.yaml.", show_default="that of FILE, or this folder"),
 ]
+"""The option of commands that run a Pulumi program."""
 _FormerProject = Annotated[Path | None, typer.Option("--project", hidden=True)]
 """Release 0.1 took it with --down and --reclaim-spot too, which need none."""
 _Jobs = Annotated[
@@ -96,7 +97,7 @@ _Html = Annotated[
 def run(
     file: _File = None,
     stack: _Stack = None,
-    project: _Project = None,
+    project: ProjectFolder = None,
     jobs: _Jobs = None,
     max_run_seconds: _MaxRunSeconds = None,
     no_jobs: _NoJobs = False,
@@ -130,7 +131,7 @@ def run(
 def up(
     file: _File = None,
     stack: _Stack = None,
-    project: _Project = None,
+    project: ProjectFolder = None,
     jobs: _Jobs = None,
     max_run_seconds: _MaxRunSeconds = None,
     no_jobs: _NoJobs = False,

@@ -61,9 +61,11 @@ class _Plan:
         return cls(data, [fleet, *map(parse_fleet, data[1:])], moves)
 
 
-def rehearse_upgrade(file: Path, given: GivenFleet, fleet: FleetSpec, to: str, jobs: Sequence[Path]) -> None:
+def rehearse_upgrade(
+    file: Path, given: GivenFleet, fleet: FleetSpec, to: str, jobs: Sequence[Path], project: Path | None = None
+) -> None:
     """Bring the fleet up as its file says, run its jobs, upgrade Kueue move by move while they are submitted again and
-    again, and say what became of them.
+    again, and say what became of them. `project`: the folder with Pulumi.yaml; by default the nearest above the file.
 
     Raises:
         CommandError: it cannot be rehearsed.
@@ -87,7 +89,7 @@ def rehearse_upgrade(file: Path, given: GivenFleet, fleet: FleetSpec, to: str, j
         console.warning(f"{file}: {problem}")
     with plain_failures() as opened, TemporaryDirectory() as folder:
         stack, stack_file = parse_stack(str(file))
-        session = Session.for_stack(f"{stack}-upgrade", project_folder(None, stack_file or file))
+        session = Session.for_stack(f"{stack}-upgrade", project_folder(project, stack_file or file))
         opened.append(session)
         session.fleet_file = Path(folder) / file.name
         settings = as_stack(yaml.safe_load(file.read_text(encoding="utf-8")))

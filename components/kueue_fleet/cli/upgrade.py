@@ -20,6 +20,7 @@ from kueue_admission.releases import UnknownReleaseError, release
 from kueue_fleet.cli.check import sarif_log
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
+from kueue_fleet.cli.rehearse import ProjectFolder
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.diff.upgrade import Upgrade, object_problems, upgrade_of
 
@@ -62,6 +63,7 @@ def upgrade(
             "--rehearse", help="Upgrade the fleet on real control planes here, in this order, while its jobs run."
         ),
     ] = False,
+    project: ProjectFolder = None,
     output: Annotated[
         UpgradeOutput, typer.Option("--output", "-o", help="`sarif` has only what breaks, and jobs.")
     ] = UpgradeOutput.text,
@@ -118,7 +120,7 @@ def upgrade(
         from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
 
         console.line()
-        rehearse_upgrade(file, given, fleet, to, jobs or ())
+        rehearse_upgrade(file, given, fleet, to, jobs or (), project)
 
 
 def _compare(
