@@ -71,8 +71,8 @@ def test_a_budget_that_is_exceeded_fails_and_the_rest_is_shown(clone: Path) -> N
     code, comment, said = judge(clone, *DAY, "--max-wait", "training=1", FILE)
     assert code == 1
     assert summaries(comment)[-1] == "budget for waiting: **failed** (exit code 3)"
-    assert "over the budget of 1 s" in comment
-    assert "over the budget of 1 s" in said
+    assert "over the goal of 1 s" in comment
+    assert "over the goal of 1 s" in said
 
 
 def test_after_an_error_nothing_else_is_tried(clone: Path) -> None:

@@ -89,7 +89,7 @@ def test_a_change_is_told_and_a_day_that_takes_too_long_fails(clone: Path) -> No
     day = run(step("Simulate a day"), clone)
     assert day.returncode == 3
     assert "clusterQueues[training]" in day.stderr
-    assert "over the budget of 1800 s" in day.stderr
+    assert "over the goal of 1800 s" in day.stderr
     assert "<html" in (clone / "day.html").read_text(), "the report is there all the more"
 
 

@@ -21,6 +21,11 @@ _LIMIT_RANGES: Final = (
     {"default": {"nvidia.com/gpu": 0}, "max": {"nvidia.com/gpu": 8}, "min": {"cpu": "100m"}},
 )
 _STOPS: Final = one_of("None", "Hold", "HoldAndDrain")
+_GOALS: Final = one_of(
+    {"wait": {"p50": "10m", "p95": "2h", "p99": "24h"}},
+    {"wait": {"p90": "1h30m"}, "share": 20},
+    {"share": 30},
+)
 _WEIGHTS: Final = one_of({"weight": 3}, {"weight": "250m"})
 
 
@@ -47,6 +52,7 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
         members=some_of(_PEOPLE),
         budget=_budgets(),
         jobTemplates=st.just([{"name": "usual", "queue": "main", "image": "trainer:1", "gpus": 1, "time": "4h"}]),
+        **({"goals": _GOALS} if entrances else {}),
         podSecurity=one_of("privileged", "baseline", "restricted"),
         resourceClaimTemplates=one_of(
             [

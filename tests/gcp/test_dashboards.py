@@ -8,6 +8,7 @@ import pytest
 import pulumi_mocks
 from kueue_fleet import Dashboards
 from kueue_fleet.fleet_file import Observability
+from kueue_fleet.fleet_file.model.goals import WaitLimit
 from kueue_fleet.google.alerts import alert_policies
 from promql import query_problems
 from pulumi_mocks import Recording
@@ -141,3 +142,19 @@ def test_each_text_says_what_happens_and_the_first_command() -> None:
     assert "-n queues get pods,leases" in found["kueue-gone"]["documentation"]["content"]
     logs = "kubectl --context manager -n dispatch logs deployment/kueue-fleet-controller"
     assert logs in found["controller-gone"]["documentation"]["content"]
+
+
+def test_the_goals_of_waits_are_one_alert() -> None:
+    goals = [WaitLimit("gpu", "", 0.9, 7200.0), WaitLimit("gpu", "deadline", 0.5, 600.0)]
+    query = query_of(policies(goals=goals)["goal-missed"])
+    assert query == (
+        "(histogram_quantile(0.9, sum by (cluster_queue, le) (increase(kueue_admission_wait_time_seconds_bucket"
+        '{cluster="manager",cluster_queue="gpu",replica_role!="follower"}[1d]))) > 7200) or '
+        "(histogram_quantile(0.5, sum by (priority_class, cluster_queue, le) (increase("
+        'kueue_admission_wait_time_seconds_bucket{cluster="manager",cluster_queue="gpu",replica_role!="follower",'
+        'priority_class="deadline"}[1d]))) > 600)'
+    )
+
+
+def test_no_alert_where_the_histogram_of_kueue_ends_earlier() -> None:
+    assert "goal-missed" not in policies(goals=[WaitLimit("gpu", "", 0.9, 86_400.0)])

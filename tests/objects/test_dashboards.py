@@ -12,6 +12,7 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import heatmap, prometheus, timeseries
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
+from kueue_fleet.fleet_file.model.goals import WaitLimit
 from kueue_fleet.objects.dashboard_charts import sections
 from kueue_fleet.objects.dashboards import cloud_monitoring_dashboard, grafana_dashboard
 from promql import query_problems
@@ -196,3 +197,13 @@ def zeros(value: object, path: str = "") -> list[str]:
 def test_nothing_that_cloud_monitoring_drops_is_sent(controller: bool) -> None:
     assert zeros(cloud_monitoring_dashboard("t", controller=controller)) == []
     assert zeros({"a": [{"xPos": 0}]}) == [".a[0].xPos"]
+
+
+def test_each_goal_of_waits_is_a_line_in_the_chart_of_waits() -> None:
+    (chart,) = [
+        chart
+        for section in sections(controller=False, goals=[WaitLimit("gpu", "deadline", 0.9, 7200.0)])
+        for chart in section.charts
+        if chart.waits
+    ]
+    assert chart.queries["goal gpu deadline, 90 %"] == "vector(7200)"

@@ -16,9 +16,10 @@ from kueue_admission.history.jobs import Past, Waited, past_of
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.read.fields import seconds_of
 from kueue_admission.read.printed import PrintedWorkload
-from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
+from kueue_fleet.fleet_file import FleetSpec, Goals, WaitGoal, parse_fleet, parse_fleet_text
+from kueue_fleet.fleet_file.goals import Recorded, judge_recorded
 from kueue_fleet.simulation.replay import Growth, Replay, Window, observe, ready_after
-from kueue_fleet.simulation.replay_fit import Fit, fit_of, waits_of
+from kueue_fleet.simulation.replay_fit import Fit, fit_of, goals_in, waits_of
 from printed_history import BEGIN, busy_month, recorded
 
 HOUR = 3600.0
@@ -195,3 +196,23 @@ def test_the_run_time_of_a_job_that_lost_its_nodes_is_that_of_its_last_start() -
     lost = [(Kind.ADMITTED, "09:00:00"), (Kind.STARTED, "09:00:00"), (Kind.INTERRUPTED, "09:30:00")]
     (job,) = past([*lost, (Kind.STARTED, "09:40:00"), (Kind.ENDED, "11:00:00")]).jobs
     assert job.run_seconds == 80 * 60
+
+
+@pytest.mark.parametrize(("limit", "standing"), [("1m", "missed"), ("240h", "met")])
+def test_a_replay_judges_the_goals_of_the_file(limit: str, standing: str) -> None:
+    fleet, past = month()
+    (queue,) = fleet.cluster_queues
+    goals = Goals(wait=WaitGoal(p90=limit))
+    fleet = fleet.model_copy(update={"cluster_queues": (queue.model_copy(update={"goals": goals}),)})
+    replay = Replay(fleet, past, Window(past.begin, past.end))
+    (found,) = goals_in(replay, [replay.run(0)])
+    assert found.standing == standing
+
+
+def test_a_history_judges_the_goals_of_the_file() -> None:
+    fleet, past = month()
+    (queue,) = fleet.cluster_queues
+    goals = Goals(wait=WaitGoal(p90="1m"))
+    fleet = fleet.model_copy(update={"cluster_queues": (queue.model_copy(update={"goals": goals}),)})
+    assert [each.standing for each in judge_recorded(fleet, None)] == ["not known"]
+    assert [each.standing for each in judge_recorded(fleet, Recorded(past, past.begin, past.end))] == ["missed"]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kueue_admission.cli import console, simulate_budgets, simulate_ends, simulate_report, simulate_tables
+from kueue_admission.cli import console, simulate_ends, simulate_goals, simulate_report, simulate_tables
 from kueue_admission.cli.dumps import tell_notes
 from kueue_admission.cli.input_files import Output, read_objects, read_text, well_formed
 from kueue_admission.cli.simulate_watch import watched
 from kueue_admission.simulate.delays import Delays, parse_delays
 from kueue_admission.simulate.distributions import MOST_SECONDS
 from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.goals import Goal, judge_result
 from kueue_admission.simulate.models import read_data
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.what_if import Change, apply_changes, apply_to_documents, comparison, parse_change
@@ -41,7 +42,7 @@ class Options:
 
     run: RunOptions
     changes: Sequence[Change]
-    budgets: Sequence[simulate_budgets.Budget]
+    goals: Sequence[Goal]
     report: Path | None
     output: Output
 
@@ -69,10 +70,10 @@ def read_options(
         changes = [parse_change(text) for text in what_if]
     except SimulationError as mistyped:
         raise console.mistyped(str(mistyped.problems[0]), mistyped.problems[1:]) from None
-    budgets = [simulate_budgets.parse_budget(text) for text in max_wait]
+    goals = [simulate_goals.parse_goal(text) for text in max_wait]
     if report is not None:
         simulate_report.check_report_file(report)
-    return Options(RunOptions(delays, until, seed), changes, budgets, report, output)
+    return Options(RunOptions(delays, until, seed), changes, goals, report, output)
 
 
 def of_generator(path: Path, run: RunOptions, *, fair_sharing: bool) -> Prepare:
@@ -113,14 +114,18 @@ def simulate(source: Path, made: Callable[[], Prepare], options: Options, jobs: 
     """Simulate what `made` makes of SOURCE, with and without the changes, and show it; `jobs` names files of jobs.
 
     Raises:
-        CommandError: the input is wrong; or a budget is not kept, exit code 3.
+        CommandError: the input is wrong; or a goal is missed, exit code 3.
         Exit: the user ended it.
     """
     with well_formed():
         prepare = made()
         prepared = [prepare([]), *([prepare(options.changes)] if options.changes else [])]
-    simulate_budgets.check_queues(options.budgets, prepared[-1].queues)
+    simulate_goals.check_queues(options.goals, prepared[-1].queues)
     results = _run(prepared, options.run.until)
+    judged = [
+        judge_result([*each.goals, *options.goals], result) for each, result in zip(prepared, results, strict=False)
+    ]
+    results = [replace(result, goals=tuple(goals)) for result, goals in zip(results, judged, strict=True)]
     if options.report is not None:
         sections = list(zip(["Before", "After"] if len(results) > 1 else [""], results, strict=True))
         about = simulate_report.about_run(prepared[0].fleet, source, jobs, options.run.seed)
@@ -133,7 +138,7 @@ def simulate(source: Path, made: Callable[[], Prepare], options: Options, jobs: 
     else:
         simulate_tables.show_difference(*results)
     simulate_ends.tell(results)
-    simulate_budgets.enforce(options.budgets, results[-1], quiet=options.output is Output.json)
+    simulate_goals.enforce(judged[-1], quiet=options.output is Output.json)
 
 
 def _run(prepared: Sequence[Prepared], until: float | None) -> list[Result]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kueue_admission.simulate.clock import Watch
+from kueue_admission.simulate.goals import Goal
 from kueue_admission.simulate.result import Result
 
 
@@ -13,12 +14,13 @@ from kueue_admission.simulate.result import Result
 class Prepared:
     """A simulation before its start. `queues` are the ClusterQueues to which jobs come; `start` is called by `run`.
 
-    `fleet` is its name, where the input is a fleet.
+    `fleet` is its name, and `goals` are those that it has, where the input is a fleet.
     """
 
     queues: frozenset[str]
     start: Callable[[Watch | None], Result]
     fleet: str = ""
+    goals: Sequence[Goal] = ()
 
     def run(self, watch: Watch | None = None) -> Result:
         """What happens, up to the end that was asked for, or until `watch` ends it. May be called once."""

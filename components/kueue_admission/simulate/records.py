@@ -119,6 +119,7 @@ class Record:
     """Copies on workers that held quota when another worker won, or when the workload was taken back."""
     requests: tuple[tuple[str, int], ...] = ()
     """What all its pods ask for together, by resource."""
+    priority: int = 0
     phases: list[tuple[float, Phase]] = field(default_factory=list)
     """When each phase after the first began; the first is QUOTA, from `arrived_at`."""
     not_known: str = ""

@@ -420,7 +420,14 @@ function counts() {
   table(element("div", null, part("In numbers"), "panel"), "In numbers", ["", ...(before ? ["before", "after"] : ["number"])], rows);
 }
 
+function goals() {
+  if (!data.sections.some((one) => one.goals.length)) return;
+  const rows = data.sections.flatMap((one) => one.goals.map(([words, standing]) => [...(before ? [one.name] : []), standing, words]));
+  table(element("div", null, part("Goals"), "panel"), "Goals", [...(before ? [""] : []), "standing", "goal"], rows);
+}
+
 counts();
+goals();
 overTime();
 waits();
 hours();

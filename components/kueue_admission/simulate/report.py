@@ -69,6 +69,7 @@ def report_data(results: Sequence[tuple[str, Result]]) -> dict[str, Any]:
             "runs": runs,
             "jobs": jobs,
             "evictions": _evictions(result, seconds),
+            "goals": [[str(each), each.standing] for each in result.goals],
         }
         sections.append(section)
     resources = sorted({key.resource for of in series for key in of if key.resource}, key=_order)

@@ -7,7 +7,8 @@ happened), evictions[] {time, reason, preemptor}, copiesThrownAway (copies with 
 runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}. `rows[]`, without times: see `rows`.
 Times are seconds; second 0 is the earliest creationTimestamp of the input, or the beginning of a workload or generator
 file. `end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster, preemptor, preempted, times}: see
-`contention`. `budgets[]` {team, of, used, limit, per, begin}: see `UsedBudget`.
+`contention`. `budgets[]` {team, of, used, limit, per, begin}: see `UsedBudget`. `goals[]` {path, of, limit, quantile,
+priorityClass, standing, found, why}: see `goals.Judged`.
 """
 
 from __future__ import annotations
@@ -66,6 +67,17 @@ class UsedBudget(Protocol):
         """Its fields, as in the result."""
 
 
+class JudgedGoal(Protocol):
+    """How it is with a goal; as text, a sentence. `goals` makes these."""
+
+    @property
+    def standing(self) -> str:
+        """Met, at risk, missed or not known."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Its fields, as in the result."""
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What happened: the records, the second 0 of their clock, and `until` in seconds from it (None: to the end)."""
@@ -84,6 +96,7 @@ class Result:
     """How far teams' budgets are used up."""
     quotas: tuple[Quota, ...] = ()
     """Of the clusters that run jobs."""
+    goals: tuple[JudgedGoal, ...] = ()
     accelerator_usd: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """What a GPU or TPU chip costs for an hour, by cluster and flavor, as far as it is known."""
 
@@ -139,6 +152,7 @@ class Result:
             "end": {"reason": self.end.reason.value, "at": self.seconds(self.end.at)},
             "contended": [{**asdict(pair), "cluster": pair.cluster or None} for pair in self.contended],
             "budgets": [each.to_dict() for each in self.budgets],
+            "goals": [each.to_dict() for each in self.goals],
         }
 
     def _workload(self, record: Record) -> dict[str, Any]:

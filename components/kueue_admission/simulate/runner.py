@@ -125,6 +125,7 @@ class ClusterRun(Generic[J]):
         workload = arrival.workload
         names = workload.key, workload.namespace, arrival.name
         record = Record(*names, workload.created, arrival.run_seconds, arrival.label, requests=workload.requests)
+        record.priority = workload.priority
         record.cluster_queue = self._targets.get(workload.local_queue, "")
         return record
 

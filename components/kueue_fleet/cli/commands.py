@@ -45,8 +45,8 @@ app = application.application(
     COMMANDS,
     "One description of a GPU batch fleet: checked, rendered, rehearsed on real control planes, applied.",
     "Exit codes: 0 done; 1 the fleet, its input or the run has errors, which are on stderr; 2 the command was "
-    "mistyped; 3 jobs would wait longer than --max-wait; 130 interrupted. Output is plain text where NO_COLOR is set "
-    "or it is not a terminal.",
+    "mistyped; 3 a goal is missed; 130 interrupted. Output is plain text where NO_COLOR is set or it is not a "
+    "terminal.",
 )
 """The command line as typer knows it."""
 

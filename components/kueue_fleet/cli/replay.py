@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueue_admission.cli import console, options
+from kueue_admission.cli import console, options, simulate_goals
 from kueue_admission.cli.input_files import Output, OutputOption, well_formed
 from kueue_admission.cli.tables import Column, Table
 from kueue_admission.forms.syntax import number
@@ -61,7 +61,8 @@ def replay(
 
     Jobs arrive and run as they did. Run times of jobs that had not ended, waits for DWS, and losses of nodes are drawn
     from what the history has of jobs like them, in the same region, in each simulation with another seed. Numbers are
-    those of the middle simulation, with the least and the most where they differ. It needs the extra `history`.
+    those of the middle simulation, with the least and the most where they differ. Exits 3 if a goal of the file is
+    missed, with the changes where there are any. It needs the extra `history`.
 
     \b
     Examples:
@@ -162,13 +163,16 @@ def _show(
     changes: Sequence[str],
     output: Output,
 ) -> None:
-    from kueue_fleet.simulation.replay_fit import fit_of, waits_of
+    from kueue_fleet.simulation.replay_fit import fit_of, goals_in, waits_of
 
     fit = fit_of(before, runs)
     # Of the fit a job that growth added is not part; of what a change does it is.
     then = waits_of(after, changed) if changed else {}
+    judged = goals_in(after, changed or runs)
     if output is Output.json:
-        console.json_document(_document(before, fit, then, changes, len(runs)))
+        goals = [each.to_dict() for each in judged]
+        console.json_document({**_document(before, fit, then, changes, len(runs)), "goals": goals})
+        simulate_goals.enforce(judged, quiet=True)
         return
     window = before.window
     days = (window.end - window.begin) / _DAY
@@ -188,6 +192,7 @@ def _show(
         console.line()
         console.paragraph(f"With {', '.join(changes)}:")
         _show_waits("replayed", fit.replayed, "then", then)
+    simulate_goals.enforce(judged, quiet=False)
 
 
 def _show_waits(

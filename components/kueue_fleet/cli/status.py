@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kueue_admission.cli import console
+from kueue_admission.cli import console, simulate_goals
 from kueue_admission.cli.console import Styled
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
+from kueue_fleet.cli.past_goals import HistoryOption, judged_goals
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.prices import Prices
@@ -21,6 +22,7 @@ from kueue_fleet.gke.prices import Prices
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from kueue_admission.simulate.goals import Judged
     from kueue_fleet.fleet_file.spending import BudgetUse
     from kueue_fleet.status import CalendarStatus, FleetStatus, TeamUse
 
@@ -34,11 +36,13 @@ def status(
     watch: Watch = False,
     every: Every = 5.0,
     prices: PricesFile = None,
+    store: HistoryOption = None,
     output: OutputOption = Output.text,
 ) -> None:
     """Show a live fleet: clusters, queues with use against quota, what is stuck, what waits and why, DWS requests.
 
-    Reads only. Exits 1 if a cluster could not be read.
+    With --store also whether the last seven days met the fleet's goals. Reads only. Exits 1 if a cluster could not
+    be read.
 
     \b
     Examples:
@@ -51,10 +55,10 @@ def status(
     interval = watch_interval(watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
-    show_live(lambda: _look(fleet, kubeconfig, table), _rendered, output, interval)
+    show_live(lambda: _look(fleet, kubeconfig, table, store), _rendered, output, interval)
 
 
-def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetStatus:
+def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices, store: str | None) -> FleetStatus:
     from kueue_fleet.dispatch import WatchdogSettings
     from kueue_fleet.dispatch.settings import watchdog_settings
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
@@ -76,6 +80,7 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> FleetSta
         list(team_use(fleet, by_name)),
         list(budgets(fleet, held_by_teams(fleet, by_name, now), prices, now)),
         stuck_workloads(by_name, watchdog, now),
+        judged_goals(fleet, store, now),
     )
 
 
@@ -85,6 +90,8 @@ def _rendered(found: FleetStatus) -> list[RenderableType]:
         parts += ["", teams_table(found.teams)]
     if found.budgets:
         parts += ["", *map(budget_line, found.budgets)]
+    if found.goals:
+        parts += ["", *map(goal_line, found.goals)]
     for rows, table in ((found.stuck, _stuck), (found.pending, _pending), (found.requests, _requests)):
         if rows:
             parts += ["", table(found), *_more(len(rows))]
@@ -155,6 +162,11 @@ def teams_table(teams: Sequence[TeamUse]) -> Table:
 
 def _shown(number: int | None) -> str:
     return "-" if number is None else str(number)
+
+
+def goal_line(each: Judged) -> RenderableType:
+    """A goal and how it is with it, in colour where it is not met."""
+    return console.rich_text([simulate_goals.line(each)])
 
 
 def budget_line(each: BudgetUse) -> RenderableType:

@@ -12,8 +12,9 @@ from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
+from kueue_fleet.cli.past_goals import HistoryOption, judged_goals
 from kueue_fleet.cli.spec_commands import FleetFile
-from kueue_fleet.cli.status import budget_line, span, teams_table
+from kueue_fleet.cli.status import budget_line, goal_line, span, teams_table
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.spending import without_price
 from kueue_fleet.gke.labels import TPU_RESOURCE
@@ -31,13 +32,14 @@ def top(
     watch: Watch = False,
     every: Every = 5.0,
     prices: PricesFile = None,
+    store: HistoryOption = None,
     output: OutputOption = Output.text,
 ) -> None:
     """Show who uses the GPUs now: by queue and cluster, by flavor with its ready nodes, by team.
 
     Then each team's week since Monday 00:00 UTC: GPU hours, their cost, waits, and its budget. The week
-    counts the Workloads that are still on the manager, not deleted ones. Reads only. Exits 1 if a cluster could
-    not be read.
+    counts the Workloads that are still on the manager, not deleted ones. With --store also whether the last seven
+    days met the fleet's goals. Reads only. Exits 1 if a cluster could not be read.
 
     \b
     Examples:
@@ -49,10 +51,10 @@ def top(
     interval = watch_interval(watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
-    show_live(lambda: _look(fleet, kubeconfig, table), _rendered, output, interval)
+    show_live(lambda: _look(fleet, kubeconfig, table, store), _rendered, output, interval)
 
 
-def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> Top:
+def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices, store: str | None) -> Top:
     from kueue_fleet.status import (
         Top,
         budgets,
@@ -81,6 +83,7 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> Top:
         finished=finished,
         finished_since=since,
         kept=(policies.get("workloads") or {}).get("afterFinished"),
+        goals=tuple(judged_goals(fleet, store, now)),
     )
 
 
@@ -95,6 +98,8 @@ def _rendered(found: Top) -> list[RenderableType]:
             missing = dict.fromkeys(each for week in unpriced for each in week.not_in_usd)
             parts += [f"not in USD: {each}" for each in missing]
             parts += ["", _history(found, found.finished), *map(budget_line, found.budgets)]
+    if found.goals:
+        parts += ["", *map(goal_line, found.goals)]
     for cluster, why in found.unreachable.items():
         parts.append(console.rich_text([console.Styled(f"{cluster}: could not be read: {why}", "red")]))
     return parts

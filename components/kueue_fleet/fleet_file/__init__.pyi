@@ -33,6 +33,8 @@ from .model.entries import ProvisioningRequestCheckArgs as ProvisioningRequestCh
 from .model.entries import TopologyEntry as TopologyEntry
 from .model.entries import WorkloadPriorityClassEntry as WorkloadPriorityClassEntry
 from .model.fleet import FleetSpec as FleetSpec
+from .model.goals import Goals as Goals
+from .model.goals import WaitGoal as WaitGoal
 from .model.kueue_installation import kueue_configuration as kueue_configuration
 from .model.kueue_installation import kueue_helm_values as kueue_helm_values
 from .model.maintenance import Maintenance as Maintenance

@@ -4,7 +4,7 @@ What they show is in `kueue_fleet.objects.dashboards`, what they tell in `google
 PodMonitoring that `kueue_fleet.kueue` puts on every cluster, which also puts the same dashboard into a Grafana there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_gcp as gcp
@@ -14,6 +14,7 @@ from kueue_admission.forms.base import DnsLabel, DnsSubdomain
 from kueue_fleet.component import Component, Labels, check_labels, judge
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, ProjectId
+from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.gcp.declare import declare
 from kueue_fleet.google.dashboards import dashboards
@@ -44,13 +45,14 @@ class Dashboards(Component):
         stopped_queues: Sequence[DnsSubdomain] = (),
         controller_namespace: DnsLabel | None = None,
         labels: "Labels | None" = None,
+        goals: "Mapping[str, Goals] | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare them.
 
         `fleet` is the name in titles; `manager` and `job_clusters` are clusters by name; `stopped_queues` are
         ClusterQueues that are inactive on purpose; `controller_namespace` is where the fleet's own controller runs on
-        the manager, if there is one; `labels` are Google Cloud labels.
+        the manager, if there is one; `labels` are Google Cloud labels; `goals` are those of ClusterQueues, by name.
 
         Raises:
             SpecError: no cluster runs jobs, or a label is empty.
@@ -71,6 +73,7 @@ class Dashboards(Component):
             stopped_queues=stopped_queues,
             controller_namespace=controller_namespace,
             labels=labels or {},
+            goals=goals or {},
         )
         made = list(declare(self, rendered).values())
         self.dashboard = made.pop(0) if spec.dashboard else None

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kueue_admission.forms.names import PRODUCT
+from kueue_fleet.fleet_file.model.goals import WaitLimit
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.objects.dashboard_charts import LEADING
 
@@ -19,6 +20,8 @@ CONNECTION_LOGGER: Final = "multikueue-cluster"
 """Logger of what the manager's Kueue says about its connections."""
 CONNECTION_LOST: Final = ("setting client config", "loading client config failed")
 """What it logs each time that it fails to reach a worker."""
+LONGEST_WAIT: Final = 40_960
+"""Seconds of the highest limit of Kueue's histogram of waits; longer ones look like this one."""
 EVALUATION_SECONDS: Final = 60
 """From one evaluation of a query to the next."""
 _NO_UNKNOWN_METRIC = {"disableMetricValidation": True}
@@ -35,13 +38,14 @@ def alert_policies(
     provisioning_seconds: int,
     stopped_queues: Sequence[str] = (),
     controller_namespace: str | None = None,
+    goals: Sequence[WaitLimit] = (),
 ) -> dict[str, dict[str, Any]]:
     """The policies by short name.
 
     Of every fleet: `queue-inactive`, `provisioning-stuck`, `kueue-gone`; with a manager: `worker-disconnected`; with
     the fleet's own controller, in `controller_namespace`: `jobs-stuck`, and with a manager too `controller-gone`,
     `worker-unfollowed`, `token-expiring`.
-    `stopped_queues` are inactive on purpose.
+    `stopped_queues` are inactive on purpose. Where `goals` has times that Kueue's histogram can tell: `goal-missed`.
     """
     clusters = [*([manager] if manager else []), *job_clusters]
     policies = {
@@ -73,6 +77,9 @@ def alert_policies(
             severity="CRITICAL",
         ),
     }
+    seen = [goal for goal in goals if goal.seconds < LONGEST_WAIT]
+    if seen:
+        policies["goal-missed"] = _goal_missed(fleet, manager or job_clusters[0], seen)
     if controller_namespace is not None:
         policies["jobs-stuck"] = _jobs_stuck(fleet, manager or job_clusters[0], controller_namespace)
     if manager is not None and controller_namespace is not None:
@@ -80,6 +87,27 @@ def alert_policies(
     if manager is not None:
         policies["worker-disconnected"] = _disconnected(fleet, manager, kueue_namespace)
     return policies
+
+
+def _goal_missed(fleet: str, cluster: str, goals: Sequence[WaitLimit]) -> dict[str, Any]:
+    return _policy(
+        f"{fleet}: jobs wait longer than their goal",
+        "Of the jobs that were admitted in the last day, more than the goal of the queue in the label allows waited "
+        "longer than it says. Jobs that still wait are not counted.\n\n"
+        "First: `kueue-fleet status STACK --kubeconfig FILE --store HISTORY` says which goal is missed, and "
+        "`kueue-fleet replay STACK --store HISTORY --what-if ...` what a change would do.",
+        _prometheus("GoalMissed", " or ".join(_exceeds(cluster, goal) for goal in goals), 600),
+    )
+
+
+def _exceeds(cluster: str, goal: WaitLimit) -> str:
+    labels = [f'cluster="{cluster}"', f'cluster_queue="{goal.queue}"', LEADING]
+    by = "cluster_queue, le"
+    if goal.priority_class:
+        labels.append(f'priority_class="{goal.priority_class}"')
+        by = f"priority_class, {by}"
+    waits = f"increase(kueue_admission_wait_time_seconds_bucket{{{','.join(labels)}}}[1d])"
+    return f"(histogram_quantile({goal.quantile:g}, sum by ({by}) ({waits})) > {goal.seconds:g})"
 
 
 def _jobs_stuck(fleet: str, cluster: str, namespace: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kueue_fleet.fleet_file.model.goals import Goals, wait_limits
 from kueue_fleet.fleet_file.model.observability import Observability
 from kueue_fleet.google.alerts import alert_policies
 from kueue_fleet.google.resource import CloudResource
@@ -24,11 +25,13 @@ def dashboards(
     stopped_queues: Sequence[str],
     controller_namespace: str | None,
     labels: Mapping[str, Any],
+    goals: Mapping[str, Goals],
 ) -> list[CloudResource]:
     """The dashboard first, unless it is switched off; then the alert policies."""
-    found = []
+    found, limits = [], wait_limits(goals)
     if spec.dashboard:
-        board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller_namespace is not None)
+        controller = controller_namespace is not None
+        board = cloud_monitoring_dashboard(f"{fleet}: GPU batch fleet", controller=controller, goals=limits)
         properties = {"project": project, "dashboardJson": json.dumps(board)}
         found.append(CloudResource("gcp:monitoring/dashboard:Dashboard", name, properties))
     if spec.alerts.enabled:
@@ -40,6 +43,7 @@ def dashboards(
             provisioning_seconds=spec.alerts.provisioning_timeout.nanoseconds // 10**9,
             stopped_queues=stopped_queues,
             controller_namespace=controller_namespace,
+            goals=limits,
         )
         common = {
             "project": project,

@@ -13,6 +13,7 @@ from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file import ClusterEntry, FleetSpec, NodePoolEntry, ServiceAccountToken
 from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
+from kueue_fleet.fleet_file.model.per_cluster import queue_goals
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.model.storage import StorageEntry, storage_places
 from kueue_fleet.fleet_file.prerequisites import required_apis
@@ -274,4 +275,5 @@ def dashboard_arguments(fleet: FleetSpec) -> dict[str, Any]:
         "stopped_queues": [queue.name for queue in fleet.cluster_queues if queue.stop_policy != "None"],
         "controller_namespace": fleet.admission_controller.namespace if fleet.admission_controller else None,
         "labels": labels_of(fleet),
+        "goals": queue_goals(fleet),
     }

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from pkgutil import get_data
 from typing import Any, Final, Literal
 
 import yaml
+
+from kueue_fleet.fleet_file.model.goals import WaitLimit
 
 Unit = Literal["count", "seconds", "ratio", "per second", "bytes"]
 """What the values of a chart are."""
@@ -34,6 +36,8 @@ class Chart:
     """What to look for."""
     heatmap: bool = False
     """Whether the queries are how many there are in each band, from the lowest on."""
+    waits: bool = False
+    """Whether it shows waits of jobs, and so the goals of waits too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,21 @@ class Section:
     charts: tuple[Chart, ...]
 
 
-def sections(*, controller: bool) -> tuple[Section, ...]:
-    """The charts of a fleet, with or without the fleet's own controller."""
-    return _sections() if controller else _sections()[:-1]
+def sections(*, controller: bool, goals: Sequence[WaitLimit] = ()) -> tuple[Section, ...]:
+    """The charts of a fleet, with or without the fleet's own controller; a line for each goal of waits."""
+    found = _sections() if controller else _sections()[:-1]
+    lines = {f"goal {_of(goal)}, {100 * goal.quantile:g} %": f"vector({goal.seconds:g})" for goal in goals}
+    if not lines:
+        return found
+    with_lines = [
+        tuple(replace(chart, queries={**chart.queries, **lines}) if chart.waits else chart for chart in section.charts)
+        for section in found
+    ]
+    return tuple(Section(section.title, charts) for section, charts in zip(found, with_lines, strict=True))
+
+
+def _of(goal: WaitLimit) -> str:
+    return " ".join(filter(None, (goal.queue, goal.priority_class)))
 
 
 @cache

@@ -6,13 +6,16 @@ the dashboards cannot tell different stories.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from kueue_fleet.fleet_file.model.goals import WaitLimit
 from kueue_fleet.objects.dashboard_charts import Chart, Unit, sections
 
 
-def cloud_monitoring_dashboard(title: str, *, controller: bool = False) -> dict[str, Any]:
+def cloud_monitoring_dashboard(
+    title: str, *, controller: bool = False, goals: Sequence[WaitLimit] = ()
+) -> dict[str, Any]:
     """The dashboard as Cloud Monitoring takes it: three charts in a row, each section under a line of text.
 
     Source: https://cloud.google.com/monitoring/api/ref_v3/rest/v1/projects.dashboards.
@@ -21,7 +24,7 @@ def cloud_monitoring_dashboard(title: str, *, controller: bool = False) -> dict[
     width = columns // 3
     tiles: list[dict[str, Any]] = []
     y = 0
-    for section in sections(controller=controller):
+    for section in sections(controller=controller, goals=goals):
         text = {"text": {"content": f"## {section.title}", "format": "MARKDOWN"}}
         tiles.append({**_position(0, y), "width": columns, "height": heading, "widget": text})
         y += heading
@@ -67,7 +70,9 @@ def _cloud_legend(legend: str, chart: Chart) -> str:
     return legend if chart.heatmap else f"{legend} ${{metric.labels.cluster_queue}}"
 
 
-def grafana_dashboard(title: str, uid: str, *, controller: bool = False) -> dict[str, Any]:
+def grafana_dashboard(
+    title: str, uid: str, *, controller: bool = False, goals: Sequence[WaitLimit] = ()
+) -> dict[str, Any]:
     """The dashboard as Grafana takes it, for any Prometheus data source, managed or in the cluster.
 
     Source: https://grafana.com/docs/grafana/latest/dashboards/build-dashboards/view-dashboard-json-model/.
@@ -76,7 +81,7 @@ def grafana_dashboard(title: str, uid: str, *, controller: bool = False) -> dict
     width = columns // 3
     panels: list[dict[str, Any]] = []
     y = 0
-    for section in sections(controller=controller):
+    for section in sections(controller=controller, goals=goals):
         panels.append(
             {
                 "id": len(panels) + 1,

@@ -15,7 +15,9 @@ from typing import Any, Final
 from kueue_admission.api.manifests import manifest, token_secret_manifest
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.goals import wait_limits
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
+from kueue_fleet.fleet_file.model.per_cluster import queue_goals
 from kueue_fleet.objects.dashboards import grafana_dashboard
 from kueue_fleet.objects.grants import cluster_binding, role_grant, service_account_subject
 
@@ -74,7 +76,8 @@ def render_grafana(fleet: FleetSpec) -> list[Manifest]:
     if not settings.enabled:
         return []
     controller = fleet.admission_controller is not None
-    dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller)
+    goals = wait_limits(queue_goals(fleet))
+    dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller, goals=goals)
     prometheus = service_account_subject(f"{GRAFANA_RELEASE}-prometheus", settings.namespace)
     data, labels = {"kueue-fleet.json": json.dumps(dashboard)}, {DASHBOARD_LABEL: "1"}
     endpoint = {

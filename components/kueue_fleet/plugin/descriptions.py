@@ -35,6 +35,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "kueueNamespace": "Where Kueue runs; default kueue-system.",
     "location": "Zone of the cluster, if it is in one and not in a region.",
     "labels": "Labels in Google Cloud.",
+    "goals": "What jobs of ClusterQueues are to get, by the name of the queue.",
     "managedPrometheus": "Whether Google's collectors run, as they always do on Autopilot; default true.",
     "manager": "Name of the manager cluster, if there is one.",
     "members": "Who gets the role: `group:`, `user:` or `serviceAccount:` and an address.",

@@ -31,6 +31,7 @@ from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
+from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.fleet_run import FleetRun
@@ -92,7 +93,7 @@ def prepare_fleet(
         )
         return replace(result, budgets=tuple(simulated_budgets(fleet, table, result.records, end.at)))
 
-    return Prepared(run.queues, go, fleet.name)
+    return Prepared(run.queues, go, fleet.name, goals_of(fleet))
 
 
 def accelerator_usd(fleet: FleetSpec, prices: Prices) -> Mapping[tuple[str, str], float]:

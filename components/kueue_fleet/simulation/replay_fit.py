@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from kueue_fleet.simulation.replay import Replay, Replayed
+from kueue_admission.simulate.goals import Judged, Seen, Standing, judge, seen
+from kueue_fleet.fleet_file.goals import goals_of
+from kueue_fleet.simulation.replay import LATER, Replay, Replayed
 
 SHARES: Final = {"p50": 0.5, "p90": 0.9}
 """The quantiles that are shown."""
@@ -106,6 +109,33 @@ def waits_of(
         )
         for queue, found in sorted(by_queue.items())
     }
+
+
+def goals_in(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> list[Judged]:
+    """How the goals fare in these simulations: as in the middle one, and at risk where one is missed in another."""
+    goals, length = goals_of(replay.fleet), replay.window.end - replay.window.begin
+    judged = []
+    for run in runs:
+        jobs = [_seen(replay, each, length) for each in run if not _left(each)]
+        judged.append(judge(goals, jobs, 0.0, length, length + LATER))
+    return [_middle(of_goal) for of_goal in zip(*judged, strict=True)]
+
+
+def _seen(replay: Replay, each: Replayed, length: float) -> Seen:
+    found = seen(each.record, replay.fleet.team_of.get(each.record.namespace, ""), length)
+    early = each.job.arrival.time - replay.window.begin
+    return dataclasses.replace(found, arrived=early) if early < 0 else found
+
+
+def _middle(judged: Sequence[Judged]) -> Judged:
+    order = [Standing.NOT_KNOWN, Standing.MET, Standing.AT_RISK, Standing.MISSED]
+    middle = sorted(judged, key=lambda each: order.index(each.standing))[(len(judged) - 1) // 2]
+    missed = sum(each.standing is Standing.MISSED for each in judged)
+    if not missed or len(judged) == 1:
+        return middle
+    standing = middle.standing if middle.standing is Standing.MISSED else Standing.AT_RISK
+    why = f"{middle.why}; missed in {missed} of {len(judged)} simulations"
+    return dataclasses.replace(middle, standing=standing, why=why)
 
 
 def _counts(replay: Replay, each: Replayed) -> bool:

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Final
 
 from kueue_admission.read.printed import Printed, PrintedWorkload
+from kueue_admission.simulate.goals import Judged
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.spending import BudgetUse
@@ -38,9 +39,11 @@ def fleet_status(
     teams: Sequence[TeamUse] = (),
     budgets: Sequence[BudgetUse] = (),
     stuck: Sequence[StuckWorkload] = (),
+    goals: Sequence[Judged] = (),
 ) -> FleetStatus:
     """How `fleet` is at `now`; `clusters` is in the order to show them, `rotate_by`, `calendars`, `teams` and
-    `budgets` are of its file, `stuck` is what `stuck_workloads` found."""
+    `budgets` are of its file, `stuck` is what `stuck_workloads` found, `goals` what
+    `judge_recorded`."""
     home = next((name for name, found in clusters.items() if found.role != "worker"), "")
     connections = _connections(clusters.get(home))
     return FleetStatus(
@@ -60,6 +63,7 @@ def fleet_status(
         teams=tuple(teams),
         budgets=tuple(budgets),
         stuck=tuple(stuck),
+        goals=tuple(goals),
     )
 
 

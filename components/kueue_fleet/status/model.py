@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
+from kueue_admission.simulate.goals import Judged
 from kueue_fleet.fleet_file.spending import BudgetUse
 
 SCHEMA_VERSION: Final = 1
@@ -248,6 +249,7 @@ class Top:
     """When the first of these ended."""
     kept: str | None
     """How long Kueue keeps them; None: as long as their jobs."""
+    goals: tuple[Judged, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -257,6 +259,7 @@ class Top:
     def as_json(self) -> dict[str, Any]:
         """As one document; times in seconds, names in camelCase."""
         document: dict[str, Any] = _camel({"schemaVersion": SCHEMA_VERSION, **asdict(self)})
+        document["goals"] = [each.to_dict() for each in self.goals]
         return document
 
 
@@ -277,6 +280,7 @@ class FleetStatus:
     budgets: tuple[BudgetUse, ...] = ()
     stuck: tuple[StuckWorkload, ...] = ()
     """The longest first."""
+    goals: tuple[Judged, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -288,6 +292,7 @@ class FleetStatus:
         document = {"schemaVersion": SCHEMA_VERSION, **asdict(self)}
         document["rotate_by"] = self.rotate_by.isoformat() if self.rotate_by else None
         camel: dict[str, Any] = _camel(document)
+        camel["goals"] = [each.to_dict() for each in self.goals]
         return camel
 
 

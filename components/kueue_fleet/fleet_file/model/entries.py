@@ -36,6 +36,7 @@ from kueue_admission.forms.quantity import OptionalQuantityField
 from kueue_admission.forms.syntax import whole_number
 from kueue_fleet.fleet_file.fleet_rules import CHECK_OF_KUEUE, NAME_TAKEN
 from kueue_fleet.fleet_file.model.compute_classes import ComputeClass
+from kueue_fleet.fleet_file.model.goals import Goals
 
 ClusterNames = Annotated[ListOfText[Text], Field(min_length=1)]
 """Names of clusters of the fleet. A list that is there names at least one."""
@@ -162,6 +163,8 @@ class ClusterQueueEntry(ClusterQueueSpec):
     """Flavors whose nodes may not come: DWS, Spot or on-demand machines that are out of stock. After the patience, the
     job gives its quota there back, and goes on to the other flavors in their order; a job that MultiKueue sends to
     workers does so on all of them. Needs admissionController."""
+    goals: Goals | None = None
+    """What its jobs are to get."""
     manager: ManagerQueue | None = None
     """The manager's quotas by hand; absent: the sum of the workers'."""
 

@@ -29,6 +29,7 @@ from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.goals import Goals
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,3 +354,8 @@ def local_queues(fleet: FleetSpec) -> Sequence[tuple[str, str, LocalQueueSpec]]:
 def cluster_queue_of(fleet: FleetSpec) -> Mapping[str, str]:
     """The ClusterQueue of each LocalQueue of the file, by namespace/name."""
     return {f"{namespace}/{name}": spec.cluster_queue for namespace, name, spec in local_queues(fleet)}
+
+
+def queue_goals(fleet: FleetSpec) -> dict[str, Goals]:
+    """The goals of queues that have some."""
+    return {queue.name: queue.goals for queue in fleet.cluster_queues if queue.goals is not None}

@@ -31,6 +31,7 @@ from kueue_admission.forms.quantity import Quantity, QuantityMapField
 from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, TEAM_ACCOUNT
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
+from kueue_fleet.fleet_file.model.goals import Goals
 from kueue_fleet.gke.google_syntax import google_service_account
 
 DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWriter")
@@ -242,6 +243,8 @@ class TeamEntry(RuledModel):
     them. Kubernetes 1.34 or newer."""
     job_templates: ListOf[JobTemplate] = ()
     """Jobs that its members submit by name."""
+    goals: Goals | None = None
+    """What its jobs are to get."""
     pod_security: Literal["privileged", "baseline", "restricted"] = "baseline"
     """Pod Security Standard that the API server enforces in its namespaces; default baseline, which refuses host
     paths, the node's network and privileged containers."""

@@ -12,8 +12,9 @@ from tests.simulation.objects import cluster, job
 from typer.testing import CliRunner
 
 from kueue_admission.cli.console import CommandError
-from kueue_admission.cli.simulate_budgets import Budget, check_budgets, parse_budget
+from kueue_admission.cli.simulate_goals import parse_goal
 from kueue_admission.simulate.clock import End, EndReason
+from kueue_admission.simulate.goals import Standing, judge_result
 from kueue_admission.simulate.records import Record
 from kueue_admission.simulate.result import Result
 from kueue_fleet.cli import app
@@ -33,57 +34,51 @@ def waited(*waits: float | None, arrived: float = 1000.0, queue: str = "gpu") ->
     ]
 
 
-def finding(budget: float, *records: Record, until: float | None = None) -> tuple[bool, float, int, int]:
+def finding(limit: float, *records: Record, until: float | None = None) -> tuple[bool, float | None]:
     end = End(EndReason.NOTHING_MORE, 0.0) if until is None else End(EndReason.UNTIL, 1000.0 + until)
-    (found,) = check_budgets([Budget("gpu", budget)], Result(records, origin=1000.0, end=end))
-    return found.kept, found.p95, found.longer, found.never
+    (found,) = judge_result([parse_goal(f"gpu={limit}")], Result(records, origin=1000.0, end=end))
+    return found.standing is not Standing.MISSED, found.found
 
 
 def test_one_in_twenty_may_wait_longer() -> None:
     nineteen = waited(*[10.0] * 19)
-    assert finding(10, *nineteen, *waited(500.0)) == (True, 10.0, 1, 0)
-    assert finding(10, *nineteen[1:], *waited(500.0, 400.0)) == (False, 400.0, 2, 0)
+    assert finding(10, *nineteen, *waited(500.0)) == (True, 10.0)
+    assert finding(10, *nineteen[1:], *waited(500.0, 400.0)) == (False, 400.0)
 
 
 def test_a_job_that_is_never_admitted_waits_for_ever() -> None:
-    assert finding(10, *waited(1.0, None)) == (False, math.inf, 1, 1)
+    assert finding(10, *waited(1.0, None)) == (False, math.inf)
 
 
-def test_a_job_of_which_it_is_not_known_whether_it_starts_is_said_to_miss_the_budget() -> None:
+def test_a_job_of_which_it_is_not_known_whether_it_starts_is_said_to_miss_the_goal() -> None:
     unknown = [replace(each, not_known="why") for each in waited(None)]
-    (found,) = check_budgets([Budget("gpu", 10)], Result((*waited(1.0), *unknown)))
-    assert (found.kept, found.never, found.not_known) == (False, 1, 1)
+    (found,) = judge_result([parse_goal("gpu=10")], Result((*waited(1.0), *unknown)))
+    assert found.standing is Standing.MISSED
     assert str(found) == (
-        "clusterQueues[gpu]: of 2 jobs 95 % waited for a time that is not known; the budget is 10 s; "
+        "clusterQueues[gpu]: of 2 jobs 95 % waited for a time that is not known; the goal is 10 s; "
         "of 1 it is not known whether they start"
     )
 
 
 def test_a_job_that_came_shortly_before_the_end_does_not_count() -> None:
     late = waited(None, arrived=1095.0)
-    assert finding(10, *waited(1.0), *late, until=100) == (True, 1.0, 0, 0)
-    assert finding(4, *waited(1.0), *late, until=100) == (False, math.inf, 1, 1)
+    assert finding(10, *waited(1.0), *late, until=100) == (True, 1.0)
+    assert finding(4, *waited(1.0), *late, until=100) == (False, math.inf)
 
 
 def test_each_queue_has_its_own() -> None:
     records = (*waited(5.0), *waited(50.0, queue="urgent"))
-    found = check_budgets([Budget("urgent", 60), Budget("gpu", 4)], Result(records))
-    assert [(each.budget.queue, each.kept) for each in found] == [("urgent", True), ("gpu", False)]
-    assert str(found[0]) == "clusterQueues[urgent]: of 1 jobs 95 % waited at most 50.0 s; the budget is 60 s"
-    assert str(found[1]) == (
-        "clusterQueues[gpu]: of 1 jobs 95 % waited at most 5.0 s, over the budget of 4 s, which 1 exceeded"
-    )
-
-
-def test_a_queue_without_jobs_is_a_mistake() -> None:
-    with pytest.raises(CommandError, match="no job comes to this ClusterQueue; did you mean gpu"):
-        check_budgets([Budget("gpus", 60)], Result(tuple(waited(1.0))))
+    found = judge_result([parse_goal("urgent=60"), parse_goal("gpu=4")], Result(records))
+    assert [str(each) for each in found] == [
+        "clusterQueues[urgent]: of 1 jobs 95 % waited at most 50.0 s; the goal is 60 s",
+        "clusterQueues[gpu]: of 1 jobs 95 % waited at most 5.0 s, over the goal of 4 s, which 1 exceeded",
+    ]
 
 
 @pytest.mark.parametrize("text", ["gpu", "=5", "gpu=", "gpu=soon", "gpu=-1", "gpu=inf", "gpu=nan"])
-def test_a_budget_that_is_none(text: str) -> None:
+def test_a_goal_that_is_none(text: str) -> None:
     with pytest.raises(CommandError, match="is not QUEUE=SECONDS"):
-        parse_budget(text)
+        parse_goal(text)
 
 
 @pytest.fixture
@@ -96,11 +91,11 @@ def dump(tmp_path: Path) -> Path:
 def test_the_command_ends_with_3_and_says_why(dump: Path) -> None:
     kept = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--max-wait", "cq=202"])
     assert kept.exit_code == 0, kept.output
-    assert "clusterQueues[cq]: of 3 jobs 95 % waited at most 202.0 s; the budget is 202 s" in kept.stdout
+    assert "clusterQueues[cq]: of 3 jobs 95 % waited at most 202.0 s; the goal is 202 s" in kept.stdout
     broken = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--max-wait", "cq=0"])
     assert isinstance(broken.exception, CommandError)
     assert broken.exception.exit_code == 3
-    assert "jobs wait longer than they may:\n  clusterQueues[cq]: of 3 jobs 95 % waited" in str(broken.exception)
+    assert "goals are missed:\n  clusterQueues[cq]: of 3 jobs 95 % waited" in str(broken.exception)
     assert "mean wait" in broken.stdout, "the table is printed all the same"
     wrong = CliRunner().invoke(app, ["simulate", "objects", str(dump), "--max-wait", "cq"])
     assert isinstance(wrong.exception, CommandError)

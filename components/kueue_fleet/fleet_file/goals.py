@@ -1,0 +1,74 @@
+"""The goals of a fleet as numbers, and jobs of its history as they look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kueue_admission.forms.names import GPU_RESOURCE
+from kueue_admission.history.jobs import Past
+from kueue_admission.simulate.goals import Goal, Judged, Seen, Standing, judge
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
+from kueue_fleet.fleet_file.model.teams import TeamEntry
+
+
+def goals_of(fleet: FleetSpec) -> list[Goal]:
+    """Every goal of the file: of the queues, then of the teams."""
+    values = {each.name: each.value for each in (*fleet.priority_classes, *fleet.workload_priority_classes)}
+    owners: list[ClusterQueueEntry | TeamEntry] = [*fleet.cluster_queues, *fleet.teams]
+    return [goal for owner in owners for goal in _of(owner, values)]
+
+
+def _of(owner: ClusterQueueEntry | TeamEntry, values: dict[str, int]) -> Iterator[Goal]:
+    goals = owner.goals
+    if goals is None:
+        return
+    of_team = isinstance(owner, TeamEntry)
+    path = f"{'teams' if of_team else 'clusterQueues'}[{owner.name}]"
+    queue, team = ("", owner.name) if of_team else (owner.name, "")
+    if goals.wait is not None:
+        name = goals.wait.priority_class or ""
+        for quantile, length in goals.wait.quantiles.items():
+            yield Goal(path, "wait", length.seconds, queue, team, quantile, name, values.get(name))
+    if goals.share is not None:
+        yield Goal(path, "share", goals.share / 100, queue, team)
+    if goals.gpu_hours_per_week is not None:
+        yield Goal(path, "gpuHoursPerWeek", goals.gpu_hours_per_week, queue, team)
+
+
+class Recorded(NamedTuple):
+    """A history and the time that is judged, in seconds since 1970."""
+
+    past: Past
+    begin: float
+    end: float
+
+
+def judge_recorded(fleet: FleetSpec, recorded: Recorded | None) -> list[Judged]:
+    """How it was with each goal; without a history none is known."""
+    goals = goals_of(fleet)
+    if recorded is None:
+        why = "Kueue deletes what has ended; give --store DIR with what `kueue-fleet record` wrote"
+        return [Judged(goal, Standing.NOT_KNOWN, why) for goal in goals]
+    return judge(goals, list(_seen(fleet, recorded)), recorded.begin, recorded.end, recorded.past.end)
+
+
+def _seen(fleet: FleetSpec, recorded: Recorded) -> Iterable[Seen]:
+    queues: dict[str, str] = dict(cluster_queue_of(fleet))
+    past, begin, end = recorded
+    for job in past.jobs:
+        arrival = job.arrival
+        if (job.ended is not None and job.ended < begin) or arrival.time > end or (job.is_deleted and not job.runs):
+            continue
+        held = ((run.admitted, past.end if run.ended is None else run.ended) for run in job.runs)
+        yield Seen(
+            queues.get(f"{arrival.namespace}/{arrival.queue}", ""),
+            fleet.team_of.get(arrival.namespace, arrival.team),
+            arrival.priority,
+            (arrival.requests or {}).get(GPU_RESOURCE, 0.0),
+            arrival.time,
+            job.runs[0].admitted if job.runs else None,
+            tuple((max(first, begin), min(last, end)) for first, last in held if last > begin and first < end),
+        )

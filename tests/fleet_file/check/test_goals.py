@@ -1,0 +1,79 @@
+"""Goals that cannot be met, or that are about jobs which never come."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kueue_admission.forms import SpecError
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.goals import goals_of
+from small_fleets import one_pool_data
+
+CLASSES = [{"name": "deadline", "value": 1000}, {"name": "batch", "value": 10}]
+
+
+def data(queue: dict[str, Any] | None = None, team: dict[str, Any] | None = None) -> dict[str, Any]:
+    made = {**one_pool_data(), "workloadPriorityClasses": CLASSES}
+    if queue is not None:
+        made["clusterQueues"][0]["goals"] = queue
+    if team is not None:
+        made["teams"][0]["goals"] = team
+    return made
+
+
+def problems(made: dict[str, Any]) -> list[str]:
+    with pytest.raises(SpecError) as refused:
+        parse_fleet(made)
+    return [f"{each.path}: {each.wrong}" for each in refused.value.problems if each.severity == "error"]
+
+
+def test_each_number_is_a_goal() -> None:
+    fleet = parse_fleet(data({"wait": {"p50": "10m", "p90": "2h"}}, {"share": 30, "gpuHoursPerWeek": 100}))
+    found = [(each.path.partition("[")[0], each.of, each.quantile, each.limit) for each in goals_of(fleet)]
+    assert found == [
+        ("clusterQueues", "wait", 0.5, 600),
+        ("clusterQueues", "wait", 0.9, 7200),
+        ("teams", "share", 0.95, 0.3),
+        ("teams", "gpuHoursPerWeek", 0.95, 100),
+    ]
+
+
+def test_a_class_is_known_by_its_value() -> None:
+    made = data({"wait": {"p90": "2h", "priorityClass": "deadline"}})
+    made["teams"][0]["priorityClasses"] = ["deadline"]
+    (goal,) = goals_of(parse_fleet(made))
+    assert (goal.priority_class, goal.priority) == ("deadline", 1000)
+
+
+@pytest.mark.parametrize(
+    ("goals", "wrong"),
+    [
+        ({}, "goals: has no goal"),
+        ({"wait": {"priorityClass": "batch"}}, "goals.wait: has no time"),
+        (
+            {"wait": {"p50": "2h", "p90": "1h"}},
+            "goals.wait.p50: 2h is more than p90, 1h, which holds for these jobs too",
+        ),
+        ({"wait": {"p90": "1h", "priorityClass": "bath"}}, "there is no workload priority class bath"),
+        ({"wait": {"p90": "1h", "priorityClass": "deadline"}}, "no job of deadline comes to it"),
+        ({"gpuHoursPerWeek": 10**6}, "goals.gpuHoursPerWeek: 1,000,000, but its quota gives at most "),
+    ],
+)
+def test_what_no_fleet_can_meet(goals: dict[str, Any], wrong: str) -> None:
+    (found,) = problems(data(goals))
+    assert wrong in found
+
+
+def test_a_queue_without_jobs_has_no_goals() -> None:
+    made = data({"wait": {"p90": "1h"}})
+    made["teams"][0]["localQueues"] = []
+    assert any("no job comes to it: the queue has no LocalQueue" in each for each in problems(made))
+
+
+def test_shares_are_of_one_whole() -> None:
+    made = data(team={"share": 60})
+    made["teams"].append({**made["teams"][0], "name": "other", "namespaces": ["other"]})
+    (found,) = problems(made)
+    assert "60, with the shares before it 120 % of all GPU hours, more than 100 %" in found
