@@ -16,7 +16,8 @@ from kueue_fleet.fleet_file.model.teams import TeamEntry
 
 def goals_of(fleet: FleetSpec) -> list[Goal]:
     """Every goal of the file: of the queues, then of the teams."""
-    values = {each.name: each.value for each in (*fleet.priority_classes, *fleet.workload_priority_classes)}
+    values = {each.name: each.value for each in fleet.priority_classes}
+    values |= {each.name: each.value for each in fleet.workload_priority_classes}
     owners: list[ClusterQueueEntry | TeamEntry] = [*fleet.cluster_queues, *fleet.teams]
     return [goal for owner in owners for goal in _of(owner, values)]
 
