@@ -13,8 +13,9 @@ from typer.testing import CliRunner
 
 from kueue_admission.cli.console import CommandError
 from kueue_admission.cli.simulate_goals import parse_goal
+from kueue_admission.read.goals import Standing
 from kueue_admission.simulate.clock import End, EndReason
-from kueue_admission.simulate.goals import Standing, judge_result
+from kueue_admission.simulate.goals import judge_result
 from kueue_admission.simulate.records import Record
 from kueue_admission.simulate.result import Result
 from kueue_fleet.cli import app

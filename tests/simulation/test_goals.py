@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kueue_admission.simulate.goals import WEEK, Goal, Judged, Seen, Standing, judge
+from kueue_admission.read.goals import WEEK, Goal, Judged, Seen, Standing, judge
 
 HOUR = 3600.0
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from kueue_admission.cli import console
 from kueue_admission.forms import suggest
+from kueue_admission.read.goals import Goal, Standing
 from kueue_admission.simulate.distributions import as_seconds
-from kueue_admission.simulate.goals import Goal, Standing
 
 if TYPE_CHECKING:
-    from kueue_admission.simulate.goals import Judged
+    from kueue_admission.read.goals import Judged
 
 MISSED: Final = 3
 """Exit code where a goal is missed; 1 is for input that is wrong."""

@@ -11,10 +11,11 @@ from kueue_admission.cli import console, simulate_ends, simulate_goals, simulate
 from kueue_admission.cli.dumps import tell_notes
 from kueue_admission.cli.input_files import Output, read_objects, read_text, well_formed
 from kueue_admission.cli.simulate_watch import watched
+from kueue_admission.read.goals import Goal
 from kueue_admission.simulate.delays import Delays, parse_delays
 from kueue_admission.simulate.distributions import MOST_SECONDS
 from kueue_admission.simulate.errors import SimulationError
-from kueue_admission.simulate.goals import Goal, judge_result
+from kueue_admission.simulate.goals import judge_result
 from kueue_admission.simulate.models import read_data
 from kueue_admission.simulate.prepared import Prepared
 from kueue_admission.simulate.what_if import Change, apply_changes, apply_to_documents, comparison, parse_change

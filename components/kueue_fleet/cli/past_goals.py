@@ -10,7 +10,7 @@ import typer
 from kueue_admission.cli import console
 
 if TYPE_CHECKING:
-    from kueue_admission.simulate.goals import Judged
+    from kueue_admission.read.goals import Judged
     from kueue_fleet.fleet_file import FleetSpec
 
 HistoryOption = Annotated[
@@ -25,7 +25,7 @@ _LOOK_BACK = 31 * 86_400.0
 def judged_goals(fleet: FleetSpec, store: str | None, now: datetime) -> list[Judged]:
     """How the seven days up to `now` met each goal; without a store none is known. Raises CommandError."""
     from kueue_admission.history.jobs import OF_JOBS, past_of
-    from kueue_admission.simulate.goals import WEEK
+    from kueue_admission.read.goals import WEEK
     from kueue_fleet.fleet_file.goals import Recorded, goals_of, judge_recorded
 
     if store is None or not goals_of(fleet):

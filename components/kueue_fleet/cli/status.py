@@ -22,7 +22,7 @@ from kueue_fleet.gke.prices import Prices
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from kueue_admission.simulate.goals import Judged
+    from kueue_admission.read.goals import Judged
     from kueue_fleet.fleet_file.spending import BudgetUse
     from kueue_fleet.status import CalendarStatus, FleetStatus, TeamUse
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kueue_admission.forms.names import GPU_RESOURCE
 from kueue_admission.history.jobs import Past
-from kueue_admission.simulate.goals import Goal, Judged, Seen, Standing, judge
+from kueue_admission.read.goals import Goal, Judged, Seen, Standing, judge
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+
+_WHAT: Final = {
+    "wait": "what {0.quantile:.0%} of the jobs wait, at most {0.limit:g} s, is not known",
+    "share": "the share, at least {0.limit:.0%}, is not known",
+    "gpuHoursPerWeek": "the GPU hours of a week, at least {0.limit:,}, are not known",
+}
 
 
 def goals_of(fleet: FleetSpec) -> list[Goal]:
@@ -51,8 +57,8 @@ def judge_recorded(fleet: FleetSpec, recorded: Recorded | None) -> list[Judged]:
     """How it was with each goal; without a history none is known."""
     goals = goals_of(fleet)
     if recorded is None:
-        why = "Kueue deletes what has ended; give --store DIR with what `kueue-fleet record` wrote"
-        return [Judged(goal, Standing.NOT_KNOWN, why) for goal in goals]
+        why = "without a history; give --store DIR with what `kueue-fleet record` wrote"
+        return [Judged(goal, Standing.NOT_KNOWN, f"{_WHAT[goal.of].format(goal)} {why}") for goal in goals]
     return judge(goals, list(_seen(fleet, recorded)), recorded.begin, recorded.end, recorded.past.end)
 
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from kueue_admission.simulate.goals import Judged, Seen, Standing, judge, seen
+from kueue_admission.read.goals import Judged, Seen, Standing, judge
+from kueue_admission.simulate.goals import seen
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.simulation.replay import LATER, Replay, Replayed
 

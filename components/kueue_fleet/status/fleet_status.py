@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import Final
 
+from kueue_admission.read.goals import Judged
 from kueue_admission.read.printed import Printed, PrintedWorkload
-from kueue_admission.simulate.goals import Judged
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.spending import BudgetUse

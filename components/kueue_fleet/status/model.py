@@ -8,8 +8,8 @@ from datetime import date
 from typing import Any, Final
 
 from kueue_admission.forms.manifest import Manifest
+from kueue_admission.read.goals import Judged
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
-from kueue_admission.simulate.goals import Judged
 from kueue_fleet.fleet_file.spending import BudgetUse
 
 SCHEMA_VERSION: Final = 1

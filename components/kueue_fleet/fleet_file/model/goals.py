@@ -1,4 +1,4 @@
-"""What a queue or a team is to get: waits, a share, GPU hours. `kueue_admission.simulate.goals` judges them."""
+"""What a queue or a team is to get: waits, a share, GPU hours. `kueue_admission.read.goals` judges them."""
 
 from __future__ import annotations
 
