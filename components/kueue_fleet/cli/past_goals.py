@@ -19,6 +19,7 @@ HistoryOption = Annotated[
         "--store", metavar="DIR", help="What `record` wrote, a folder or gs://BUCKET/PATH, to judge goals by."
     ),
 ]
+"""Where the history of a live fleet is."""
 _LOOK_BACK = 31 * 86_400.0
 
 

@@ -1,4 +1,7 @@
-"""Goals that no fleet like this can meet, or that are about jobs which never come."""
+"""Goals that no fleet like this can meet, or that are about jobs which never come.
+
+The most that a queue can have is as in kueue@v0.19.2 pkg/cache/scheduler/resource_node.go (potentialAvailable).
+"""
 
 from __future__ import annotations
 
