@@ -258,3 +258,19 @@ def test_what_kueue_does_not_count_is_warned_of(fleet_: FleetSpec, wrong: list[s
     found = [problem.wrong for problem in check_fleet(fleet_) if problem.rule.code == "KF831"]
     assert len(found) == len(wrong)
     assert all(text in each for text, each in zip(wrong, found, strict=True))
+
+
+def test_claims_count_against_quota() -> None:
+    """A pod claims 4 of 16 devices."""
+
+    def warnings(pods: int) -> str:
+        job = jobs()["h100"]
+        spec = job["spec"]["replicatedJobs"][0]["template"]["spec"]
+        spec |= {"parallelism": pods, "completions": pods}
+        template_of(job)["spec"]["resourceClaims"] = [{"name": "rdma", "resourceClaimTemplateName": "rdma"}]
+        container = template_of(job)["spec"]["containers"][0]
+        container["resources"] = {"requests": {"cpu": "1"}, "claims": [{"name": "rdma"}]}
+        return str([each.wrong for each in check_manifests(claiming(), [Document("", job)]).problems])
+
+    assert warnings(4) == "[]"
+    assert "example.com/rdma" in warnings(5)
