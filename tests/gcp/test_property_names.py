@@ -8,10 +8,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pulumi_gcp
 import pytest
+import yaml
 from pulumi import _types
 
 import declared_fleets
@@ -27,6 +29,7 @@ from kueue_rehearsal.standins.gcp_provider import SETTINGS
 from pulumi_mocks import Recorded, Recording
 from small_fleets import fleet, standalone_data
 
+_DATA = yaml.safe_load((Path(__file__).parents[2] / "examples/data/fleet.yaml").read_text(encoding="utf-8"))
 SPECS = {
     "autopilot": fleet(),
     "controller": fleet(admissionController={}),
@@ -61,6 +64,7 @@ SPECS = {
             ],
         )
     ),
+    "data": parse_fleet({**_DATA, "teams": [{**_DATA["teams"][0], "secrets": []}]}),
 }
 OURS = ("gcp:", "docker-build:")
 NOT_IN_THE_SCHEMA = {
