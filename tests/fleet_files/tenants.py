@@ -20,6 +20,10 @@ _LIMIT_RANGES: Final = (
     {"default": {"cpu": 2, "memory": "4Gi"}, "defaultRequest": {"cpu": "500m"}},
     {"default": {"nvidia.com/gpu": 0}, "max": {"nvidia.com/gpu": 8}, "min": {"cpu": "100m"}},
 )
+_TEMPLATE: Final = {
+    "name": "usual", "queue": "main", "image": "trainer:1", "command": ["python", "train.py"], "nodes": 2, "gpus": 1,
+    "cpu": "4", "memory": "16Gi", "priority": "urgent", "time": "4h", "env": {"MODE": "fast"}, "mounts": {"/data": "gs://data"},
+}  # fmt: skip
 _STOPS: Final = one_of("None", "Hold", "HoldAndDrain")
 _GOALS: Final = one_of(
     {"wait": {"p50": "10m", "p95": "2h", "p99": "24h"}},
@@ -51,7 +55,7 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
         serviceAccount=one_of("runner", f"{name}.jobs"),
         members=some_of(_PEOPLE),
         budget=_budgets(),
-        jobTemplates=st.just([{"name": "usual", "queue": "main", "image": "trainer:1", "gpus": 1, "time": "4h"}]),
+        jobTemplates=st.just([_TEMPLATE]),
         **({"goals": _GOALS} if entrances else {}),
         podSecurity=one_of("privileged", "baseline", "restricted"),
         resourceClaimTemplates=one_of(
