@@ -134,6 +134,7 @@ CALLS = {
         ["upgrade", FLEET, "--to", "0.20.0", "--jobs", HOSTILE],
     ],
     "preflight": [["preflight", "fleet.yaml"]],
+    "ui": [["ui", "fleet.yaml"], ["ui", FLEET, "--kubeconfig", HOSTILE]],
     "status": [["status", "fleet.yaml"], ["status", FLEET, "--kubeconfig", HOSTILE]],
     "top": [["top", "fleet.yaml"], ["top", FLEET, "--kubeconfig", HOSTILE]],
     "describe": [["describe", HOSTILE], ["describe", "x", "--kubeconfig", HOSTILE], ["describe", "x", "-n", HOSTILE]],

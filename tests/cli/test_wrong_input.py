@@ -236,6 +236,12 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"a=queues.yaml {NEW} --rotate-by soon", 2, "does not match the formats"),
     ],
     "status": _of_a_live_fleet(),
+    "ui": [
+        *_with_a_kubeconfig(),
+        (f"{FLEET} --every 0", 2, "greater than or equal to 1"),
+        (f"{FLEET} --port 70000", 2, "--port"),
+        (f"{FLEET} --prices nofile", 1, "nofile: no such file"),
+    ],
     "top": [*_of_a_live_fleet(), (f"{FLEET} --prices nofile", 1, "nofile: no such file")],
     "describe": [*_of_a_job(), ("train -o yaml", 2, "'yaml' is not one of 'text', 'json'")],
     "logs": [*_of_a_job(), ("train --tail -1", 2, "greater than or equal to 0")],

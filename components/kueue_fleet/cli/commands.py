@@ -28,6 +28,7 @@ COMMANDS: Final = {
     "cost": _listed("cost", "Say what a fleet costs, used or not, by hour and month."),
     "status": _listed("status", "Show a live fleet: queues, what waits and why, workers, DWS."),
     "top": _listed("top", "Show who uses the GPUs now, and what each team used this week."),
+    "ui": _listed("ui", "Show a live fleet as a page in the browser, on this machine.", "controller"),
     "submit": _listed("submit", "Make a job as its queue needs it, check it, and submit it."),
     "describe": _listed("jobs", "Show one job: where it runs, its pods, or why it waits."),
     "logs": _listed("jobs", "Print the logs of a job, from the cluster that runs it."),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from kueue_admission.read.goals import Judged
     from kueue_fleet.fleet_file.spending import BudgetUse
-    from kueue_fleet.status import CalendarStatus, FleetStatus, TeamUse
+    from kueue_fleet.status import CalendarStatus, ClusterObjects, FleetStatus, TeamUse
 
 _SHOWN = 20
 _REMIND_DAYS = 14
@@ -59,18 +59,24 @@ def status(
 
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices, store: str | None) -> FleetStatus:
+    now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+    return status_of(fleet, read_clusters("status", fleet, kubeconfig), prices, store, now)
+
+
+def status_of(
+    fleet: FleetSpec, by_name: Mapping[str, ClusterObjects], prices: Prices, store: str | None, now: datetime
+) -> FleetStatus:
+    """The status of a fleet whose clusters were read."""
     from kueue_fleet.dispatch import WatchdogSettings
     from kueue_fleet.dispatch.settings import watchdog_settings
     from kueue_fleet.fleet_file.worker_tokens import token_credentials
     from kueue_fleet.status import budgets, calendar_status, fleet_status, held_by_teams, team_use
     from kueue_fleet.status.stuck import stuck_workloads
 
-    by_name = read_clusters("status", fleet, kubeconfig)
     credentials = token_credentials(fleet)
     controller = fleet.admission_controller
     watchdog = WatchdogSettings() if controller is None else watchdog_settings(controller.watchdog)
     rotate_by = credentials.rotate_by if credentials is not None and controller is None else None
-    now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     return fleet_status(
         fleet.name,
         by_name,

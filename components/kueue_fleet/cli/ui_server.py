@@ -1,0 +1,150 @@
+"""Serves the page of `ui` on 127.0.0.1: files, what it shows as server-sent events, jobs by search, and why one waits.
+
+Nothing is written anywhere. Every answer needs the secret in the path, and the name of this machine in `Host`, so that
+neither another user of the machine nor a page of the internet (DNS rebinding) gets one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final
+
+from aiohttp import web
+
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_TYPES: Final = {"index.html": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
+MOST_JOBS: Final = 100
+"""Jobs in an answer."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What the page shows: everything but the jobs, and these."""
+
+    summary: Mapping[str, Any]
+    jobs: Sequence[Mapping[str, Any]]
+
+
+class PageServer:
+    """`first` is shown until `look` has read the clusters again; `explain` says why a job waits, by namespace and name.
+
+    Both may take their time.
+    """
+
+    def __init__(self, first: View, look: Callable[[], View], explain: Callable[[str, str], str]) -> None:
+        self._look, self._explain = look, explain
+        self._secret = secrets.token_urlsafe(24)
+        self._view = first
+        self._text = _text(first, "")
+        self._changed = asyncio.Condition()
+        self._hosts: frozenset[str] = frozenset()
+        self._explaining = asyncio.Semaphore(1)
+
+    async def run(self, port: int, every: float, ready: Callable[[str], None]) -> None:
+        """Serve until cancelled; `ready` gets the address. Raises OSError if there is no such port."""
+
+        @web.middleware
+        async def guard(
+            request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+        ) -> web.StreamResponse:
+            return await self._guard(request, handler)
+
+        application = web.Application(middlewares=[guard])
+        base = f"/{self._secret}"
+        application.router.add_get(f"{base}/", self._file)
+        application.router.add_get(f"{base}/{{name}}", self._file)
+        application.router.add_get(f"{base}/live/events", self._events)
+        application.router.add_get(f"{base}/live/jobs", self._jobs)
+        application.router.add_get(f"{base}/live/job", self._job)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, "127.0.0.1", port)
+            await site.start()
+            at = runner.addresses[0][1]
+            self._hosts = frozenset({f"127.0.0.1:{at}", f"localhost:{at}"})
+            ready(f"http://127.0.0.1:{at}{base}/")
+            while True:
+                await asyncio.sleep(every)
+                await self._look_once()
+        finally:
+            await runner.cleanup()
+
+    async def _look_once(self) -> None:
+        """Read the clusters; what is shown stays where that fails, and the page says so."""
+        try:
+            view, problem = await asyncio.to_thread(self._look), ""
+        except Exception as error:
+            log.debug("not read", exc_info=True)
+            view, problem = self._view, str(error) or type(error).__name__
+        async with self._changed:
+            self._view, self._text = view, _text(view, problem)
+            self._changed.notify_all()
+
+    async def _guard(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        if request.headers.get("Host", "") not in self._hosts:
+            return web.Response(status=403, text="forbidden", headers=_HEADERS)
+        try:
+            answer = await handler(request)
+        except web.HTTPException as refused:
+            return web.Response(status=refused.status, text=refused.reason, headers=_HEADERS)
+        if not answer.prepared:
+            answer.headers.update(_HEADERS)
+        return answer
+
+    async def _file(self, request: web.Request) -> web.Response:
+        name = request.match_info.get("name", "index.html")
+        if name not in _TYPES:
+            raise web.HTTPNotFound
+        text = files(__package__).joinpath("page", name).read_text(encoding="utf-8")
+        return web.Response(text=text, content_type=_TYPES[name], charset="utf-8")
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """The summary, now and after each look."""
+        answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        await answer.prepare(request)
+        text = self._text
+        while True:
+            await answer.write(f"data: {text}\n\n".encode())
+            async with self._changed:
+                await self._changed.wait()
+                text = self._text
+
+    async def _jobs(self, request: web.Request) -> web.Response:
+        """The first jobs of a state whose names have a text in them, and how many there are."""
+        words, state = request.query.get("q", "").lower(), request.query.get("state", "")
+        found = [
+            row
+            for row in self._view.jobs
+            if state in ("", row["state"]) and words in f"{row['namespace']}/{row['name']} {row['queue']}".lower()
+        ]
+        return web.json_response({"count": len(found), "jobs": found[:MOST_JOBS]})
+
+    async def _job(self, request: web.Request) -> web.Response:
+        namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
+        if not any((row["namespace"], row["name"]) == (namespace, name) for row in self._view.jobs):
+            raise web.HTTPNotFound
+        async with self._explaining:
+            return web.json_response({"text": await asyncio.to_thread(self._explain, namespace, name)})
+
+
+def _text(view: View, problem: str) -> str:
+    return json.dumps({**view.summary, "problem": problem, "jobs": len(view.jobs)})
