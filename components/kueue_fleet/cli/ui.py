@@ -31,7 +31,7 @@ def ui(
     """Show a live fleet as a page in the browser: clusters, flavors, queues, teams, DWS requests, and each job.
 
     Why a job waits, what would change it, and when it may start are a click away. It only reads, with the rights of
-    the kubeconfig's user, and listens on 127.0.0.1 alone, under an address that nobody can guess: open the one that it
+    the kubeconfig's user, and listens on 127.0.0.1 alone, under an address with a secret in it: open the one that it
     prints. Ctrl-C ends it. Needs the extra `controller`.
 
     \b
