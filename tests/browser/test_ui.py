@@ -17,7 +17,7 @@ READABLE = (Path(__file__).parent / "readable.js").read_text()
 HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>\x1b[31m\u202e" + "x" * 5000
 USE = {"flavor": "l4", "resource": "nvidia.com/gpu", "used": "3", "nominal": "8", "borrowed": "0"}
 QUEUE = {"name": "gpu", "cluster": "w", "active": False, "reason": "stopped", "pending": 2, "admitted": 1, "use": [USE]}
-NODES = {"nodes": None, "mostNodes": 4, "onNodes": None, "used": 3}
+NODES = {"nodes": None, "most_nodes": 4, "on_nodes": None, "used": 3}
 STUCK = {"cluster": "m", "namespace": "team", "name": "train", "why": "StuckCheck", "message": "m", "seconds": 90.0}
 REQUEST = {"cluster": "w", "namespace": "team", "name": "r", "state": "Accepted", "message": "", "ageSeconds": 9000}
 FULL = {
@@ -63,6 +63,17 @@ def test_it_is_readable(browser: Browser, width: int, scheme: str) -> None:
         assert headings == ["Clusters", "Stuck", "Jobs", "DWS requests", "Flavors", "Queues", "Teams"]
         assert "not known" in page.locator("#flavors").inner_text()
         page.context.close()
+
+
+def test_what_does_not_answer_is_not_known(browser: Browser) -> None:
+    silent = {**SUMMARY["clusters"][0], "reachable": False, "message": "no answer", "pending": None}
+    with running(View({**FULL, "clusters": [silent]}, None)) as url:
+        page = browser.new_page()
+        page.goto(url)
+        page.wait_for_function("document.getElementById('count').textContent === 'not known'")
+        assert page.locator("#state").inner_text().endswith("jobs: not known; what is on m is not known")
+        assert "no answer" in page.locator("#clusters").inner_text()
+        page.close()
 
 
 def test_a_job_is_found_and_explained_by_keyboard(browser: Browser) -> None:

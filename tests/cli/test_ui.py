@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import re
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.cli.test_status import STACK, lists
+from tests.cli.test_streams import PROGRAM, kubeconfig
 
 from kueue_fleet.cli import live_fleet
 from kueue_fleet.cli.fleet_files import load_fleet, load_prices
 from kueue_fleet.cli.ui import explain, look
 from kueue_fleet.cli.ui_server import View
+from kueue_fleet.status import ClusterObjects
 
 
 @pytest.fixture
@@ -30,11 +35,39 @@ def test_it_shows_what_status_and_top_say(view: View) -> None:
 
 
 def test_each_job_that_has_not_ended_is_a_row_with_its_reason(view: View) -> None:
-    assert {(row["name"], row["state"]) for row in view.jobs} == {("a", "Pending"), ("b", "Pending")}
-    assert all(row["reason"] for row in view.jobs)
+    assert {(row["name"], row["state"]) for row in view.jobs or ()} == {("a", "Pending"), ("b", "Pending")}
+    assert all(row["reason"] for row in view.jobs or ())
+
+
+def test_jobs_are_not_known_where_the_manager_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_fleet, "_read", lambda _, __, role, *___: ClusterObjects(role, unreachable="no answer"))
+    assert look(load_fleet(Path(STACK)), None, load_prices(None)).jobs is None
 
 
 def test_what_cannot_be_explained_is_said(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text("{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}")
     assert explain(load_fleet(Path(STACK)), file, "team-a", "a").startswith("Not known: ")
+
+
+@pytest.fixture
+def refusing(tmp_path: Path) -> list[str]:
+    """A call for a fleet whose clusters refuse connections."""
+    kubeconfig(tmp_path / "kubeconfig", "https://127.0.0.1:1")
+    return [PROGRAM, "ui", STACK, "--kubeconfig", str(tmp_path / "kubeconfig"), "--every", "1"]
+
+
+def test_its_first_line_is_the_address_and_ctrl_c_ends_it(refusing: list[str]) -> None:
+    with subprocess.Popen(refusing, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            found = re.fullmatch(r"Open http://127\.0\.0\.1:(\d+)/[\w-]{32}/\n", running.stdout.readline())
+            assert found is not None
+            other = subprocess.run([*refusing, "--port", found[1]], capture_output=True, text=True, check=False)
+            assert (other.returncode, other.stdout) == (1, "")
+            assert other.stderr == f"error: --port {found[1]}: Address already in use; give another one\n"
+            running.send_signal(signal.SIGINT)
+            _, said = running.communicate(timeout=20)
+            assert (running.returncode, said) == (130, "")
+        finally:
+            running.kill()

@@ -88,6 +88,8 @@ async def test_nothing_of_others_is_loaded_and_nothing_is_kept(path: str) -> Non
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert (headers["Cache-Control"], headers["X-Content-Type-Options"]) == ("no-store", "nosniff")
         assert headers["Referrer-Policy"] == "no-referrer"
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert not [name for name in headers if name.lower().startswith("access-control")]
         assert "://" not in text
 
 
@@ -120,6 +122,12 @@ async def test_what_was_read_stays_and_the_page_says_that_it_is_not_read_again()
             while (found := await event(url))["problem"] == "":
                 await asyncio.sleep(0.05)
         assert (found["fleet"], found["problem"]) == ("lab", "no route to the manager")
+
+
+async def test_jobs_that_could_not_be_read_are_not_none() -> None:
+    async with served(View(SUMMARY, None)) as (url, _):
+        assert (await event(url))["jobs"] is None
+        assert json.loads((await get(f"{url}live/jobs"))[1]) == {"count": None, "jobs": []}
 
 
 async def test_jobs_are_found_by_name_and_state() -> None:

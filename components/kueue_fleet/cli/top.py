@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from kueue_fleet.gke.prices import Prices
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from kueue_fleet.status import ClusterObjects, TeamWeek, Top
+    from kueue_fleet.status import TeamWeek, Top
 
 
 def top(
@@ -56,14 +55,6 @@ def top(
 
 
 def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices, store: str | None) -> Top:
-    clusters = read_clusters("top", fleet, kubeconfig, nodes=True)
-    return top_of(fleet, clusters, prices, store, datetime.now(UTC))  # noqa: TID251 - the edge has the clock
-
-
-def top_of(
-    fleet: FleetSpec, clusters: Mapping[str, ClusterObjects], prices: Prices, store: str | None, now: datetime
-) -> Top:
-    """Who uses a fleet whose clusters were read."""
     from kueue_fleet.status import (
         Top,
         budgets,
@@ -75,6 +66,8 @@ def top_of(
         team_weeks,
     )
 
+    clusters = read_clusters("top", fleet, kubeconfig, nodes=True)
+    now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     held = held_by_teams(fleet, clusters, now)
     finished, since = finished_since(fleet, clusters)
     policies = kueue_configuration(fleet, fleet.home).get("objectRetentionPolicies") or {}

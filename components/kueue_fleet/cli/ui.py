@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,15 +25,15 @@ if TYPE_CHECKING:
 def ui(
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
-    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks at the clusters.")] = 5.0,
+    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks at the clusters.")] = 2.0,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
     prices: PricesFile = None,
 ) -> None:
     """Show a live fleet as a page in the browser: clusters, flavors, queues, teams, DWS requests, and each job.
 
-    Why a job waits, what would change it, and when it may start are a click away. It only reads, with the rights of
-    the kubeconfig's user, and listens on 127.0.0.1 alone, under an address with a secret in it: open the one that it
-    prints. Ctrl-C ends it. Needs the extra `controller`.
+    Why a job waits and what would change it are a click away. It only reads, with the rights of the kubeconfig's
+    user, and listens on 127.0.0.1 alone, under an address with a secret in it: open the one that it prints. Ctrl-C
+    ends it. Needs the extra `controller`.
 
     \b
     Examples:
@@ -51,25 +52,23 @@ def ui(
         lambda: look(fleet, kubeconfig, table),
         lambda space, name: explain(fleet, kubeconfig, space, name),
     )
-    try:
-        asyncio.run(server.run(port, every, lambda address: console.line(f"Open {address}")))
-    except OSError as failed:
-        raise console.CommandError(f"--port {port}: {failed.strerror or failed}; give another one") from None
+    asyncio.run(server.run(port, every, lambda address: console.line(f"Open {address}")))
 
 
 def look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> View:
     """What the page shows now."""
     from kueue_fleet.cli.status import status_of
-    from kueue_fleet.cli.top import top_of
     from kueue_fleet.cli.ui_server import View
+    from kueue_fleet.status import flavor_tops
     from kueue_fleet.status.jobs import job_rows
 
     clusters = read_clusters("ui", fleet, kubeconfig, nodes=True)
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
-    status, top = status_of(fleet, clusters, prices, now), top_of(fleet, clusters, prices, now)
+    status = status_of(fleet, clusters, prices, None, now)
     said = {name: value for name, value in status.as_json().items() if name != "pending"}
     rows = job_rows(fleet.home, clusters, status.pending, now)
-    return View({**said, "flavors": top.as_json()["flavors"], "at": now.isoformat(timespec="seconds")}, rows)
+    flavors = [asdict(each) for each in flavor_tops(fleet, clusters)]
+    return View({**said, "flavors": flavors, "at": now.isoformat(timespec="seconds")}, rows)
 
 
 def explain(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -> str:

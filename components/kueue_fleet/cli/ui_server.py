@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from importlib.resources import files
 from typing import Any, Final
 
 from aiohttp import web
+
+from kueue_admission.cli import console
 
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -38,7 +41,8 @@ class View:
     """What the page shows: everything but the jobs, and these."""
 
     summary: Mapping[str, Any]
-    jobs: Sequence[Mapping[str, Any]]
+    jobs: Sequence[Mapping[str, Any]] | None
+    """None: not known."""
 
 
 class PageServer:
@@ -57,7 +61,7 @@ class PageServer:
         self._explaining = asyncio.Semaphore(1)
 
     async def run(self, port: int, every: float, ready: Callable[[str], None]) -> None:
-        """Serve until cancelled; `ready` gets the address. Raises OSError if there is no such port."""
+        """Serve until cancelled; `ready` gets the address. Raises CommandError if it is taken."""
 
         @web.middleware
         async def guard(
@@ -76,7 +80,11 @@ class PageServer:
         await runner.setup()
         try:
             site = web.TCPSite(runner, "127.0.0.1", port)
-            await site.start()
+            try:
+                await site.start()
+            except OSError as failed:
+                reason = os.strerror(failed.errno or 0)
+                raise console.CommandError(f"--port {port}: {reason}; give another one") from None
             at = runner.addresses[0][1]
             self._hosts = frozenset({f"127.0.0.1:{at}", f"localhost:{at}"})
             ready(f"http://127.0.0.1:{at}{base}/")
@@ -125,11 +133,13 @@ class PageServer:
         while True:
             await answer.write(f"data: {text}\n\n".encode())
             async with self._changed:
-                await self._changed.wait()
+                await self._changed.wait_for(lambda shown=text: self._text is not shown)
                 text = self._text
 
     async def _jobs(self, request: web.Request) -> web.Response:
         """The first jobs of a state whose names have a text in them, and how many there are."""
+        if self._view.jobs is None:
+            return web.json_response({"count": None, "jobs": []})
         words, state = request.query.get("q", "").lower(), request.query.get("state", "")
         found = [
             row
@@ -140,11 +150,11 @@ class PageServer:
 
     async def _job(self, request: web.Request) -> web.Response:
         namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
-        if not any((row["namespace"], row["name"]) == (namespace, name) for row in self._view.jobs):
+        if not any((row["namespace"], row["name"]) == (namespace, name) for row in self._view.jobs or ()):
             raise web.HTTPNotFound
         async with self._explaining:
             return web.json_response({"text": await asyncio.to_thread(self._explain, namespace, name)})
 
 
 def _text(view: View, problem: str) -> str:
-    return json.dumps({**view.summary, "problem": problem, "jobs": len(view.jobs)})
+    return json.dumps({**view.summary, "problem": problem, "jobs": None if view.jobs is None else len(view.jobs)})

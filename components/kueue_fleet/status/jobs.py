@@ -13,11 +13,16 @@ from kueue_fleet.status.model import ClusterObjects, PendingWorkload
 
 def job_rows(
     home: str, clusters: Mapping[str, ClusterObjects], pending: Sequence[PendingWorkload], now: datetime
-) -> list[Mapping[str, Any]]:
-    """Every job that has not ended, those first that wait longest; `pending` is that of the status."""
+) -> list[Mapping[str, Any]] | None:
+    """Every job that has not ended, those first that wait longest; `pending` is that of the status.
+
+    None: the Workloads of the cluster that jobs are submitted to could not be read.
+    """
+    read = clusters.get(home, ClusterObjects(""))
+    if not read.knows("workloads"):
+        return None
     waiting = {(each.namespace, each.name): each for each in pending}
-    found = clusters.get(home, ClusterObjects("")).workloads
-    rows = [_row(home, each, waiting, now) for each in found if not each.is_true("Finished")]
+    rows = [_row(home, each, waiting, now) for each in read.workloads if not each.is_true("Finished")]
     return sorted(rows, key=lambda row: (row["state"] == "Admitted", -row["seconds"]))
 
 

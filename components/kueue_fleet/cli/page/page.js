@@ -6,6 +6,8 @@ const span = (seconds) => {
   return `${Math.round(seconds)} s`;
 };
 const known = (value) => (value === null || value === undefined ? "not known" : value === "" ? "-" : String(value));
+const short = (text) => (text.length > 300 ? `${text.slice(0, 300)} ...` : text);
+const ask = (path) => fetch(path).catch(() => undefined);
 const element = (name, text) => {
   const made = document.createElement(name);
   if (text !== undefined) made.textContent = text;
@@ -51,9 +53,10 @@ function bad(text) {
 
 function draw(found) {
   document.title = at("fleet").textContent = found.fleet || "Fleet";
-  at("state").textContent = found.problem ? `Not read again: ${found.problem}` : `As of ${found.at}, ${found.jobs} jobs`;
-  at("state").className = found.problem ? "bad" : "";
-  if (!found.clusters) return;
+  const unread = found.clusters.filter((c) => !c.reachable).map((c) => c.name);
+  const missing = unread.length ? `; what is on ${unread.join(", ")} is not known` : "";
+  at("state").textContent = found.problem ? `Not read again since ${found.at}: ${found.problem}` : `As of ${found.at}, jobs: ${known(found.jobs)}${missing}`;
+  at("state").className = found.problem || missing ? "bad" : "";
   section("clusters", "Clusters", "Every cluster of the file, and its Workloads", [
     ["cluster", (c) => c.name], ["role", (c) => c.role], ["pending", (c) => c.pending], ["with quota", (c) => c.reserved], ["admitted", (c) => c.admitted],
     ["state", (c) => (!c.reachable || c.connected === false ? bad(c.message || "not connected") : c.connected ? "connected" : "ready")],
@@ -65,8 +68,8 @@ function draw(found) {
     ["request", (r) => `${r.namespace}/${r.name}`], ["cluster", (r) => r.cluster], ["age", (r) => span(r.ageSeconds)], ["state", (r) => r.state], ["message", (r) => r.message],
   ], found.requests);
   section("flavors", "Flavors", "Accelerators of each flavor, and their nodes", [
-    ["flavor", (f) => f.flavor], ["cluster", (f) => f.cluster], ["of", (f) => f.resource], ["ready nodes", (f) => f.nodes], ["at most", (f) => f.mostNodes],
-    ["on them", (f) => f.onNodes], ["used", (f) => f.used],
+    ["flavor", (f) => f.flavor], ["cluster", (f) => f.cluster], ["of", (f) => f.resource], ["ready nodes", (f) => f.nodes], ["at most", (f) => f.most_nodes],
+    ["on them", (f) => f.on_nodes], ["used", (f) => f.used],
   ], found.flavors);
   const uses = found.queues.flatMap((q) => (q.use.length ? q.use : [{ flavor: "", resource: "", used: "", nominal: "", borrowed: "" }]).map((use) => ({ ...q, ...use })));
   section("queues", "Queues", "Use against quota, by flavor and resource", [
@@ -82,10 +85,10 @@ function draw(found) {
 let asked = 0;
 async function jobs() {
   const mine = ++asked, query = new URLSearchParams({ q: at("search").value, state: at("which").value });
-  const answer = await fetch(`live/jobs?${query}`);
-  if (!answer.ok || mine !== asked) return;
+  const answer = await ask(`live/jobs?${query}`);
+  if (!answer?.ok || mine !== asked) return;
   const found = await answer.json();
-  at("count").textContent = found.count > found.jobs.length ? `The first ${found.jobs.length} of ${found.count}` : `${found.count}`;
+  at("count").textContent = found.count > found.jobs.length ? `The first ${found.jobs.length} of ${found.count}` : known(found.count);
   const focused = document.activeElement?.dataset?.job;
   at("jobs").replaceChildren(table("Jobs that have not ended; choose one to see why it waits", [
     ["job", (j) => {
@@ -96,7 +99,7 @@ async function jobs() {
       return made;
     }],
     ["queue", (j) => j.queue], ["state", (j) => j.state], ["cluster", (j) => j.cluster], ["since", (j) => span(j.seconds)],
-    ["why it waits", (j) => (j.reason ? `${j.reason}: ${j.message}` : "")],
+    ["why it waits", (j) => (j.reason ? short(`${j.reason}: ${j.message}`) : "")],
   ], found.jobs));
   if (focused) [...document.querySelectorAll("[data-job]")].find((one) => one.dataset.job === focused)?.focus();
 }
@@ -106,11 +109,11 @@ async function show(job) {
   const mine = ++shown;
   at("job").hidden = false;
   at("job-title").textContent = `${job.namespace}/${job.name}: ${job.state}${job.cluster ? ` on ${job.cluster}` : ""}, since ${job.since}`;
-  at("says").textContent = job.says || "";
+  at("says").textContent = [job.reason && `${job.reason}: ${job.message}`, job.says].filter(Boolean).join("\n\n");
   at("why").textContent = "What would change it is being tried ...";
   at("job-title").focus();
-  const answer = await fetch(`live/job?${new URLSearchParams({ namespace: job.namespace, name: job.name })}`);
-  const text = answer.ok ? (await answer.json()).text : "The job has ended.";
+  const answer = await ask(`live/job?${new URLSearchParams({ namespace: job.namespace, name: job.name })}`);
+  const text = answer?.ok ? (await answer.json()).text : answer?.status === 404 ? "The job has ended." : "Not known: kueue-fleet ui does not answer.";
   if (mine === shown) at("why").textContent = text;
 }
 
