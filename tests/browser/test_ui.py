@@ -21,6 +21,7 @@ QUEUE = {"name": "gpu", "cluster": "w", "active": False, "reason": "stopped", "p
 NODES = {"nodes": None, "most_nodes": 4, "on_nodes": None, "used": 3}
 STUCK = {"cluster": "m", "namespace": "team", "name": "train", "why": "StuckCheck", "message": "m", "seconds": 90.0}
 REQUEST = {"cluster": "w", "namespace": "team", "name": "r", "state": "Accepted", "message": "", "ageSeconds": 9000}
+BUDGET = {"team": "vision", "of": "USD", "used": 79.2, "limit": 100, "per": "month", "unpriced": {"GPU hours": 2.0}}
 FULL = {
     **SUMMARY,
     "stuck": [STUCK],
@@ -28,6 +29,7 @@ FULL = {
     "flavors": [{"flavor": "l4", "cluster": "w", "resource": "nvidia.com/gpu", **NODES}],
     "queues": [QUEUE],
     "teams": [{"team": "vision", "jobs": 1, "gpus": 3, "borrowed": None, "waitingJobs": 2, "waitingGpus": 5}],
+    "budgets": [BUDGET],
 }
 
 
@@ -61,8 +63,9 @@ def test_it_is_readable(browser: Browser, width: int, scheme: str) -> None:
         assert said == []
         assert page.evaluate(READABLE) == []
         headings = page.locator("h2:visible").all_text_contents()
-        assert headings == ["Clusters", "Stuck", "Jobs", "DWS requests", "Flavors", "Queues", "Teams"]
+        assert headings == ["Clusters", "Stuck", "Jobs", "DWS requests", "Flavors", "Queues", "Teams", "Budgets"]
         assert "not known" in page.locator("#flavors").inner_text()
+        assert "at least 79" in page.locator("#budgets").inner_text()
         page.context.close()
 
 

@@ -129,12 +129,12 @@ class PageServer:
         """The summary, now and after each look."""
         answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
         await answer.prepare(request)
-        text = self._text
         while True:
+            text = self._text
             await answer.write(f"data: {text}\n\n".encode())
             async with self._changed:
-                await self._changed.wait_for(lambda shown=text: self._text is not shown)
-                text = self._text
+                while self._text is text:
+                    await self._changed.wait()
 
     async def _jobs(self, request: web.Request) -> web.Response:
         """The first jobs of a state whose names have a text in them, and how many there are."""

@@ -79,6 +79,9 @@ function draw(found) {
   section("teams", "Teams", "What each team has, and what it waits for", [
     ["team", (t) => t.team], ["jobs", (t) => t.jobs], ["GPUs", (t) => t.gpus], ["borrowed", (t) => t.borrowed], ["jobs that wait", (t) => t.waitingJobs], ["GPUs they ask for", (t) => t.waitingGpus],
   ], found.teams);
+  section("budgets", "Budgets", "What each team used of its budget", [
+    ["team", (b) => b.team], ["of", (b) => b.of], ["used", (b) => (Object.keys(b.unpriced).length ? "at least " : "") + b.used.toFixed(0)], ["limit", (b) => b.limit], ["per", (b) => b.per],
+  ], found.budgets);
   jobs();
 }
 
