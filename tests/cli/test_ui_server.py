@@ -16,7 +16,8 @@ from kueue_fleet.cli.ui_server import MOST_JOBS, PageServer, View
 
 SUMMARY: dict[str, Any] = {
     "fleet": "lab", "at": "2026-11-27T10:00:00+00:00", "stuck": [], "requests": [], "flavors": [], "queues": [],
-    "teams": [], "budgets": [], "clusters": [{"name": "m", "role": "manager", "reachable": True, "message": "", "connected": None,
+    "teams": [], "budgets": [],
+    "clusters": [{"name": "m", "role": "manager", "reachable": True, "message": "", "connected": None,
     "pending": 1, "reserved": 0, "admitted": None}],
 }  # fmt: skip
 
