@@ -200,7 +200,7 @@ def check_audit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "every job finished, and each ran once" in printed
 
 
-@pytest.mark.parametrize("version", ["0.17.1", "0.18.3", "0.19.2"])
+@pytest.mark.parametrize("version", ["0.18.3", "0.19.2"])
 def test_a_job_that_kueue_left_is_dispatched_once_its_workload_changes(
     version: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
