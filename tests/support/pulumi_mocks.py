@@ -25,6 +25,8 @@ from kueue_fleet.testing import Mocks
 
 T = TypeVar("T")
 
+_LOOK_AGAIN_SECONDS = 5.0
+"""After how long a program that waits is asked whether something in it has failed."""
 SECRET_SIGNATURE = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"
 
@@ -273,8 +275,11 @@ def run(
         async def body() -> None:
             await pulumi.Output.from_input(program()).future()
             # Pulumi itself waits for one output at a time and looks at all of them each time, which is slow for many.
+            # One that follows from what failed is never done: Pulumi then raises what failed.
             while pending := [output for output in SETTINGS.outputs if not output.done()]:
-                await asyncio.wait(pending)
+                if SETTINGS.rpc_manager.unhandled_exception is not None:
+                    return
+                await asyncio.wait(pending, timeout=_LOOK_AGAIN_SECONDS)
 
         await run_pulumi_func(body)
 

@@ -18,7 +18,7 @@ class TeamStorage(Component):
 
     pulumi_type = "kueue-fleet:index:TeamStorage"
 
-    resources: dict[str, Any]
+    resources: "dict[str, Any]"
     """What is made, by kind and Pulumi name: `Bucket/lab/storage/datasets/europe-west4`."""
     addresses: dict[str, pulumi.Output[str]]
     """Addresses of the file servers that are made, by what the objects in clusters have in their stead."""
