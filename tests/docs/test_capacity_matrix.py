@@ -80,7 +80,7 @@ def jobs() -> list[Document]:
     replicas = torch["spec"]["pytorchReplicaSpecs"]
     kubeflow = {"TFJob": "tf", "XGBoostJob": "xgb", "PaddleJob": "paddle"}
     made: dict[str, Iterable[Mapping[str, Any]]] = {
-        "Job": [named("single", "Job", template=template(asks))],
+        "Job": [named("single", "Job", template=template(asks, restartPolicy="Never"))],
         "JobSet of one role, or of workers and a driver without accelerators": [
             named("one-role", "JobSet", replicatedJobs=[role("a", asks)]),
             named("driver", "JobSet", replicatedJobs=[role("a", none), role("b", asks)]),
@@ -129,8 +129,8 @@ def named(name: str, kind: str, **spec: Any) -> dict[str, Any]:
     return {"kind": kind, "metadata": metadata, "spec": spec}
 
 
-def template(container: Mapping[str, Any]) -> dict[str, Any]:
-    return {"spec": {"containers": [container]}}
+def template(container: Mapping[str, Any], **spec: str) -> dict[str, Any]:
+    return {"spec": {"containers": [container], **spec}}
 
 
 def role(name: str, container: Mapping[str, Any]) -> dict[str, Any]:

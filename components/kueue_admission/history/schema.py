@@ -52,7 +52,7 @@ class Event:
 
     kind: Kind = field(metadata={"about": "what happened, see above"})
     time: float = field(metadata={"about": "when, in UTC", "type": "timestamp"})
-    key: str = field(metadata={"about": "the same for the same event, whoever saw it and how often"})
+    key: str = field(metadata={"about": "identifies the event: equal each time that it is recorded"})
     exact: bool = _column(
         "whether `time` is what the cluster wrote; else when it was noticed, or another known step", True
     )
