@@ -14,7 +14,8 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.capacity import Calendar, FlexStart, ReservationEntry, Reserved, Spot
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.fleet_file.model.storage import Bucket, Filestore, Lustre, storage_places
+from kueue_fleet.fleet_file.model.storage import Bucket, Filestore, Lustre
+from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.machines import MachineType, machine_type, with_accelerator
 from kueue_fleet.gke.prices import CLUSTER, Missing, Model, Prices

@@ -15,7 +15,8 @@ from kueue_fleet.fleet_file.controller_image import built_image
 from kueue_fleet.fleet_file.model.capacity import Calendar, Reserved
 from kueue_fleet.fleet_file.model.per_cluster import queue_goals
 from kueue_fleet.fleet_file.model.resolved_pools import resolve_pool, system_pool_entry
-from kueue_fleet.fleet_file.model.storage import StorageEntry, storage_places
+from kueue_fleet.fleet_file.model.storage import StorageEntry
+from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.fleet_file.prerequisites import required_apis
 from kueue_fleet.fleet_file.projects import clusters_in, other_projects
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts

@@ -10,15 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from kueue_fleet.fleet_file.model.storage import (
-    SHARE,
-    Bucket,
-    Filestore,
-    HyperdiskMl,
-    Lustre,
-    MultiTierCheckpoints,
-    StoragePlace,
-)
+from kueue_fleet.fleet_file.model.storage import Bucket, Filestore, HyperdiskMl, Lustre, MultiTierCheckpoints
+from kueue_fleet.fleet_file.model.storage_places import SHARE, StoragePlace
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
 
 READS_OBJECTS: Final = "roles/storage.objectViewer"

@@ -19,15 +19,8 @@ from kueue_admission.api.manifests import manifest
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.gcp_names import with_digest
-from kueue_fleet.fleet_file.model.storage import (
-    CLAIM_SIZE,
-    Filestore,
-    GcsFuse,
-    HyperdiskMl,
-    MultiTierCheckpoints,
-    StoragePlace,
-    storage_places,
-)
+from kueue_fleet.fleet_file.model.storage import CLAIM_SIZE, Filestore, GcsFuse, HyperdiskMl, MultiTierCheckpoints
+from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_places
 from kueue_fleet.gke.labels import NODE_POOL
 
 CHECKPOINTS_API: Final = "checkpointing.gke.io/v1"

@@ -15,7 +15,8 @@ from kueue_admission.forms.problem import Problem
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
-from kueue_fleet.fleet_file.model.storage import Bucket, GcsFuse, StorageEntry, storage_places
+from kueue_fleet.fleet_file.model.storage import Bucket, GcsFuse, StorageEntry
+from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.labels import GCS_FUSE_VOLUMES
 from kueue_fleet.simulation.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs

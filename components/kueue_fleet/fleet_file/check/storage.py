@@ -25,15 +25,8 @@ from kueue_fleet.fleet_file.fleet_rules import (
     ZONE,
 )
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.storage import (
-    CLAIM_SIZE,
-    Bucket,
-    HyperdiskMl,
-    MultiTierCheckpoints,
-    StorageEntry,
-    StoragePlace,
-    storage_places,
-)
+from kueue_fleet.fleet_file.model.storage import CLAIM_SIZE, Bucket, HyperdiskMl, MultiTierCheckpoints, StorageEntry
+from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_places
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.gke.zones import region_at
 

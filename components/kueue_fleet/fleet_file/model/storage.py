@@ -1,13 +1,14 @@
 """Data of teams: buckets, file systems and disks, and the claims by which jobs mount them.
 
 An entry is one claim in each namespace of its teams, and in each region of its clusters one bucket, instance or disk
-behind it: a `StoragePlace`. What is made in Google Cloud is in `google.storage`, the objects are in `objects.storage`.
+behind it: a place of `model.storage_places`. What is made in Google Cloud is in `google.storage`, the objects are in
+`objects.storage`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -16,13 +17,8 @@ from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE
 from kueue_admission.forms.given import ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityField
-from kueue_fleet.fleet_file.model.gcp_names import Region, ResourceName, Zone, with_digest
+from kueue_fleet.fleet_file.model.gcp_names import Region, ResourceName, Zone
 from kueue_fleet.gke import google_syntax
-from kueue_fleet.gke.zones import region_at
-
-if TYPE_CHECKING:
-    from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-    from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
 BucketName = Annotated[Text, syntax_of(google_syntax.bucket_name)]
 """Name of a bucket of Cloud Storage."""
@@ -30,9 +26,6 @@ IpAddress = Annotated[Text, syntax_of(google_syntax.ip_address)]
 """An IPv4 address."""
 ProjectNumber = Annotated[Text, syntax_of(google_syntax.project_number)]
 """Number of a Google Cloud project."""
-SHARE: Final = "data"
-"""Name of the share of a Filestore instance, and of the file system of a Lustre instance, that the fleet makes."""
-_LONGEST_NAME: Final = 63
 CLAIM_SIZE: Final = 1
 """GiB that each claim asks for, whatever is behind it: a claim cannot grow as that can."""
 _NOT_COUNTED: Final = 1024
@@ -247,57 +240,3 @@ class StorageEntry(RuledModel):
         if not any(least <= size <= most and (size - least) % step == 0 for least, most, step in volume.sizes):
             ranges = " or ".join(f"{least} to {most} in steps of {step}" for least, most, step in volume.sizes)
             yield OUT_OF_RANGE.at("volume.capacityGib", f"{size}, which Google does not have", f"write {ranges}")
-
-
-class StoragePlace(NamedTuple):
-    """What is behind an entry in one region: a bucket, an instance, or a disk in each of some zones."""
-
-    entry: StorageEntry
-    region: str
-    clusters: tuple[ClusterEntry, ...]
-    """Those of the region that have the claim."""
-    name: str
-    """Of the bucket, instance or disk."""
-    location: str
-    """Of the bucket or instance."""
-    zones: tuple[str, ...]
-    """Of the disks."""
-    made: bool
-    """Whether the fleet makes it."""
-    address: str
-    """Of a file server; one that is made has this text in its stead, until Google says what it is."""
-    share: str
-    """Of a file server."""
-
-
-def storage_places(fleet: FleetSpec, entry: StorageEntry) -> list[StoragePlace]:
-    """What is behind an entry, region by region in the order of the clusters."""
-    regions: dict[str, list[ClusterEntry]] = {}
-    for name in fleet.clusters_of(entry):
-        cluster = fleet.cluster(name)
-        regions.setdefault(cluster.region, []).append(cluster)
-    return [_place(fleet, entry, region, tuple(clusters)) for region, clusters in regions.items()]
-
-
-def _place(fleet: FleetSpec, entry: StorageEntry, region: str, clusters: tuple[ClusterEntry, ...]) -> StoragePlace:
-    volume = entry.volume
-    known = volume.existing.get(region)
-    found = StoragePlace(entry, region, clusters, "", region, (), known is None, "", "")
-    if isinstance(volume, Bucket):
-        location = volume.location or region
-        name = _fitting(f"{fleet.project}-{fleet.name}-{entry.name}-{location.lower()}".replace(":", "-"))
-        return found._replace(name=str(known or name), location=location)
-    wanted = tuple(zone for zone in volume.zones if region_at(zone) == region)
-    zones = wanted or tuple(dict.fromkeys(zone for cluster in clusters for zone in cluster.node_locations))
-    name = _fitting(f"{fleet.name}-{entry.name}")
-    if isinstance(volume, HyperdiskMl):
-        return found._replace(name=str(known or name), zones=zones)
-    if isinstance(known, ExistingInstance):
-        return found._replace(name=known.name, location=known.location, address=known.address, share=known.share)
-    location = region if isinstance(volume, Filestore) and volume.regional else (zones or ("",))[0]
-    address = f"address of {volume.type} {name} in {location}"
-    return found._replace(name=name, location=location, address=address, share=SHARE)
-
-
-def _fitting(wanted: str) -> str:
-    return wanted if len(wanted) <= _LONGEST_NAME else with_digest(wanted, wanted, _LONGEST_NAME)

@@ -1,0 +1,69 @@
+"""What is behind the entries of `storage`, region by region."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.gcp_names import with_digest
+from kueue_fleet.fleet_file.model.storage import Bucket, ExistingInstance, Filestore, HyperdiskMl, StorageEntry
+from kueue_fleet.gke.zones import region_at
+
+SHARE: Final = "data"
+"""Name of the share of a Filestore instance, and of the file system of a Lustre instance, that the fleet makes."""
+_LONGEST_NAME: Final = 63
+
+
+class StoragePlace(NamedTuple):
+    """What is behind an entry in one region: a bucket, an instance, or a disk in each of some zones."""
+
+    entry: StorageEntry
+    region: str
+    clusters: tuple[ClusterEntry, ...]
+    """Those of the region that have the claim."""
+    name: str
+    """Of the bucket, instance or disk."""
+    location: str
+    """Of the bucket or instance."""
+    zones: tuple[str, ...]
+    """Of the disks."""
+    made: bool
+    """Whether the fleet makes it."""
+    address: str
+    """Of a file server; one that is made has this text in its stead, until Google says what it is."""
+    share: str
+    """Of a file server."""
+
+
+def storage_places(fleet: FleetSpec, entry: StorageEntry) -> list[StoragePlace]:
+    """What is behind an entry, region by region in the order of the clusters."""
+    regions: dict[str, list[ClusterEntry]] = {}
+    for name in fleet.clusters_of(entry):
+        cluster = fleet.cluster(name)
+        regions.setdefault(cluster.region, []).append(cluster)
+    return [_place(fleet, entry, region, tuple(clusters)) for region, clusters in regions.items()]
+
+
+def _place(fleet: FleetSpec, entry: StorageEntry, region: str, clusters: tuple[ClusterEntry, ...]) -> StoragePlace:
+    volume = entry.volume
+    known = volume.existing.get(region)
+    found = StoragePlace(entry, region, clusters, "", region, (), known is None, "", "")
+    if isinstance(volume, Bucket):
+        location = volume.location or region
+        name = _fitting(f"{fleet.project}-{fleet.name}-{entry.name}-{location.lower()}".replace(":", "-"))
+        return found._replace(name=str(known or name), location=location)
+    wanted = tuple(zone for zone in volume.zones if region_at(zone) == region)
+    zones = wanted or tuple(dict.fromkeys(zone for cluster in clusters for zone in cluster.node_locations))
+    name = _fitting(f"{fleet.name}-{entry.name}")
+    if isinstance(volume, HyperdiskMl):
+        return found._replace(name=str(known or name), zones=zones)
+    if isinstance(known, ExistingInstance):
+        return found._replace(name=known.name, location=known.location, address=known.address, share=known.share)
+    location = region if isinstance(volume, Filestore) and volume.regional else (zones or ("",))[0]
+    address = f"address of {volume.type} {name} in {location}"
+    return found._replace(name=name, location=location, address=address, share=SHARE)
+
+
+def _fitting(wanted: str) -> str:
+    return wanted if len(wanted) <= _LONGEST_NAME else with_digest(wanted, wanted, _LONGEST_NAME)
