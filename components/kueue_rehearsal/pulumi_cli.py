@@ -145,7 +145,7 @@ class PulumiProject:
             raise RehearsalError(f"--project {source}: is a file; name the folder with Pulumi.yaml")
         missing = "run this in a Pulumi project, or name one with --project"
         try:
-            return Project.read(source, missing, "write python, as a rehearsal runs no other programs")
+            return Project.read(source, missing, "write python, as a rehearsal runs no other programs", ["python"])
         except ProjectError as wrong:
             raise RehearsalError(str(wrong)) from None
 

@@ -45,6 +45,7 @@ TEST_FLEETS = {
     "standard": parse_fleet(standalone_data()),
     "company": parse_fleet(company_data()),
     "gpu networks": parse_fleet(yaml.safe_load((ROOT / "examples" / "gpu-networks" / "fleet.yaml").read_text())),
+    "data": parse_fleet(yaml.safe_load((ROOT / "examples" / "data" / "fleet.yaml").read_text())),
     "shared by id": _company(sharedWith=["company-research"]),
     "shared network": fleet(
         network={
@@ -108,7 +109,11 @@ def test_clusters_have_the_labels_that_check_leaves_room_for() -> None:
 
 
 def test_these_fleets_have_every_type_that_the_components_have() -> None:
-    types = {resource.type for name in ("company", "controller", "gpu networks") for resource in declared_by_name(name)}
+    types = {
+        resource.type
+        for name in ("company", "controller", "gpu networks", "data")
+        for resource in declared_by_name(name)
+    }
     assert {token for token in component_types() if token.startswith("gcp:")} <= types
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kueue_fleet.fleet_file.model.storage import FILESTORE_SIZES
 from kueue_fleet.gke.machines import accelerators, machine_names, machine_type
 from kueue_fleet.gke.prices import CLUSTER, LOCAL_SSD, Missing, Model, Prices, list_prices, parse_prices
 from kueue_fleet.gke.regions import REGION_RANGES
@@ -49,7 +50,8 @@ def test_what_is_not_known_is_missing_and_not_free() -> None:
 
 
 def test_rows_are_of_machines_gpus_and_regions_that_exist() -> None:
-    other = {CLUSTER, LOCAL_SSD, "pd-balanced", "pd-standard"}
+    tiers = {f"filestore-{tier.lower().replace('_', '-')}" for tier in FILESTORE_SIZES}
+    other = {CLUSTER, LOCAL_SSD, "pd-balanced", "pd-standard", *tiers}
     for (of, region), row in list_prices().rows.items():
         assert region in REGION_RANGES or (of, region) == (CLUSTER, ""), (of, region)
         assert of in other or of in accelerators() or any(name.startswith(of) for name in machine_names()), of

@@ -16,6 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from kueue_admission.decide.errors import NotModelledError
+from kueue_admission.forms.names import LEAST_PODS_ANNOTATION
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.fields import Fields
 
@@ -81,11 +82,10 @@ def own_priority_class(job: Fields) -> str:
 
 
 def _job(job: Fields) -> list[Role]:
-    prefix = "kueue.x-k8s.io/job-min-parallelism"
     annotations = job.child("metadata").child("annotations")
-    least = annotations.text(prefix)
+    least = annotations.text(LEAST_PODS_ANNOTATION)
     if least and whole_number(least) is None:
-        annotations.wrong(prefix, f"is {least!r}", "write a whole number in quotes")
+        annotations.wrong(LEAST_PODS_ANNOTATION, f"is {least!r}", "write a whole number in quotes")
     spec = job.child("spec")
     return [Role("main", _parallel(spec), spec.child("template"), whole_number(least))]
 

@@ -17,6 +17,7 @@ from kueue_admission.api.manifests import (
     TEAM_LABEL,
     namespace_labels,
 )
+from kueue_admission.forms.manifest import inside
 from kueue_fleet.adopt.live_objects import Data
 from kueue_fleet.adopt.platform import Platform
 from kueue_fleet.fleet_file.fleet_rules import IMPORT_DIFFERENCE
@@ -45,6 +46,7 @@ def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> Dat
             **_members(platform, first),
             **_guard(platform, first),
             **_limit_range(platform, first),
+            **_claim_templates(platform, first),
             "priorityClasses": _let_through(platform, team, "priorityClasses"),
             "allowedRegions": list(regions.get(first, ())) or _let_through(platform, team, "regions"),
         }
@@ -192,3 +194,15 @@ def _limit_range(platform: Platform, namespace: str) -> Data:
     if len(items) != 1 or items[0].get("type") != "Container":
         return {}
     return {"limitRange": {name: amounts for name, amounts in items[0].items() if name != "type"}}
+
+
+def _claim_templates(platform: Platform, namespace: str) -> Data:
+    """Templates with one request for a number of devices, as a fleet makes them; others stay as they are."""
+    found = []
+    for name, item in _in_namespace(platform, "ResourceClaimTemplate", namespace).items():
+        requests = inside(item, "spec", "spec", "devices").get("requests") or [{}]
+        devices = inside(requests[0], "exactly")
+        if len(requests) == 1 and devices.get("allocationMode", "ExactCount") == "ExactCount" and devices:
+            count = devices.get("count", 1)
+            found.append({"name": name, "deviceClassName": devices.get("deviceClassName"), "count": count})
+    return {"resourceClaimTemplates": found} if found else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -37,16 +37,22 @@ class Project:
     """What Pulumi.yaml holds."""
 
     @classmethod
-    def read(cls, folder: Path, missing: str = "give the folder of a Pulumi program", others: str = _OTHERS) -> Self:
-        """The project in FOLDER; MISSING says what to do where there is none, OTHERS in another language.
+    def read(
+        cls,
+        folder: Path,
+        missing: str = "give the folder of a Pulumi program",
+        others: str = _OTHERS,
+        languages: Collection[str] = ("python", "yaml"),
+    ) -> Self:
+        """The project in FOLDER; MISSING says what to do where there is none, OTHERS in a language that is not taken.
 
         Raises:
-            ProjectError: there is none, it is not in Python or YAML, or it names no folder where one has to be.
+            ProjectError: there is none, it is in none of LANGUAGES, or it names no folder where one has to be.
         """
         file = folder / PROJECT_FILE
         settings = _mapping(file, missing)
         made = cls(folder, settings)
-        if made.language not in ("python", "yaml"):
+        if made.language not in languages:
             given = "is missing" if made.language is None else f"is {str(made.language)[:40]}"
             raise ProjectError(file, f"runtime: {given}", others)
         for name in ("stackConfigDir", "main"):

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms.form_rules import JOB
-from kueue_admission.forms.names import PRIORITY_LABEL, QUEUE_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.forms.names import LEAST_PODS_ANNOTATION, PRIORITY_LABEL, QUEUE_LABEL, RUN_DURATION_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import instead
 from kueue_admission.simulate.errors import SimulationError
@@ -40,7 +40,6 @@ _SHARE: Final = (9, 10)
 _GIB: Final = 1024**3
 _MIB: Final = 1024**2
 _BUCKET: Final = "gs://"
-_LEAST_PODS: Final = "kueue.x-k8s.io/job-min-parallelism"
 _TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
 _PORT: Final = "29500"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -150,7 +149,7 @@ def job_for(fleet: FleetSpec, wanted: JobRequest) -> dict[str, Any]:
         annotations[RUN_DURATION_ANNOTATION] = str(wanted.seconds)
     job = _job_spec(wanted, _template(fleet, places, wanted, requests, namespace))
     if (wanted.tasks or 1) > 1 and not fleet.is_dispatched(queue.name):
-        annotations[_LEAST_PODS] = "1"
+        annotations[LEAST_PODS_ANNOTATION] = "1"
     metadata = {"name": wanted.name, "namespace": namespace, "labels": labels}
     return {
         "apiVersion": f"{kind.group}/{kind.version}",

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.names import LEAST_PODS_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.manifests import key_of
@@ -22,8 +23,6 @@ from kueue_fleet.simulation.provisioning_request import (
     pod_set_templates,
     queued_jobs,
 )
-
-_LEAST = "kueue.x-k8s.io/job-min-parallelism"
 
 
 def check_pod_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
@@ -43,9 +42,9 @@ def _of_job(job: Manifest, pod: Manifest, count: int) -> Iterator[Fault]:
     if pod.get("restartPolicy") not in ("Never", "OnFailure"):
         wrong = f"has restartPolicy {pod.get('restartPolicy') or 'Always, the default'}, and Kubernetes refuses the Job"
         yield job_fault(wrong, "write Never or OnFailure")
-    least = whole_number(str(inside(job, "metadata", "annotations").get(_LEAST, "")))
+    least = whole_number(str(inside(job, "metadata", "annotations").get(LEAST_PODS_ANNOTATION, "")))
     if least is not None and not 0 < least < count:
-        wrong = f"has {count} pods, but {_LEAST} is {least}, and Kueue refuses the Job"
+        wrong = f"has {count} pods, but {LEAST_PODS_ANNOTATION} is {least}, and Kueue refuses the Job"
         yield job_fault(wrong, f"write 1 to {count - 1}" if count > 1 else "remove it")
 
 
