@@ -218,7 +218,7 @@ def futures_end_here() -> Iterator[None]:
     [
         (
             lambda: kf.MultiKueue("m", workers={"std": kf.WorkerGrant("kubeconfig.yaml")}),
-            "MultiKueue m.workers[std]: is not a kubeconfig of one cluster, as JSON",
+            "MultiKueue m.workers[std]: is not a kubeconfig of one cluster",
         ),
         (
             lambda: kf.Team("t", kf.TeamEntry("t", local_queues=[], secrets=["token"]), secrets={"other": {"a": "b"}}),
@@ -239,6 +239,10 @@ def test_what_is_known_later_ends_the_program_when_it_is_known(mistake: Callable
     [
         (lambda: kueue(version="0.9.0"), "kueue.version: 0.9.0, but the rules checked here are those of 0.17.1"),
         (lambda: network(pod_ranges={"us-east4": "10.4.0.0/14"}), "network.podRanges[us-east4]: no cluster is in us-"),
+        (
+            lambda: kf.MultiKueue("m", workers={"std": kf.WorkerGrant("kubeconfig.yaml", rotation="2026-11")}),
+            "MultiKueue m.workers[std]: is not a kubeconfig of one cluster",
+        ),
         (lambda: kf.ClusterQueue("q", {}), "ClusterQueue q.resourceGroups: empty, so no job can ever be admitted"),
     ],
 )

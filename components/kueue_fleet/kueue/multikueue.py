@@ -4,12 +4,12 @@ then the configs and the admission checks that queues refer to.
 Objects of one worker depend on that worker alone, so that adding a worker changes only what lists the workers.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import pulumi
+import yaml
 
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
@@ -135,15 +135,17 @@ class MultiKueue(Component):
         ready: Sequence[pulumi.Resource],
     ) -> KubernetesObject:
         needed = [grant, *ready] if isinstance(grant, WorkerAccess) else list(ready)
-        kubeconfig = pulumi.Output.from_input(grant.kubeconfig).apply(partial(_kubeconfig, f"{name}.workers[{worker}]"))
+        where = f"{name}.workers[{worker}]"
+        kubeconfig = pulumi.Output.from_input(grant.kubeconfig)
         if grant.rotation is None:
             secret = None
-            status = kubeconfig.apply(_profile_status)
+            status = kubeconfig.apply(partial(_profile_status, where))
             profile = {**cluster_profile(worker, namespace), "status": status}
             way = declare_object(self, f"{name}/{worker}", profile)
         else:
             secret = kubeconfig_secret_name(worker, grant.rotation)
-            way = kubeconfig_secret(self, f"{name}/{worker}", secret, namespace, kubeconfig)
+            said = kubeconfig.apply(partial(_kubeconfig, where))
+            way = kubeconfig_secret(self, f"{name}/{worker}", secret, namespace, said)
         made = multikueue_cluster(worker, secret)
         return declare_object(self, f"{name}/{worker}", made, depends_on=[way, *needed], wait_for=CONNECTED)
 
@@ -162,16 +164,25 @@ def _of_fleet(
 
 
 def _kubeconfig(where: str, text: str) -> str:
-    """TEXT, which is a kubeconfig. Raises RunError; never names a value."""
+    """TEXT, with a warning if it is no kubeconfig; never names a value. What releases before took goes on."""
+    if _one_cluster(text) is None:
+        wrong, fix = "is not a kubeconfig of one cluster", "give what WorkerAccess has as kubeconfig"
+        pulumi.log.warn(COMPONENT.at(f"MultiKueue {where}", wrong, fix).coded)
+    return text
+
+
+def _one_cluster(kubeconfig: str) -> Any:
+    """The cluster of a kubeconfig that has one."""
     try:
-        if len(json.loads(text)["clusters"]) == 1:
-            return text
-    except (ValueError, LookupError, TypeError):
-        pass
-    wrong, fix = "is not a kubeconfig of one cluster, as JSON", "give what WorkerAccess has as kubeconfig"
-    raise pulumi.RunError(COMPONENT.at(f"MultiKueue {where}", wrong, fix).coded)
+        [entry] = yaml.safe_load(kubeconfig)["clusters"]
+        return entry["cluster"]
+    except (yaml.YAMLError, ValueError, LookupError, TypeError):
+        return None
 
 
-def _profile_status(kubeconfig: str) -> dict[str, Any]:
-    [entry] = json.loads(kubeconfig)["clusters"]
-    return profile_status(entry["cluster"])
+def _profile_status(where: str, kubeconfig: str) -> dict[str, Any]:
+    cluster = _one_cluster(kubeconfig)
+    if cluster is None:
+        fix = "a worker without tokens needs one of WorkerAccess, or one like that"
+        raise pulumi.RunError(COMPONENT.at(f"MultiKueue {where}", "is not a kubeconfig of one cluster", fix).coded)
+    return profile_status(cluster)
