@@ -128,14 +128,14 @@ async def prepare(manager: KubeApi, worker: KubeApi, workers: list[str], gpus: i
     flavors = [{"coveredResources": [GPU], "flavors": [{"name": "l4", "resources": quotas}]}]
     for api in (manager, worker):
         await make(api, f"{KUEUE}/resourceflavors", "ResourceFlavor", "l4", {})
-    assigned = {"admissionChecks": [{"name": ASSIGNMENT_CHECK}]}
-    queue = {"namespaceSelector": {}, "resourceGroups": flavors, "admissionChecksStrategy": assigned}
+    queue = {"namespaceSelector": {}, "resourceGroups": flavors}
+    assigned = {**queue, "admissionChecksStrategy": {"admissionChecks": [{"name": ASSIGNMENT_CHECK}]}}
     ours = {"controllerName": ASSIGNMENT_CONTROLLER}
     await make(worker, f"{KUEUE}/admissionchecks", "AdmissionCheck", ASSIGNMENT_CHECK, ours)
     for number, group in enumerate(groups):
         name = f"gpu-{number}"
-        await make(worker, f"{KUEUE}/clusterqueues", "ClusterQueue", name, queue)
-        await make(manager, f"{KUEUE}/clusterqueues", "ClusterQueue", name, {**queue, "admissionChecksStrategy": {}})
+        await make(worker, f"{KUEUE}/clusterqueues", "ClusterQueue", name, assigned)
+        await make(manager, f"{KUEUE}/clusterqueues", "ClusterQueue", name, queue)
         for api in (manager, worker):
             await make(api, f"{KUEUE}/namespaces/team/localqueues", "LocalQueue", name, {"clusterQueue": name}, "team")
         parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": name}

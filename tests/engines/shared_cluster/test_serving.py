@@ -66,4 +66,4 @@ def test_replicas_that_are_added_get_their_gpus_from_batch_within_a_minute(clust
     cluster.delete(f"{DEPLOYMENTS}/chat")
     for number in range(6):
         cluster.delete(f"{JOBS}/evaluate-{number}")
-    wait_until(lambda: not cluster.items(WORKLOADS))
+    wait_until(lambda: not {"serving", "batch"} & {each["spec"]["queueName"] for each in cluster.items(WORKLOADS)})
