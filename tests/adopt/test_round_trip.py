@@ -47,10 +47,11 @@ POOLS = [
 EXPECTED = re.compile(
     r"node pool system of|of Google Cloud only node pools are read|"
     r"Cohort \S+ on manager would be changed: [^,]*\.nominalQuota|"
-    r"ClusterQueue \S+ on \S+ would be changed: [^,]*admissionChecks"
+    r"ClusterQueue \S+ on \S+ would be changed: [^,]*admissionChecks|"
+    r"(PersistentVolume(Claim)?|CheckpointConfiguration) .* left out"
 )
-"""What has to be named: what belongs to a cluster itself, or is not in Kubernetes, headroom in cohorts' quotas, and a
-check of the manager for a flavor that the queue has on no worker, as there is no name for the flavor."""
+"""What has to be named: what belongs to a cluster itself, or is not in Kubernetes, headroom in cohorts' quotas, a check
+of the manager for a flavor that the queue has on no worker, as there is no name for the flavor, and volumes."""
 CONTROLLER = {
     "multiKueue/dispatcher": "External",
     "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"},

@@ -23,12 +23,14 @@ from pulumi_mocks import Recording
 from small_fleets import fleet, standalone_data
 
 ROOT = Path(__file__).parents[2]
+DATA = ROOT / "examples" / "data" / "fleet.yaml"
 FILES = sorted(
     [
         *(ROOT / "stacks").glob("Pulumi.*.yaml"),
         *(each for each in (ROOT / "examples").glob("*/Pulumi.*.yaml") if "kueue-fleet:fleet" in each.read_text()),
         ROOT / "examples" / "jobs" / "fleet.yaml",
         ROOT / "examples" / "shared-gpus" / "fleet.yaml",
+        DATA,
     ]
 )
 
@@ -45,7 +47,6 @@ TEST_FLEETS = {
     "standard": parse_fleet(standalone_data()),
     "company": parse_fleet(company_data()),
     "gpu networks": parse_fleet(yaml.safe_load((ROOT / "examples" / "gpu-networks" / "fleet.yaml").read_text())),
-    "data": parse_fleet(yaml.safe_load((ROOT / "examples" / "data" / "fleet.yaml").read_text())),
     "shared by id": _company(sharedWith=["company-research"]),
     "shared network": fleet(
         network={
@@ -109,11 +110,9 @@ def test_clusters_have_the_labels_that_check_leaves_room_for() -> None:
 
 
 def test_these_fleets_have_every_type_that_the_components_have() -> None:
-    types = {
-        resource.type
-        for name in ("company", "controller", "gpu networks", "data")
-        for resource in declared_by_name(name)
-    }
+    recordings = [declared_by_name(name) for name in ("company", "controller", "gpu networks")]
+    recordings.append(declared(parse_fleet_text(DATA.read_text(encoding="utf-8"), DATA.name)))
+    types = {resource.type for recording in recordings for resource in recording}
     assert {token for token in component_types() if token.startswith("gcp:")} <= types
 
 

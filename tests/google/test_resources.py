@@ -59,7 +59,7 @@ class Named(testing.Mocks):
         key = f"{args.typ.rpartition(':')[2]}/{args.name}"
         state |= {each.output: str(each) for each in self.references if each.resource == key and "." not in each.output}
         state["privateClusterConfig"] = {**state.get("privateClusterConfig", {}), "enablePrivateNodes": True}
-        return id_, state
+        return state.get("id", id_), state
 
 
 def declared(spec: FleetSpec, resources: tuple[CloudResource, ...]) -> Recording:
