@@ -164,7 +164,7 @@ def _of_fleet(
 
 
 def _kubeconfig(where: str, text: str) -> str:
-    """TEXT, with a warning if it is no kubeconfig; never names a value. What releases before took goes on."""
+    """TEXT, with a warning if it is not a kubeconfig; never names a value. What releases before took goes on."""
     if _one_cluster(text) is None:
         wrong, fix = "is not a kubeconfig of one cluster", "give what WorkerAccess has as kubeconfig"
         pulumi.log.warn(COMPONENT.at(f"MultiKueue {where}", wrong, fix).coded)
