@@ -159,7 +159,7 @@ def printed_pool(pool: ResolvedNodePool) -> Object:
     )
     config = declared.pop("nodeConfig")
     gpus = [
-        {"acceleratorType": each["type"], "acceleratorCount": str(each["count"]), **_driver(each)}
+        {"acceleratorType": each["type"], "acceleratorCount": str(each["count"]), **_of_gpus(each)}
         for each in config.pop("guestAccelerators", ())
         if each["count"]
     ]
@@ -186,8 +186,12 @@ def printed_pool(pool: ResolvedNodePool) -> Object:
     return printed | {name: declared[name] for name in ("placementPolicy", "queuedProvisioning") if name in declared}
 
 
-def _driver(accelerator: Object) -> Object:
-    return {"gpuDriverInstallationConfig": dict(accelerator["gpuDriverInstallationConfig"])}
+def _of_gpus(accelerator: Object) -> Object:
+    """All but type and count. GKE's API has whole numbers as text."""
+    found = {name: value for name, value in accelerator.items() if name not in ("type", "count")}
+    if sharing := found.get("gpuSharingConfig"):
+        found["gpuSharingConfig"] = {**sharing, "maxSharedClientsPerGpu": str(sharing["maxSharedClientsPerGpu"])}
+    return found
 
 
 def _without_zeros(fields: Object) -> Object:
