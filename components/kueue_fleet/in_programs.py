@@ -9,7 +9,9 @@ import pulumi
 from pulumi.runtime.settings import get_monitor, get_root_resource
 
 from kueue_admission.forms import Problem, SpecError
-from kueue_admission.forms.arguments import OUTPUT_TEXT, misfits, with_article
+from kueue_admission.forms.arguments import misfits
+from kueue_admission.forms.late import OUTPUT_TEXT
+from kueue_admission.forms.suggest import with_article
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 
 

@@ -16,7 +16,8 @@ from pydantic import Field
 from kueue_admission.api.quotas import FairSharing, LimitRules, ResourceGroup, check_resource_groups, check_totals
 from kueue_admission.api.selector import LabelSelector
 from kueue_admission.forms import suggest
-from kueue_admission.forms.base import DnsSubdomain, Hint, Int32, RuledModel, SpecModel
+from kueue_admission.forms.base import DnsSubdomain, Int32, RuledModel, SpecModel
+from kueue_admission.forms.described import Hint
 from kueue_admission.forms.form_rules import (
     CONCURRENT_ADMISSION,
     EXCLUDED,

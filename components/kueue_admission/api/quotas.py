@@ -13,7 +13,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Hint, LabelKey, RuledModel, SpecModel
+from kueue_admission.forms.base import LabelKey, RuledModel, SpecModel
+from kueue_admission.forms.described import Hint
 from kueue_admission.forms.form_rules import (
     BYTES,
     COVERED,

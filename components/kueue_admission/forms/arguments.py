@@ -27,15 +27,11 @@ from typing import (
 )
 
 from kueue_admission.forms.form_rules import MISSING, NOT_ALLOWED, UNKNOWN_FIELD, WRONG_TYPE
+from kueue_admission.forms.late import IN_TEXT, OUTPUT_TEXT, is_late, is_of_pulumi
+from kueue_admission.forms.messages import misfit
 from kueue_admission.forms.problem import Problem, SpecError
-from kueue_admission.forms.suggest import nearest
+from kueue_admission.forms.suggest import nearest, with_article
 
-OUTPUT_TEXT: Final = "Calling __str__ on an Output[T]"
-"""How the text begins that Pulumi writes in the place of an output in an f-string."""
-IN_TEXT: Final = ("has an Output in an f-string", 'write pulumi.Output.concat("...", output), or the value itself')
-"""What is wrong with such a text, and what to do."""
-NOT_LATER: Final = "write the value itself: only arguments of components take what is known later"
-"""What to do where an output is given, and plain data needed."""
 _WORDS: Final[Mapping[Any, str]] = {
     **dict.fromkeys((list, tuple, Sequence), "a list"),
     **dict.fromkeys((dict, Mapping), "a dict"),
@@ -130,8 +126,6 @@ def _unfit_parts(value: Any, hint: Any) -> Iterator[Problem]:
     if found := list(outputs_in_text(value)) if isinstance(value, str) else []:
         yield from found
     elif get_origin(hint) is Annotated:
-        from kueue_admission.forms.messages import misfit  # It is on top of this.
-
         yield from misfit(hint, value)
     elif isinstance(value, Mapping) and len(arguments) > 1:
         for key, each in value.items():
@@ -199,16 +193,6 @@ def _plain(hint: Any) -> Any:
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
-def is_of_pulumi(kind: Any) -> bool:
-    """Whether it is a class of resources, or of outputs of them, whose text is a warning of Pulumi."""
-    return any(each.__module__.partition(".")[0] == "pulumi" for each in getattr(kind, "__mro__", ()))
-
-
-def is_late(value: object) -> bool:
-    """Whether it is known later: an output, or what a program awaits."""
-    return isinstance(value, Awaitable) or (type(value).__name__ == "Output" and is_of_pulumi(type(value)))
-
-
 def _shown(value: object) -> str:
     if value is None:
         return "None"
@@ -218,11 +202,6 @@ def _shown(value: object) -> str:
         text = repr(value)
         return text if len(text) <= 60 else f"{text[:57]}..."
     return _WORDS.get(type(value)) or with_article(type(value).__name__)
-
-
-def with_article(name: str) -> str:
-    """A, or an, NAME; the M of MPI is spoken as a letter."""
-    return f"{'an' if name[:1] in 'AEIOU' or name.startswith('MPI') else 'a'} {name}"
 
 
 def _fix(value: object, hint: Any) -> str:

@@ -7,7 +7,6 @@ rules that need more than one field too. No type takes text for a number, or a n
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, dataclass_transform
 
 from pydantic import (
@@ -27,7 +26,9 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import CoreSchema, PydanticCustomError
 
 from kueue_admission.forms import syntax
+from kueue_admission.forms.described import Described
 from kueue_admission.forms.form_rules import NOT_ALLOWED, listed_twice
+from kueue_admission.forms.messages import problems_of
 from kueue_admission.forms.problem import (
     Problem,
     SpecError,
@@ -43,13 +44,6 @@ DEFER_RULES = "defer_rules"
 """Key of the validation context: the parser sets it to run the rules itself, so that one bad field hides no others."""
 IS_STORED = "is_stored"
 """Key of the validation context: a cluster has accepted the object already, so names are not checked."""
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Metadata of a required field: what to do where it is missing and its name does not say."""
-
-    fix: str
 
 
 if TYPE_CHECKING:
@@ -68,8 +62,6 @@ class _Metaclass(ModelMetaclass):
             try:
                 return super().__call__(**_named(cls, args, fields), **fields)
             except ValidationError as wrong:
-                from kueue_admission.forms.messages import problems_of  # It is on top of the models.
-
                 found = problems_of(wrong, cls, fields, in_python=True)
                 raise SpecError(problem.at(cls.__name__) for problem in found) from None
 
@@ -89,7 +81,7 @@ def _named(model: type[BaseModel], values: tuple[Any, ...], fields: Mapping[str,
     return named
 
 
-class SpecModel(BaseModel, metaclass=_Metaclass):
+class SpecModel(Described, BaseModel, metaclass=_Metaclass):
     """A frozen model whose fields are written in camelCase in files and in snake_case in Python.
 
     Making one raises SpecError, with every problem, where a field or a rule is broken.
@@ -105,10 +97,6 @@ class SpecModel(BaseModel, metaclass=_Metaclass):
         defer_build=True,
     )
 
-    replaced: ClassVar[Mapping[str, str]] = {}
-    """Fields of Kueue's v1beta1 that are gone, and what to write instead."""
-    removed: ClassVar[Mapping[str, str]] = {}
-    """The same where nothing replaces them, and what to do."""
     read_whole: ClassVar[bool] = False
     """Whether a file's part that does not fit the model in full is left out as one: it is used as a whole."""
 
@@ -129,11 +117,6 @@ class SpecModel(BaseModel, metaclass=_Metaclass):
 
         __iter__ = None
         """Pydantic's gives the fields, and so lets a model pass where a list of models is needed."""
-
-    @classmethod
-    def not_here(cls, name: str) -> tuple[str, str] | None:
-        """What is wrong and what to do where a field is written that belongs elsewhere; None: it is just unknown."""
-        return None
 
     def wire(self) -> dict[str, Any]:
         """The model as plain data in Kubernetes' spelling; fields that were left out stay out."""
@@ -196,16 +179,6 @@ class Tagged(RuledModel):
         del made["properties"]["type"]["default"]
         made["required"] = ["type", *made.get("required", ())]
         return made
-
-
-def hint_of(model: Any, name: str) -> str | None:
-    """The hint of a field of `model`, by its name in files; None if it has none, or there is no such model."""
-    if not isinstance(model, type) or not issubclass(model, BaseModel):
-        return None
-    metadata = (
-        each for key, field in model.model_fields.items() if name in (key, field.alias) for each in field.metadata
-    )
-    return next((each.fix for each in metadata if isinstance(each, Hint)), None)
 
 
 def problems_in(model: SpecModel, path: str = "") -> Iterator[Problem]:

@@ -13,8 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from kueue_admission.forms import suggest
-from kueue_admission.forms.arguments import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi, with_article
-from kueue_admission.forms.base import SpecModel, hint_of
+from kueue_admission.forms.described import Described, hint_of
 from kueue_admission.forms.form_rules import (
     MISSING,
     NOT_ALLOWED,
@@ -24,6 +23,7 @@ from kueue_admission.forms.form_rules import (
     WRONG_TYPE,
     Fault,
 )
+from kueue_admission.forms.late import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi
 from kueue_admission.forms.problem import Problem, join_path
 from kueue_admission.forms.schema_path import fields_of, is_model, model_at, readable, tags_of
 
@@ -123,7 +123,7 @@ def unknown_field(path: str, name: str, model: Any, names: Iterable[str] | None 
     """The problem of a field that `model` does not have; it goes by other `names` in programs."""
     if fix := _removed(name, model, in_python=names is not None):
         return REMOVED_FIELD.at(path, "was removed in Kueue's v1beta2", fix)
-    if is_model(model) and issubclass(model, SpecModel) and (elsewhere := model.not_here(name)):
+    if is_model(model) and issubclass(model, Described) and (elsewhere := model.not_here(name)):
         return UNKNOWN_FIELD.at(path, *elsewhere)
     known = sorted(names or fields_of(model)) if is_model(model) else []
     field, colon, value = name.partition(":")
@@ -139,7 +139,7 @@ def unknown_field(path: str, name: str, model: Any, names: Iterable[str] | None 
 
 def _removed(name: str, model: Any, *, in_python: bool) -> str:
     """What to do about a field that `model` had in Kueue's v1beta1; empty for others."""
-    if not is_model(model) or not issubclass(model, SpecModel):
+    if not is_model(model) or not issubclass(model, Described):
         return ""
     new = model.replaced.get(name)
     if new is None:
@@ -150,7 +150,7 @@ def _removed(name: str, model: Any, *, in_python: bool) -> str:
 def respelt(name: str, model: Any) -> str | None:
     """The field that the unknown field `name` is beyond doubt: written otherwise, or as in Kueue's v1beta1."""
     fields = fields_of(model) if is_model(model) else {}
-    new = model.replaced.get(name) if fields and issubclass(model, SpecModel) else None
+    new = model.replaced.get(name) if fields and issubclass(model, Described) else None
     return next((field for field in fields if field == new or suggest.plain(field) == suggest.plain(name)), None)
 
 
@@ -174,9 +174,9 @@ def _shown(value: Any) -> str:
     if is_late(value):
         return "what is known later"
     if is_of_pulumi(type(value)):
-        return with_article(type(value).__name__)
+        return suggest.with_article(type(value).__name__)
     if isinstance(value, BaseModel):
-        return with_article(type(value).__name__)
+        return suggest.with_article(type(value).__name__)
     text = str(value) if len(str(value)) <= 80 else f"{str(value)[:77]}..."
     return f'"{text}"' if isinstance(value, str) else text
 

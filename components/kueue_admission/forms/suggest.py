@@ -53,3 +53,8 @@ def misspelt(path: str, written: str, known: Iterable[str], wrong: str, likeness
 def plain(name: str) -> str:
     """The name without what people write differently: case, hyphens, underscores."""
     return name.replace("-", "").replace("_", "").lower()
+
+
+def with_article(name: str) -> str:
+    """A, or an, NAME; the M of MPI is spoken as a letter."""
+    return f"{'an' if name[:1] in 'AEIOU' or name.startswith('MPI') else 'a'} {name}"

@@ -12,7 +12,8 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Count, Flag, Hint, RuledModel, SpecModel, Tagged, Text
+from kueue_admission.forms.base import Count, Flag, RuledModel, SpecModel, Tagged, Text
+from kueue_admission.forms.described import Hint
 from kueue_admission.forms.duration import DurationField, duration
 from kueue_admission.forms.form_rules import NEEDED, OUT_OF_RANGE, listed_twice
 from kueue_admission.forms.given import ListOf, ListOfText

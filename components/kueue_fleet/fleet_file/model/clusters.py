@@ -18,13 +18,13 @@ from kueue_admission.forms.base import (
     DnsLabel,
     DnsSubdomain,
     Flag,
-    Hint,
     RuledModel,
     SpecModel,
     Tagged,
     Text,
     syntax_of,
 )
+from kueue_admission.forms.described import Hint
 from kueue_admission.forms.duration import DurationField, OptionalDurationField, duration
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED, OUT_OF_RANGE, syntax_problems
 from kueue_admission.forms.given import NOT_GIVEN, Given, ListOf, ListOfText

@@ -16,7 +16,8 @@ from pydantic import Field
 from kueue_admission.api import ResourceFlavorSpec
 from kueue_admission.api.cohort_tree import root_of
 from kueue_admission.api.manifests import namespace_labels
-from kueue_admission.forms.base import DnsLabel, Flag, Hint, LabelKey, LabelValue, SpecModel
+from kueue_admission.forms.base import DnsLabel, Flag, LabelKey, LabelValue, SpecModel
+from kueue_admission.forms.described import Hint
 from kueue_admission.forms.given import ListOf
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.clusters import (
