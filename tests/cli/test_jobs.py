@@ -107,6 +107,15 @@ class TestDescribe:
         found = json.loads(ended.out)
         assert (found["workload"], found["cluster"]) == ("job-train-1a2b3", "worker-a")
 
+    def test_what_the_controller_says_of_it_is_shown(self, fleet: Fleet, command: Command) -> None:
+        told = "It asks for 2 cpu; 1 is free in flavor f.\nNext: Wait.\nStart: not known"
+        fleet.tables["manager"][WORKLOADS] = [
+            workload("train", **{"kueue-fleet.dev/Waiting": (True, "WaitingForQuota", told)})
+        ]
+        shown = lines(command("describe vision/train"))
+        assert [line for line in shown if line in told.splitlines()] == told.splitlines()
+        assert json.loads(command("describe vision/train -o json").out)["says"] == told
+
     def test_why_it_waits_is_explained_on_the_live_objects(self, fleet: Fleet, command: Command) -> None:
         table = fleet.tables["manager"]
         waits = workload("train", QuotaReserved=(False, "Pending", "insufficient quota"))

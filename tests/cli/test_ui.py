@@ -13,15 +13,18 @@ from tests.cli.test_streams import PROGRAM, kubeconfig
 
 from kueue_fleet.cli import live_fleet
 from kueue_fleet.cli.fleet_files import load_fleet, load_prices
+from kueue_fleet.cli.live_fleet import FleetReader
 from kueue_fleet.cli.ui import explain, look
 from kueue_fleet.cli.ui_server import View
 from kueue_fleet.status import ClusterObjects
+
+FLEET = load_fleet(Path(STACK))
 
 
 @pytest.fixture
 def view(monkeypatch: pytest.MonkeyPatch) -> View:
     monkeypatch.setattr(live_fleet, "_read", lists)
-    return look(load_fleet(Path(STACK)), None, load_prices(None))
+    return look(FLEET, FleetReader("ui", FLEET, None, 20.0), load_prices(None))
 
 
 def test_it_shows_what_status_and_top_say(view: View) -> None:
@@ -41,13 +44,13 @@ def test_each_job_that_has_not_ended_is_a_row_with_its_reason(view: View) -> Non
 
 def test_jobs_are_not_known_where_the_manager_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_fleet, "_read", lambda _, __, role, *___: ClusterObjects(role, unreachable="no answer"))
-    assert look(load_fleet(Path(STACK)), None, load_prices(None)).jobs is None
+    assert look(FLEET, FleetReader("ui", FLEET, None, 20.0), load_prices(None)).jobs is None
 
 
 def test_what_cannot_be_explained_is_said(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text("{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}")
-    assert explain(load_fleet(Path(STACK)), file, "team-a", "a").startswith("Not known: ")
+    assert explain(FLEET, file, "team-a", "a").startswith("Not known: ")
 
 
 @pytest.fixture

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import cache
 from logging.handlers import BufferingHandler
 from pathlib import Path
-from threading import get_ident
-from typing import TYPE_CHECKING, Annotated, Any
+from threading import Thread, get_ident
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -20,6 +21,7 @@ from kueue_admission.cli.input_files import is_there, read_yaml
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
+T = TypeVar("T")
 
 Kubeconfig = Annotated[
     Path | None,
@@ -62,7 +64,11 @@ def connect(command: str, cluster: str, kubeconfig: Path | None) -> ApiClient:
     logged = BufferingHandler(100)
     logging.getLogger().addHandler(logged)
     try:
-        made: ApiClient = config.new_client_from_config(str(kubeconfig) if kubeconfig else None, context=cluster)
+        # urllib3 would try each request four times, and take as many times as long as its caller allows.
+        once = config.kube_config.Configuration(retries=0)
+        made: ApiClient = config.new_client_from_config(
+            str(kubeconfig) if kubeconfig else None, context=cluster, client_configuration=once
+        )
     except (LookupError, TypeError, AttributeError):
         # The client takes for granted that a kubeconfig has the form of one.
         raise console.CommandError(f"{name}: is not a kubeconfig; give one with a context {cluster}") from None
@@ -78,6 +84,23 @@ def connect(command: str, cluster: str, kubeconfig: Path | None) -> ApiClient:
             f"{name}: the credentials plugin of context {cluster} failed: {_sentence(failed)}; sign in again"
         )
     return made
+
+
+def beside(work: Callable[[], T]) -> Future[T]:
+    """What `work` finds or raises, in a thread of its own.
+
+    Ctrl-C ends a command while it waits for these; a pool's threads would be waited for.
+    """
+    answer: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(work())
+        except BaseException as failure:
+            answer.set_exception(failure)
+
+    Thread(target=run, daemon=True).start()
+    return answer
 
 
 def context_of(command: str, kubeconfig: Path | None, name: str | None) -> tuple[str, str]:

@@ -59,7 +59,8 @@ def describe(
     """Show one job: its state, the cluster that runs it and its pods there; while it waits, why.
 
     It uses the rights of the kubeconfig's user. Users who may list queues and nodes get what `explain` says; others
-    get Kueue's own message. A worker's context has the worker's name. Exits 1 if something could not be read.
+    get Kueue's own message. What the fleet's controller says of the job is repeated. A worker's context has the
+    worker's name. Exits 1 if something could not be read.
 
     \b
     Examples:
@@ -127,6 +128,7 @@ def _described(status: JobStatus, now: datetime, *, with_reasons: bool) -> list[
         for cluster, (reason, message) in status.reasons.items():
             at = f" on {cluster}" if status.waits else ""
             parts.append(console.rich_text([f"  {reason}{at}: {message}"]))
+    parts += [console.rich_text([f"  {line}"]) for line in status.says.splitlines()]
     if status.pods:
         table = Table(
             Column("#", right=True),

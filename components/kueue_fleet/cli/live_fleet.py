@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, Protocol, TypeVar
 
 import typer
@@ -16,11 +17,11 @@ from kueue_admission.cli import console
 from kueue_admission.cli.input_files import Output
 from kueue_admission.cli.interrupts import interruptible
 from kueue_admission.forms.names import KUEUE_API
-from kueue_fleet.cli.contexts import connect
+from kueue_fleet.cli.contexts import beside, connect
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.labels import ACCELERATOR, TPU_ACCELERATOR
 from kueue_fleet.kube.answers import ApiError, list_of
-from kueue_fleet.kube.requests import request
+from kueue_fleet.kube.requests import READ_SECONDS, request
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -34,7 +35,10 @@ _KINDS = {
     "provisioningrequests": "autoscaling.x-k8s.io/v1",
 }
 _NEVER_THERE = {"provisioningrequests"}
-_TIMEOUT_SECONDS = 10
+_STALE_SECONDS = 15
+"""How long what was read of a cluster stands for it while it is read again: 15,000 Workloads take seconds."""
+_ONCE_SECONDS = 20.0
+_AGAIN_SECONDS = 2.0
 
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Update the output until Ctrl-C.")]
 """The option --watch."""
@@ -82,6 +86,11 @@ def watch_interval(watch: bool, every: float, output: Output) -> float | None:
     return every if watch else None
 
 
+def patience(every: float | None) -> float:
+    """Seconds that a look may take which is made once, or every so many seconds."""
+    return _ONCE_SECONDS if every is None else _AGAIN_SECONDS
+
+
 def _show_again_and_again(look: Callable[[], list[RenderableType]], every: float) -> NoReturn:
     with ExitStack() as stack:
         show = console.show
@@ -94,23 +103,62 @@ def _show_again_and_again(look: Callable[[], list[RenderableType]], every: float
             time.sleep(every)
 
 
-def read_clusters(
-    command: str, fleet: FleetSpec, kubeconfig: Path | None, *, nodes: bool = False
-) -> dict[str, ClusterObjects]:
-    """The objects of every cluster, by its name in the order of the file; with `nodes`, those with GPUs or TPUs."""
-    roles = {name: fleet.cluster(name).role for name in fleet.cluster_names}
-    answers: dict[str, Future[ClusterObjects]] = {name: Future() for name in roles}
+class FleetReader:
+    """Reads every cluster of a fleet at the same time, as often as `look` is called.
 
-    def ask(name: str) -> None:
+    A cluster that does not answer delays a look by `patience` seconds at most, and is not asked again until it has
+    answered or failed. With `nodes`, those with GPUs or TPUs are read too.
+    """
+
+    def __init__(
+        self, command: str, fleet: FleetSpec, kubeconfig: Path | None, patience: float, *, nodes: bool = False
+    ) -> None:
+        self._command, self._kubeconfig, self._patience, self._nodes = command, kubeconfig, patience, nodes
+        self._roles = {name: fleet.cluster(name).role for name in fleet.cluster_names}
+        self._asked: dict[str, Future[ClusterObjects]] = {}
+        self._last: dict[str, tuple[ClusterObjects, datetime]] = {}
+        """What was read of each, and when; before that, nothing, and when it was asked."""
+
+    def look(self) -> dict[str, ClusterObjects]:
+        """The objects of every cluster, by its name in the order of the file; of one that is still being read, those
+        of the last time, unless that is long ago.
+
+        Raises CommandError if a cluster has no context, or no credentials.
+        """
+        from kueue_fleet.status import ClusterObjects
+
+        end = time.monotonic() + self._patience
+        for name, role in self._roles.items():
+            self._last.setdefault(name, (ClusterObjects(role, unreachable="not read yet"), _now()))
+            if name not in self._asked:
+                with_nodes = self._nodes and role != "manager"
+                self._asked[name] = beside(partial(_read, self._command, name, role, self._kubeconfig, with_nodes))
+        return {name: self._found(name, end) for name in self._roles}
+
+    def _found(self, name: str, end: float) -> ClusterObjects:
+        from kueue_fleet.status import ClusterObjects
+
+        last, since = self._last[name]
         try:
-            answers[name].set_result(_read(command, name, roles[name], kubeconfig, nodes and roles[name] != "manager"))
-        except BaseException as failure:
-            answers[name].set_exception(failure)
+            found = self._asked[name].result(max(0.0, end - time.monotonic()))
+        except TimeoutError:
+            if not last.unreachable and (_now() - since).total_seconds() < _STALE_SECONDS:
+                return last
+            return ClusterObjects(self._roles[name], unreachable=f"not answered since {since:%Y-%m-%d %H:%M:%S} UTC")
+        except BaseException:
+            del self._asked[name]
+            raise
+        del self._asked[name]
+        if not found.unreachable:
+            self._last[name] = found, _now()
+        elif not last.unreachable:
+            told = f"{found.unreachable}; last read at {since:%Y-%m-%d %H:%M:%S} UTC"
+            return ClusterObjects(found.role, found.objects, told)
+        return found
 
-    for name in roles:
-        # Ctrl-C ends the command while these wait for an answer; a pool's threads would be waited for.
-        Thread(target=ask, args=(name,), daemon=True).start()
-    return {name: answer.result() for name, answer in answers.items()}
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251 - the edge has the clock
 
 
 def _read(command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: bool) -> ClusterObjects:
@@ -118,7 +166,7 @@ def _read(command: str, cluster: str, role: str, kubeconfig: Path | None, nodes:
     from kueue_fleet.status import ClusterObjects
 
     def listed(path: str, params: Mapping[str, str] | None = None) -> Any:
-        return list_of(request(client, "GET", path, params=params, seconds=_TIMEOUT_SECONDS))
+        return list_of(request(client, "GET", path, params=params, seconds=READ_SECONDS))
 
     found: dict[str, Any] = {}
     for plural, api_version in _KINDS.items():

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +16,9 @@ from kueue_admission.forms import syntax
 from kueue_admission.forms.names import KUEUE_API, ORIGIN_LABEL
 from kueue_admission.forms.suggest import instead
 from kueue_admission.read.printed import PrintedPod, PrintedWorkload
-from kueue_fleet.cli.contexts import check_readable, connect, context_of
+from kueue_fleet.cli.contexts import beside, check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json, list_of
-from kueue_fleet.kube.requests import request
+from kueue_fleet.kube.requests import READ_SECONDS, request
 from kueue_fleet.status.job import (
     PODS_SELECTOR,
     JobName,
@@ -67,7 +68,7 @@ class Clusters:
 
     def ask(self, cluster: str, path: str, params: Mapping[str, str] | None = None) -> Json:
         """What is at `path`. Raises ApiError; CommandError if there is no such context."""
-        return request(self._client(cluster), "GET", path, params=params)
+        return request(self._client(cluster), "GET", path, params=params, seconds=READ_SECONDS)
 
     def listed(self, cluster: str, path: str, params: Mapping[str, str] | None = None) -> list[Json]:
         """The objects in the list at `path`. Raises as `ask` does."""
@@ -142,9 +143,11 @@ class LiveJob:
     def status(self) -> JobStatus:
         """How it is; what cannot be read is among `problems`."""
         copies, pods = {}, []
-        for worker in self.workload.nominated:
+        path = self._path()
+        asked = {name: beside(partial(self.clusters.ask, name, path)) for name in self.workload.nominated}
+        for worker, answer in asked.items():
             try:
-                copies[worker] = PrintedWorkload.of(self.clusters.ask(worker, self._path()))
+                copies[worker] = PrintedWorkload.of(answer.result())
             except (ApiError, console.CommandError) as failed:
                 if not (isinstance(failed, ApiError) and failed.is_not_found):
                     self.problems.append(f"{worker}: {failed}")
@@ -167,10 +170,12 @@ class LiveJob:
         from kueue_admission.decide.errors import AdmissionError
 
         now = time.time()
-        made = [Listed(self.home, self._listed(self.home), now, fair_sharing=fair_sharing)]
-        for worker in self.workload.nominated:
+        clusters = (self.home, *self.workload.nominated)
+        asked = {name: beside(partial(self._listed, name)) for name in clusters}
+        made = [Listed(self.home, asked.pop(self.home).result(), now, fair_sharing=fair_sharing)]
+        for worker, answer in asked.items():
             try:
-                made.append(Listed(worker, self._listed(worker), now, fair_sharing=fair_sharing))
+                made.append(Listed(worker, answer.result(), now, fair_sharing=fair_sharing))
             except (ApiError, console.CommandError) as failed:
                 if (problem := f"{worker}: {failed}") not in self.problems:
                     self.problems.append(problem)
@@ -179,13 +184,15 @@ class LiveJob:
         except AdmissionError as refused:
             raise console.CommandError(str(refused)) from None
 
-    def _listed(self, cluster: str) -> Iterable[Json]:
+    def _listed(self, cluster: str) -> list[Json]:
+        found: list[Json] = []
         for api, kinds in _EXPLAINED.items():
             for kind in kinds:
                 items = self.clusters.listed(cluster, f"{api}/{RESOURCES[kind]}")
-                yield from ({"kind": kind, **item} for item in items)  # What a list has does not say its kind.
+                found += ({"kind": kind, **item} for item in items)  # What a list has does not say its kind.
         with suppress(ApiError):  # Members of teams may not read it; then --fair-sharing says what it has.
-            yield {"kind": "ConfigMap", **self.clusters.ask(cluster, _CONFIGURATION)}
+            found.append({"kind": "ConfigMap", **self.clusters.ask(cluster, _CONFIGURATION)})
+        return found
 
 
 def collection_of(api_version: str, kind: str, namespace: str) -> str:

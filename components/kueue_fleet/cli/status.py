@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kueue_admission.cli import console, simulate_goals
@@ -13,7 +12,7 @@ from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
-from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
+from kueue_fleet.cli.live_fleet import Every, FleetReader, Watch, patience, show_live, watch_interval
 from kueue_fleet.cli.past_goals import HistoryOption, judged_goals
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
@@ -55,12 +54,14 @@ def status(
     interval = watch_interval(watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
-    show_live(lambda: _look(fleet, kubeconfig, table, store), _rendered, output, interval)
+    reader = FleetReader("status", fleet, kubeconfig, patience(interval))
+    show_live(lambda: _look(fleet, reader, table, store), _rendered, output, interval)
 
 
-def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices, store: str | None) -> FleetStatus:
+def _look(fleet: FleetSpec, reader: FleetReader, prices: Prices, store: str | None) -> FleetStatus:
+    clusters = reader.look()
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
-    return status_of(fleet, read_clusters("status", fleet, kubeconfig), prices, store, now)
+    return status_of(fleet, clusters, prices, store, now)
 
 
 def status_of(

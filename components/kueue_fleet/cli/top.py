@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kueue_admission.cli import console
@@ -11,7 +10,7 @@ from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
-from kueue_fleet.cli.live_fleet import Every, Watch, read_clusters, show_live, watch_interval
+from kueue_fleet.cli.live_fleet import Every, FleetReader, Watch, patience, show_live, watch_interval
 from kueue_fleet.cli.past_goals import HistoryOption, judged_goals
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.status import budget_line, goal_line, span, teams_table
@@ -51,10 +50,11 @@ def top(
     interval = watch_interval(watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
-    show_live(lambda: _look(fleet, kubeconfig, table, store), _rendered, output, interval)
+    reader = FleetReader("top", fleet, kubeconfig, patience(interval), nodes=True)
+    show_live(lambda: _look(fleet, reader, table, store), _rendered, output, interval)
 
 
-def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices, store: str | None) -> Top:
+def _look(fleet: FleetSpec, reader: FleetReader, prices: Prices, store: str | None) -> Top:
     from kueue_fleet.status import (
         Top,
         budgets,
@@ -66,7 +66,7 @@ def _look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices, store: str 
         team_weeks,
     )
 
-    clusters = read_clusters("top", fleet, kubeconfig, nodes=True)
+    clusters = reader.look()
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     held = held_by_teams(fleet, clusters, now)
     finished, since = finished_since(fleet, clusters)

@@ -13,7 +13,7 @@ import typer
 from kueue_admission.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
-from kueue_fleet.cli.live_fleet import read_clusters
+from kueue_fleet.cli.live_fleet import FleetReader, patience
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.prices import Prices
@@ -47,22 +47,23 @@ def ui(
     except ImportError:
         raise console.CommandError("ui needs aiohttp; pip install 'kueue-fleet[controller]'") from None
     # What is wrong with the kubeconfig is said at once; what fails later is said on the page.
+    reader = FleetReader("ui", fleet, kubeconfig, patience(every), nodes=True)
     server = PageServer(
-        look(fleet, kubeconfig, table),
-        lambda: look(fleet, kubeconfig, table),
+        look(fleet, reader, table),
+        lambda: look(fleet, reader, table),
         lambda space, name: explain(fleet, kubeconfig, space, name),
     )
     asyncio.run(server.run(port, every, lambda address: console.line(f"Open {address}")))
 
 
-def look(fleet: FleetSpec, kubeconfig: Path | None, prices: Prices) -> View:
+def look(fleet: FleetSpec, reader: FleetReader, prices: Prices) -> View:
     """What the page shows now."""
     from kueue_fleet.cli.status import status_of
     from kueue_fleet.cli.ui_server import View
     from kueue_fleet.status import flavor_tops
     from kueue_fleet.status.jobs import job_rows
 
-    clusters = read_clusters("ui", fleet, kubeconfig, nodes=True)
+    clusters = reader.look()
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     status = status_of(fleet, clusters, prices, None, now)
     said = {name: value for name, value in status.as_json().items() if name != "pending"}

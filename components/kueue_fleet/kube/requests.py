@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 REQUEST_SECONDS: Final = 30
 """Longest that a request takes, unless its caller says otherwise."""
+READ_SECONDS: Final = 10
+"""Longest that a command waits for what it only reads."""
+_CONNECT_SECONDS: Final = 5
+"""Longest until a connection stands: TCP asks again after 1 s and 3 s where a packet is lost."""
 
 _PYTHON: Final = re.compile(r"^\w+\(host=[^)]*\): |\[(Errno|SSL)[^]]*\] | \(_ssl\.c:\d+\)")
 """What only people who program in Python understand of an error of urllib3."""
@@ -40,10 +44,11 @@ def request(
         auth_settings=["BearerToken"],
     )
     try:
-        answer = client.call_api(*parts, _request_timeout=seconds)
+        answer = client.call_api(*parts, _request_timeout=(min(seconds, _CONNECT_SECONDS), seconds))
         text = answer.read()  # type: ignore[no-untyped-call]
     except HTTPError as failed:
-        reason = _PYTHON.sub("", str(getattr(failed, "reason", failed))).rstrip(".")
+        why = getattr(failed, "reason", failed)
+        reason = _PYTHON.sub("", str(why.args[-1] if why.args else why)).rstrip(".")
         raise ApiError(0, "", f"no answer: {reason}") from None
     if answer.status >= 400:
         raise refusal(answer.status, text)

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms import syntax
+from kueue_admission.read.dispatch_report import WAITING_CONDITION
 from kueue_admission.read.printed import PrintedPod, PrintedWorkload, WorkloadState
 from kueue_fleet.status.conditions import dominant_reasons
 
@@ -116,6 +117,8 @@ class JobStatus:
     reasons: Mapping[str, tuple[str, str]]
     """Why it is in this state: Kueue's reason and message by cluster."""
     pods: tuple[PodStatus, ...] = ()
+    says: str = ""
+    """What the fleet's controller says of why it waits, in lines; empty: nothing."""
 
     @property
     def waits(self) -> bool:
@@ -140,6 +143,7 @@ class JobStatus:
                 {"cluster": cluster, "reason": reason, "message": message}
                 for cluster, (reason, message) in self.reasons.items()
             ],
+            "says": self.says or None,
             "pods": [
                 {"name": p.name, "phase": p.phase, "ready": p.ready, "restarts": p.restarts, "node": p.node or None}
                 for p in self.pods
@@ -172,6 +176,7 @@ def job_status(
         nominated=workload.nominated,
         reasons=reasons,
         pods=tuple(_pod(pod) for pod in pods),
+        says=workload.message(WAITING_CONDITION),
     )
 
 
