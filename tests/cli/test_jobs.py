@@ -109,9 +109,9 @@ class TestDescribe:
 
     def test_what_the_controller_says_of_it_is_shown(self, fleet: Fleet, command: Command) -> None:
         told = "It asks for 2 cpu; 1 is free in flavor f.\nNext: Wait.\nStart: not known"
-        fleet.tables["manager"][WORKLOADS] = [
-            workload("train", **{"kueue-fleet.dev/Waiting": (True, "WaitingForQuota", told)})
-        ]
+        train = workload("train")
+        train["status"] = conditions(**{"kueue-fleet.dev/Waiting": (True, "WaitingForQuota", told)})
+        fleet.tables["manager"][WORKLOADS] = [train]
         shown = lines(command("describe vision/train"))
         assert [line for line in shown if line in told.splitlines()] == told.splitlines()
         assert json.loads(command("describe vision/train -o json").out)["says"] == told
