@@ -223,9 +223,10 @@ def test_the_pods_of_a_job_set_are_counted_by_its_replicated_jobs() -> None:
     assert counts == {"name": "main", "ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 
 
-def ended(**changes: Any) -> Json:
+def ended(reason: str = "Succeeded", **changes: Any) -> Json:
     """A Workload that Kueue has finished without having admitted it."""
-    return left(conditions=[condition("QuotaReserved"), condition("Finished")], **changes)
+    finished = {**condition("Finished"), "reason": reason, "message": "Its pods ended"}
+    return left(conditions=[condition("QuotaReserved"), finished], **changes)
 
 
 def ended_job(*, suspend: bool = True, kind: str = "Complete") -> Json:
@@ -242,16 +243,41 @@ async def test_a_job_that_ended_before_kueue_recorded_where_is_resumed_with_an_e
 
 
 @pytest.mark.parametrize(
+    ("reason", "types", "times"),
+    [
+        ("Succeeded", ["SuccessCriteriaMet", "Complete"], {"startTime": when(), "completionTime": when()}),
+        ("Failed", ["FailureTarget", "Failed"], {"startTime": when()}),
+    ],
+)
+async def test_a_job_whose_end_kueue_did_not_copy_gets_it_from_its_workload(
+    reason: str, types: list[str], times: Json
+) -> None:
+    """Kueue 0.17.1; the API server takes no end of a Job without these conditions and times."""
+    made = fixture()
+    made.api.put("/apis/batch/v1/jobs", job())
+    await made.look(ended(reason))
+    [(path, body, _), (resumed, _, _)] = made.api.applied
+    assert (path, resumed) == (f"{JOBS}/train-job/status", f"{JOBS}/train-job")
+    conditions = body["status"].pop("conditions")
+    assert [(each["type"], each["status"], each["message"]) for each in conditions] == [
+        (each, "True", "Its pods ended") for each in types
+    ]
+    assert body["status"] == {"active": 0, "ready": 0, "terminating": 0, **times}
+
+
+@pytest.mark.parametrize(
     ("item", "found"),
     [
         (ended(), ended_job(suspend=False)),
-        (ended(), job()),
+        (ended(), job(suspend=False)),
+        (ended("OutOfSync"), job()),
+        (ended(kind="JobSet"), job()),
         (ended(), None),
         (ended(kind="RayJob"), ended_job()),
         (ended(checks={"other": "Pending"}), ended_job()),
         (left(conditions=[condition("QuotaReserved"), condition("Admitted"), condition("Finished")]), ended_job()),
     ],
-    ids=["resumed", "not ended", "gone", "another kind of job", "not dispatched", "it was admitted"],
+    ids=["resumed", "runs", "ended otherwise", "a JobSet", "gone", "another kind of job", "not dispatched", "it was admitted"],
 )
 async def test_any_other_finished_job_is_left_as_it_is(item: Json, found: Json | None) -> None:
     made = fixture()

@@ -41,6 +41,15 @@ class Owner:
 
 
 @dataclass(frozen=True, slots=True)
+class End:
+    """How a Workload was finished: Kueue's reason and message, and when."""
+
+    reason: str
+    message: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """Our condition on a Workload."""
 
@@ -68,8 +77,8 @@ class Record:
     run_seconds: str | float | None = None
     cluster_queue: str = ""
     deleted_at: float | None = None
-    lost_at: float | None = None
-    """When it was finished because its job is gone on its worker, though it is there on the manager."""
+    end: End | None = None
+    """None: it is not finished."""
     cluster_name: str = ""
     nominated: tuple[str, ...] = ()
     owner: Owner = Owner()
@@ -104,6 +113,12 @@ class Record:
     def finished(self) -> bool:
         """Whether it is done."""
         return self.status.finished
+
+    @property
+    def lost_at(self) -> float | None:
+        """When it was finished because its job is gone on its worker, though it is there on the manager."""
+        lost = self.end is not None and self.end.reason == OWNER_NOT_FOUND and self.cluster_name and self.owner.uid
+        return self.end.at if self.end is not None and lost else None
 
     @property
     def checks(self) -> Mapping[str, WorkloadCheck]:
@@ -164,7 +179,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
     gave_up = (printed.since(GIVEN_UP_CONDITION) or 0.0) >= (printed.since("QuotaReserved") or 0.0)
     data, job = read_data(printed), printed.owner
     owner = Owner() if job is None else Owner(job.kind, job.name, job.uid, job.api_version)
-    lost = printed.reason("Finished") == OWNER_NOT_FOUND and printed.cluster_name and owner.uid
+    ended = printed.since("Finished")
     return Record(
         key=printed.key,
         namespace=printed.namespace,
@@ -178,7 +193,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         run_seconds=_run_seconds(printed),
         cluster_queue=printed.cluster_queue,
         deleted_at=printed.deleted_at,
-        lost_at=printed.since("Finished") if lost else None,
+        end=None if ended is None else End(printed.reason("Finished"), printed.message("Finished"), ended),
         cluster_name=printed.cluster_name,
         nominated=printed.nominated,
         owner=owner,

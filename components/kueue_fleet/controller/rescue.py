@@ -14,12 +14,15 @@ from kueue_admission.read.printed import PrintedJob
 from kueue_fleet.controller.fleet import Fleet
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import Residency, watch_eviction
+from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.rescue import ENDED_SUSPENDED, HELD_EVICTION, LOST_JOB, STUCK_EVICTION
 from kueue_fleet.kube.answers import ApiError, Json
 
 RESCUE_MANAGER: Final = "kueue-fleet-rescue"
 """Field manager of what is taken back and corrected."""
 _KINDS: Final = {"Job": ("batch/v1", "jobs"), "JobSet": ("jobset.x-k8s.io/v1alpha2", "jobsets")}
+_ENDS: Final = {"Succeeded": ("SuccessCriteriaMet", "Complete"), "Failed": ("FailureTarget", "Failed")}
+"""By the reason with which Kueue finishes a Workload: the conditions of its Job."""
 _NO_JOBS: Final = {"ready": 0, "succeeded": 0, "failed": 0, "active": 0, "suspended": 0}
 
 log = logging.getLogger(__name__)
@@ -70,11 +73,19 @@ class Rescue:
         return due
 
     async def resume(self, record: Record) -> None:
-        """Resume a job that has ended before Kueue recorded where; nothing runs by that. Raises ApiError."""
+        """Resume a job that has ended before Kueue recorded where; nothing runs by that. Raises ApiError.
+
+        Kueue 0.17 does not copy the end of a Job that is suspended: it is written as the Workload has it.
+        """
         never = record.finished and record.admitted_at is None and record.reserved_at is not None
         if not never or self._fleet.manager.dispatch_check(record) is None or record.owner.kind not in _KINDS:
             return
-        job = await self._job(record)
+        job, end = await self._job(record), end_of_job(record)
+        if job is not None and job.is_suspended and job.ended_at is None and end:
+            body = status_of_job(record, job)
+            body["status"] |= end
+            await self._fleet.api.apply(f"{path_of_job(record)}/status", body, RESCUE_MANAGER)
+            job = await self._job(record)
         if job is None or job.ended_at is None or not job.is_suspended:
             return
         body = {**_head(record, job), "spec": {"suspend": False}}
@@ -131,6 +142,22 @@ def status_of_job(record: Record, job: PrintedJob) -> Json:
         # Kueue names pod sets like the replicated jobs that they are.
         status = {"replicatedJobsStatus": [{"name": one.name, **_NO_JOBS} for one in record.workload.pod_sets]}
     return {**_head(record, job), "status": status}
+
+
+def end_of_job(record: Record) -> Json:
+    """What the status of a Job says of its end, by its Workload; empty for other kinds, and for any other end.
+
+    How many pods ended is not known, nor when the first one began: after the Workload had quota.
+    """
+    if record.owner.kind != "Job" or record.end is None or record.reserved_at is None:
+        return {}
+    at = format_time(record.end.at)
+    said = {"status": "True", "reason": "WorkloadFinished", "message": record.end.message, "lastTransitionTime": at}
+    conditions = [{"type": each, **said} for each in _ENDS.get(record.end.reason, ())]
+    times = {"startTime": format_time(record.reserved_at)}
+    if record.end.reason == "Succeeded":
+        times["completionTime"] = at
+    return {**times, "conditions": conditions} if conditions else {}
 
 
 def _head(record: Record, job: PrintedJob) -> Json:
