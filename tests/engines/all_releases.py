@@ -200,11 +200,9 @@ def check_audit(capsys: pytest.CaptureFixture[str]) -> None:
     assert "every job finished, and each ran once" in printed
 
 
-@pytest.mark.parametrize("version", ["0.18.3", "0.19.2"])
-def test_a_job_that_kueue_left_is_dispatched_once_its_workload_changes(
-    version: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    """docs/found-in-kueue.md, 14: what it waited for came while no worker was connected."""
+@contextmanager
+def left_without_workers(version: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
+    """A fleet whose job `left` might be dispatched while no worker was connected; one is again, and ran another job."""
     asked = fleet_data({"worker": "us-east4"})
     asked["kueue"]["version"] = version
     asked["multiKueue"] = {"credentials": asked["multiKueue"]["credentials"]}
@@ -234,10 +232,29 @@ def test_a_job_that_kueue_left_is_dispatched_once_its_workload_changes(
         wait_until_connected(lab)
         lab.submit(job("next", seconds=2))
         wait_until(lambda: condition(lab.workload("next") or {}, "Finished") == "True")
+        yield lab
+
+
+def wait_until_offered(lab: ControllerLab) -> None:
+    name = (lab.workload("left") or {})["metadata"]["name"]
+    wait_until(lambda: lab.workers["worker"].find(f"{KUEUE}/namespaces/team/workloads/{name}"))
+
+
+@pytest.mark.parametrize("version", ["0.18.3", "0.19.2"])
+def test_a_job_that_kueue_left_is_dispatched_once_its_workload_changes(
+    version: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """docs/found-in-kueue.md, 14: what it waited for came while no worker was connected."""
+    with left_without_workers(version, tmp_path_factory) as lab:
         assert not (lab.workload("left") or {})["status"].get("nominatedClusterNames")
         change(lab, "left", {"metadata": {"annotations": {LOOK_AGAIN: "1"}}})
-        name = (lab.workload("left") or {})["metadata"]["name"]
-        wait_until(lambda: lab.workers["worker"].find(f"{KUEUE}/namespaces/team/workloads/{name}"))
+        wait_until_offered(lab)
+
+
+def test_kueue_0_17_leaves_no_job(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """It fails without a worker, and tries again."""
+    with left_without_workers("0.17.1", tmp_path_factory) as lab:
+        wait_until_offered(lab)
 
 
 def has_quota(lab: ControllerLab, name: str) -> bool:
