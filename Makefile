@@ -100,8 +100,9 @@ release-engines: $(READY) ## find or build the other releases of Kueue, which on
 	@$(BIN)/python -m kueue_rehearsal.engines kueue-0.17 kueue-0.18
 
 .PHONY: releases
-releases: $(READY) engines release-engines ## stacks and the fleet's controller on each release of Kueue, mixed, and upgrades while jobs run
+releases: $(READY) engines release-engines ## stacks, the fleet's controller and its faults on each release of Kueue, mixed, and upgrades while jobs run
 	@KUEUE_FLEET_EXAMPLES=1 $(BIN)/pytest -v tests/differential/test_releases.py tests/engines/all_releases.py
+	@for release in 0.17.1 0.18.3; do KUEUE_FLEET_FAULT_RELEASE=$$release $(BIN)/pytest -v tests/engines/faults; done
 
 .PHONY: engine-wheels
 engine-wheels: $(READY) ## pack the engines of a rehearsal into wheels, in build/wheels; builds those that are missing

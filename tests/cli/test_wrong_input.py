@@ -201,6 +201,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --to v0.19.2", 2, "--to: v0.19.2 begins with a v; write 0.19.2"),
         (f"{FLEET} --to 0.19", 2, "--to: 0.19 is not a valid version"),
         (f"{FLEET} --to 0.19.2 --rehearse -o json", 2, "--rehearse and --output json: contradict each other"),
+        (f"{FLEET} --to 0.18.3 --project .", 2, "--project: is where --rehearse runs the fleet's program"),
         (f"{FLEET} --to 0.20.0 --rehearse", 1, "cannot be rehearsed:"),
         (f"{FLEET} --to newest", 2, "--to: newest is not a valid version; write three numbers, such as 0.19.2"),
         (f"{FLEET} --to 0.16.4", 2, "--to: Kueue 0.16.4 is not known; known are 0.17, 0.18, 0.19, 0.20"),

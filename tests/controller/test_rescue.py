@@ -277,7 +277,16 @@ async def test_a_job_whose_end_kueue_did_not_copy_gets_it_from_its_workload(
         (ended(checks={"other": "Pending"}), ended_job()),
         (left(conditions=[condition("QuotaReserved"), condition("Admitted"), condition("Finished")]), ended_job()),
     ],
-    ids=["resumed", "runs", "ended otherwise", "a JobSet", "gone", "another kind of job", "not dispatched", "it was admitted"],
+    ids=[
+        "resumed",
+        "runs",
+        "ended otherwise",
+        "a JobSet",
+        "gone",
+        "another kind of job",
+        "not dispatched",
+        "it was admitted",
+    ],
 )
 async def test_any_other_finished_job_is_left_as_it_is(item: Json, found: Json | None) -> None:
     made = fixture()

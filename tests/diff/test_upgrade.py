@@ -25,7 +25,7 @@ def test_a_gate_that_the_new_release_does_not_have_breaks() -> None:
     gates = {"kueue/configuration": {"featureGates": {"LendingLimit": True}}}
     assert broken(upgraded("0.19.2", {**gates, "kueue/version": "0.18.3"})) == [
         "kueue.configuration.featureGates[LendingLimit]: Kueue 0.19.2 has no feature gate LendingLimit; remove it, or "
-        "use 0.17 or 0.18, which have it"
+        "use 0.17.1 or 0.18.3, which have it"
     ]
 
 

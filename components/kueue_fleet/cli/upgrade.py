@@ -96,6 +96,10 @@ def upgrade(
         raise console.mistyped(f"--to: {unknown}") from None
     if rehearse and output is not UpgradeOutput.text:
         raise console.mistyped(f"--rehearse and --output {output}: contradict each other; leave one of them out")
+    if project is not None and not rehearse:
+        raise console.mistyped(
+            "--project: is where --rehearse runs the fleet's program; add --rehearse, or leave it out"
+        )
     given = given_fleet(file)
     fleet = load_fleet(given)
     with well_formed():

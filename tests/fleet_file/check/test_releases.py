@@ -23,14 +23,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"kueue/version": "0.17.1", "kueue/configuration": {"resources": {"quotaCheckStrategy": "IgnoreUndeclared"}}},
         [
             "kueue.configuration.resources.quotaCheckStrategy: Kueue 0.17.1 has no field resources.quotaCheckStrategy "
-            "in Configuration; remove it, or use 0.18 or 0.19 or 0.20, which have it"
+            "in Configuration; remove it, or use 0.18.3 or 0.19.2 or 0.20.0, which have it"
         ],
     ),
     "a field that is in no release that runs here": (
         {"kueue/configuration": {"waitForPodsReady": {"unscheduledTimeout": "5m"}}},
         [
             "kueue.configuration.waitForPodsReady.unscheduledTimeout: Kueue 0.19.2 has no field "
-            "waitForPodsReady.unscheduledTimeout in Configuration; remove it, or use 0.20, which has it"
+            "waitForPodsReady.unscheduledTimeout in Configuration; remove it, or use 0.20.0, which has it"
         ],
     ),
     "a field of a queue": (
@@ -40,21 +40,21 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             "clusterQueues[vision].concurrentAdmissionPolicy: Kueue 0.17.1 has no field spec.concurrentAdmissionPolicy "
-            "in ClusterQueue; remove it, or use 0.18 or 0.19 or 0.20, which have it",
+            "in ClusterQueue; remove it, or use 0.18.3 or 0.19.2 or 0.20.0, which have it",
         ],
     ),
     "a gate that is not there yet": (
         {"kueue/version": "0.18.3", "kueue/configuration": {"featureGates": {"DisableWaitForPodsReady": True}}},
         [
             "kueue.configuration.featureGates[DisableWaitForPodsReady]: Kueue 0.18.3 has no feature gate "
-            "DisableWaitForPodsReady; remove it, or use 0.19 or 0.20, which have it"
+            "DisableWaitForPodsReady; remove it, or use 0.19.2 or 0.20.0, which have it"
         ],
     ),
     "a gate that a patch release added": (
         {"kueue/version": "0.19.0", "kueue/configuration": {"featureGates": {"PrioritizePreemptorWorkloads": True}}},
         [
             "kueue.configuration.featureGates[PrioritizePreemptorWorkloads]: Kueue 0.19.0 has no feature gate "
-            "PrioritizePreemptorWorkloads; remove it, or use 0.19 or 0.20, which have it"
+            "PrioritizePreemptorWorkloads; remove it, or use 0.19.2 or 0.20.0, which have it"
         ],
     ),
     "a gate that is gone": (
@@ -62,7 +62,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             f"warning: kueue.version: 0.20.0, {SEEN}",
             "warning: kueue.configuration.featureGates[HierarchicalCohorts]: Kueue 0.20.0 has no feature gate "
-            "HierarchicalCohorts; remove it, or use 0.17 or 0.18 or 0.19, which have it",
+            "HierarchicalCohorts; remove it, or use 0.17.1 or 0.18.3 or 0.19.2, which have it",
         ],
     ),
     "a gate of the fleet on one cluster of an older release": (
@@ -72,7 +72,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         [
             "clusters[worker-a].kueue.configuration.featureGates[DisableWaitForPodsReady]: Kueue 0.18.3 has no feature "
-            "gate DisableWaitForPodsReady; remove it, or use 0.19 or 0.20, which have it"
+            "gate DisableWaitForPodsReady; remove it, or use 0.19.2 or 0.20.0, which have it"
         ],
     ),
     "a patch release that was not read": (
@@ -80,6 +80,13 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "warning: kueue.version: 0.18.6, but the rules checked here are those of 0.18.3; use 0.18.3, or read the "
             "release notes of both"
+        ],
+    ),
+    "a build of one's own": (
+        {"kueue/version": "0.19.2+ours"},
+        [
+            "warning: kueue.version: 0.19.2+ours, but the rules checked here are those of 0.19.2; use 0.19.2, or read "
+            "the release notes of both"
         ],
     ),
     "a release without facts": (

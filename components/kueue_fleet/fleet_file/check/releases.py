@@ -49,7 +49,7 @@ def severity(kueue: Release) -> Severity:
 
 def which_have(has: Callable[[Release], bool]) -> str:
     """What to do about something that only other releases have; empty where none has it."""
-    found = [minor for minor in minors() if has(release(minor))]
+    found = [each.version for each in map(release, minors()) if has(each)]
     return f"remove it, or use {' or '.join(found)}, which {'has' if len(found) == 1 else 'have'} it" if found else ""
 
 
