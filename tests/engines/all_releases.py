@@ -24,17 +24,23 @@ from controller_lab import (
     controller_lab,
     fleet_data,
     job,
+    restart_kueue,
     route,
     wait_until_connected,
 )
 from fleet_in_rehearsal import ROOT, FleetInRehearsal, copied, project_folder
 from job_files import jobs_in
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.documents import Document
 from kueue_fleet.adopt import AdoptedCluster, adopt_fleet
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
 from kueue_fleet.diff.upgrade import LOOK_AGAIN
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
+from kueue_fleet.simulation.job_problems import STEP_LABEL
+from kueue_fleet.simulation.workload_file import WorkloadFile
 from kueue_rehearsal.engines import EngineCache, build_engines
 from kueue_rehearsal.fleet_engines import fleet_engines
 from kueue_rehearsal.jobs.submission import submit_jobs
@@ -276,6 +282,70 @@ def change(lab: ControllerLab, name: str, body: dict[str, Any], part: str = "") 
     workload = (lab.workload(name) or {})["metadata"]["name"]
     path = f"{KUEUE}/namespaces/team/workloads/{workload}{part}"
     lab.manager.request("PATCH", path, body, MERGE)
+
+
+ROOM = {"d": 13, "c": 11, "b": 7, "a": 3}
+"""GPUs of each worker, in the order of the file."""
+SIZES = (12, 9, 6, 3, 2)
+"""GPUs of jobs that do not end, one after the other: at most one of the workers that are asked has as many left."""
+
+
+def dispatched_by(dispatcher: str, version: str) -> dict[str, Any]:
+    """A fleet with Kueue's own dispatcher, and a worker more than Incremental asks at first."""
+    asked = fleet_data(dict.fromkeys(ROOM, "us-east4"))
+    asked["kueue"]["version"] = version
+    asked["multiKueue"] = {"credentials": asked["multiKueue"]["credentials"], "dispatcher": dispatcher}
+    del asked["admissionController"], asked["admissionChecks"][1]
+    asked["clusterQueues"], asked["localQueues"] = asked["clusterQueues"][:1], asked["localQueues"][:1]
+    quota = asked["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
+    quota["perCluster"] = {name: {"nominalQuota": gpus} for name, gpus in ROOM.items()}
+    return asked
+
+
+def sized(gpus: int) -> dict[str, Any]:
+    made = job(f"of-{gpus}", gpus, seconds=100_000)
+    made["metadata"]["labels"][STEP_LABEL] = made["metadata"]["name"]
+    made["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    return made
+
+
+def simulated(asked: dict[str, Any]) -> dict[str, str | None]:
+    """By job: where it is after a minute."""
+    jobs = [sized(gpus) for gpus in SIZES]
+    steps = {each["metadata"]["name"]: float(number) for number, each in enumerate(jobs)}
+    documents = [Document(each["metadata"]["name"], each) for each in jobs]
+    fleet = prepare_fleet(parse_fleet(asked), WorkloadFile(steps=steps), Delays(), manifests=documents, until=60.0)
+    return {each.name: each.cluster for each in fleet.run().records}
+
+
+@pytest.mark.parametrize("version", ["0.17.1", "0.18.3", "0.19.2"])
+def test_kueues_dispatchers_choose_the_workers_that_the_simulation_says(
+    version: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Incremental asks three in the first five minutes: by name, since 0.19 in the order of the file."""
+    fleets = {each: dispatched_by(each, version) for each in ("AllAtOnce", "Incremental")}
+    expected = {each: simulated(asked) for each, asked in fleets.items()}
+    build_engines(EngineCache(engines_dir()), names=fleet_engines(parse_fleet(fleets["AllAtOnce"])))
+    with controller_lab(tmp_path_factory.mktemp("lab"), fleets["AllAtOnce"]) as lab:
+        for dispatcher, places in expected.items():
+            restart_kueue(lab, MANAGER, dispatcher=dispatcher)
+            wait_until_connected(lab)
+            for gpus in SIZES:
+                lab.submit(sized(gpus))
+                wait_until(lambda name=f"of-{gpus}", places=places: is_settled(lab, name, places[name]))  # type: ignore[misc]
+            found = {name: ((lab.workload(name) or {})["status"]).get("clusterName") for name in places}
+            assert found == places, dispatcher
+            lab.clear()
+
+
+def is_settled(lab: ControllerLab, name: str, place: str | None) -> bool:
+    """Whether a job is on a worker, or no worker that has a copy has quota for it."""
+    status = (lab.workload(name) or {}).get("status") or {}
+    if place is not None:
+        return bool(status.get("clusterName") == place)
+    path = f"{KUEUE}/namespaces/team/workloads/{(lab.workload(name) or {})['metadata']['name']}"
+    copies = [lab.workers[each].find(path) for each in status.get("nominatedClusterNames") or ()]
+    return bool(copies) and all(each is not None and condition(each, "QuotaReserved") == "False" for each in copies)
 
 
 XPK = "theirs"
