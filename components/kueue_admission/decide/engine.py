@@ -110,9 +110,12 @@ class Engine:
         """Whether some active queue has a workload to consider, and nothing blocks admission."""
         if self.cache.blocks_admission and not self.cache.all_pods_ready():
             return False
-        return bool(self.controller.second_ready) or any(
-            self.cache.queues[name].active and queue.has_competitors for name, queue in self.queues.pending.items()
-        )
+        if self.controller.second_ready:
+            return True
+        for name, queue in self.queues.pending.items():
+            if queue.has_competitors and self.cache.queues[name].active:
+                return True
+        return False
 
     def examine(self, key: str) -> Entry:
         """What a cycle would find for a pending workload if it were the head of its queue now; nothing changes."""
@@ -131,20 +134,23 @@ class Engine:
 
     def handle(self, event: Event) -> list[Decision]:
         """Let time pass until the event, handle it, and return what was decided, in order."""
-        if event.now < self.now:
+        now, status = event.now, self.queues.status
+        if now < self.queues.now:
             raise InvariantError(f"{event!r} is before the time of the engine, {self.now}")
         self.queues.decisions = []
-        self._run_timers(event.now)
-        self._set_now(event.now)
-        before = self._queue_of(event)
+        self._run_timers(now)
+        self._set_now(now)
+        before = self._queue_of(event) if status.names else ""
         self._dispatch(event)
+        if not status.names:
+            return self.queues.decisions
         queues = {before, self._queue_of(event), *queues_of(self.queues.decisions)}
         if isinstance(event, ObjectsChanged):
             queues.update(self.queues.names)
         if isinstance(event, Submitted) and event.resumed:
-            self.queues.status.take_over(queues)
+            status.take_over(queues)
         else:
-            self.queues.status.note(queues, self.now)
+            status.note(queues, now)
         return self.queues.decisions
 
     def _run_timers(self, until: float) -> None:

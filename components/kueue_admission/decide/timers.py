@@ -60,12 +60,13 @@ class Timers:
 
     def pop_due(self, now: float) -> tuple[float, Timer, str] | None:
         """The next timer that is due by `now`, which is then no longer set."""
-        self._drop_stale()
-        if not self._heap or self._heap[0][0] > now:
-            return None
-        due, kind, name = heapq.heappop(self._heap)
-        del self._due[(kind, name)]
-        return due, kind, name
+        heap = self._heap
+        while heap and heap[0][0] <= now:
+            due, kind, name = heapq.heappop(heap)
+            if self._due.get((kind, name)) == due:
+                del self._due[(kind, name)]
+                return due, kind, name
+        return None
 
     def _drop_stale(self) -> None:
         heap = self._heap

@@ -76,6 +76,9 @@ class SimulatedCluster:
     def next_wake(self) -> float | None:
         """When a cycle or a timer is due."""
         timer = self.engine.next_timer()
+        if self._fruitless <= self.patience and self._busy_until <= self.engine.now and not self.engine.wants_cycle:
+            # To be asked at once whether it wants a cycle would be a step of the clock in which nothing happens.
+            self._fruitless = self.patience + 1
         if self._fruitless > self.patience:
             return timer
         return self._busy_until if timer is None else min(timer, self._busy_until)

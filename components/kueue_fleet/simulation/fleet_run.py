@@ -201,10 +201,11 @@ class FleetRun(ClusterRun[FleetJob]):
         offer = here or self.dispatcher.offer(job, frozenset(self.lost), now)
         for worker in [name for name in job.offered if name not in offer.workers]:
             self._take_copy(job, worker, now)
-        for worker in offer.workers:
-            if worker not in job.offered and worker not in self.lost:
-                job.offered[worker] = None
-                self.handle(worker, Submitted(now, _copy(job.workload, now)))
+        fresh = [name for name in offer.workers if name not in job.offered and name not in self.lost]
+        copy = replace(job.workload, created=now) if fresh else job.workload
+        for worker in fresh:
+            job.offered[worker] = None
+            self.handle(worker, Submitted(now, copy))
         if offer.rejected:
             self._answer_dispatch(job, CheckState.REJECTED, offer.rejected, now)
         elif offer.given_up:
@@ -421,8 +422,3 @@ class FleetRun(ClusterRun[FleetJob]):
             self._unheard[where].append(while_same(job, where, partial(self._finish, job, where, end=end)))
             return
         super()._finish(job, where, now, end)
-
-
-def _copy(workload: Workload, now: float) -> Workload:
-    """The workload as it begins on a worker."""
-    return replace(workload, created=now)

@@ -39,29 +39,31 @@ class QueueStatus:
         self._timers = timers
         self._pending = pending
         self._written: dict[str, object] = {}
+        self.names: frozenset[str] = frozenset()
+
+    def configure(self) -> None:
+        """Look at the trees: `names` are the ClusterQueues whose status, written, has Kueue look at others."""
+        queues = self._cache.queues.items()
+        self.names = frozenset(name for name, queue in queues if queue.parent is not None and queue.parent.parent)
 
     def take_over(self, names: Iterable[str]) -> None:
         """The present status of these ClusterQueues is written already."""
-        for name in filter(self._wakes_others, names):
+        for name in self.names.intersection(names):
             self._written[name] = self._status(self._cache.queues[name])
 
     def note(self, names: Iterable[str], now: float) -> None:
         """Workloads of these ClusterQueues changed: what changed with them is written later."""
-        for name in filter(self._wakes_others, names):
+        for name in self.names.intersection(names):
             if self._written.get(name) != self._status(self._cache.queues[name]):
                 self._timers.set(Timer.STATUS, name, now + UPDATES_BATCH)
 
     def write(self, name: str) -> bool:
         """Write the status; whether it is another one than before, so that the tree is looked at again."""
-        if not self._wakes_others(name):
+        if name not in self.names:
             return False
         status = self._status(self._cache.queues[name])
         before, self._written[name] = self._written.get(name), status
         return status != before
-
-    def _wakes_others(self, name: str) -> bool:
-        queue = self._cache.queues.get(name)
-        return queue is not None and queue.parent is not None and queue.parent.parent is not None
 
     def _status(self, queue: QueueNode) -> object:
         admitted: dict[int, int] = {}

@@ -56,6 +56,7 @@ class Queues:
                 matches = partial(self.cache.namespace_matches, name)
                 usage = None if ledger is None else (lambda local_queue: self.usage_of(local_queue))
                 self.pending[name] = PendingQueue(spec.queueing_strategy, matches, usage)
+        self.status.configure()
 
     def usage_of(self, local_queue: str) -> float:
         """The usage by which the queues order a LocalQueue."""
