@@ -64,6 +64,56 @@ def refused(*arguments: str) -> str:
     return str(done.exception)
 
 
+def waiting(path: Path, *objects: dict[str, Any]) -> list[str]:
+    """The lines about what waits, where no workload is named."""
+    done = CliRunner().invoke(app, ["explain", "--objects", str(write(path / "dump.yaml", [*cluster(), *objects]))])
+    assert done.exception is None, done.output
+    return done.stdout.splitlines()
+
+
+def test_each_that_waits_in_a_line(tmp_path: Path) -> None:
+    assert waiting(tmp_path, job("large", 8), job("small", 1)) == [
+        "team-a/large: Pending, ExceedsMaxQuota [KF105]: It asks for 8 cpu; ClusterQueue cq can never have more than 4 "
+        "of it in flavor default.",
+        "team-a/small: Pending, PendingEvaluation: There is room for it and its turn is next: the next cycle admits "
+        "it.",
+    ]
+
+
+def test_a_suspended_job_without_a_queue_waits_too(tmp_path: Path) -> None:
+    stray = job("stray")
+    del stray["metadata"]["labels"]
+    [line] = waiting(tmp_path, stray)
+    assert line.startswith("team-a/stray: without a Workload")
+
+
+def test_a_finished_job_does_not_wait(tmp_path: Path) -> None:
+    over = {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-01T00:00:00Z"}]}
+    assert waiting(tmp_path, job("over") | {"status": over}) == ["No workload waits."]
+
+
+def test_of_many_that_wait_the_first_of_every_queue(tmp_path: Path) -> None:
+    other = job("other")
+    other["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "lr"
+    lines = waiting(tmp_path, *(job(f"j{number:02}") for number in range(24)), other)
+    assert [line.partition(":")[0] for line in lines[:3]] == ["team-a/j00", "team-a/other", "team-a/j01"]
+    assert lines[20:] == ["5 more wait (team-a/lq 5); name one to explain it"]
+
+
+def test_what_waits_as_json(tmp_path: Path) -> None:
+    dump = write(tmp_path / "dump.yaml", [*cluster(), job("large"), job("huge", 9)])
+    found = json.loads(CliRunner().invoke(app, ["explain", "--objects", str(dump), "-o", "json"]).stdout)
+    [first, second] = [each["explanations"][0] for each in found["workloads"]]
+    assert (found["waiting"], first["workload"], second["workload"]) == (2, "team-a/huge", "team-a/large")
+
+
+def test_what_waits_at_a_second(tmp_path: Path) -> None:
+    jobs = [job("first", 3), job("second", 3)]
+    dump = write(tmp_path / "dump.yaml", [*cluster(), *jobs])
+    done = CliRunner().invoke(app, ["explain", "--objects", str(dump), "--second", "5"])
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["team-a/second"]
+
+
 def test_by_the_name_of_the_job(tmp_path: Path) -> None:
     dump = write(tmp_path / "dump.yaml", [*cluster(), job("train")])
     [found] = explain("train", "--objects", str(dump))

@@ -160,7 +160,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         ("objects items.json", 1, "has no kind, but items"),
     ],
     "explain": [
-        ("", 2, "Missing argument 'WORKLOAD'"),
+        ("", 2, "what to explain is missing"),
         ("train", 2, "give one of: --objects PATH, --stack FILE"),
         ("train --objects nofile", 1, "nofile: no such file or folder"),
         ("train --objects items.json", 1, "has no kind, but items"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kueue_admission.forms.manifest import Manifest
     from kueue_admission.forms.problem import Problem
     from kueue_admission.read.dispatch_report import ParsedReport
+    from kueue_admission.read.kueue_objects import Parsed
     from kueue_admission.simulate.documents import Document
     from kueue_admission.simulate.records import Record
     from kueue_admission.simulate.result import Result
@@ -62,6 +63,7 @@ class Dump:
         self._configuration = dumped.configuration
         self.notes = (*missing_kinds(self._manifests).values(), *taken.left_out, *dumped.notes)
         self._index = WorkloadIndex(taken.manifests)
+        self._parsed: dict[tuple[int, ...], Parsed] = {}
 
     @property
     def names(self) -> Iterable[str]:
@@ -71,6 +73,16 @@ class Dump:
     def keys(self, name: str) -> list[str]:
         """The workloads that go by this name: their own, or that of the job that owns them."""
         return self._index.keys(name)
+
+    @property
+    def waiting(self) -> Sequence[tuple[str, str]]:
+        """LocalQueue and key of what has yet to be admitted, by priority and age, and of suspended jobs without one."""
+        from kueue_admission.read.dumps import is_unmanaged
+        from kueue_admission.read.manifests import key_of, owners_of
+        from kueue_admission.read.printed import PrintedJob
+
+        apart = (m for m in self._manifests if is_unmanaged(m) and PrintedJob.of(m).is_suspended)
+        return [*self._index.waiting, *(("", key_of(m)) for m in apart if not any(owners_of(m)))]
 
     def queue_of(self, key: str) -> str:
         """The LocalQueue of a workload, as `namespace/name`."""
@@ -112,12 +124,15 @@ class Dump:
         from kueue_admission.forms.form_rules import COHORT_CYCLE
         from kueue_admission.read.kueue_objects import parse_objects
 
+        relevant = self._index.relevant(key, local_queue)
+        of_tree = tuple(map(id, relevant))
         try:
-            parsed = parse_objects(self._index.relevant(key, local_queue), self._configuration)
+            parsed = self._parsed.get(of_tree) or parse_objects(relevant, self._configuration)
         except ObjectError as refused:
             raise self._refused(refused.problems) from None
         except NotModelledError as refused:
             raise self._refused([refused.problem]) from None
+        self._parsed[of_tree] = parsed
         found = cycles({cohort.name: cohort.parent for cohort in parsed.objects.cohorts})
         if found:
             raise self._refused(
@@ -177,6 +192,12 @@ class Simulated:
     def keys(self, name: str) -> list[str]:
         """See `Dump`."""
         return list(self._names.get(name, ()))
+
+    @property
+    def waiting(self) -> Sequence[tuple[str, str]]:
+        """See `Dump`: a simulation has only what Kueue manages."""
+        waiting = [w for w in self._snapshot.workloads if w.status.admitted_at is None and not w.status.finished]
+        return [(w.local_queue, w.key) for w in sorted(waiting, key=lambda w: (-w.priority, w.created, w.key))]
 
     def queue_of(self, key: str) -> str:
         """See `Dump`."""

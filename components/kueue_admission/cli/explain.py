@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -18,18 +19,20 @@ from kueue_admission.forms.problem import Rule
 
 if TYPE_CHECKING:
     # The other commands start without the admission core.
-    from kueue_admission.cli.dumps import Cluster, Dump, Moment
+    from kueue_admission.cli.dumps import Cluster, Moment
     from kueue_admission.explain import Explanation
     from kueue_admission.simulate.records import Record
 
 
 _LINK: Final = re.compile(r"\[([^]]*)\]\(([^)]*)\)")
+_MOST_LISTED: Final = 20
+"""Where no workload is named, at most so many of those that wait are explained."""
 _MOST_WAITING: Final = 8
 """At most so many jobs that have quota and wait for a worker are compared with what workers can hold."""
 
 
 def explain(
-    workload: options.Workload,
+    workload: options.Workload = "",
     objects: options.Dumps = (),  # type: ignore[assignment]
     second: options.Second = None,
     fair_sharing: options.FairSharing = False,
@@ -54,6 +57,7 @@ def explain(
           do kubectl get $kind -A -o yaml > dump/$kind.yaml; done
       kubectl get configmap kueue-manager-config -n kueue-system -o yaml \\
           > dump/configuration.yaml
+      kueue-admission explain --objects dump/
       kueue-admission explain team-a/train-1 --objects dump/
       kueue-admission explain team-a/train-1 --objects manager=m.yaml \\
           --objects us-east4=e.yaml --output json
@@ -96,29 +100,54 @@ def show(
 ) -> None:
     """Explain it on the clusters of these objects, or at the moment that is simulated, and print that.
 
+    An empty `workload` stands for each that waits.
+
     Raises:
         CommandError: there is no such workload, or the input is wrong.
     """
-    from kueue_admission.cli.dumps import Dump
+    from kueue_admission.cli.dumps import Dump, tell_notes
     from kueue_admission.decide.errors import AdmissionError
-    from kueue_admission.explain import render_clusters, render_json, render_short
+    from kueue_admission.explain import text
 
+    notes: tuple[str, ...] = ()
     gc.disable()  # A large dump is millions of small objects, and the process ends with it.
     try:
         if simulated is not None:
-            found = _explain_moment(simulated(), workload)
+            moment = simulated()
+            clusters, explain_named = moment.clusters, partial(_explain_moment, moment)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
-            found = _explain_dumps([Dump(text, now, fair_sharing=fair_sharing) for text in objects], workload)
+            clusters = dumps = [Dump(each, now, fair_sharing=fair_sharing) for each in objects]
+            explain_named = partial(explain_clusters, clusters)
+            notes = tuple(note for dump in dumps for note in dump.notes)
+        waiting = [] if workload else _waiting_on(clusters)
+        named = [explain_named(workload)] if workload else []
+        listed = [explain_clusters(clusters, key, with_changes=False) for _, key in waiting[:_MOST_LISTED]]
     except AdmissionError as refused:
         raise console.CommandError(str(refused)) from None
+    except console.CommandError as refused:
+        raise console.CommandError(refused.message, refused.exit_code, (*refused.problems, *notes)) from None
     finally:
         gc.freeze()  # None of them is worth a look now, either.
         gc.enable()
+    tell_notes(notes)
     if output is Output.json:
-        console.json_document(render_json(found))
+        console.json_document(text.render_json(*named) if named else text.render_waiting_json(listed, len(waiting)))
+    elif named:
+        console.text(text.render_short(*named) if short else text.render_clusters(*named))
     else:
-        console.text(render_short(found) if short else render_clusters(found))
+        console.text(text.render_waiting(listed, [queue for queue, _ in waiting[_MOST_LISTED:]]))
+
+
+def _waiting_on(clusters: Sequence[Cluster]) -> list[tuple[str, str]]:
+    """LocalQueue and key of what waits: the first of each queue, then the second of each, so that none is missing."""
+    queues = {key: queue for cluster in clusters for queue, key in cluster.waiting}
+    ranks: Counter[str] = Counter()
+    ranked = []
+    for key, queue in queues.items():
+        ranked.append((ranks[queue], queue, key))
+        ranks[queue] += 1
+    return [(queue, key) for _, queue, key in sorted(ranked, key=lambda each: each[0])]
 
 
 def is_code(text: str) -> bool:
@@ -166,24 +195,11 @@ def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
     return explain_clusters(moment.clusters, wanted)
 
 
-def _explain_dumps(dumps: Sequence[Dump], wanted: str) -> list[Explanation]:
-    """As `explain_clusters`, and what of the objects is left out or missing, which may be why there is no answer."""
-    from kueue_admission.cli.dumps import tell_notes
-
-    notes = [note for dump in dumps for note in dump.notes]
-    try:
-        found = explain_clusters(dumps, wanted)
-    except console.CommandError as refused:
-        raise console.CommandError(refused.message, refused.exit_code, (*refused.problems, *notes)) from None
-    tell_notes(notes)
-    return found
-
-
 def _bare(record: Record) -> str:
     return record.key.partition("/")[2]
 
 
-def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanation]:
+def explain_clusters(clusters: Sequence[Cluster], wanted: str, *, with_changes: bool = True) -> list[Explanation]:
     """Why the workload `wanted` is where it is on each cluster. Raises CommandError where there is none such."""
     from kueue_admission.explain import explain as explain_on
     from kueue_admission.explain import explain_elsewhere
@@ -220,6 +236,7 @@ def explain_clusters(clusters: Sequence[Cluster], wanted: str) -> list[Explanati
             written=cluster.written(key),
             unplaceable=unplaceable if cluster is home else (),
             links=cluster.links,
+            with_changes=with_changes,
         )
         if key in cluster.keys(key)
         else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)

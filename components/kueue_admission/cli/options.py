@@ -59,11 +59,13 @@ Report = Annotated[
 Workload = Annotated[
     str,
     typer.Argument(
-        metavar="WORKLOAD",
-        help="namespace/name, or the name, of a Workload or of its Job; or the code of a message, such as KF105.",
+        metavar="[WORKLOAD]",
+        help="namespace/name, or the name, of a Workload or of its Job; or the code of a message, such as KF105. "
+        "Without it: one line for each workload that waits.",
+        show_default=False,
     ),
 ]
-"""What is explained."""
+"""What is explained; empty: every workload that waits."""
 Dumps = Annotated[
     list[str],
     typer.Option(

@@ -6,14 +6,14 @@ here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from kueue_admission.api.cohort_tree import roots_of
 from kueue_admission.forms.manifest import Manifest, inside, is_object
 from kueue_admission.forms.names import QUEUE_LABEL
 from kueue_admission.read.job_pod_sets import PODS_FIELD
 from kueue_admission.read.manifests import is_job, key_of, owners_of
-from kueue_admission.read.printed import Printed, PrintedWorkload
+from kueue_admission.read.printed import Printed, PrintedJob, PrintedWorkload, WorkloadState
 
 
 class WorkloadIndex:
@@ -54,6 +54,20 @@ class WorkloadIndex:
                 or any(name in (owner, owner.partition("/")[2]) for owner in _owners_of_workload(manifest, short))
             ]
         return self._found[name]
+
+    @property
+    def waiting(self) -> Sequence[tuple[str, str]]:
+        """LocalQueue and key of the workloads that have yet to be admitted, by priority and age."""
+        printed = [(PrintedWorkload.of(manifest), key) for key, manifest in self.workloads.items()]
+        ahead = (WorkloadState.PENDING, WorkloadState.QUOTA_RESERVED)
+        return [
+            (self.queue_of(key), key)
+            for _, _, key in sorted(
+                (-each.spec.integer("priority"), each.created or 0.0, key)
+                for each, key in printed
+                if each.state in ahead and (each.kind == "Workload" or PrintedJob(each.fields).ended_at is None)
+            )
+        ]
 
     def queue_of(self, key: str) -> str:
         """The LocalQueue that the workload names, as `namespace/name`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from textwrap import fill
 from typing import Final
@@ -43,13 +44,33 @@ def render_json(explanations: list[Explanation]) -> dict[str, object]:
 
 def render_short(explanations: list[Explanation]) -> str:
     """One line for each cluster: state, reason, code, and the reason in words; and the next step."""
-    lines = []
-    for each in explanations:
-        where = f" on {each.cluster}" if each.cluster else ""
-        code = f" [{each.code}]" if each.code else ""
-        lines.append(f"{each.workload}{where}: {_standing(each)}{code}: {each.headline}")
+    lines = [_line(each) for each in explanations]
     step = _one_step([_without_list(each) for each in explanations])
     return "\n".join(lines) + f"{' ' if len(lines) == 1 else chr(10)}Next step: {step}\n"
+
+
+def render_waiting(found: Sequence[Sequence[Explanation]], rest: Sequence[str]) -> str:
+    """A line for each workload that waits, as it stands where it was submitted; `rest`: the LocalQueues of others."""
+    lines = [_line(_where_it_is(each)) for each in found]
+    if rest:
+        counts = ", ".join(f"{queue} {count}" for queue, count in Counter(rest).most_common())
+        lines.append(f"{len(rest)} more wait ({counts}); name one to explain it")
+    return "\n".join(lines or ["No workload waits."]) + "\n"
+
+
+def render_waiting_json(found: Sequence[Sequence[Explanation]], count: int) -> dict[str, object]:
+    """The same as plain data, each workload as `render_json` has it; `waiting` is the count."""
+    return {"version": SCHEMA_VERSION, "waiting": count, "workloads": [render_json(list(each)) for each in found]}
+
+
+def _where_it_is(found: Sequence[Explanation]) -> Explanation:
+    return next((each for each in found if each.is_there), found[0])
+
+
+def _line(made: Explanation) -> str:
+    where = f" on {made.cluster}" if made.cluster else ""
+    code = f" [{made.code}]" if made.code else ""
+    return f"{made.workload}{where}: {_standing(made)}{code}: {made.headline}"
 
 
 def _without_list(made: Explanation) -> Explanation:

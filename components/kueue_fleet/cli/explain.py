@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    workload: options.Workload,
+    workload: options.Workload = "",
     objects: options.Dumps = (),  # type: ignore[assignment]
     stack: Annotated[
         Path | None,
@@ -50,6 +50,7 @@ def explain(
           do kubectl get $kind -A -o yaml > dump/$kind.yaml; done
       kubectl get configmap kueue-manager-config -n kueue-system -o yaml \\
           > dump/configuration.yaml
+      kueue-fleet explain --objects dump/
       kueue-fleet explain team-a/train-1 --objects dump/
       kueue-fleet explain team-a/train-1 --objects manager=m.yaml \\
           --objects us-east4=e.yaml --output json
