@@ -15,7 +15,7 @@ from kueue_admission.explain.answer import Explanation, FlavorFigures
 from kueue_admission.explain.checks import checks_of, has_failed
 from kueue_admission.explain.crowd_changes import crowd_changes
 from kueue_admission.explain.diagnosis import Diagnosis, diagnose, only_relevant
-from kueue_admission.explain.headlines import code_of_reason, fits_nowhere, headline, next_step
+from kueue_admission.explain.headlines import code_of_reason, fits_nowhere, headline, next_step, not_known, unprinted_kind
 from kueue_admission.explain.links import Links
 from kueue_admission.explain.next_cycles import not_ready
 from kueue_admission.explain.other_changes import (
@@ -100,6 +100,8 @@ def explain(
         is_copy=bool(workload.origin),
         dispatch=dispatch,
     )
+    if found.state == "Pending" and (lacking := unprinted_kind(found)) is not None:
+        return not_known(made, lacking)
     made = replace(made, headline=headline(made, found), code=code_of_reason(made, found))
     made = replace(made, next_step=next_step(made, found))
     return fits_nowhere(made) if key in unplaceable and made.state in ("Pending", "QuotaReserved") else made

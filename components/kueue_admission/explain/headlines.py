@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kueue_admission.api.resources import RESOURCES
 from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.model import CheckState
-from kueue_admission.decide.reasons import AdmittedReason, EvictionReason, QuotaReservedReason
+from kueue_admission.decide.reasons import AdmittedReason, EvictionReason, InactiveReason, QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.explain.answer import CheckStanding, Explanation, ResourceFigures
 from kueue_admission.explain.checks import FAILED
@@ -51,6 +52,36 @@ def headline(made: Explanation, found: Diagnosis) -> str:
     if found.outlook is not None and (found.fits or found.admits):
         return about_turn(made, found.outlook)
     return about_entry(made, found.entry)
+
+
+def unprinted_kind(found: Diagnosis) -> str | None:
+    """The kind that the reason is about, where none of it is among the objects: the dump lacks it, not the cluster."""
+    objects = found.engine.objects
+    if found.blocked and found.reason == QuotaReservedReason.MISCONFIGURED:
+        there = {"LocalQueue": objects.local_queues, "ClusterQueue": objects.cluster_queues}
+        return next((kind for kind, given in there.items() if not given), None)
+    if found.entry is None or found.entry.queue.active:
+        return None
+    reasons = {reason for reason, _ in found.entry.queue.inactive}
+    lacking = {
+        "ResourceFlavor": InactiveReason.FLAVOR_NOT_FOUND in reasons and not objects.flavors,
+        "Topology": InactiveReason.TOPOLOGY_NOT_FOUND in reasons and not objects.topologies,
+        "AdmissionCheck": InactiveReason.ADMISSION_CHECK_NOT_FOUND in reasons and not objects.checks,
+    }
+    return next((kind for kind, is_lacking in lacking.items() if is_lacking), None)
+
+
+def not_known(made: Explanation, kind: str) -> Explanation:
+    """The explanation where the objects lack a whole kind, so that why it waits cannot be said."""
+    return replace(
+        made,
+        reason=None,
+        message="",
+        written=made.written and replace(made.written, agrees=True),
+        headline=f"Why it waits is not known: there is no {kind} among the objects.",
+        changes=(),
+        next_step=f"Add what `kubectl get {RESOURCES[kind]} -A -o yaml` prints to the objects, and explain it again.",
+    )
 
 
 def code_of_reason(made: Explanation, found: Diagnosis) -> str | None:

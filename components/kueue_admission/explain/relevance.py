@@ -30,7 +30,7 @@ class WorkloadIndex:
                 continue
             key = key_of(manifest)
             if key in self.workloads:
-                self._doubles.append(manifest)
+                self._doubles.append(self.workloads[key])
             self.workloads[key] = manifest
 
     @property

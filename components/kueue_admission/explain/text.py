@@ -202,7 +202,7 @@ def _wrapped(items: list[str]) -> list[str]:
 
 
 def _about(explanation: Explanation) -> list[str]:
-    if explanation.reason is None or not explanation.requests:
+    if not explanation.requests:
         return []
     queue = f"LocalQueue {explanation.local_queue or '(none)'}"
     if explanation.cluster_queue:

@@ -57,9 +57,11 @@ class _Place(NamedTuple):
 
 
 _TAB: Final = _Words("a tab is used for indentation", "use spaces, two for each level")
+_NO_BREAK: Final = _Words("a no-break space is used for indentation", "replace it by a space; copied pages have such")
 _OPEN_QUOTE: Final = _Words("a quote is opened and not closed", "close it", earlier=True)
 _ROWS: Final = (
     (_CONFLICT, _Words("Git's mark of a conflict is left", "keep one version, and remove the marks")),
+    (re.compile("```"), _Words("a fence of Markdown is left", "remove the rows with ```")),
     (re.compile(r"-[A-Za-z_\"'{\[]"), _Words("there is no space after a dash", "write '- name: value'")),
     (
         re.compile(r"[\w.-]+:[^\s/:][^:]*$"),
@@ -89,6 +91,13 @@ _MISTAKES: Final = (
 """Parts of libyaml's context and reason, and the words for them; the first that fits."""
 
 
+def remedy_of_twice(key: str) -> str:
+    """What to do about a field that is written twice in a map."""
+    if key in ("apiVersion", "kind"):
+        return "where another object begins, put a row with --- before it"
+    return "remove one of the two"
+
+
 def explain(error: yaml.MarkedYAMLError, text: str, source: str) -> Problem:
     """The problem that `error` is, found while reading `text`, which came from `source`."""
     mark = error.problem_mark or error.context_mark
@@ -109,6 +118,9 @@ def _by_rows(place: _Place) -> tuple[int, _Words] | None:
     for line in (place.line, place.line - 1):
         if 0 <= line < len(place.rows) and re.match(r" *\t", place.rows[line]):
             return line, _TAB
+    for line in range(place.opened, min(place.line + 1, len(place.rows))):
+        if re.match(r" *\u00a0", place.rows[line]):
+            return line, _NO_BREAK
     for line in (place.opened, place.line, place.line - 1):
         for mistake, words in _ROWS:
             if mistake.match(place.row(line)):

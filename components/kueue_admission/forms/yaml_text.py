@@ -17,7 +17,7 @@ import yaml
 from kueue_admission.forms.form_rules import YAML
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.yaml_bounds import has_aliases, refuse_deep_text, refuse_expansion
-from kueue_admission.forms.yaml_errors import explain
+from kueue_admission.forms.yaml_errors import explain, remedy_of_twice
 from kueue_admission.forms.yaml_lines import Lines
 
 _MOST_DIGITS: Final = 1000
@@ -161,7 +161,7 @@ def load_documents(text: str, source: str) -> list[YamlDocument]:
                 YAML.at(
                     "",
                     f"{error.key} is written twice in the same map, first in line {error.first}",
-                    "remove one of the two",
+                    remedy_of_twice(error.key),
                     source=source,
                     line=error.again,
                 )

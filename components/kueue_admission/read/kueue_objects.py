@@ -93,8 +93,8 @@ def parse_objects(
         namespace = metadata.text("namespace", "default" if kind in NAMESPACED else "")
         key = f"{namespace}/{name}" if namespace else name
         fields = Fields(fields.data, f"{kind} {key}", problems)
-        if key in by_kind.setdefault(kind, {}):
-            fields.wrong("", "is listed twice", "keep one of them")
+        if (before := by_kind.setdefault(kind, {}).get(key)) is not None and before.data != fields.data:
+            fields.wrong("", "is listed twice, and not the same", "keep one of them")
         by_kind[kind][key] = fields
     settings = configuration or Configuration()
     read = _Reader(by_kind)

@@ -11,6 +11,7 @@ from pydantic_core import from_json
 
 from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.problem import Place, Problem, SpecError
+from kueue_admission.forms.yaml_errors import remedy_of_twice
 from kueue_admission.forms.yaml_large import load_large
 from kueue_admission.simulate.errors import SimulationError
 
@@ -23,6 +24,10 @@ _WORDS: Final = re.compile(r"- [\w .,]+")
 _SPACE: Final = re.compile(r"\s*")
 _JSON: Final = (".json", ".jsonl")
 _DECODER: Final = json.JSONDecoder()
+_KUBECTL: Final = re.compile(
+    r"(?:Name: +\S|NAME(?:SPACE)? |No resources found|(?:error|Error from server|Unable to connect)\b).*"
+)
+"""The first row of what kubectl prints for people: `describe`, a table, an error."""
 
 
 class Document(NamedTuple):
@@ -40,6 +45,9 @@ def read_documents(text: str, source: str) -> list[Document]:
     if len(text) > _LARGE and "kind" not in text:
         wrong = "holds no Kubernetes object: the word kind is not in it"
         raise SimulationError([OBJECT.at("", wrong, "give another file", source=source)])
+    if first := _KUBECTL.match(text):
+        fix = "print the objects with kubectl get KIND -A -o yaml"
+        raise _refused(source, 1, f"is text of kubectl for people: {first[0][:60].strip()!r}", fix)
     look_over(text, source, of_objects=True)
     problems: list[Problem] = []
     documents = list(_unpack(_load(text, source), problems))
@@ -75,7 +83,7 @@ def look_over(text: str, source: str, *, of_objects: bool = False) -> None:
             last = line.partition(":")[0]
             if last in fields:
                 twice = f"{last[:40]} is written twice, first in line {fields[last]}"
-                raise _refused(source, number, twice, "remove one of the two")
+                raise _refused(source, number, twice, remedy_of_twice(last))
             fields[last] = number
             if len(fields) > _MOST_FIELDS:
                 many = f"has more than {_MOST_FIELDS} fields from line {min(fields.values())} on"
@@ -155,7 +163,7 @@ def _unpack(loaded: Iterable[tuple[Place, Any]], problems: list[Problem]) -> Ite
             found = OBJECT.at("", f"is {_shown(data)}, not a Kubernetes object", "write apiVersion and kind")
             problems.append(found.behind(where))
         elif str(data.get("kind", "")).endswith("List") and isinstance(data.get("items"), list):
-            yield from _items(where, data["items"], problems)
+            yield from _items(where, data, problems)
         elif "kind" not in data:
             problems.append(_no_object(data).behind(where))
         else:
@@ -168,14 +176,22 @@ def _no_object(data: Mapping[str, Any]) -> Problem:
     if isinstance(data.get("jobs"), list):
         fix = "give it to simulate or explain with --workload"
         return OBJECT.at("", "is a workload file, not a Kubernetes object", fix)
+    if isinstance(data.get("items"), list):
+        return OBJECT.at("", "is cut off: a List ends with kind: List", "print it again, to its end")
     keys = ", ".join(str(key) for key in list(data)[:3])
     return OBJECT.at("", f"has no kind, but {keys[:60] or 'nothing'}", "write apiVersion and kind")
 
 
-def _items(where: Place, items: list[Any], problems: list[Problem]) -> Iterator[Document]:
-    for index, item in enumerate(items):
-        place = Place(where.source, where.line, f"items[{index}]")
-        if isinstance(item, Mapping) and "kind" in item:
+def _items(where: Place, listed: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
+    """The objects of a List, of Lists in it, and of a list that names the kind of its items once, as the API sends it."""
+    kind, version = str(listed["kind"]).removesuffix("List"), listed.get("apiVersion")
+    for index, item in enumerate(listed["items"]):
+        place = Place(where.source, where.line, f"{where.item}.items[{index}]".lstrip("."))
+        if isinstance(item, Mapping) and kind and "kind" not in item:
+            yield from _document(place, {"apiVersion": version, "kind": kind, **item}, problems)
+        elif isinstance(item, Mapping) and str(item.get("kind")).endswith("List") and isinstance(item.get("items"), list):
+            yield from _items(place, item, problems)
+        elif isinstance(item, Mapping) and "kind" in item:
             yield from _document(place, item, problems)
         else:
             what = "has no kind" if isinstance(item, Mapping) else f"is {_shown(item)}, not a Kubernetes object"

@@ -97,31 +97,36 @@ class MachineType:
     @property
     def capacity(self) -> dict[str, int]:
         """What the node reports, with a default boot disk: milli-CPUs, bytes, pieces."""
-        return self.capacity_with(BOOT_DISK_BYTES, PODS_PER_NODE)
+        return self.capacity_with(BOOT_DISK_BYTES, PODS_PER_NODE, self.local_ssds)
 
     @property
     def allocatable(self) -> dict[str, int]:
         """What pods may ask for, with a default boot disk: milli-CPUs, bytes, pieces."""
-        return self.allocatable_with(BOOT_DISK_BYTES, PODS_PER_NODE)
+        return self.allocatable_with(BOOT_DISK_BYTES, PODS_PER_NODE, self.local_ssds)
 
-    def capacity_with(self, disk_bytes: int, pods: int) -> dict[str, int]:
-        """What the node reports with a boot disk of `disk_bytes` and room for `pods`: milli-CPUs, bytes, pieces."""
+    def capacity_with(self, disk_bytes: int, pods: int, local_ssds: int) -> dict[str, int]:
+        """What the node reports with a boot disk of `disk_bytes` and room for `pods`: milli-CPUs, bytes, pieces.
+
+        Local SSDs hold the ephemeral storage where the node has some: its own, or those that are added to it.
+        """
         amounts = {
             "cpu": self.cpus * 1000,
             "memory": self.memory_bytes,
-            "ephemeral-storage": disk_bytes,
+            "ephemeral-storage": local_ssds * LOCAL_SSD_GB * _GIB or disk_bytes,
             "pods": pods,
         }
         devices = self.accelerators * self.shares
         return amounts | ({self.accelerator_resource: devices} if devices else {})
 
-    def allocatable_with(self, disk_bytes: int, pods: int) -> dict[str, int]:
+    def allocatable_with(self, disk_bytes: int, pods: int, local_ssds: int) -> dict[str, int]:
         """What pods may ask for: `capacity_with` less GKE's reservations and the eviction thresholds."""
         reserved = SHARED_CORE_RESERVED_MILLI if self.shared_core else reserved_cpu_milli(self.cpus)
-        return self.capacity_with(disk_bytes, pods) | {
+        capacity = self.capacity_with(disk_bytes, pods, local_ssds)
+        disk = capacity["ephemeral-storage"]
+        return capacity | {
             "cpu": self.cpus * 1000 - reserved,
             "memory": self.memory_bytes - reserved_memory_bytes(self.memory_bytes),
-            "ephemeral-storage": disk_bytes - reserved_disk_bytes(disk_bytes),
+            "ephemeral-storage": disk - reserved_disk_bytes(disk, local_ssds),
         }
 
 
@@ -156,11 +161,14 @@ def reserved_memory_bytes(memory: int) -> int:
     return reserved + rest * 2 // 100 + 100 * _MIB
 
 
-def reserved_disk_bytes(disk: int) -> int:
+def reserved_disk_bytes(disk: int, local_ssds: int = 0) -> int:
     """The least of half the disk, 6 GiB + 35 % of it, and 100 GiB; and 10 % of it as the eviction threshold.
 
+    Of local SSDs 50 GiB, 75 of two and 100 of more, instead of that least.
     Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-node-sizes
     """
+    if local_ssds:
+        return (50, 75, 100)[min(local_ssds, 3) - 1] * _GIB + disk // 10
     return min(disk // 2, 6 * _GIB + disk * 35 // 100, 100 * _GIB) + disk // 10
 
 

@@ -91,6 +91,7 @@ class NodePool:
             annotations={FINGERPRINT: self.fingerprint, **(annotations or {})},
             disk_bytes=self.view.disk_gb * 1000**3,
             pods=self.view.pods_per_node,
+            local_ssds=self.view.ephemeral_local_ssds or self.machine.local_ssds,
         )
 
     def standing_nodes(self, place: Place) -> tuple[NodeTemplate, ...]:

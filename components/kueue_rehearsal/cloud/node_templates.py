@@ -63,16 +63,17 @@ class NodeTemplate:
     annotations: Mapping[str, str] = field(default_factory=dict)
     disk_bytes: int = BOOT_DISK_BYTES
     pods: int = PODS_PER_NODE
+    local_ssds: int = 0
 
     @property
     def capacity(self) -> dict[str, int]:
         """What the node reports: milli-CPUs, bytes, pieces."""
-        return self.machine.capacity_with(self.disk_bytes, self.pods)
+        return self.machine.capacity_with(self.disk_bytes, self.pods, self.local_ssds)
 
     @property
     def allocatable(self) -> dict[str, int]:
         """What of it pods may ask for."""
-        return self.machine.allocatable_with(self.disk_bytes, self.pods)
+        return self.machine.allocatable_with(self.disk_bytes, self.pods, self.local_ssds)
 
     def manifest(self) -> dict[str, Any]:
         """The Node, with its capacity already in the status, as a kubelet registers itself."""

@@ -162,16 +162,14 @@ class ResolvedNodePool:
     @property
     def allocatable(self) -> Mapping[str, int]:
         """What pods may ask of one node: milli-CPUs, bytes, pieces. Raises LookupError for unknown machines."""
-        return self._known_machine.allocatable_with(self._disk_bytes, self.pods_per_node)
+        machine = self._known_machine
+        disk, local_ssds = self.disk_size_gb * 1000**3, self.local_ssd_count or machine.local_ssds
+        return machine.allocatable_with(disk, self.pods_per_node, local_ssds)
 
     @property
     def pods_per_node(self) -> int:
         """How many pods run on one node."""
         return self.max_pods_per_node or PODS_PER_NODE
-
-    @property
-    def _disk_bytes(self) -> int:
-        return self.disk_size_gb * 1000**3
 
     @property
     def _known_machine(self) -> MachineType:
