@@ -16,6 +16,7 @@ from kueue_admission.decide.model import (
     ClusterQueue,
     Node,
     ResourceFlavor,
+    Topology,
     Workload,
     WorkloadCheck,
     WorkloadStatus,
@@ -103,7 +104,8 @@ class TestInactiveQueues:
         flavors = (ResourceFlavor("default"), ResourceFlavor("other"), ResourceFlavor("placed", topology="absent"))
         nodes = (Node("n", ((HOSTNAME_LABEL, "n"),), allocatable=(("cpu", 9000), ("pods", 9))),)
         pods = PodSet(requests=(("cpu", 1000),), node_requests=(("cpu", 1000),))
-        found = explained(objects(made, flavors=flavors, checks=MANY, nodes=nodes), job("a", pod_sets=(pods,)))
+        there = objects(made, flavors=flavors, checks=MANY, nodes=nodes, topologies=(Topology("there", ("rack",)),))
+        found = explained(there, job("a", pod_sets=(pods,)))
         assert found.reason == "Suspended"
         [change] = found.changes
         assert (change.what, change.admits) == (f"ClusterQueue cq: {what}", True)

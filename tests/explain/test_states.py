@@ -178,3 +178,18 @@ class TestQuota:
         found = explained(replace(made, flavors=flavors), job("a", pod_sets=pods))
         assert found.reason == "NoMatchingFlavor"
         assert found.changes[0].what == "select pool=a3 instead of a2 in the pods, as flavor default has it"
+
+
+ABSENT: dict[str, tuple[Objects, str]] = {
+    "no queue": (replace(objects(queue()), local_queues=()), "LocalQueue"),
+    "no cluster queue": (replace(objects(queue()), cluster_queues=()), "ClusterQueue"),
+    "no flavor": (replace(objects(queue()), flavors=()), "ResourceFlavor"),
+}
+
+
+@pytest.mark.parametrize(("made", "kind"), ABSENT.values(), ids=ABSENT)
+def test_what_the_objects_lack_altogether_is_not_known(made: Objects, kind: str) -> None:
+    found = explained(made, job("a", 1))
+    assert found.headline == f"Why it waits is not known: there is no {kind} among the objects."
+    assert found.next_step.startswith(f"Add what `kubectl get {kind.lower()}s -A -o yaml` prints")
+    assert (found.state, found.reason, found.changes) == ("Pending", None, ())

@@ -11,7 +11,7 @@ from tests.fleet_file.builders import changed
 from tests.fleet_file.pool_builders import pools_data
 
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, read_fleet_text
-from kueue_fleet.fleet_file.calendar_pools import fleet_at
+from kueue_fleet.fleet_file.calendar_pools import fleet_at, fleet_opened
 from kueue_fleet.fleet_file.model.per_cluster import groups_on
 
 BEFORE, START = datetime(2026, 11, 30, 23, 59, tzinfo=UTC), datetime(2026, 12, 1, tzinfo=UTC)
@@ -61,6 +61,12 @@ def test_a_pool_that_is_different_on_a_cluster_has_its_own_dates() -> None:
 def test_a_fleet_without_such_pools_is_itself() -> None:
     fleet = parse_fleet(changed(pools_data(), {OPEN: True}))
     assert fleet_at(fleet, START) is fleet
+
+
+def test_a_fleet_of_one_day_opens_for_another() -> None:
+    assert nodes_and_quota(fleet_opened(at(BEFORE)))[0] > 0
+    assert nodes_and_quota(fleet_at(at(BEFORE), START))[0] > 0
+    assert nodes_and_quota(fleet_opened(at(BEFORE, {OPEN: False})))[0] == 0
 
 
 def test_what_is_wrong_with_an_open_pool_is_said_before_it_opens() -> None:

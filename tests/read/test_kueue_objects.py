@@ -211,8 +211,10 @@ class TestWhatIsWrong:
             "ClusterQueue cq.spec.resourceGroups.flavors[f].resources[cpu].nominalQuota: is -1; write 0 or more"
         ]
 
-    def test_the_same_object_twice(self) -> None:
-        assert problems(cluster_queue(), cluster_queue()) == ["ClusterQueue cq: is listed twice; keep one of them"]
+    def test_an_object_twice(self) -> None:
+        found = problems(cluster_queue(), cluster_queue(stopPolicy="Hold"))
+        assert found == ["ClusterQueue cq: is listed twice, and not the same; keep one of them"]
+        assert len(parse_objects([cluster_queue(), cluster_queue()]).objects.cluster_queues) == 1
 
 
 class TestWhatIsRefused:

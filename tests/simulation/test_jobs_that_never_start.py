@@ -39,6 +39,7 @@ def found(
 
 
 NEVER = "j.yaml:1: Job team-a/j: never starts: "
+ON_NO_NODE = "its pods do not all fit on node pool l4-spot (0 of 2 nodes in use): a pod asks for "
 CHANGE = "; change what it asks for, or the quotas and nodes of its queue"
 
 
@@ -47,8 +48,8 @@ CHANGE = "; change what it asks for, or the quotas and nodes of its queue"
     [
         ({"requests": {GPU: 5}}, "ExceedsMaxQuota: couldn't assign flavors to pod set main: insufficient quota for "),
         ({"pods": 3}, f"{EUROPE}: ExceedsMaxQuota; {US}: ExceedsMaxQuota"),
-        ({"requests": {"cpu": 40}}, "its pods do not all fit on node pool l4-spot (0 of 2 nodes in use)"),
-        ({"requests": {GPU: 2}}, "its pods do not all fit on node pool l4-spot (0 of 2 nodes in use)"),
+        ({"requests": {"cpu": 40}}, f"{ON_NO_NODE}40 cpu, and a node of l4-spot has 11900m"),
+        ({"requests": {GPU: 2}}, f"{ON_NO_NODE}2 nvidia.com/gpu, and a node of l4-spot has 1"),
         (
             {"nodeSelector": {"cloud.google.com/gke-nodepool": "l5"}},
             f"{EUROPE}: NoMatchingFlavor; {US}: NoMatchingFlavor",

@@ -204,6 +204,17 @@ def test_cycle_of_cohorts() -> None:
     assert "a -> b -> a" in text
 
 
+def test_a_list_may_name_the_kind_of_its_items_once_and_lists_may_be_in_lists() -> None:
+    typed = {"apiVersion": API, "kind": "WorkloadList", "items": [{"metadata": {"name": "a"}}]}
+    text = yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": [typed]})
+    [document] = read_documents(text, "x.yaml")
+    assert (document.where, document.data["kind"], document.data["apiVersion"]) == (
+        "x.yaml:1: items[0].items[0]",
+        "Workload",
+        API,
+    )
+
+
 def test_unknown_field_is_refused() -> None:
     assert "nominalQota" in problems_of(*cluster(nominalQota=3))
 
@@ -234,6 +245,22 @@ def test_unknown_field_is_refused() -> None:
             "x.json: has a number of thousands of digits",
         ),
         ("kind: " + "[" * 1_000_000, "x.yaml", "x.yaml:1: "),
+        ("Name:         train\nKind:  Workload\n", "x.txt", "x.txt:1: is text of kubectl for people: 'Name:"),
+        ("NAMESPACE  NAME  QUEUE\na  b  c\n", "x.txt", "print the objects with kubectl get KIND -A -o yaml"),
+        ("No resources found\n", "x.yaml", "is text of kubectl for people"),
+        ("apiVersion: v1\nitems:\n- kind: Job\n  metadata: {name: a}\n", "x.yaml", "x.yaml:1: is cut off"),
+        (
+            "kind: A\nmetadata: {name: a}\nkind: B\n",
+            "x.yaml",
+            "x.yaml:3: kind is written twice in the same map, first in ",
+        ),
+        ("a: 1\napiVersion: v1\napiVersion: v1\n", "x.yaml", "put a row with --- before it"),
+        (
+            "kind: A\nspec:\n  flavors:\n\u00a0 - {name: a}\n",
+            "x.yaml",
+            "x.yaml:4: a no-break space is used for inden",
+        ),
+        ("```yaml\nkind: A\n```\n", "x.md", "x.md:1: a fence of Markdown is left"),
     ],
 )
 def test_text_that_holds_no_objects(text: str, source: str, said: str) -> None:

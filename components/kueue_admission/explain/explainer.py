@@ -15,7 +15,14 @@ from kueue_admission.explain.answer import Explanation, FlavorFigures
 from kueue_admission.explain.checks import checks_of, has_failed
 from kueue_admission.explain.crowd_changes import crowd_changes
 from kueue_admission.explain.diagnosis import Diagnosis, diagnose, only_relevant
-from kueue_admission.explain.headlines import code_of_reason, fits_nowhere, headline, next_step, not_known, unprinted_kind
+from kueue_admission.explain.headlines import (
+    code_of_reason,
+    fits_nowhere,
+    headline,
+    next_step,
+    not_known,
+    unprinted_kind,
+)
 from kueue_admission.explain.links import Links
 from kueue_admission.explain.next_cycles import not_ready
 from kueue_admission.explain.other_changes import (

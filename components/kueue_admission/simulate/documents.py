@@ -176,20 +176,22 @@ def _no_object(data: Mapping[str, Any]) -> Problem:
     if isinstance(data.get("jobs"), list):
         fix = "give it to simulate or explain with --workload"
         return OBJECT.at("", "is a workload file, not a Kubernetes object", fix)
-    if isinstance(data.get("items"), list):
+    if "apiVersion" in data and isinstance(data.get("items"), list):
         return OBJECT.at("", "is cut off: a List ends with kind: List", "print it again, to its end")
     keys = ", ".join(str(key) for key in list(data)[:3])
     return OBJECT.at("", f"has no kind, but {keys[:60] or 'nothing'}", "write apiVersion and kind")
 
 
 def _items(where: Place, listed: Mapping[str, Any], problems: list[Problem]) -> Iterator[Document]:
-    """The objects of a List, of Lists in it, and of a list that names the kind of its items once, as the API sends it."""
+    """The objects of a List, of Lists in it, and of a list that names the kind of its items once, as the API does."""
     kind, version = str(listed["kind"]).removesuffix("List"), listed.get("apiVersion")
     for index, item in enumerate(listed["items"]):
         place = Place(where.source, where.line, f"{where.item}.items[{index}]".lstrip("."))
         if isinstance(item, Mapping) and kind and "kind" not in item:
             yield from _document(place, {"apiVersion": version, "kind": kind, **item}, problems)
-        elif isinstance(item, Mapping) and str(item.get("kind")).endswith("List") and isinstance(item.get("items"), list):
+        elif (
+            isinstance(item, Mapping) and str(item.get("kind")).endswith("List") and isinstance(item.get("items"), list)
+        ):
             yield from _items(place, item, problems)
         elif isinstance(item, Mapping) and "kind" in item:
             yield from _document(place, item, problems)

@@ -49,6 +49,8 @@ def _pool_with(pool: NodePoolEntry, is_open: Callable[[Calendar], bool]) -> Node
 
 
 def _capacity(capacity: C, is_open: Callable[[Calendar], bool]) -> C | Calendar:
-    if isinstance(capacity, Calendar) and capacity.active is None:
-        return capacity.model_copy(update={"active": is_open(capacity)})
-    return capacity
+    if not isinstance(capacity, Calendar) or (capacity.active is not None and "active" in capacity.model_fields_set):
+        return capacity
+    made = capacity.model_copy(update={"active": is_open(capacity)})
+    made.model_fields_set.discard("active")  # The dates still decide: another time may open or close it.
+    return made

@@ -55,6 +55,7 @@ from kueue_fleet.simulation.provisioning_request import check_provisioning_reque
 from kueue_fleet.simulation.shared_gpu_jobs import check_shared_gpus
 from kueue_fleet.simulation.storage_jobs import check_storage_jobs
 from kueue_fleet.simulation.team_budgets import simulated_budgets
+from kueue_fleet.simulation.team_rules import check_team_rules
 from kueue_fleet.simulation.topology_nodes import topology_nodes
 from kueue_fleet.simulation.tpu_jobs import check_tpu_jobs
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
@@ -197,6 +198,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         *check_slices(fleet, named),
         *check_job_nodes(fleet, named),
         *check_pod_rules(fleet, named),
+        *check_team_rules(fleet, named),
     ]
     found = JobFindings(problems, list(warn_of_amounts(fleet, named)))
     if found.problems:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 
+from kueue_admission.decide.amounts import format_amount, format_request
 from kueue_admission.simulate.agenda import Agenda
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -84,10 +85,7 @@ class Nodes:
                 for _ in range(assignment.count):
                     place = _find(pools, requests, job.record.key, requested=bool(requested), grows=not flavors & out)
                     if place is None:
-                        full = ", ".join(
-                            f"{pool.name} ({len(pool.nodes)} of {pool.most} nodes in use)" for pool in pools
-                        )
-                        why = f"its pods do not all fit on node pool {full or 'none'}"
+                        why = _why_not(pools, requests)
                         break
                     given.append(place)
             if why:
@@ -175,6 +173,18 @@ def _find(
                 node.free[resource] -= amount
             return _Place(pool, node, tuple(requests))
     return None
+
+
+def _why_not(pools: Sequence[_Pool], requests: Sequence[tuple[str, int]]) -> str:
+    full = ", ".join(f"{pool.name} ({len(pool.nodes)} of {pool.most} nodes in use)" for pool in pools)
+    small = [
+        f"a pod asks for {format_request(resource, amount)} {resource}, and a node of {pool.name} has "
+        f"{format_amount(resource, pool.allocatable.get(resource, 0))}"
+        for pool in pools
+        for resource, amount in requests
+        if pool.allocatable and pool.allocatable.get(resource, 0) < amount
+    ]
+    return f"its pods do not all fit on node pool {full or 'none'}{f': {small[0]}' if small else ''}"
 
 
 def _fits(free: Mapping[str, int], requests: Sequence[tuple[str, int]]) -> bool:

@@ -231,9 +231,7 @@ class AutoProvisioning:
         taints += self.taints
         name = self._node_name(machine, needs.uid, group)
         labels["kubernetes.io/hostname"] = name
-        return NodeTemplate(
-            name, machine, labels, tuple(taints), self.annotations, local_ssds=machine.local_ssds
-        )
+        return NodeTemplate(name, machine, labels, tuple(taints), self.annotations, local_ssds=machine.local_ssds)
 
     def _node_name(self, machine: MachineType, uid: str, group: str | None) -> str:
         """The same pod always gets the same name, so that a plan carried out twice makes one node."""

@@ -1,0 +1,94 @@
+"""What the fleet's own policies refuse of a job when a member of a team submits it.
+
+The API server decides by what `objects.team_policy` and `objects.run_duration_policy` render, the same rules in CEL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from kueue_admission.forms.form_rules import JOB, Fault
+from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PRIORITY_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.read.manifests import label_of
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.team_priorities import allowed_priority_classes
+from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
+from kueue_fleet.simulation.provisioning_request import pod_set_templates, queued_jobs, requests_of
+
+_OWN_CONTROLLERS: Final = frozenset(
+    (
+        "kubernetes.io/job-controller",
+        "jobset.sigs.k8s.io/jobset-controller",
+        "kubeflow.org/mpi-operator",
+        "kubeflow.org/training-operator",
+        "ray.io/kuberay-operator",
+        "trainer.kubeflow.org/trainjob-controller",
+        "workload.codeflare.dev/appwrapper-controller",
+    )
+)
+"""What a job names as its controller by default: Kueue's webhook puts MultiKueue in its place.
+
+Source: kueue@v0.19.2 pkg/controller/jobs (CanDefaultManagedBy).
+"""
+
+
+def check_team_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Everything that a policy of the fleet refuses."""
+    teams = {namespace: team for team in fleet.teams for namespace in team.namespace_names}
+    is_dispatched = fleet.cluster(fleet.home).role == "manager"
+    for job, queue in queued_jobs(fleet, manifests):
+        faults = list(_run_duration(fleet, job.data, queue))
+        if (team := teams.get(inside(job.data, "metadata").get("namespace") or "default")) is not None:
+            faults += _priorities(fleet, team, job.data)
+            if is_dispatched:
+                faults += [*_managed_by(job.data), *_accounts(team, job.data)]
+        for path, fault in faults:
+            yield fault.rule.at(f"{label_of(job.data)}.{path}", fault.wrong, fault.fix).behind(job.where)
+
+
+def _priorities(fleet: FleetSpec, team: TeamEntry, job: Manifest) -> Iterator[tuple[str, Fault]]:
+    allowed = allowed_priority_classes(fleet, team)
+    named = {f"metadata.labels[{PRIORITY_LABEL}]": inside(job, "metadata", "labels").get(PRIORITY_LABEL)}
+    for pod_set in pod_set_templates(job):
+        path = f"priorityClassName of pod set {pod_set.name}"
+        named[path] = inside(pod_set.template, "spec").get("priorityClassName")
+    for path, name in named.items():
+        if name and name not in allowed:
+            fix = f"use {' or '.join(allowed)}" if allowed else "remove it"
+            yield path, Fault(f"{name} is not a priority class for team {team.name}", fix, JOB)
+
+
+def _managed_by(job: Manifest) -> Iterator[tuple[str, Fault]]:
+    for steps in (("spec",), ("spec", "runPolicy")):
+        name = inside(job, *steps).get("managedBy")
+        if name and name != MULTIKUEUE_CONTROLLER and name not in _OWN_CONTROLLERS:
+            wrong = f"{name}, and a manager takes only jobs that MultiKueue manages"
+            yield ".".join((*steps, "managedBy")), Fault(wrong, "remove it", JOB)
+
+
+def _accounts(team: TeamEntry, job: Manifest) -> Iterator[tuple[str, Fault]]:
+    own = team.service_account_name
+    for pod_set in pod_set_templates(job):
+        name = inside(pod_set.template, "spec").get("serviceAccountName")
+        if name and name not in (own, "default"):
+            wrong = f"{name} is not an account that the fleet makes for team {team.name} on workers"
+            yield (
+                f"serviceAccountName of pod set {pod_set.name}",
+                Fault(wrong, f"use {own}" if own else "remove it", JOB),
+            )
+
+
+def _run_duration(fleet: FleetSpec, job: Manifest, queue: str) -> Iterator[tuple[str, Fault]]:
+    given = inside(job, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)
+    asks_dws = any(each.provisioning_class_name == QUEUED_PROVISIONING_CLASS for each in requests_of(fleet, queue))
+    if given is None or not asks_dws or 0 < (whole_number(str(given)) or 0) <= FLEX_START_MAX_SECONDS:
+        return
+    wrong = f"{given}, but DWS grants 1 to {FLEX_START_MAX_SECONDS} seconds, which is seven days"
+    yield f"metadata.annotations[{RUN_DURATION_ANNOTATION}]", Fault(wrong, "write less, or cut the job up", JOB)

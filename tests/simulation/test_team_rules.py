@@ -1,0 +1,70 @@
+"""Jobs that the fleet's own policies refuse when a member of the team submits them: `check --jobs` says so before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.simulation.fleets import GPU, fleet_data
+
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.fleet import check_manifests
+
+CLASSES = {
+    "workloadPriorityClasses": [{"name": "urgent", "value": 1000}, {"name": "normal", "value": 100}],
+    "priorityClasses": [{"name": "top", "value": 9}, {"name": "low", "value": 1}],
+}
+
+
+def found(data: dict[str, Any], labels: dict[str, str] | None = None, spec: object = None, **pod: Any) -> list[str]:
+    resources = {"requests": {"cpu": 1, GPU: 1}, "limits": {GPU: 1}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "resources": resources}], **pod}}
+    metadata = {"name": "j", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "gpu", **(labels or {})}}
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": metadata,
+        "spec": {"template": template, **(spec or {})},
+    }
+    return list(map(str, check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).problems))
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (
+            {"labels": {"kueue.x-k8s.io/priority-class": "urgent"}},
+            "metadata.labels[kueue.x-k8s.io/priority-class]: urgent is not a priority class for team team-a; "
+            "use normal or low",
+        ),
+        (
+            {"priorityClassName": "top"},
+            "priorityClassName of pod set main: top is not a priority class for team team-a; use normal or low",
+        ),
+        (
+            {"spec": {"managedBy": "example.com/other"}},
+            "spec.managedBy: example.com/other, and a manager takes only jobs that MultiKueue manages; remove it",
+        ),
+        (
+            {"serviceAccountName": "builder"},
+            "serviceAccountName of pod set main: builder is not an account that the fleet makes for team team-a on "
+            "workers; remove it",
+        ),
+    ],
+)
+def test_what_a_policy_of_the_team_refuses(job: dict[str, Any], said: str) -> None:
+    assert found(fleet_data(**CLASSES), **job) == [f"j.yaml:1: Job team-a/j.{said}"]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        {"labels": {"kueue.x-k8s.io/priority-class": "normal"}},
+        {"spec": {"managedBy": "kubernetes.io/job-controller"}},
+        {"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}},
+        {"serviceAccountName": "default"},
+    ],
+)
+def test_what_it_takes(job: dict[str, Any]) -> None:
+    assert found(fleet_data(**CLASSES), **job) == []
