@@ -256,9 +256,9 @@ def test_unknown_field_is_refused() -> None:
         ),
         ("a: 1\napiVersion: v1\napiVersion: v1\n", "x.yaml", "put a row with --- before it"),
         (
-            "kind: A\nspec:\n  flavors:\n\u00a0 - {name: a}\n",
+            "kind: A\n\u00a0 flavors:\n\u00a0 - {name: a}\n",
             "x.yaml",
-            "x.yaml:4: a no-break space is used for inden",
+            "x.yaml:3: a no-break space is used for inden",
         ),
         ("```yaml\nkind: A\n```\n", "x.md", "x.md:1: a fence of Markdown is left"),
     ],
