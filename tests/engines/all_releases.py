@@ -38,6 +38,7 @@ from kueue_fleet.cli.given_fleets import given_fleet
 from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
 from kueue_fleet.diff.upgrade import LOOK_AGAIN
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.parse import PULUMI_KEY
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.job_problems import STEP_LABEL
 from kueue_fleet.simulation.workload_file import WorkloadFile
@@ -124,24 +125,31 @@ def brought_up(stack: str, mix: Mix, tmp_path_factory: pytest.TempPathFactory) -
             yield fleet
 
 
+def jobs_of(stack: str) -> list[dict[str, Any]]:
+    """Some of its example's, which are short here where there are many that are the same."""
+    given = jobs_in(ROOT / "examples" / stack / "jobs.yaml")
+    if stack == "batch-platform":
+        return given[:8]
+    jobs = [copy.deepcopy(each) for each in given[2:6]]
+    for each in jobs:
+        each["spec"]["template"]["metadata"]["annotations"][RUN_SECONDS] = "2"
+    return jobs
+
+
 @pytest.mark.parametrize("mix", MIXES, ids="-with-".join)
 def test_the_dws_stack_runs_its_jobs(mix: Mix, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Each cluster has its release, and four jobs end well."""
     with brought_up("dws-multikueue", mix, tmp_path_factory) as fleet:
         expected = {each.name: {mix.manager if each.role == "manager" else mix.others} for each in fleet.fleet.clusters}
         wait_until(lambda: releases_of(fleet) == expected)
-        jobs = [copy.deepcopy(each) for each in jobs_in(ROOT / "examples" / "dws-multikueue" / "jobs.yaml")[2:6]]
-        for each in jobs:
-            each["spec"]["template"]["metadata"]["annotations"][RUN_SECONDS] = "2"
-        run(fleet, jobs)
+        run(fleet, jobs_of("dws-multikueue"))
 
 
 @pytest.mark.parametrize("mix", [Mix("0.18.3", "0.18.3"), Mix("0.17.1", "0.17.1")], ids="-with-".join)
 def test_the_batch_platform_runs_its_jobs(mix: Mix, tmp_path_factory: pytest.TempPathFactory) -> None:
     with brought_up("batch-platform", mix, tmp_path_factory) as fleet:
         wait_until(lambda: set().union(*releases_of(fleet).values()) == {mix.others})
-        jobs = jobs_in(ROOT / "examples" / "batch-platform" / "jobs.yaml")[:8]
-        run(fleet, jobs)
+        run(fleet, jobs_of("batch-platform"))
 
 
 @pytest.mark.parametrize("mix", MIXES, ids="-with-".join)
@@ -196,6 +204,17 @@ def test_kueue_is_upgraded_while_jobs_run(
 ) -> None:
     before, after = step
     upgrade(small_fleet(before), after, [small_job()], tmp_path_factory)
+    check_audit(capsys)
+
+
+@pytest.mark.parametrize("version", ["0.17.1", "0.18.3"])
+@pytest.mark.parametrize("stack", ["batch-platform", "dws-multikueue"])
+def test_a_stack_is_upgraded_while_jobs_run(
+    stack: str, version: str, tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = yaml.safe_load((ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"][PULUMI_KEY]
+    data["kueue"] = {**data.get("kueue", {}), "version": version, "replicas": 1}
+    upgrade(data, "0.19.2", jobs_of(stack), tmp_path_factory)
     check_audit(capsys)
 
 
@@ -340,10 +359,11 @@ def test_kueues_dispatchers_choose_the_workers_that_the_simulation_says(
 
 def is_settled(lab: ControllerLab, name: str, place: str | None) -> bool:
     """Whether a job is on a worker, or no worker that has a copy has quota for it."""
-    status = (lab.workload(name) or {}).get("status") or {}
-    if place is not None:
-        return bool(status.get("clusterName") == place)
-    path = f"{KUEUE}/namespaces/team/workloads/{(lab.workload(name) or {})['metadata']['name']}"
+    workload = lab.workload(name)
+    status = (workload or {}).get("status") or {}
+    if workload is None or place is not None:
+        return bool(status.get("clusterName")) and status["clusterName"] == place
+    path = f"{KUEUE}/namespaces/team/workloads/{workload['metadata']['name']}"
     copies = [lab.workers[each].find(path) for each in status.get("nominatedClusterNames") or ()]
     return bool(copies) and all(each is not None and condition(each, "QuotaReserved") == "False" for each in copies)
 
