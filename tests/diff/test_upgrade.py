@@ -10,6 +10,7 @@ from tests.fleet_file.builders import changed, fleet, fleet_data
 
 from kueue_admission.releases import Release
 from kueue_fleet.diff.upgrade import Upgrade, fleet_after, object_problems, upgrade_moves, upgrade_of
+from kueue_fleet.fleet_file.check import check_fleet
 
 
 def upgraded(to: str, changes: dict[str, Any], *manifests: dict[str, Any]) -> Upgrade:
@@ -30,8 +31,19 @@ def test_a_gate_that_the_new_release_does_not_have_breaks() -> None:
 
 
 def test_what_is_wrong_already_is_no_news() -> None:
-    found = upgraded("0.19.2", {"kueue/version": "0.18.6"})
-    assert broken(found) == []
+    spare = {"name": "spare", "nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}
+    changes = {"kueue/version": "0.18.3", "flavors": [*fleet_data()["flavors"], spare]}
+    assert [each.rule.code for each in check_fleet(fleet(changes))].count("KF524") == 1
+    assert broken(upgraded("0.19.2", changes)) == []
+
+
+@pytest.mark.parametrize(("version", "judged"), [("0.15.1", "0.17.1"), ("0.18.6", "0.18.3")])
+def test_that_a_release_is_not_known_is_said_also_of_the_one_that_runs(version: str, judged: str) -> None:
+    """What is different is listed from the nearest one."""
+    assert broken(upgraded("0.19.2", {"kueue/version": version})) == [
+        f"kueue.version: {version}, but the rules checked here are those of {judged}; use {judged}, or read the "
+        "release notes of both"
+    ]
 
 
 def test_a_cluster_that_names_its_own_version_is_upgraded_too() -> None:

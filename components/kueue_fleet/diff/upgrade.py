@@ -19,7 +19,7 @@ from kueue_admission.read.dumped_configuration import version_in
 from kueue_admission.releases import Release, nearest
 from kueue_fleet.fleet_file.check import check_fleet
 from kueue_fleet.fleet_file.check.releases import BY_ANNOTATION
-from kueue_fleet.fleet_file.fleet_rules import OLDER_RELEASE, OTHER_DUMP, RELEASE_API, RELEASE_SKEW
+from kueue_fleet.fleet_file.fleet_rules import OLDER_RELEASE, OTHER_DUMP, OTHER_KUEUE, RELEASE_API, RELEASE_SKEW
 from kueue_fleet.fleet_file.in_words import in_words, listed
 from kueue_fleet.fleet_file.model.clusters import ClusterKueue
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -64,8 +64,10 @@ def upgrade_of(fleet: FleetSpec, to: str, manifests: Sequence[Mapping[str, Any]]
     after = nearest(to)
     before = {each.name: fleet.kueue_on(each.name).version for each in fleet.clusters}
     upgraded, moves = with_version(fleet, to), upgrade_moves(fleet, to)
-    known = set(check_fleet(fleet))
-    problems = [each for each in check_fleet(upgraded) if each not in known]
+    known = check_fleet(fleet)
+    # What is different is listed as if it were the release whose rules are checked.
+    problems = [each for each in known if each.rule == OTHER_KUEUE]
+    problems += [each for each in check_fleet(upgraded) if each not in known]
     problems += _older(before, to)
     problems += _between(fleet, to, moves)
     problems += _other_release(before, manifests)
