@@ -59,6 +59,8 @@ def deciding(setting: str, release: str = LATEST) -> Json:
     """What decides in the configuration; finer words of why a workload waits are new in 0.19."""
     given = _DECIDES[setting]
     gates = {"UnadmittedWorkloadsObservability": True} if says_why(release) else {}
+    if setting == "devices" and release == "0.17":
+        gates["DynamicResourceAllocation"] = True
     return {**given, "featureGates": {**gates, **given.get("featureGates", {})}}
 
 
