@@ -256,7 +256,7 @@ def test_unknown_field_is_refused() -> None:
         ),
         ("a: 1\napiVersion: v1\napiVersion: v1\n", "x.yaml", "put a row with --- before it"),
         (
-            "kind: A\n\u00a0 flavors:\n\u00a0 - {name: a}\n",
+            "kind: A\n\u00a0 flavors:\n\u00a0 - {name: a, b: c}\n",
             "x.yaml",
             "x.yaml:3: a no-break space is used for inden",
         ),
