@@ -16,6 +16,10 @@ PROJECT: dict[str, Any] = {"project": "lab-project-1"}
 STD = kf.ClusterEntry("std", role="worker", region="us-central1", mode="Standard")
 THERE = kf.ClusterEntry("std", role="worker", region="us-central1", existing=True)
 MAP: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "elsewhere"}}
+PEM = "-----BEGIN CERTIFICATE-----\nMII"
+PAST = kf.FutureReservationEntry(
+    "r", zone="us-central1-a", machine_type="a3-highgpu-8g", count=1, start="2020-01-01T00:00:00Z", duration="24h"
+)
 QUEUE: dict[str, Any] = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "spec": {"clusterQueue": "q"}}
 
 
@@ -45,6 +49,15 @@ def kueue(**fields: Any) -> object:
     return kf.KueueInstall("k", kf.KueueInstallation(**fields))
 
 
+def installed(values: dict[str, Any], **fields: Any) -> object:
+    return kf.KueueInstall("k", kf.KueueInstallation(**fields), values=values)
+
+
+def two_defaults() -> None:
+    for name in ("low", "lower"):
+        kf.PriorityClass(name, kf.PriorityClassFields(value=1, global_default=True))
+
+
 def identity(**arguments: Any) -> object:
     whole = {"fleet": "lab", "team": "vision", "roles": [], "kubernetes_accounts": [("vision", "jobs")], **arguments}
     return kf.TeamIdentity("t", **PROJECT, **whole)
@@ -62,6 +75,14 @@ def multi_kueue(worker: str = "std", rotation: str | None = "1", **arguments: An
 
 def team(**arguments: Any) -> object:
     return kf.Team("t", kf.TeamEntry("vision", local_queues=[]), **arguments)
+
+
+def secrets(contents: dict[str, Any]) -> object:
+    return kf.Team("t", kf.TeamEntry("t", local_queues=[], secrets=["token"]), secrets=contents)
+
+
+def any_of(value: Any) -> Any:
+    return value
 
 
 def of_manifest(there: str, **arguments: Any) -> object:
@@ -101,6 +122,38 @@ def of_manifest(there: str, **arguments: Any) -> object:
             "kueue.configuration.integrations.frameworks[0]: batch/jobs is not a framework of Kueue; did you mean",
         ),
         (lambda: kueue(namespace="Kueue System"), "KueueInstallation.namespace: "),
+        (
+            lambda: installed({"replicas": 2}),
+            "k.values.replicas: the chart of Kueue 0.19.2 has no such value, and Helm passes over it; did you "
+            "mean controllerManager.replicas?",
+        ),
+        (lambda: installed({"controllerManger": {"replicas": 2}}), "did you mean controllerManager?"),
+        (
+            lambda: installed({"enableMutatingAdmissionPolicy": True}, version="0.17.1"),
+            "the chart of Kueue 0.17.1 has no such value, and Helm passes over it; remove it, or use 0.19 or 0.20",
+        ),
+        (
+            lambda: installed({"enableKueueViz": "false"}),
+            "values.enableKueueViz: 'false' is text, which the chart takes for true; give True or False",
+        ),
+        (
+            lambda: installed({"controllerManager": "big"}),
+            "values.controllerManager: is not a map, so Helm passes over it",
+        ),
+        (
+            lambda: installed({"managerConfig": {"controllerManagerConfigYaml": {"featureGates": {}}}}),
+            "controllerManagerConfigYaml: is not the text of a Configuration; give its YAML, as text",
+        ),
+        (
+            lambda: installed(
+                {"managerConfig": {"controllerManagerConfigYaml": "featureGates: {TopologyAware: true}"}}
+            ),
+            "controllerManagerConfigYaml.featureGates[TopologyAware]: Kueue 0.19.2 has no feature gate",
+        ),
+        (
+            lambda: installed({"managerConfig": {"controllerManagerConfigYaml": "manageJobsWithoutQueue: true"}}),
+            "controllerManagerConfigYaml.manageJobsWithoutQueue: is not a known field; did you mean",
+        ),
         (lambda: dashboards(project="My Project"), "Dashboards d.project: "),
         (lambda: dashboards(job_clusters=[]), "Dashboards d.job_clusters: there are none"),
         (lambda: dashboards(manager="my_manager"), "Dashboards d.manager: "),
@@ -166,6 +219,16 @@ def of_manifest(there: str, **arguments: Any) -> object:
         (lambda: kf.Namespaces("n", ["Team Vision"]), 'Namespaces n.spec[0]: "Team Vision" has characters'),
         (lambda: kf.Namespaces("n", ["vision", "vision"]), "Namespaces n: vision is listed twice"),
         (lambda: kf.Namespaces("n", [{"metadata": {}}]), "Namespaces n.spec[0]: a map without apiVersion is given"),
+        (
+            lambda: access(ca_certificate=PEM),
+            'WorkerAccess w.ca_certificate: "-----BEGIN CERTIFICATE-----\\nMII" is PEM itself; give it in base64',
+        ),
+        (lambda: access(ca_certificate="Q0E="), 'ca_certificate: "Q0E=" is not a certificate; give PEM in base64'),
+        (
+            lambda: access(google_account=None, objects=[{**MAP, "kind": "Secret", "type": "Opaque"}]),
+            "WorkerAccess w.objects: 1 Secrets were given; give one of type kubernetes.io/service-account-token",
+        ),
+        (lambda: access(google_account=None, objects=[MAP]), "w.objects[0]: a manifest of ConfigMap is given; give"),
         (lambda: access(endpoint="https://10.0.0.2"), 'endpoint: "https://10.0.0.2" is not a host; write the host'),
         (lambda: access(frameworks=["batch/jobs"]), "WorkerAccess w.frameworks[0]: batch/jobs is not a framework"),
         (lambda: access(namespaces=["Team Vision"]), "WorkerAccess w.namespaces[0]: "),
@@ -181,6 +244,32 @@ def of_manifest(there: str, **arguments: Any) -> object:
         (lambda: kf.ComputeClasses("c", [{}]), "ComputeClasses c.objects[0]: a map without apiVersion is given"),
         (lambda: kf.ManagedMonitoring("m", [{"apiVersion": "v1"}]), "objects[0]: a map without kind is given"),
         (lambda: kf.GpuDrivers("g", {**MAP, "metadata": {}}), "GpuDrivers g.spec: a map without name is given"),
+        (
+            lambda: kf.ComputeClasses("c", [MAP]),
+            "ComputeClasses c.objects[0]: a manifest of ConfigMap is given; give a manifest of cloud.google",
+        ),
+        (
+            lambda: kf.ComputeClasses("c", [{**MAP, "kind": "ComputeClass"}]),
+            "a manifest of ComputeClass is given; give",
+        ),
+        (lambda: kf.ManagedMonitoring("m", [MAP]), "give a manifest of monitoring.googleapis.com/PodMonitoring or "),
+        (
+            lambda: kf.GpuDrivers("g", MAP),
+            "GpuDrivers g.spec[0]: a manifest of ConfigMap is given; give a manifest of apps",
+        ),
+        (lambda: kf.GpuDirect("g", [MAP]), "GpuDirect g.objects[0]: a manifest of ConfigMap is given"),
+        (lambda: kf.NodeNetworks("n", [MAP]), "NodeNetworks n.objects[0]: a manifest of ConfigMap is given"),
+        (lambda: kf.RunDurationPolicy("r", [MAP]), "RunDurationPolicy r.objects[0]: a manifest of ConfigMap is given"),
+        (lambda: kf.TeamVolumes("t", [MAP]), "TeamVolumes t.objects[0]: a manifest of ConfigMap is given"),
+        (lambda: kf.Namespaces("n", ["a", MAP]), "Namespaces n.spec[1]: a manifest of ConfigMap is given"),
+        (
+            two_defaults,
+            "PriorityClass lower: is a default, and another one is declared before, on the same cluster; keep",
+        ),
+        (
+            lambda: secrets({"token": {"my key": "a"}}),
+            'Team t.secrets[token][my key]: "my key" has characters or a form',
+        ),
         (lambda: team(objects=[{}]), "Team t.objects[0]: a map without apiVersion is given"),
         (lambda: team(objects=[MAP]), "Team t.objects: one is in elsewhere"),
         (lambda: kf.LocalQueue("gpu", namespace="Team Vision", cluster_queue="q"), "LocalQueue gpu.namespace: "),
@@ -224,6 +313,15 @@ def futures_end_here() -> Iterator[None]:
             lambda: kf.Team("t", kf.TeamEntry("t", local_queues=[], secrets=["token"]), secrets={"other": {"a": "b"}}),
             "teams[t].secrets: nothing is given for token",
         ),
+        (
+            lambda: secrets({"token": {"key": pulumi.Output.from_input(None)}}),
+            "Team t.secrets[token][key]: is not text",
+        ),
+        (lambda: access(ca_certificate=pulumi.Output.from_input(PEM)), "WorkerAccess w.ca_certificate: is PEM itself"),
+        (
+            lambda: installed(any_of(pulumi.Output.from_input({"replicas": 2}))),
+            "KueueInstall k.values.replicas: the chart",
+        ),
     ],
 )
 @pytest.mark.usefixtures("futures_end_here")
@@ -242,6 +340,31 @@ def test_what_is_known_later_ends_the_program_when_it_is_known(mistake: Callable
         (
             lambda: kf.MultiKueue("m", workers={"std": kf.WorkerGrant("kubeconfig.yaml", rotation="2026-11")}),
             "MultiKueue m.workers[std]: is not a kubeconfig of one cluster",
+        ),
+        (
+            lambda: installed({"replicas": 2}, chart="./charts/ours"),
+            "KueueInstall k.values.replicas: the chart of Kueue 0.19.2 has no such value",
+        ),
+        (
+            lambda: installed({"enableKueueViz": True}, replicas=2),
+            "KueueInstall k.values: replicas of the installation has no effect, since values are given",
+        ),
+        (
+            lambda: secrets({"token": {"key": "dG9rZW4tb2YtdmlzaW9u"}}),
+            "Team t.secrets[token][key]: is text in base64, which the Secret gets encoded once more",
+        ),
+        (lambda: secrets({"token": {"key": ""}}), "Team t.secrets[token][key]: is empty; give what belongs there"),
+        (
+            lambda: secrets({"token": {"key": "a"}, "toekn": {"key": "a"}}),
+            "Team t.secrets[toekn]: has no effect, since no team has a Secret of that name; did you mean token?",
+        ),
+        (
+            lambda: access(google_account=None, credentials=kf.ServiceAccountToken("1", rotate_by="2020-02-01")),
+            "WorkerAccess w.credentials.rotateBy: 2020-02-01 was ",
+        ),
+        (
+            lambda: kf.ReservedCapacity("r", **PROJECT, future_reservations=[PAST]),
+            "futureReservations[r].start: 2020-01-01 is not in the future, and nothing was asked of Google yet",
         ),
         (lambda: kf.ClusterQueue("q", {}), "ClusterQueue q.resourceGroups: empty, so no job can ever be admitted"),
     ],

@@ -5,6 +5,7 @@ A fleet judges itself as a whole; a component outside of one judges what it is g
 
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, date, datetime
 from types import NoneType, UnionType
 from typing import Any, ClassVar, ForwardRef, Union, get_args, get_origin
 
@@ -59,6 +60,19 @@ def judge(problems: Iterable[Problem], opts: pulumi.ResourceOptions | None) -> N
         raise SpecError(found)
     for problem in found:
         pulumi.log.warn(problem.coded)
+
+
+def judge_late(problems: Iterable[Problem], opts: pulumi.ResourceOptions | None) -> None:
+    """The same from within Pulumi, of what is known later: raises RunError, since Pulumi wraps other errors."""
+    try:
+        judge(problems, opts)
+    except SpecError as wrong:
+        raise pulumi.RunError(str(wrong)) from None
+
+
+def today() -> date:
+    """The day on which the program runs."""
+    return datetime.now(UTC).date()  # noqa: TID251  (a program runs once, and now)
 
 
 def check_labels(labels: Labels | None) -> Iterator[Problem]:

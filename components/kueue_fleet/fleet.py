@@ -73,6 +73,7 @@ from kueue_fleet.google.resources import (
     team_arguments,
 )
 from kueue_fleet.kueue.cluster_contents import ClusterConnection, ClusterContents
+from kueue_fleet.kueue.team_secrets import known_secrets
 from kueue_fleet.program.handed_out import hand_out
 
 CONFIG: Final = PRODUCT
@@ -188,7 +189,10 @@ class Fleet(Component):
         self.spec = spec
         self._prefix = _parts_begin(name)
         self._short_names = short_names
-        self._team_secrets = team_secrets
+        secrets = (
+            None if team_secrets is None else known_secrets(f"Fleet {name}.team_secrets", spec.teams, team_secrets)
+        )
+        self._team_secrets = secrets
         self._node_service_accounts, self._existing_clusters = accounts, existing
         self._project = spec.project if project is None or isinstance(project, str) else known_project(project)
         self._labels = labels_of(spec)

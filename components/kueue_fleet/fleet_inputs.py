@@ -13,6 +13,7 @@ from kueue_fleet.fleet_file.model.accounts import account_address, team_account_
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import NetworkIds
 from kueue_fleet.gke import google_syntax
+from kueue_fleet.kueue.team_secrets import TeamSecrets
 
 
 class FleetInputs(TypedDict, total=False):
@@ -23,7 +24,7 @@ class FleetInputs(TypedDict, total=False):
     other commands use the file's."""
     network: NetworkIds | None
     """A network that the program or another stack made; default: the file's, or a new one."""
-    team_secrets: pulumi.Input[Mapping[str, Mapping[str, str]]] | None
+    team_secrets: TeamSecrets | None
     """What is in the Secrets that teams name, by name and key. It is secret in the state, whether it comes from
     `config.get_secret_object` or is plain. Without it, none are made."""
     controller_image: pulumi.Input[str] | None

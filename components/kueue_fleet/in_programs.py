@@ -34,13 +34,13 @@ def _run() -> Any:
         return get_monitor()
 
 
-def claim(key: Hashable, where: str, wrong: str) -> None:
+def claim(key: Hashable, where: str, wrong: str, fix: str = "give each its own name") -> None:
     """Raise SpecError, at WHERE, if the program has claimed KEY before."""
     if get_root_resource() is None:
         return
     names = _NAMES.setdefault(_run(), set())
     if key in names:
-        raise SpecError([COMPONENT.at(where, wrong, "give each its own name")])
+        raise SpecError([COMPONENT.at(where, wrong, fix)])
     names.add(key)
 
 

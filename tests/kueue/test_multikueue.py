@@ -271,7 +271,9 @@ def test_a_missing_kubeconfig_is_refused() -> None:
 
 def test_access_with_two_token_secrets_is_refused() -> None:
     [secret] = [each for each in render_worker_access(SPEC, WORKER) if each["kind"] == "Secret"]
-    with pytest.raises(ValueError, match=f"worker {WORKER}: 2 token Secrets were given; give one, or none"):
+    with pytest.raises(ValueError, match=r"WorkerAccess a\.objects: 2 Secrets were given; give one of type"):
         pulumi_mocks.run(
-            lambda: WorkerAccess("a", [secret] * 2, cluster_name=WORKER, endpoint="worker.test", ca_certificate="Q0E=")
+            lambda: WorkerAccess(
+                "a", [secret] * 2, cluster_name=WORKER, endpoint="worker.test", ca_certificate=CA_CERTIFICATE
+            )
         )

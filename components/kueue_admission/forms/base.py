@@ -238,6 +238,8 @@ JobName = Annotated[str, Strict(), syntax_of(syntax.job_name)]
 """The name of a Job or JobSet: a DNS subdomain of at most 63 characters."""
 Endpoint = Annotated[str, Strict(), syntax_of(syntax.endpoint)]
 """A host, or host:port."""
+CaCertificate = Annotated[str, Strict(), syntax_of(syntax.ca_certificate)]
+"""Certificates of an authority: PEM in base64."""
 LabelKey = Annotated[str, Strict(), syntax_of(syntax.label_key)]
 """A label key: an optional DNS subdomain and a slash, then a name of at most 63 characters."""
 LabelValue = Annotated[str, Strict(), syntax_of(syntax.label_value)]

@@ -24,6 +24,7 @@ from kueue_admission.forms.form_rules import (
     Fault,
 )
 from kueue_admission.forms.late import IN_TEXT, NOT_LATER, OUTPUT_TEXT, is_late, is_of_pulumi
+from kueue_admission.forms.printable import printable
 from kueue_admission.forms.problem import Problem, join_path
 from kueue_admission.forms.schema_path import fields_of, is_model, model_at, readable, tags_of
 
@@ -177,7 +178,8 @@ def _shown(value: Any) -> str:
         return suggest.with_article(type(value).__name__)
     if isinstance(value, BaseModel):
         return suggest.with_article(type(value).__name__)
-    text = str(value) if len(str(value)) <= 80 else f"{str(value)[:77]}..."
+    text = printable(str(value))
+    text = text if len(text) <= 80 else f"{text[:77]}..."
     return f'"{text}"' if isinstance(value, str) else text
 
 

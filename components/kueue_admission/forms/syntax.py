@@ -8,6 +8,7 @@ Source: k8s.io/apimachinery pkg/api/validate/content and pkg/util/validation. Go
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable
 
@@ -26,6 +27,8 @@ LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?")
+_PEM = "-----BEGIN "
+_SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?")
 _IMAGE_REPOSITORY = re.compile(r"[a-zA-Z0-9.-]+(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+")
 
@@ -137,6 +140,23 @@ def endpoint(text: str) -> Fault | None:
     if text and "/" not in text:
         return None
     return Fault("is not a host", "write the host alone, or host:port, without https://")
+
+
+def ca_certificate(text: str) -> Fault | None:
+    """Certificates in the way of kubeconfigs: PEM, in base64."""
+    if _PEM in text:
+        return Fault("is PEM itself", "give it in base64, as base64.b64encode makes it")
+    try:
+        known = base64.b64decode(text, validate=True).startswith(_PEM.encode())
+    except ValueError:
+        known = False
+    return None if known else Fault("is not a certificate", "give PEM in base64, as kubeconfigs have it")
+
+
+def secret_key(text: str) -> Fault | None:
+    """Key of a Secret (validation.IsConfigMapKey)."""
+    form = "use letters, digits, '-', '_' and '.'"
+    return in_form(text, _SECRET_KEY, 253, form) or (Fault("is a path", form) if text.startswith("..") else None)
 
 
 def _subdomain(text: str, longest: int) -> Fault | None:

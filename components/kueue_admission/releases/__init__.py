@@ -23,6 +23,12 @@ DEFAULT_VERSION: Final = "0.19.2"
 """The version of Kueue that a fleet has where its file names none."""
 KEEPS_JOBS_OF_LOST: Final = "an admitted worker that is away keeps its job until workerLostTimeout"
 """One of `Release.behaviours`."""
+CONFIGURATION_VALUE: Final = "managerConfig.controllerManagerConfigYaml"
+"""The value of the chart that is Kueue's Configuration, as text."""
+_TAKEN_WHOLE: Final = frozenset(
+    ("annotations", "containerSecurityContext", "podSecurityContext", "resources", "tlsConfig")
+)
+"""Values of the chart that its templates hand on as they are. Source: kueue@v0.19.2 charts/kueue/templates (toYaml)."""
 
 
 class Gate(NamedTuple):
@@ -147,6 +153,26 @@ class Release:
     def chart_values(self) -> Mapping[str, str]:
         """The values of its chart and their defaults, by dotted path."""
         return {row["name"]: row["value"] for row in self.table("chart") if row["part"] == "value"}
+
+    @cached_property
+    def value_maps(self) -> frozenset[str]:
+        """The values that have values below them, such as `controllerManager.manager`."""
+        names = (*self.chart_values, CONFIGURATION_VALUE)
+        parts = [name.split(".") for name in names]
+        return frozenset(".".join(each[:end]) for each in parts for end in range(1, len(each)))
+
+    def has_value(self, path: str) -> bool:
+        """Whether its chart has a value, by dotted path, or values below it."""
+        return path in self.chart_values or path in self.value_maps or path in (CONFIGURATION_VALUE, "global")
+
+    def missing_values(self, values: Mapping[str, Any], above: str = "") -> Iterator[str]:
+        """The values that its chart does not have, by dotted path; of what is missing whole, the top."""
+        for name, value in values.items():
+            path = f"{above}{name}"
+            if not self.has_value(path):
+                yield path
+            elif path in self.value_maps and name not in _TAKEN_WHOLE and isinstance(value, Mapping):
+                yield from self.missing_values(value, f"{path}.")
 
     def table(self, name: str) -> list[dict[str, str]]:
         """The rows of one of its tables that this version has.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import date
 from typing import Any, Final, get_args
 
 from kueue_admission.forms.base import SpecModel, problems_in
@@ -11,6 +12,7 @@ from kueue_admission.forms.form_rules import UNKNOWN_NAME
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.read_model import read_stored
 from kueue_fleet.fleet_file.check import check_scope
+from kueue_fleet.fleet_file.check.dates import check_dates
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.fleet_rules import COHORT_ALONE, COHORT_UNDECLARED, NO_EFFECT, OPERATOR, UNUSED
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -22,17 +24,18 @@ _OF_OTHERS: Final = {
 """Rules that ask what else there is, of entries of a list and of other sections."""
 
 
-def check_alone(section: str, *given: Any, **others: Any) -> Iterator[Problem]:
+def check_alone(section: str, *given: Any, today: date | None = None, **others: Any) -> Iterator[Problem]:
     """What is wrong with a part of the file, whatever else there is; `others` are parts that it needs.
 
     `given` are entries, if the section is a list of them, or the section itself; `others` are by the names of fields of
-    a FleetSpec.
+    a FleetSpec. With `today`, what is due on that day too.
     """
     listed = SECTIONS.get(section)
     own = {listed.field: given} if listed else {section: given[0]}
     scope = Scope(FleetSpec.model_construct(name="alone", project="alone-project", **{"clusters": (), **others, **own}))
     paths = tuple(map(scope.path, given)) if listed else (section,)
-    for problem in check_scope(scope):
+    due = check_dates(scope.fleet, today) if today else ()
+    for problem in (*check_scope(scope), *due):
         if problem.path.startswith(paths) and problem.rule not in _OF_OTHERS[listed is not None]:
             yield problem
 

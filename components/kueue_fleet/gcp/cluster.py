@@ -16,7 +16,7 @@ import pulumi_kubernetes as kubernetes
 from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.base import problems_in
-from kueue_fleet.component import Component, Labels, check_labels, judge
+from kueue_fleet.component import Component, Labels, check_labels, judge, today
 from kueue_fleet.fleet_file import ClusterEntry
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT, PROGRAM
@@ -133,7 +133,10 @@ class GkeCluster(Component):
         if not spec.existing and (network is None or subnetwork is None):
             wrong = "no network or no subnetwork"
             raise SpecError([COMPONENT.at(where, wrong, "give network=... and subnetwork=...")])
-        judge(chain(check_alone("clusters", spec), _access_problems(where, access), check_labels(labels)), opts)
+        judge(
+            chain(check_alone("clusters", spec, today=today()), _access_problems(where, access), check_labels(labels)),
+            opts,
+        )
         if isinstance(existing_id, str):
             parts_of_id(f"{where}.existing_id", existing_id, CLUSTER_ID)
             if isinstance(project, str):

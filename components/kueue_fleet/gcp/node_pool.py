@@ -17,7 +17,7 @@ import pulumi_gcp as gcp
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.form_rules import Fault
-from kueue_fleet.component import Component, Labels, check_labels, judge
+from kueue_fleet.component import Component, Labels, check_labels, judge, today
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
@@ -87,7 +87,14 @@ class NodePool(Component):
         if self.in_file:
             zone = location if isinstance(location, str) else None
             of_zone = zone_in_region(f"{where}.location", zone, cluster_spec.region) if zone else ()
-            judge(chain(check_alone("nodePools", spec, clusters=(cluster_spec,)), of_zone, check_labels(labels)), opts)
+            judge(
+                chain(
+                    check_alone("nodePools", spec, clusters=(cluster_spec,), today=today()),
+                    of_zone,
+                    check_labels(labels),
+                ),
+                opts,
+            )
         super().__init__(name, opts)
         whole = opts.deleted_with if opts else None
         declared = node_pool(

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pulumi
 import pulumi_gcp as gcp
 
-from kueue_fleet.component import Component, judge
+from kueue_fleet.component import Component, judge, today
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.model.capacity import CommitmentEntry, FutureReservationEntry, ReservationEntry
 from kueue_fleet.fleet_file.model.gcp_names import ProjectId
@@ -53,7 +53,7 @@ class ReservedCapacity(Component):
                     ("futureReservations", future_reservations),
                     ("commitments", commitments),
                 )
-                for problem in check_alone(section, *entries, reservations=tuple(reservations))
+                for problem in check_alone(section, *entries, reservations=tuple(reservations), today=today())
             ),
             opts,
         )

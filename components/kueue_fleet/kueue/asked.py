@@ -28,6 +28,9 @@ Key = tuple[str, str]
 """Kind and name of an object."""
 _SAID: "WeakSet[Any]" = WeakSet()
 """Programs that have been warned that an object has no provider."""
+DEFAULT = "globalDefault"
+"""The field of the one PriorityClass whose priority pods have that name none. Kubernetes refuses a second one; source:
+kubernetes@v1.36 plugin/pkg/admission/priority/admission.go (validatePriorityClass)."""
 _HEAD = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -72,6 +75,9 @@ class Asked:
         if not is_judged(self.opts) and isinstance(namespace, str | None):
             key = (self.where, namespace, _provider(component))
             claim(key, self.where, "is declared before, on the same cluster")
+            if self.manifest.get(DEFAULT) is True:
+                wrong = "is a default, and another one is declared before, on the same cluster"
+                claim((DEFAULT, _provider(component)), self.where, wrong, "keep globalDefault on one of them")
 
     def compare(self, component: Component) -> None:
         """Say where the component of another cluster's object is referred to, as far as providers tell."""

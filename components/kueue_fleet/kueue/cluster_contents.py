@@ -38,6 +38,7 @@ from kueue_fleet.kueue.queues import (
     WorkloadPriorityClass,
 )
 from kueue_fleet.kueue.team import Namespaces, Team
+from kueue_fleet.kueue.team_secrets import TeamSecrets
 from kueue_fleet.objects import ClusterObject, objects_on
 from kueue_fleet.objects.cluster_profiles import kueue_patches
 
@@ -111,7 +112,7 @@ class ClusterContents:
         spec: FleetSpec,
         cluster: ClusterConnection,
         workers: "Mapping[str, ClusterContents]",
-        team_secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
+        team_secrets: "TeamSecrets | None" = None,
         controller_image: "pulumi.Input[str] | None" = None,
         addresses: "Mapping[str, pulumi.Input[str]] | None" = None,
         after: "Sequence[pulumi.Resource]" = (),

@@ -4,17 +4,18 @@ Their objects wait until they are Active where that can be waited for, retry whi
 and are not deleted one by one when their whole cluster goes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import pulumi
 
-from kueue_admission.forms import SpecError
+from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.arguments import checked
 from kueue_admission.forms.base import DnsLabel, SpecModel
 from kueue_admission.forms.form_rules import syntax_problems
 from kueue_admission.forms.manifest import Manifest, WholeManifest
 from kueue_fleet import component
+from kueue_fleet.component import judge
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject, is_kueue_object
 from kueue_fleet.kueue.asked import Asked, Key, ObjectForm, asked_for
@@ -24,6 +25,12 @@ WAIT_FOR_ANNOTATION = "pulumi.com/waitFor"
 """Read by the Kubernetes provider. Source: https://www.pulumi.com/registry/packages/kubernetes/ (await logic)."""
 ACTIVE_CONDITION = "condition=Active"
 """Condition of queues and checks that Kueue has taken on."""
+ACCOUNT_KINDS = (
+    "ServiceAccount",
+    "Secret",
+    *(f"rbac.authorization.k8s.io/{kind}" for kind in ("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding")),
+)
+"""An account, its token, and what it may do."""
 _TIMEOUT = "10m"
 
 _Spec = TypeVar("_Spec", bound=SpecModel)
@@ -33,6 +40,8 @@ class Component(component.Component):
     """A component of objects in one cluster."""
 
     of_provider = "kubernetes"
+    takes: ClassVar[Sequence[str]] = ()
+    """The manifests that it takes, as `group/Kind`; empty: any."""
 
     def __init__(self, name: str, opts: pulumi.ResourceOptions | None) -> None:
         """Register the component; of its options its objects get `deleted_with`, and inherit provider and `protect`."""
@@ -43,6 +52,15 @@ class Component(component.Component):
     def declares(self) -> dict[Key, pulumi.Resource]:
         """What it declares that others refer to, by kind and name: resources to wait for."""
         return {}
+
+    @classmethod
+    def _others(cls, path: str, manifests: Sequence[Manifest]) -> Iterator[Problem]:
+        """The manifests, given at PATH, of kinds that the component does not take."""
+        for index, each in enumerate(manifests):
+            kind = f"{each['apiVersion'].rpartition('/')[0]}/{each['kind']}".removeprefix("/")
+            if kind not in cls.takes:
+                fix = f"give a manifest of {' or '.join(cls.takes)}"
+                yield COMPONENT.at(f"{cls.__name__} {path}[{index}]", f"a manifest of {kind} is given", fix)
 
 
 class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
@@ -157,7 +175,12 @@ class OrderedObjects(Component):
     def __init__(
         self, name: str, objects: Sequence[WholeManifest], *, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        """Declare the objects, each after the one before it."""
+        """Declare the objects, each after the one before it.
+
+        Raises:
+            SpecError: one is of a kind that the component does not take.
+        """
+        judge(self._others(f"{name}.objects", objects), opts)
         super().__init__(name, opts)
         self.objects = []
         for label, manifest in zip(self._labels(objects), objects, strict=True):

@@ -7,17 +7,19 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pulumi
 
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE, manifest
-from kueue_admission.forms import SpecError
-from kueue_admission.forms.base import DnsLabel, DnsSubdomain, Endpoint
+from kueue_admission.forms import SpecError, syntax
+from kueue_admission.forms.base import CaCertificate, DnsLabel, DnsSubdomain, Endpoint
 from kueue_admission.forms.form_rules import NEEDED
 from kueue_admission.forms.manifest import Manifest, WholeManifest
-from kueue_fleet.component import judge
+from kueue_fleet.component import is_judged, judge, today
 from kueue_fleet.fleet_file import ServiceAccountToken
+from kueue_fleet.fleet_file.check.dates import check_rotation
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.model.gcp_names import GoogleServiceAccountAddress
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PLUGIN, exec_config
@@ -26,7 +28,7 @@ from kueue_fleet.fleet_file.worker_tokens import KUBECONFIG_KEY
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, object_labels
+from kueue_fleet.kueue.component import ACCOUNT_KINDS, Component, OrderedObjects, declare_object, object_labels
 from kueue_fleet.objects.access import google_access, token_access
 from kueue_fleet.objects.cluster_profiles import PLUGIN_VOLUME
 
@@ -69,6 +71,7 @@ class WorkerAccess(Component):
     """What a worker grants to the manager: ServiceAccount, ClusterRole, binding, and a token of the account."""
 
     pulumi_type = "kueue-fleet:index:WorkerAccess"
+    takes = ACCOUNT_KINDS
 
     kubeconfig: pulumi.Output[str]
     """Kubeconfig of the account, JSON; secret with a token."""
@@ -82,7 +85,7 @@ class WorkerAccess(Component):
         *,
         cluster_name: DnsSubdomain,
         endpoint: pulumi.Input[Endpoint],
-        ca_certificate: pulumi.Input[str | None],
+        ca_certificate: pulumi.Input[CaCertificate | None],
         credentials: ServiceAccountToken | None = None,
         google_account: "pulumi.Input[GoogleServiceAccountAddress] | None" = None,
         namespaces: Sequence[DnsLabel] = (),
@@ -108,10 +111,22 @@ class WorkerAccess(Component):
         if [objects, credentials, google_account].count(None) != 2:
             wrong = "credentials, google_account and objects say who gets access"
             raise SpecError([COMPONENT.at(f"WorkerAccess {name}", wrong, "give exactly one of them")])
+        where = f"WorkerAccess {name}"
         if credentials is not None and credentials.rotate_by is None:
             wrong, fix = "is missing, but no controller renews the token", "add the day by which to renew it"
-            raise SpecError([NEEDED.at(f"WorkerAccess {name}.credentials.rotateBy", wrong, fix)])
-        judge(framework_problems(f"WorkerAccess {name}.frameworks", frameworks), opts)
+            raise SpecError([NEEDED.at(f"{where}.credentials.rotateBy", wrong, fix)])
+        due = credentials.rotate_by if credentials else None
+        judge(
+            (
+                *self._others(f"{name}.objects", objects or ()),
+                *framework_problems(f"{where}.frameworks", frameworks),
+                *(check_rotation(f"{where}.credentials.rotateBy", due, today()) if due else ()),
+            ),
+            opts,
+        )
+        authority = pulumi.Output.from_input(ca_certificate)
+        if not is_judged(opts):
+            authority = authority.apply(partial(_known_authority, where))
         self.rotation = credentials.rotation if credentials else None
         if credentials is not None:
             objects = token_access(credentials, kueue_namespace, namespaces, frameworks)
@@ -119,15 +134,15 @@ class WorkerAccess(Component):
             objects = google_access(google_account, namespaces, frameworks)
         super().__init__(name, opts)
         grants = [each for each in objects if each["kind"] != "Secret"]
-        secrets = [each for each in objects if each.get("type") == TOKEN_SECRET_TYPE]
-        if len(secrets) > 1:
-            wrong = f"{len(secrets)} token Secrets were given"
-            raise SpecError([COMPONENT.at(f"worker {cluster_name}", wrong, "give one, or none")])
+        secrets = [each for each in objects if each["kind"] == "Secret"]
+        if len(secrets) > 1 or any(each.get("type") != TOKEN_SECRET_TYPE for each in secrets):
+            wrong = f"{len(secrets)} Secrets were given"
+            raise SpecError([COMPONENT.at(f"{where}.objects", wrong, f"give one of type {TOKEN_SECRET_TYPE}, or none")])
         declared: list[KubernetesObject] = []
         for label, each in zip(object_labels(grants), grants, strict=True):
             declared.append(declare_object(self, f"{name}/{label}", each, depends_on=declared[-1:]))
         if not secrets:
-            self.kubeconfig = pulumi.Output.all(endpoint, ca_certificate).apply(
+            self.kubeconfig = pulumi.Output.all(endpoint, authority).apply(
                 lambda parts: json.dumps(plugin_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
             self._give_out()
@@ -135,7 +150,7 @@ class WorkerAccess(Component):
         secret = declare_object(self, f"{name}/token", secrets[0], depends_on=declared, wait_for=_TOKEN_IS_THERE)
         token = secret.output("data").apply(lambda data: _token(cluster_name, data))
         self.kubeconfig = pulumi.Output.secret(
-            pulumi.Output.all(endpoint, ca_certificate, token).apply(
+            pulumi.Output.all(endpoint, authority, token).apply(
                 lambda parts: json.dumps(token_kubeconfig(cluster_name, *parts), sort_keys=True)
             )
         )
@@ -147,6 +162,7 @@ class ClusterProfiles(OrderedObjects):
     """The definition of ClusterProfiles."""
 
     pulumi_type = "kueue-fleet:index:ClusterProfiles"
+    takes = ("apiextensions.k8s.io/CustomResourceDefinition",)
 
 
 class KueuePlugin(Component):
@@ -185,6 +201,13 @@ def kubeconfig_secret(
         depends_on=depends_on,
         ignore_changes=["data"],
     )
+
+
+def _known_authority(where: str, text: str | None) -> str | None:
+    """TEXT, which is what kubeconfigs have, or None. Raises RunError, from within Pulumi."""
+    if text is not None and (fault := syntax.ca_certificate(text)):
+        raise pulumi.RunError(fault.rule.at(f"{where}.ca_certificate", fault.wrong, fault.fix).coded)
+    return text
 
 
 def _token(cluster_name: str, data: Mapping[str, str] | None) -> str:

@@ -6,19 +6,21 @@ thing to protect. Uninstalling Kueue deletes its CRDs and with them every queue 
 protection.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import pulumi
 
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import namespace_manifest
+from kueue_admission.forms import Problem
 from kueue_admission.forms.manifest import WholeManifest
 from kueue_admission.forms.names import PRODUCT
 from kueue_admission.releases import minors, nearest
-from kueue_fleet.component import judge
+from kueue_fleet.component import judge, judge_late
 from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.alone import check_alone
+from kueue_fleet.fleet_file.check.chart_values import check_chart_values
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana
@@ -145,6 +147,8 @@ class KueueInstall(_Installation):
         """
         spec = spec or KueueInstallation()
         judge(check_alone("kueue", spec, clusters=(_ANY_CLUSTER,)), opts)
+        if values is not None:
+            values = _known_values(f"KueueInstall {name}.values", spec, values, opts)
         super().__init__(name, opts)
         self.priority_class = None
         if spec.priority_class_name == KUEUE_PRIORITY_CLASS:
@@ -159,7 +163,7 @@ class KueueInstall(_Installation):
             spec,
             release_name="kueue",
             chart_name="kueue",
-            values=installation_helm_values(spec) if values is None else _with_image(spec, values),
+            values=installation_helm_values(spec) if values is None else values,
             protect=deletion_protection,
             take_ownership=take_ownership,
             before=[self.priority_class] if self.priority_class else [],
@@ -254,19 +258,27 @@ class GrafanaInstall(_Installation):
         ]
 
 
-def _with_image(
-    spec: KueueInstallation, values: "pulumi.Input[Mapping[str, Any]]"
+def _known_values(
+    where: str, spec: KueueInstallation, values: "pulumi.Input[Mapping[str, Any]]", opts: pulumi.ResourceOptions | None
 ) -> "pulumi.Input[Mapping[str, Any]]":
-    """The values, with the image of the spec where they name none."""
+    """The values, judged, with the image of the spec where they name none."""
+
+    def problems(given: Mapping[str, Any]) -> Iterator[Problem]:
+        return (problem.at(where) for problem in check_chart_values(spec, given))
 
     def complete(given: Mapping[str, Any]) -> dict[str, Any]:
         completed: dict[str, Any] = overlay(kueue_image_values(spec), dict(given))
         return completed
 
+    def known(given: Mapping[str, Any]) -> dict[str, Any]:
+        judge_late(problems(given), opts)
+        return complete(given)
+
     if isinstance(values, Mapping):
+        judge(problems(values), opts)
         return complete(values)
     later: pulumi.Output[Mapping[str, Any]] = pulumi.Output.from_input(cast("Any", values))
-    return later.apply(complete)
+    return later.apply(known)
 
 
 def _charts_of_stack() -> dict[str, str]:

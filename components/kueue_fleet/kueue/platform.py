@@ -5,8 +5,9 @@ from collections.abc import Sequence
 import pulumi
 
 from kueue_admission.forms.manifest import Manifest, WholeManifest
+from kueue_fleet.component import judge
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.component import Component, OrderedObjects, declare_object, full_label
+from kueue_fleet.kueue.component import ACCOUNT_KINDS, Component, OrderedObjects, declare_object, full_label
 
 
 class ManagedMonitoring(OrderedObjects):
@@ -16,12 +17,20 @@ class ManagedMonitoring(OrderedObjects):
     """
 
     pulumi_type = "kueue-fleet:index:ManagedMonitoring"
+    takes = (
+        *("monitoring.googleapis.com/PodMonitoring", "monitoring.googleapis.com/ClusterPodMonitoring"),
+        *ACCOUNT_KINDS,
+    )
 
 
 class RunDurationPolicy(OrderedObjects):
     """The refusal of jobs that ask DWS for longer than it grants: a ValidatingAdmissionPolicy and its binding."""
 
     pulumi_type = "kueue-fleet:index:RunDurationPolicy"
+    takes = (
+        "admissionregistration.k8s.io/ValidatingAdmissionPolicy",
+        "admissionregistration.k8s.io/ValidatingAdmissionPolicyBinding",
+    )
 
 
 class ComputeClasses(OrderedObjects):
@@ -31,6 +40,7 @@ class ComputeClasses(OrderedObjects):
     """
 
     pulumi_type = "kueue-fleet:index:ComputeClasses"
+    takes = ("cloud.google.com/ComputeClass",)
 
 
 class NodeNetworks(OrderedObjects):
@@ -38,18 +48,25 @@ class NodeNetworks(OrderedObjects):
     to clusters with several networks."""
 
     pulumi_type = "kueue-fleet:index:NodeNetworks"
+    takes = ("networking.gke.io/Network", "networking.gke.io/GKENetworkParamSet")
 
 
 class GpuDirect(OrderedObjects):
     """DaemonSets that put Google's NCCL plugins on nodes, and what hands devices to pods."""
 
     pulumi_type = "kueue-fleet:index:GpuDirect"
+    takes = ("apps/DaemonSet",)
 
 
 class TeamVolumes(OrderedObjects):
     """The claims of teams with the volumes that they are bound to, and where checkpoints are kept."""
 
     pulumi_type = "kueue-fleet:index:TeamVolumes"
+    takes = (
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "checkpointing.gke.io/CheckpointConfiguration",
+    )
 
     def _labels(self, objects: Sequence[Manifest]) -> list[str]:
         return [full_label(each) for each in objects]
@@ -62,12 +79,14 @@ class GpuDrivers(Component):
     """
 
     pulumi_type = "kueue-fleet:index:GpuDrivers"
+    takes = ("apps/DaemonSet",)
 
     daemon_set: KubernetesObject
     """The DaemonSet."""
 
     def __init__(self, name: str, spec: WholeManifest, *, opts: pulumi.ResourceOptions | None = None) -> None:
-        """Declare the DaemonSet `spec`."""
+        """Declare the DaemonSet `spec`. Raises SpecError if it is something else."""
+        judge(self._others(f"{name}.spec", [spec]), opts)
         super().__init__(name, opts)
         self.daemon_set = declare_object(self, name, spec)
         self._give_out()

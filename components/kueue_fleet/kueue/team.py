@@ -4,9 +4,9 @@ Namespaces with LocalQueues, the account of its jobs, rights of its members and 
 account is not here.
 """
 
-import base64
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import pulumi
 
@@ -15,19 +15,21 @@ from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
 from kueue_admission.forms.form_rules import listed_twice
 from kueue_admission.forms.manifest import WholeManifest
-from kueue_fleet.component import judge
+from kueue_fleet.component import is_judged, judge
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.fleet_file.alone import check_alone
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT, PROGRAM
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
+from kueue_fleet.kueue.team_secrets import TeamSecrets, encoded, known_secrets
 
 
 class Namespaces(Component):
     """Namespaces that belong to no team."""
 
     pulumi_type = "kueue-fleet:index:Namespaces"
+    takes = ("Namespace",)
 
     objects: dict[str, KubernetesObject]
     """The namespaces by name."""
@@ -43,12 +45,13 @@ class Namespaces(Component):
         """Declare one Namespace for each name, or manifest, in `spec`.
 
         Raises:
-            SpecError: two have the same name.
+            SpecError: two have the same name, or one is not a Namespace.
         """
         wanted = [namespace_manifest(item) if isinstance(item, str) else item for item in spec]
         names = [made["metadata"]["name"] for made in wanted]
         twice = (each for index, each in enumerate(names) if each in names[:index])
-        judge((listed_twice(f"Namespaces {name}", each, "namespace") for each in twice), opts)
+        listed = (listed_twice(f"Namespaces {name}", each, "namespace") for each in twice)
+        judge((*self._others(f"{name}.spec", wanted), *listed), opts)
         super().__init__(name, opts)
         self.objects = {}
         for namespace, made in zip(names, wanted, strict=True):
@@ -86,7 +89,7 @@ class Team(Component):
         *,
         objects: Sequence[WholeManifest] = (),
         cluster_queues: Mapping[DnsSubdomain, ClusterQueue] | None = None,
-        secrets: "pulumi.Input[Mapping[str, Mapping[str, str]]] | None" = None,
+        secrets: "TeamSecrets | None" = None,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the team.
@@ -118,10 +121,12 @@ class Team(Component):
                 )
         self.secrets = {}
         if secrets is not None:
-            contents = pulumi.Output.secret(secrets)
+            # Those of a fleet are for all of its teams, and judged with it.
+            judged = secrets if is_judged(opts) else known_secrets(f"Team {name}.secrets", [spec], secrets)
+            contents: pulumi.Output[Any] = pulumi.Output.secret(judged)
             for namespace, place in self.namespaces.items():
                 for secret in spec.secrets:
-                    data = contents.apply(partial(_secret_data, spec.name, secret))
+                    data = contents.apply(partial(_in_secret, secret))
                     made = manifest("v1", "Secret", secret, namespace, type="Opaque", data=data)
                     self.secrets[namespace, secret] = declare_object(
                         self, f"{name}/{namespace}/Secret/{secret}", made, depends_on=[place]
@@ -138,9 +143,5 @@ class Team(Component):
         self._give_out()
 
 
-def _secret_data(team: str, secret: str, values: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """What is in a Secret, as Kubernetes has it. Raises RunError where there is nothing; never names a value."""
-    if not isinstance(values.get(secret), Mapping) or not values[secret]:
-        fix = f"run pulumi config set --secret --path 'kueue-fleet:teamSecrets.{secret}.KEY'"
-        raise pulumi.RunError(PROGRAM.at(f"teams[{team}].secrets", f"nothing is given for {secret}", fix).coded)
-    return {key: base64.b64encode(str(value).encode()).decode() for key, value in values[secret].items()}
+def _in_secret(name: str, contents: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    return encoded(contents[name])

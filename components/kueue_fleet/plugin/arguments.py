@@ -196,10 +196,20 @@ def _is_input(annotation: Any) -> bool:
 
 
 def _input_type(annotation: Any) -> Any:
-    members = [member for member in _members(annotation) if member is not NoneType]
-    plain = [m for m in members if not isinstance(m, ForwardRef) and get_origin(m) is not Awaitable]
-    schema = TypeAdapter(reduce(or_, plain)).json_schema()
+    schema = TypeAdapter(_when_known(annotation)).json_schema()
     return Annotated[Any, WithJsonSchema({**schema, INPUT_MARK: True})]
+
+
+def _when_known(annotation: Any) -> Any:
+    """The type of a value, and of what is in a map, once it is known."""
+    if get_origin(annotation) is Mapping:
+        key, value = get_args(annotation)
+        return types.GenericAlias(Mapping, (key, _when_known(value)))
+    members = [member for member in _members(annotation) if member is not NoneType]
+    if len(members) == 1:
+        return annotation
+    plain = [m for m in members if not isinstance(m, ForwardRef) and get_origin(m) is not Awaitable]
+    return reduce(or_, map(_when_known, plain))
 
 
 def _has_input(metadata: Sequence[Any], annotation: Any) -> bool:

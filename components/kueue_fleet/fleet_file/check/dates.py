@@ -86,21 +86,26 @@ def _exclusions(fleet: FleetSpec, today: date) -> Iterator[Problem]:
 
 def _rotation(fleet: FleetSpec, today: date) -> Iterator[Problem]:
     credentials = token_credentials(fleet)
-    if credentials is None or credentials.rotate_by is None:
-        return
-    days = (credentials.rotate_by - today).days
+    if credentials is not None and credentials.rotate_by is not None:
+        renewed = fleet.admission_controller is not None
+        yield from check_rotation("multiKueue.credentials.rotateBy", credentials.rotate_by, today, renewed=renewed)
+
+
+def check_rotation(path: str, rotate_by: date, today: date, *, renewed: bool = False) -> Iterator[Problem]:
+    """What is due of a token, or too far away; `renewed`: the fleet's own controller does what is due."""
+    days = (rotate_by - today).days
     if days > ROTATE_WITHIN.days:
         yield ROTATION.at(
-            "multiKueue.credentials.rotateBy",
-            f"{credentials.rotate_by} is in {days} days, and the first token is valid until it is replaced",
+            path,
+            f"{rotate_by} is in {days} days, and the first token is valid until it is replaced",
             f"write a day within {ROTATE_WITHIN.days} days",
         )
-    if days > WARNING_DAYS or fleet.admission_controller is not None:
+    if days > WARNING_DAYS or renewed:
         return
     due = f"in {days} days" if days > 1 else "tomorrow" if days == 1 else "today"
     passed = "was 1 day ago" if days == -1 else f"was {-days} days ago"
     yield ROTATION.at(
-        "multiKueue.credentials.rotateBy",
-        f"{credentials.rotate_by} is {due}" if days >= 0 else f"{credentials.rotate_by} {passed}",
+        path,
+        f"{rotate_by} is {due}" if days >= 0 else f"{rotate_by} {passed}",
         "run kueue-fleet rotate and write a later date; or write a new rotation serial as well, then apply",
     )

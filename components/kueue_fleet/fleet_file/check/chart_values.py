@@ -1,0 +1,89 @@
+"""Values of Kueue's chart that a program writes itself. Helm passes over those that the chart does not have.
+
+Source: the tables of `kueue_admission.releases`, read from kueue@v0.19.2 charts/kueue/values.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import yaml
+
+from kueue_admission.api.configuration import KueueConfiguration
+from kueue_admission.api.old_configuration import configuration_as_v1beta2
+from kueue_admission.forms.base import problems_in
+from kueue_admission.forms.form_rules import UNKNOWN_FIELD, WRONG_TYPE
+from kueue_admission.forms.manifest import is_object
+from kueue_admission.forms.problem import Problem, SpecError
+from kueue_admission.forms.read_model import read_model
+from kueue_admission.forms.suggest import nearest
+from kueue_admission.releases import CONFIGURATION_VALUE, Release
+from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
+from kueue_fleet.fleet_file.check.releases import severity, which_have
+from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT, RELEASE_FIELD
+from kueue_fleet.fleet_file.model.clusters import KueueInstallation
+
+_READ_BESIDE_VALUES = ("version", "chart", "image", "namespace", "priority_class_name")
+
+
+def check_chart_values(kueue: KueueInstallation, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with the values, by themselves and beside the installation, whose Configuration they replace."""
+    for name in sorted(kueue.model_fields_set.difference(_READ_BESIDE_VALUES)):
+        wrong = f"{name} of the installation has no effect, since values are given"
+        yield NO_EFFECT.at("", wrong, "write it in the values, or remove the values")
+    yield from _missing(kueue, values)
+    for path, default in kueue.release.chart_values.items():
+        given = _value_at(values, path)
+        if default in ("true", "false") and isinstance(given, str):
+            yield WRONG_TYPE.at(path, f"{given!r} is text, which the chart takes for true", "give True or False")
+    for path in sorted(kueue.release.value_maps):
+        given = _value_at(values, path)
+        if isinstance(given, str | int | list):
+            yield WRONG_TYPE.at(path, "is not a map, so Helm passes over it", "give a dict")
+    text = _value_at(values, CONFIGURATION_VALUE)
+    if isinstance(text, str | Mapping):
+        yield from (problem.at(CONFIGURATION_VALUE) for problem in _configuration(kueue, text))
+
+
+def _missing(kueue: KueueInstallation, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Values that the chart does not have; another chart than Kueue's own may have them."""
+    release = kueue.release
+    own = kueue.chart == KueueInstallation.model_fields["chart"].default
+    known = {*release.chart_values, *release.value_maps}
+    for path in release.missing_values(values):
+        having = which_have(partial(Release.has_value, path=path))
+        above, _, name = path.rpartition(".")
+        beside = [each for each in known if each.rpartition(".")[0] == above]
+        same = [each for each in known if each.rpartition(".")[2] == name]
+        near = nearest(path, beside) or (same[0] if len(same) == 1 else None)
+        wrong = f"the chart of Kueue {release.version} has no such value, and Helm passes over it"
+        rule, fix = (
+            (RELEASE_FIELD, having) if having else (UNKNOWN_FIELD, f"did you mean {near}?" if near else "remove it")
+        )
+        yield rule.at(path, wrong, fix, severity(release) if own else "warning")
+
+
+def _configuration(kueue: KueueInstallation, text: str | Mapping[str, Any]) -> Iterator[Problem]:
+    try:
+        data = yaml.safe_load(text) if isinstance(text, str) else None
+    except yaml.YAMLError:
+        data = None
+    if not is_object(data):
+        yield WRONG_TYPE.at("", "is not the text of a Configuration", "give its YAML, as text")
+        return
+    fields, _ = configuration_as_v1beta2(data)
+    try:
+        written = read_model(KueueConfiguration, {k: v for k, v in fields.items() if k not in ("apiVersion", "kind")})
+    except SpecError as error:
+        yield from error.problems
+        return
+    yield from problems_in(written)
+    yield from configuration_problems(written, kueue.namespace, kueue.release)
+
+
+def _value_at(values: Any, path: str) -> Any:
+    for name in path.split("."):
+        values = values.get(name) if isinstance(values, Mapping) else None
+    return values
