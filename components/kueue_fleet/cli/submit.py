@@ -266,7 +266,7 @@ def _say_budget(fleet: FleetSpec, clusters: Clusters, job: Document) -> None:
     from kueue_fleet.status import ClusterObjects, budgets, held_by_teams
 
     space = inside(job.data, "metadata").get("namespace") or "default"
-    team = next((each for each in fleet.teams if space in each.namespace_names), None)
+    team = fleet.team_in(space)
     if team is None or team.budget is None:
         return
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock

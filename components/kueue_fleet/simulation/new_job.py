@@ -317,10 +317,10 @@ def _template(
         **({"volumeMounts": mounts} if mounts else {}),
     }
     kind = places.accelerator() if wanted.gpus and places.on_autopilot else ""
-    account = next((team.service_account_name for team in fleet.teams if namespace in team.namespace_names), None)
+    team = fleet.team_in(namespace)
     spec = {
         "restartPolicy": "Never",
-        **({"serviceAccountName": account} if account else {}),
+        **({"serviceAccountName": team.service_account_name} if team and team.service_account_name else {}),
         **({"nodeSelector": {ACCELERATOR: kind}} if kind else {}),
         "containers": [container],
         **({"volumes": volumes} if volumes else {}),

@@ -27,9 +27,9 @@ from kueue_fleet.simulation.provisioning_request import (
 
 def check_pod_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """Every pod set that is refused."""
-    standards = {team.name: team.pod_security for team in fleet.teams}
     for job, _ in queued_jobs(fleet, manifests):
-        standard = standards.get(fleet.team_of.get(key_of(job.data).partition("/")[0], ""), "privileged")
+        team = fleet.team_in(key_of(job.data).partition("/")[0])
+        standard = team.pod_security if team else "privileged"
         for pod_set in pod_set_templates(job.data):
             pod = inside(pod_set.template, "spec")
             faults = (*_of_job(job.data, pod, pod_set.count), *_devices(pod), *_security(pod, standard))

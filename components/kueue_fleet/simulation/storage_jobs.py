@@ -36,13 +36,12 @@ def claims_in(fleet: FleetSpec, namespace: str) -> dict[str, StorageEntry]:
 
 def check_storage_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """Claims that are not there, buckets that a pod gets no hold of, and data or images in other regions."""
-    teams = {namespace: team for team in fleet.teams for namespace in team.namespace_names}
     for job, name in queued_jobs(fleet, manifests):
         queue = fleet.queue(name)
         namespace = str(job.data["metadata"].get("namespace") or "default")
         clusters = [each for each in fleet.queue_clusters(queue) if each in fleet.job_clusters] if queue else []
         for template in pod_set_templates(job.data) if queue is not None else ():
-            found = _of_pods(fleet, namespace, clusters, teams.get(namespace), template.template)
+            found = _of_pods(fleet, namespace, clusters, fleet.team_in(namespace), template.template)
             for severity, wrong, fix in dict.fromkeys(found):
                 problem = of_pod_set(job, template, job_fault(wrong, fix))
                 yield replace(problem, severity="warning") if severity == "warning" else problem

@@ -202,7 +202,15 @@ class FleetSpec(SpecModel):
     @cached_property
     def team_of(self) -> Mapping[str, str]:
         """The team of each namespace that has one."""
-        return {namespace: team.name for team in self.teams for namespace in team.namespace_names}
+        return {namespace: team.name for namespace, team in self._team_of.items()}
+
+    @cached_property
+    def _team_of(self) -> Mapping[str, TeamEntry]:
+        return {namespace: team for team in self.teams for namespace in team.namespace_names}
+
+    def team_in(self, namespace: str) -> TeamEntry | None:
+        """The entry of the team whose namespace it is, if it is of one."""
+        return self._team_of.get(namespace)
 
     @cached_property
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
@@ -210,8 +218,7 @@ class FleetSpec(SpecModel):
 
         Of `default`, which is there without the fleet, they are those that the file gives it.
         """
-        teams = {namespace: team for team in self.teams for namespace in team.namespace_names}
-        made = {name: namespace_labels(team.name, team.pod_security) for name, team in teams.items()}
+        made = {name: namespace_labels(team.name, team.pod_security) for name, team in self._team_of.items()}
         for queue in self.local_queues:
             made.setdefault(queue.namespace, {} if queue.namespace == "default" else namespace_labels())
         return {name: {**labels, **self.namespace_labels.get(name, {})} for name, labels in made.items()}
