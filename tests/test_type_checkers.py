@@ -1,6 +1,6 @@
-"""Programs of users under pyright in its strict mode, and the examples under mypy --strict too.
+"""Programs of users, and those on the pages for them, under pyright and mypy in their strict modes.
 
-mypy sees the others in `make check`; of programs called `__main__` it takes one at a time.
+mypy sees those of the tests in `make check`.
 """
 
 from __future__ import annotations
@@ -9,29 +9,44 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.docs.console import blocks
+
 TESTS = Path(__file__).parent
 EXAMPLES = TESTS.parent / "examples"
-PROGRAMS = {
-    **{path.name: path for path in (*(TESTS / "typed_programs").glob("*.py"), TESTS / "support" / "typed_program.py")},
-    **{f"{path.parent.name}.py": path for path in (EXAMPLES / "typed-python").glob("*/fleet.py")},
-    "single_components.py": EXAMPLES / "single-components" / "__main__.py",
+DOCS = TESTS.parent / "docs"
+_FROM_CONFIG, _SINGLE, *_ = blocks(DOCS / "programs.md", "python")
+OF_USERS = {
+    **dict(zip(("fleet.py", "program.py"), blocks(DOCS / "fleets-in-python.md", "python"), strict=True)),
+    "from_config.py": _FROM_CONFIG,
+    "single.py": _SINGLE,
+    "batch_platform.py": (EXAMPLES / "typed-python" / "batch-platform" / "fleet.py").read_text(),
+    "single_components.py": (EXAMPLES / "single-components" / "__main__.py").read_text(),
 }
+"""What new users read or begin with, by the name of a module."""
+OF_TESTS = [*(TESTS / "typed_programs").glob("*.py"), TESTS / "support" / "typed_program.py"]
+PROGRAMS = {**OF_USERS, **{path.name: path.read_text() for path in OF_TESTS}}
 WRONG = TESTS / "typed_programs" / "wrong.txt"
 """One mistake in each line; no program, so that mypy leaves it alone."""
 
 
 @pytest.fixture(scope="module")
-def errors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[int]]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where all of them are."""
+    made = tmp_path_factory.mktemp("typed")
+    for name, program in {**PROGRAMS, "wrong.py": WRONG.read_text()}.items():
+        (made / name).write_text(program)
+    return made
+
+
+@pytest.fixture(scope="module")
+def errors(folder: Path) -> dict[str, list[int]]:
     """The lines with errors, by the name of the file."""
-    folder = tmp_path_factory.mktemp("typed")
-    (folder / "wrong.py").write_text(WRONG.read_text())
-    for name, program in PROGRAMS.items():
-        (folder / name).write_text(program.read_text())
     components = str(TESTS.parent / "components")
     config = {"typeCheckingMode": "strict", "pythonVersion": "3.11", "extraPaths": [components]}
     (folder / "pyrightconfig.json").write_text(json.dumps(config))
@@ -56,16 +71,27 @@ def test_every_mistake_is_found(errors: dict[str, list[int]]) -> None:
     assert sorted({*errors["wrong.py"]}) == mistakes
 
 
-@pytest.mark.parametrize("example", ["single-components", "platform-repo"])
-def test_mypy_finds_none_in_the_example(example: str) -> None:
-    folder = EXAMPLES / example
-    files = [path for path in folder.rglob("*.py") if path.parent.name != "policies"]
+def mypy(folder: Path, files: Iterable[Path]) -> str:
+    """What it finds in files that import each other from their folder; empty if nothing."""
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", *map(str, files)],
+        [sys.executable, "-m", "mypy", "--strict", *map(str, files)],
         cwd=TESTS.parent,
         env={**os.environ, "MYPYPATH": str(folder)},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout
+    return done.stdout if done.returncode else ""
+
+
+def test_mypy_finds_none_in_programs_of_users(folder: Path) -> None:
+    assert mypy(folder, (folder / name for name in OF_USERS)) == ""
+
+
+def test_mypy_finds_none_in_the_repository_of_a_platform_team() -> None:
+    repository = EXAMPLES / "platform-repo"
+    assert mypy(repository, (path for path in repository.rglob("*.py") if path.parent.name != "policies")) == ""
+
+
+def test_the_dws_fleet_of_the_page_has_forty_lines_at_most() -> None:
+    assert len([line for line in OF_USERS["fleet.py"].splitlines() if line.strip()]) <= 40

@@ -32,7 +32,7 @@ _POD_CONTEXTS: Final[Sequence[tuple[str, Sequence[Any]]]] = (
     ("seccompProfile", ({"type": "RuntimeDefault"}, {"type": "RuntimeDefault"}, {"type": "Unconfined"})),
     ("sysctls", ([], [{"name": "kernel.shm_rmid_forced", "value": "1"}], [{"name": "kernel.sem", "value": "1"}])),
 )
-_VOLUMES: Final = ({"emptyDir": {}}, {"configMap": {"name": "a"}}, {"hostPath": {"path": "/"}},
+_VOLUMES: Final[Sequence[Json]] = ({"emptyDir": {}}, {"configMap": {"name": "a"}}, {"hostPath": {"path": "/"}},
                    {"nfs": {"server": "a", "path": "/"}}, {"persistentVolumeClaim": {"claimName": "a"}})  # fmt: skip
 
 
