@@ -43,6 +43,18 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "in ClusterQueue; remove it, or use 0.18.3 or 0.19.2 or 0.20.0, which have it",
         ],
     ),
+    "the step of a dispatcher": (
+        {
+            "kueue/version": "0.18.3",
+            "multiKueue/dispatcher": "Incremental",
+            "multiKueue/incremental": {"stepSize": 2},
+        },
+        [
+            "multiKueue.incremental.stepSize: Kueue 0.18.3 has no field "
+            "multiKueue.incrementalDispatcherConfig.stepSize in Configuration, and asks three workers more each time; "
+            "remove it, or use 0.19.2 or 0.20.0, which have it"
+        ],
+    ),
     "a gate that is not there yet": (
         {"kueue/version": "0.18.3", "kueue/configuration": {"featureGates": {"DisableWaitForPodsReady": True}}},
         [

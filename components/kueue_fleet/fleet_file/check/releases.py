@@ -15,10 +15,12 @@ from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Releas
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, LOST_AT_ONCE, OTHER_KUEUE, RELEASE_FIELD, RELEASE_SKEW
 from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.clusters import IncrementalDispatcher
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 
 _API: Final = "v1beta2"
+_STEP: Final = "multiKueue.incrementalDispatcherConfig.stepSize"
 _WITHOUT_OWNER: Final = "FinishOrphanedWorkloads"
 """Feature gate: Kueue finishes a Workload whose owner is gone, since 0.18 also one with the label of a Job and none."""
 BY_ANNOTATION: Final = "WorkloadIdentifierAnnotations"
@@ -37,6 +39,7 @@ def check_releases(scope: Scope) -> Iterator[Problem]:
     yield from _known(scope)
     yield from _configurations(scope)
     yield from _set_by_fleet(scope)
+    yield from _step(scope)
     yield from _objects(scope)
     yield from _skew(scope)
     yield from _lost_workers(scope)
@@ -49,8 +52,12 @@ def severity(kueue: Release) -> Severity:
 
 def which_have(has: Callable[[Release], bool]) -> str:
     """What to do about something that only other releases have; empty where none has it."""
-    found = [each.version for each in map(release, minors()) if has(each)]
+    found = _having(has)
     return f"remove it, or use {' or '.join(found)}, which {'has' if len(found) == 1 else 'have'} it" if found else ""
+
+
+def _having(has: Callable[[Release], bool]) -> list[str]:
+    return [each.version for each in map(release, minors()) if has(each)]
 
 
 def _named(scope: Scope) -> dict[str, str]:
@@ -114,13 +121,23 @@ def _set_by_fleet(scope: Scope) -> Iterator[Problem]:
             if gate not in written and gate not in kueue.gates:
                 found[path, gate] = kueue
     for (path, gate), kueue in found.items():
-        having = listed([minor for minor in minors() if gate in release(minor).gates])
         yield FEATURE_GATE.at(
             path,
             f"Kueue {kueue.version} has no feature gate {gate}, which another section of the file needs",
-            f"use {having}",
+            f"use {' or '.join(_having(partial(Release.has_gate, name=gate)))}",
             severity(kueue),
         )
+
+
+@where_read
+def _step(scope: Scope) -> Iterator[Problem]:
+    """How many workers more are asked each time."""
+    fleet = scope.fleet
+    kueue, own = fleet.kueue_on(fleet.home).release, fleet.multi_kueue and fleet.multi_kueue.incremental
+    has = partial(Release.has_field, of="Configuration", version=_API, field=_STEP)
+    if own and own != IncrementalDispatcher() and not has(kueue):
+        wrong = f"Kueue {kueue.version} has no field {_STEP} in Configuration, and asks three workers more each time"
+        yield RELEASE_FIELD.at("multiKueue.incremental.stepSize", wrong, which_have(has), severity(kueue))
 
 
 @where_read
