@@ -81,15 +81,15 @@ UNORDERED = "configuration: { featureGates: { MultiKueueIncrementalDispatcherRes
 
 
 @pytest.mark.parametrize(
-    ("kueue", "admitted"),
+    ("kueue", "step", "admitted"),
     [
-        ("version: 0.19.2", 350),  # Europe is asked at 0, the US at 300.
-        (UNORDERED, 650),  # Asia at 0, Europe at 300, the US at 600.
-        ("version: 0.18.3", 50),  # Three at 0, whatever the file says.
+        ("version: 0.19.2", 1, 350),  # Europe is asked at 0, the US at 300.
+        (UNORDERED, 1, 650),  # Asia at 0, Europe at 300, the US at 600.
+        ("version: 0.18.3", 3, 50),  # Three at 0.
     ],
 )
-def test_incremental_offers_in_rounds_as_the_release_does(kueue: str, admitted: int) -> None:
-    text = STACK.replace("AllAtOnce\n", "Incremental\n      incremental: { stepSize: 1 }\n")
+def test_incremental_offers_in_rounds_as_the_release_does(kueue: str, step: int, admitted: int) -> None:
+    text = STACK.replace("AllAtOnce\n", f"Incremental\n      incremental: {{ stepSize: {step} }}\n")
     spec = parse_fleet_text(
         text.replace("    multiKueue:\n", f"    kueue: {{ {kueue} }}\n    multiKueue:\n"), "stack.yaml"
     )
