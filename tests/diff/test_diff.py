@@ -93,6 +93,18 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 
+REGIONS = ["us-east4", "europe-west4"]
+
+
+def test_regions_give_a_team_clusters_and_take_them() -> None:
+    both, one = (
+        parse_fleet(changed(fleet_data(), {"teams/0/allowedRegions": given})) for given in (REGIONS, REGIONS[:1])
+    )
+    for old, new, when in ((one, both, "now"), (both, one, "no longer")):
+        said = [(each.path, each.text) for each in compare_fleets(old, new) if each.area == "quota"]
+        assert said == [("clusterQueues[vision]", f"jobs of team-vision may run on worker-b {when}")]
+
+
 @pytest.mark.parametrize(
     ("path", "value", "change"),
     [

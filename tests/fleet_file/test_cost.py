@@ -157,3 +157,10 @@ def test_a_change_says_what_it_costs() -> None:
         if each.text.startswith("not in")
     ]
     assert unknown == "not in these sums: the price of g2-x in us-central1, onDemand"
+
+
+def test_a_change_of_what_has_no_price_says_so() -> None:
+    before, after = (fleet({"name": "l4", "nodeCount": count, "machineType": "g2-x"}) for count in (1, 2))
+    assert "not in these sums: the price of g2-x in us-central1, onDemand" in [
+        each.text for each in compare_costs(before, after, PRICES)
+    ]

@@ -11,7 +11,7 @@ from kueue_fleet.diff.cloud import CloudPlan, cloud_consequences
 from kueue_fleet.diff.contents import contents_consequences
 from kueue_fleet.diff.difference import Area, Difference, consequence
 from kueue_fleet.diff.fields import compare_fields
-from kueue_fleet.diff.quotas import compare_capacity, compare_clusters, compare_quotas
+from kueue_fleet.diff.quotas import compare_capacity, compare_clusters, compare_quotas, compare_regions
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 
 __all__ = ["Area", "Difference", "compare_fleets"]
@@ -20,7 +20,7 @@ __all__ = ["Area", "Difference", "compare_fleets"]
 def compare_fleets(old: FleetSpec, new: FleetSpec) -> list[Difference]:
     """Every difference between two fleets, consequences first; none if and only if they are equal."""
     found = [*_consequences(old, new), *compare_clusters(old, new), *compare_capacity(old, new)]
-    found += compare_quotas(old, new)
+    found += [*compare_quotas(old, new), *compare_regions(old, new)]
     told = {difference.path for difference in found if difference.area != "consequences"}
     told |= {difference.path for difference in found if difference.whole}
     found += [each for each in compare_fields(old, new) if each.path not in told]

@@ -13,6 +13,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
 
@@ -95,9 +96,31 @@ def _users(old: FleetSpec, new: FleetSpec, place: _Place) -> tuple[str, bool]:
         for team in fleet.teams
         if any(queue.cluster_queue == place.queue for queue in team.local_queues)
         and place.cluster in fleet.cluster_names
-        and (not team.allowed_regions or fleet.cluster(place.cluster).region in fleet.allowed_regions(team))
+        and _may_run(fleet, team, place.cluster)
     )
     return (listed(list(own)), len(own) > 1) if own else (f"queue {place.queue}", False)
+
+
+def _may_run(fleet: FleetSpec, team: TeamEntry, cluster: str) -> bool:
+    return not team.allowed_regions or fleet.cluster(cluster).region in fleet.allowed_regions(team)
+
+
+def compare_regions(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
+    """The queues that a team has before and after, on clusters to which its regions give or take it."""
+    former = {team.name: team for team in old.teams}
+    for team in new.teams:
+        was = former.get(team.name, team)
+        both = {queue.cluster_queue for queue in team.local_queues} & {each.cluster_queue for each in was.local_queues}
+        for queue in new.cluster_queues:
+            before = old.queue(queue.name)
+            if queue.name not in both or before is None:
+                continue
+            stays = [cluster for cluster in new.clusters_of(queue) if cluster in old.clusters_of(before)]
+            sides = {cluster: (_may_run(old, was, cluster), _may_run(new, team, cluster)) for cluster in stays}
+            for change, words in (((False, True), "now"), ((True, False), "no longer")):
+                if where := [cluster for cluster, side in sides.items() if side == change]:
+                    text = f"jobs of {team.name} may run on {listed(where)} {words}"
+                    yield Difference("quota", f"clusterQueues[{queue.name}]", text)
 
 
 def _amounts(fleet: FleetSpec) -> dict[_Place, ResourceQuota]:
@@ -153,9 +176,11 @@ def compare_costs(old: FleetSpec, new: FleetSpec, prices: Prices) -> Iterator[Di
     totals = [(cost.always * HOURS_PER_MONTH, cost.in_use * HOURS_PER_MONTH) for cost in (before, after)]
     if text := _change(totals, "a month"):
         yield Difference("cost", "", f"in all {text}; prices of {prices.date}")
-    for unknown in after.unknown:
-        if unknown not in before.unknown:
-            yield Difference("cost", "", f"not in these sums: {unknown}")
+    changed = [line for line in (*before.lines, *after.lines) if (line in before.lines) != (line in after.lines)]
+    prices_of_changed = [f"the price of {each}" for line in changed if line.most for each in line.missing]
+    others = [unknown for unknown in after.unknown if unknown not in before.unknown]
+    for unknown in dict.fromkeys((*prices_of_changed, *others)):
+        yield Difference("cost", "", f"not in these sums: {unknown}")
 
 
 def _change(sides: list[tuple[float, float]], span: str) -> str:

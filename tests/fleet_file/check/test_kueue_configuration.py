@@ -16,6 +16,13 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"waitForPodsReady": {"timeout": "-5m"}},
         ["waitForPodsReady.timeout: -5m is negative; write 0 or more"],
     ),
+    "waitForPodsReady of seconds": (
+        {"waitForPodsReady": {"timeout": "30s"}},
+        [
+            "waitForPodsReady.timeout: 30s, after which Kueue evicts a job, and a node that GKE has yet to make takes "
+            "minutes; write 10m or more"
+        ],
+    ),
     "waitForPodsReady negative recoveryTimeout": (
         {"waitForPodsReady": {"recoveryTimeout": "-1s"}},
         ["waitForPodsReady.recoveryTimeout: -1s is negative; write 0 or more"],

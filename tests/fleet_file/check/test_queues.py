@@ -57,6 +57,13 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "a flavor on no cluster of the queue": (
+        {"clusterQueues/0/clusters": ["worker-a"]},
+        [
+            "warning: clusterQueues[vision].resourceGroups[0].flavors[t4]: has no effect, since the flavor is on "
+            "worker-b only; add clusters of the queue to the flavor, or remove it here"
+        ],
+    ),
     "last acceptable flavor not on a cluster": (
         {
             "kueue/configuration": {"featureGates": {"ConcurrentAdmission": True}},
@@ -300,12 +307,15 @@ ACCEPTED: dict[str, dict[str, Any]] = {
     },
     "GPU only, the rest excluded": {
         "kueue/configuration": {"resources": {"excludeResourcePrefixes": ["cpu", "memory", "ephemeral-storage"]}},
-        "clusterQueues/1/resourceGroups": [
-            {
-                "coveredResources": ["nvidia.com/gpu"],
-                "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", 8)]}],
-            }
-        ],
+        **{
+            f"clusterQueues/{number}/resourceGroups": [
+                {
+                    "coveredResources": ["nvidia.com/gpu"],
+                    "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", 8)]}],
+                }
+            ]
+            for number in (0, 1)
+        },
     },
     "no GPU": {"clusterQueues/1/resourceGroups": [group()]},
     "GPU under another name": {

@@ -196,6 +196,27 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             )
         ],
     ),
+    "weight of a LocalQueue whose ClusterQueue does not count usage": (
+        {
+            "kueue/configuration": {"admissionFairSharing": {"usageHalfLifeTime": "168h"}},
+            "teams/0/localQueues/0/fairSharing": {"weight": 2},
+        },
+        [
+            (
+                "warning: teams[team-vision].localQueues[main].fairSharing.weight: 2 has no effect, since vision does "
+                "not order its LocalQueues by usage; set admissionScope of vision and "
+                "kueue.configuration.admissionFairSharing, or remove it"
+            )
+        ],
+    ),
+    "quota for a resource that is left out": (
+        {"kueue/configuration": {"resources": {"excludeResourcePrefixes": ["nvidia.com/"]}}},
+        [
+            f"warning: clusterQueues[{name}].resourceGroups[0].coveredResources: the quota for nvidia.com/gpu has no "
+            "effect, since resources.excludeResourcePrefixes leaves it out; remove the quota, or the prefix"
+            for name in ("vision", "language")
+        ],
+    ),
     "concurrentAdmissionPolicy without effect": (
         {"clusterQueues/1/concurrentAdmissionPolicy": {"migration": {"mode": "RetainFirstAdmission"}}},
         [

@@ -260,7 +260,11 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "namespaceLabels": {"default": {"gpu": "yes"}},
     },
     "JobSet's namespace without JobSet": {"jobSet": {"enabled": False}, "teams/0/name": "jobset-system"},
-    "weight": {"localQueues/0/fairSharing": {"weight": "2"}},
+    "weight": {
+        "localQueues/0/fairSharing": {"weight": "2"},
+        "clusterQueues/0/admissionScope": {"admissionMode": "UsageBasedAdmissionFairSharing"},
+        "kueue/configuration": {"admissionFairSharing": {"usageHalfLifeTime": "168h"}},
+    },
 }
 
 

@@ -28,10 +28,12 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.problem import Problem, item_label
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.check.releases import severity, which_have
-from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES
+from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES, PATIENCE
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
 from kueue_fleet.fleet_file.model.operators import framework_problems
 
+_NODES_COME: Final = 120
+"""Seconds in which hardly any node comes that GKE has yet to make."""
 _STRATEGIES: Final = (
     ("LessThanOrEqualToFinalShare",),
     ("LessThanInitialShare",),
@@ -65,6 +67,9 @@ def _wait_for_pods_ready(configuration: KueueConfiguration, kueue: Release) -> I
         return
     at = "waitForPodsReady"
     yield from _not_negative(f"{at}.timeout", settings.timeout)
+    if settings.timeout is not None and 0 < settings.timeout.seconds < _NODES_COME:
+        wrong = f"{settings.timeout}, after which Kueue evicts a job, and a node that GKE has yet to make takes minutes"
+        yield PATIENCE.at(f"{at}.timeout", wrong, "write 10m or more")
     yield from _not_negative(f"{at}.recoveryTimeout", settings.recovery_timeout)
     strategy = settings.requeuing_strategy
     if strategy is None:

@@ -20,6 +20,7 @@ from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
     EMPTY_QUEUE,
     LABEL_CONFLICT,
+    NO_EFFECT,
     NOT_COVERED,
     NOT_THERE,
     QUEUE_PLACE,
@@ -83,6 +84,16 @@ def _flavors_there(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                 f"{which} {verb} on {listed}, where the queue does",
                 f"add {listed} to the clusters of a flavor, or leave it out of the queue's",
             )
+            continue
+        here = set(fleet.clusters_of(queue)).intersection(fleet.cluster_names)
+        for flavor, label in zip(map(fleet.flavor, names), item_labels(names), strict=True):
+            known = [each for each in fleet.clusters_of(flavor) if each in fleet.cluster_names] if flavor else []
+            if here and known and not here.intersection(known):
+                yield NO_EFFECT.at(
+                    f"{scope.path(queue)}.resourceGroups[{g}].flavors[{label}]",
+                    f"has no effect, since the flavor is on {', '.join(known)} only",
+                    "add clusters of the queue to the flavor, or remove it here",
+                )
 
 
 @where_read

@@ -12,7 +12,7 @@ from kueue_admission.api.configuration import KueueConfiguration
 from kueue_admission.api.job_kinds import DISPATCHED_FRAMEWORKS, KINDS
 from kueue_admission.forms.base import DEFER_RULES, problems_in
 from kueue_admission.forms.problem import Problem, where_read
-from kueue_admission.forms.quantity import Quantity
+from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems, frameworks_of
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import (
@@ -24,9 +24,10 @@ from kueue_fleet.fleet_file.fleet_rules import (
     SET_ELSEWHERE,
 )
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry, ClusterProfile
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.kueue_installation import CLUSTER_PROFILE_GATE, JOBSET_FRAMEWORK, kueue_configuration
 from kueue_fleet.fleet_file.model.operators import BUILT_IN, FRAMEWORKS
+from kueue_fleet.fleet_file.model.teams import TeamQueue
 
 _SET_BY_FLEET: Final = {
     "gc_interval": ("gcInterval", "multiKueue.gcInterval"),
@@ -220,8 +221,20 @@ def _unused_fields(scope: Scope, merged: Mapping[str, KueueConfiguration]) -> It
     )
     for entry in (*scope.entries("clusterQueues"), *scope.entries("cohorts")):
         yield from _weight(scope, entry, fair=fair)
+    excluded = {
+        prefix
+        for own in merged.values()
+        if own.resources is not None
+        for prefix in own.resources.exclude_resource_prefixes or ()
+    }
     for queue in scope.entries("clusterQueues"):
         yield from _unused_by_queue(scope, queue, fair=fair, usage=usage, concurrent=concurrent)
+        yield from _uncounted(scope, queue, tuple(excluded))
+    for team in scope.entries("teams"):
+        for local in team.local_queues:
+            yield from _unused_weight(scope, f"{scope.path(team)}.localQueues[{local.name}]", local, usage=usage)
+    for local in scope.entries("localQueues"):
+        yield from _unused_weight(scope, scope.path(local), local, usage=usage)
 
 
 @where_read
@@ -232,6 +245,34 @@ def _weight(scope: Scope, entry: ClusterQueueEntry | CohortEntry, *, fair: bool)
             f"{entry.fair_sharing.weight} has no effect, since fair sharing is off",
             "add kueue.configuration.fairSharing, or remove it",
         )
+
+
+@where_read
+def _unused_weight(scope: Scope, path: str, local: TeamQueue | LocalQueueEntry, *, usage: bool) -> Iterator[Problem]:
+    queue = scope.fleet.queue(local.cluster_queue)
+    weight = Quantity(1) if local.fair_sharing is None else local.fair_sharing.weight
+    if queue is None or weight == Quantity(1) or weight < ZERO:
+        return
+    mode = queue.admission_scope.admission_mode if queue.admission_scope is not None else None
+    if mode != "UsageBasedAdmissionFairSharing" or not usage:
+        yield NO_EFFECT.at(
+            f"{path}.fairSharing.weight",
+            f"{weight} has no effect, since {queue.name} does not order its LocalQueues by usage",
+            f"set admissionScope of {queue.name} and kueue.configuration.admissionFairSharing, or remove it",
+        )
+
+
+@where_read
+def _uncounted(scope: Scope, queue: ClusterQueueEntry, excluded: tuple[str, ...]) -> Iterator[Problem]:
+    """Kueue leaves requests for excluded resources out, so that any number of them is admitted."""
+    for g, group in enumerate(queue.resource_groups):
+        for name in group.covered_resources:
+            if name.startswith(excluded):
+                yield NO_EFFECT.at(
+                    f"{scope.path(queue)}.resourceGroups[{g}].coveredResources",
+                    f"the quota for {name} has no effect, since resources.excludeResourcePrefixes leaves it out",
+                    "remove the quota, or the prefix",
+                )
 
 
 @where_read
