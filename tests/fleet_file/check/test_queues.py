@@ -311,10 +311,10 @@ ACCEPTED: dict[str, dict[str, Any]] = {
             f"clusterQueues/{number}/resourceGroups": [
                 {
                     "coveredResources": ["nvidia.com/gpu"],
-                    "flavors": [{"name": "l4", "resources": [quota("nvidia.com/gpu", 8)]}],
+                    "flavors": [{"name": name, "resources": [quota("nvidia.com/gpu", 2)]} for name in names],
                 }
             ]
-            for number in (0, 1)
+            for number, names in ((0, ("l4", "t4")), (1, ("l4",)))
         },
     },
     "no GPU": {"clusterQueues/1/resourceGroups": [group()]},
