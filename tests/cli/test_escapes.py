@@ -150,6 +150,10 @@ CALLS = {
         ["record", FLEET, "--store", "x", "--from", HOSTILE],
         ["record", FLEET, "--store", "x", "--from", f"c={HOSTILE}"],
     ],
+    "evidence": [
+        ["evidence", FLEET, "--store", HOSTILE, "--from", "2026-11-01", "--to", "2026-12-01", "--team", HOSTILE],
+        ["evidence", "fleet.yaml", "--store", "x", "--from", "2026-11-01", "--to", "2026-12-01"],
+    ],
     "replay": [
         ["replay", FLEET, "--store", HOSTILE],
         ["replay", FLEET, "--store", "x", "--growth", HOSTILE], ["replay", FLEET, "--store", "x", "--queue", HOSTILE],

@@ -80,6 +80,11 @@ def test_dumps_of_several_clusters(tmp_path: Path) -> None:
     assert {each.cluster for each in events(tmp_path / "history")} == {MANAGER, WORKER}
 
 
+def test_a_csv_may_be_of_a_named_cluster(tmp_path: Path) -> None:
+    run("record", tmp_path / "history", "--from", f"{WORKER}={JOBS}")
+    assert {(each.cluster, each.region) for each in events(tmp_path / "history")} == {(WORKER, "us-east4")}
+
+
 def test_a_file_that_is_none_of_them_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pods.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     told = refusal(run("record", tmp_path / "history", "--from", str(tmp_path / "pods.yaml")))

@@ -71,6 +71,8 @@ CALLS: Final = (
     "record regions.yaml --store history --once --kubeconfig {file}",
     "replay {file} --store history",
     "replay regions.yaml --store {file}",
+    "evidence {file} --store history --from 2026-11-01 --to 2026-12-01",
+    "evidence regions.yaml --store {file} --from 2026-11-01 --to 2026-12-01 --team team-vision",
     "rotate {file}",
     "rotate regions.yaml --kubeconfig {file}",
     "controller --config {file} --workers folder",

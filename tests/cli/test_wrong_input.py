@@ -302,6 +302,18 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --store x --from soon", 2, "Invalid value for '--from'"),
         (f"{FLEET} --store x -o yaml", 2, "'yaml' is not one of 'text', 'json'"),
     ],
+    "evidence": [
+        ("", 2, "Missing argument 'FILE'"),
+        (FLEET, 2, "Missing option '--store'"),
+        (f"{FLEET} --store x --to 2026-12-01", 2, "Missing option '--from'"),
+        (f"{FLEET} --store x --from 2026-11-01", 2, "Missing option '--to'"),
+        (f"{FLEET} --store x --from 2026-11-01 --to soon", 2, "Invalid value for '--to'"),
+        (f"{FLEET} --store x --from 2026-11-01 --to 2026-11-01", 2, "is not after --from; give a later time"),
+        (f"{FLEET} --store x --from 2026-11-01 --to 2026-12-01", 1, "none has allowedRegions"),
+        (f"{FLEET} --store x --from 2026-11-01 --to 2026-12-01 --team no", 2, "--team no: there is no such team"),
+        (f"{FLEET} --store no --from 2026-11-01 --to 2026-12-01 --team team-vision", 1, "no: has no history"),
+        (f"{LOAD} --store x --from 2026-11-01 --to 2026-12-01", 1, "is a workload file"),
+    ],
     "rotate": [
         *_with_a_kubeconfig(),
         (f"{FLEET} --worker worker-us-east", 2, "there is no worker worker-us-east; did you mean worker-us-east4"),

@@ -57,6 +57,7 @@ GOOD: Final = {
     "when": "--job train --objects queues.yaml",
     "record": "--store store --from jobs.csv",
     "replay": "--store store",
+    "evidence": "--store store --from 2026-11-01 --to 2026-12-01",
     **dict.fromkeys(("describe", "logs", "exec", "cancel", "rotate"), "--kubeconfig nofile"),
 }
 """Options of each command that are right, and end it soon."""
@@ -85,6 +86,7 @@ ARGUMENTS: Final = {
     "rotate": ["fleet.yaml"],
     "record": ["fleet.yaml"],
     "replay": ["fleet.yaml"],
+    "evidence": ["fleet.yaml"],
 }
 
 TEXTS: Final = (

@@ -111,3 +111,15 @@ def test_files_of_before_a_column_came_are_read(store: Store) -> None:
     (file,) = Path(store.where).rglob("*.parquet")
     parquet.write_table(parquet.read_table(file, partitioning=None).drop_columns(["spot", "flavors"]), file)
     assert [each.kind for each in store.read()] == [Kind.ARRIVED, Kind.RESERVED, Kind.ADMITTED, Kind.ENDED]
+
+
+def test_times_that_touch_are_one(store: Store) -> None:
+    for since, end in ((10.0, 20.0), (20.0, 30.0), (40.0, 50.0)):
+        store.follow({"m": since}, end)
+    assert Store(store.where).followed == {"m": [(10.0, 30.0), (40.0, 50.0)]}
+
+
+def test_what_was_pruned_is_said(store: Store) -> None:
+    store.add(life())
+    store.prune(5.0, "vision")
+    assert Store(store.where).pruned == [(5.0, "vision")]

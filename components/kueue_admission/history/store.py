@@ -1,6 +1,6 @@
 """Events as Parquet: a folder, or a bucket of Cloud Storage, with files that are only added, in a folder for each day.
 
-    DIR/history.json                    version of the schema, and what was pruned
+    DIR/history.json                    version of the schema, what was pruned, when which cluster was followed
     DIR/events/day=2026-11-27/*.parquet
 
 A file is there as a whole or not at all. The same event may be in two files, after a crash; whoever reads takes one.
@@ -134,9 +134,24 @@ class Store:
                 self._rewrite(day, lambda table: table)
         return sum(map(len, days.values()))
 
+    def follow(self, since: Mapping[str, float], end: float) -> None:
+        """Note that nothing of these clusters was missed from these times to END, and all that happened is written."""
+        followed = self._about.setdefault("followed", {})
+        for cluster, begin in since.items():
+            times = followed.setdefault(cluster, [])
+            if times and begin <= times[-1][1]:
+                times[-1][1] = end
+            else:
+                times.append([begin, end])
+        self._write_about()
+
     def _write_about(self) -> None:
-        with self._files.open_output_stream(f"{self._root}/{_ABOUT}") as stream:
+        path = f"{self._root}/{_ABOUT}"
+        unfinished = f"{self._root}/.{_ABOUT}" if self._is_local else path
+        with self._files.open_output_stream(unfinished) as stream:
             stream.write(json.dumps(self._about, indent=1).encode())
+        if unfinished != path:
+            self._files.move(unfinished, path)
 
     def _write(self, day: str, table: Any) -> str:
         """Under a name that its content gives: written twice, it is there once."""
@@ -182,6 +197,19 @@ class Store:
         return any(event.time < each["before"] and each["team"] in ("", event.team) for each in self._about["pruned"])
 
     # Reading
+
+    @property
+    def followed(self) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """For each cluster the times in which nothing of it was missed, in seconds."""
+        return {
+            cluster: [(begin, end) for begin, end in times]
+            for cluster, times in self._about.get("followed", {}).items()
+        }
+
+    @property
+    def pruned(self) -> Sequence[tuple[float, str]]:
+        """What was deleted: the time before which, and the team, where that is empty all."""
+        return [(each["before"], each["team"]) for each in self._about["pruned"]]
 
     @property
     def days(self) -> Sequence[str]:

@@ -37,6 +37,7 @@ COMMANDS: Final = {
     "when": _listed("when", "Estimate when a job starts that waits, or is not submitted yet."),
     "record": _listed("record", "Write what happens to jobs into Parquet files, by day.", "history"),
     "replay": _listed("replay", "Replay recorded jobs through a fleet, as it is or changed.", "history"),
+    "evidence": _listed("evidence", "Say where the jobs of teams ran, against where they may.", "history"),
     "rotate": _listed("rotate", "Replace the tokens by which the manager reaches the workers.", "controller"),
 }
 """The commands, in the order of `--help`."""

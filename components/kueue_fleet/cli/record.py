@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -52,8 +52,8 @@ def record(
         typer.Option(
             "--from",
             metavar="[CLUSTER=]FILE",
-            help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder) of the manager or the cluster "
-            "that is named, sacct's output, or a CSV; repeatable.",
+            help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder), sacct's output, or a CSV; of "
+            "the cluster that is named, else a dump is the manager's; repeatable.",
         ),
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Delete events instead, by --older-than and --team.")] = False,
@@ -157,7 +157,9 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
                 found = reader(text, console.source_name(source))
             except SpecError as wrong:
                 raise console.wrong_input(source, wrong.problems) from None
-            recorder.note(replace(each, team=fleet.team_of.get(each.namespace, "")) for each in found)
+            region = fleet.cluster(cluster).region if named else ""
+            placed = (replace(each, cluster=cluster if named else "", region=region) for each in found)
+            recorder.note(replace(each, team=fleet.team_of.get(each.namespace, "")) for each in placed)
             return recorder.take()
     with well_formed():
         documents = [each.data for each in read_objects(source) if each.data.get("kind") in _PATHS]
@@ -204,12 +206,13 @@ async def _follow(fleet: FleetSpec, store: Store, kubeconfig: Path | None, label
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     apis = {name: KubeApi(given, context=name) for name in recorders}
+    watched = {name: Watched() for name in recorders}
     following: list[asyncio.Task[None]] = []
     try:
         for api in apis.values():
             await api.client()
         following += [
-            asyncio.create_task(_watch(name, apis[name], kind, recorder))
+            asyncio.create_task(_watch(name, apis[name], kind, recorder, watched[name]))
             for name, recorder in recorders.items()
             for kind in _PATHS
         ]
@@ -219,8 +222,7 @@ async def _follow(fleet: FleetSpec, store: Store, kubeconfig: Path | None, label
             for task in following:
                 if task.done():
                     task.result()
-            if events := [event for recorder in recorders.values() for event in recorder.take()]:
-                _say(store.add(events), store.where)
+            _write(store, recorders, watched, time.time())
     except AccessError as refused:
         raise console.CommandError(str(refused)) from None
     finally:
@@ -231,7 +233,37 @@ async def _follow(fleet: FleetSpec, store: Store, kubeconfig: Path | None, label
             await api.close()
 
 
-async def _watch(cluster: str, api: ListAndWatch, kind: str, recorder: Recorder) -> None:
+def _write(store: Store, recorders: Mapping[str, Recorder], watched: Mapping[str, Watched], now: float) -> None:
+    """Write what is new, then that nothing was missed up to now where that is so."""
+    if events := [event for recorder in recorders.values() for event in recorder.take()]:
+        _say(store.add(events), store.where)
+    store.follow({name: since for name, each in watched.items() if (since := each.seen_until(now)) is not None}, now)
+
+
+class Watched:
+    """Since when all kinds of a cluster are followed without a break."""
+
+    def __init__(self) -> None:
+        self._followed: set[str] = set()
+        self._since: float | None = None
+
+    def hear(self, kind: str, now: float, *, follows: bool) -> None:
+        """A kind is followed from NOW on, or no more."""
+        if follows:
+            self._followed.add(kind)
+        else:
+            self._followed.discard(kind)
+        is_whole = len(self._followed) == len(_PATHS)
+        self._since = (self._since or now) if is_whole else None
+
+    def seen_until(self, now: float) -> float | None:
+        """From when to NOW nothing was missed, the next time from NOW on; None: there was a break."""
+        since = self._since
+        self._since = since and now
+        return since
+
+
+async def _watch(cluster: str, api: ListAndWatch, kind: str, recorder: Recorder, watched: Watched) -> None:
     """Follow what is of a kind in a cluster."""
     from kueue_fleet.kube.watching import Watch
 
@@ -242,6 +274,7 @@ async def _watch(cluster: str, api: ListAndWatch, kind: str, recorder: Recorder)
             recorder.see(f"{kind}/{key}", {**item, "kind": kind})
 
     def tell() -> None:
+        watched.hear(kind, time.time(), follows=watch.connected and watch.synced.is_set())
         if not watch.connected:
             console.warning(
                 f"{cluster}: its {kind}s cannot be followed; trying again, what is deleted meanwhile is lost"
@@ -252,3 +285,4 @@ async def _watch(cluster: str, api: ListAndWatch, kind: str, recorder: Recorder)
         group.create_task(watch.run())
         await watch.synced.wait()
         recorder.listed(kind, time.time())
+        watched.hear(kind, time.time(), follows=watch.connected)

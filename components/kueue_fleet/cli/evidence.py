@@ -1,0 +1,131 @@
+"""`evidence`: where the jobs of teams ran in some time, by the history, against where their data may be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from kueue_admission.cli import console
+from kueue_admission.cli.input_files import Output, OutputOption
+from kueue_admission.cli.tables import Column, Table
+from kueue_fleet.cli.fleet_files import load_fleet
+from kueue_fleet.cli.record import StoreOption
+from kueue_fleet.cli.spec_commands import FleetFile
+
+if TYPE_CHECKING:
+    from kueue_fleet.fleet_file import FleetSpec
+    from kueue_fleet.fleet_file.model.teams import TeamEntry
+    from kueue_fleet.status.residency import Evidence
+
+SCHEMA_VERSION: Final = 1
+"""Of the JSON document; larger where a reader of the former would misread it."""
+
+
+def evidence(
+    file: FleetFile,
+    store: StoreOption,
+    begin: Annotated[datetime, typer.Option("--from", help="The beginning of the time, UTC.")],
+    end: Annotated[datetime, typer.Option("--to", help="Its end, UTC; of a day its beginning.")],
+    team: Annotated[
+        list[str] | None,
+        typer.Option("--team", help="Of this team; repeatable.", show_default="teams with allowedRegions"),
+    ] = None,
+    output: OutputOption = Output.text,
+) -> None:
+    """Say where the jobs of teams ran, and whether that was outside of the regions where they may.
+
+    It judges by the file as it is now: give that of the time. What the history cannot say is named: times in which a
+    cluster was not followed, events that were deleted, jobs of which the manager alone says where they ran. Exits 3 if
+    a job ran where it may not. It needs the extra `history`.
+
+    \b
+    Examples:
+      kueue-fleet evidence fleet.yaml --store history \\
+          --from 2026-10-01 --to 2026-11-01
+      kueue-fleet evidence fleet.yaml --store history \\
+          --from 2026-10-01 --to 2026-11-01 --team language -o json
+    """
+    from kueue_admission.history.store import Store, StoreError
+    from kueue_fleet.status.residency import KINDS, Recorded, residency_evidence
+
+    fleet = load_fleet(file)
+    first, last = (time.replace(tzinfo=UTC).timestamp() for time in (begin, end))
+    if first >= last:
+        raise console.mistyped(f"--to {end:%Y-%m-%d}: is not after --from; give a later time")
+    teams = _teams(fleet, team or [])
+    try:
+        opened = Store(store)
+        recorded = Recorded(opened.read(kinds=KINDS), opened.followed, opened.pruned)
+    except StoreError as refused:
+        raise console.CommandError(str(refused.problem)) from None
+    found = residency_evidence(fleet, recorded, [each.name for each in teams], first, last)
+    if output is Output.json:
+        console.json_document(
+            {
+                "schemaVersion": SCHEMA_VERSION,
+                "fleet": fleet.name,
+                "from": begin.isoformat(),
+                "to": end.isoformat(),
+                "teams": [{"team": each.name, "allowedRegions": list(fleet.allowed_regions(each))} for each in teams],
+                "stays": [asdict(stay) for stay in found.stays],
+                "gaps": list(found.gaps),
+                "sha256": found.digest,
+            }
+        )
+    else:
+        _show(fleet, found, teams)
+    if found.outside:
+        raise typer.Exit(3)
+
+
+def _teams(fleet: FleetSpec, given: Sequence[str]) -> list[TeamEntry]:
+    """Those that are named, or all that are bound to regions. Raises CommandError where there are none."""
+    from kueue_admission.forms.suggest import instead
+
+    known = [each.name for each in fleet.teams]
+    for name in given:
+        if name not in known:
+            raise console.mistyped(f"--team {name}: there is no such team; {instead(name, known, 'teams')}")
+    teams = [each for each in fleet.teams if (each.name in given if given else each.allowed_regions)]
+    if not teams:
+        raise console.CommandError("teams: none has allowedRegions, so each may run anywhere; name one with --team")
+    return teams
+
+
+def _show(fleet: FleetSpec, found: Evidence, teams: Sequence[TeamEntry]) -> None:
+    table = Table(
+        Column("team"),
+        Column("may run in"),
+        Column("ran in"),
+        Column("jobs", right=True),
+        Column("first admitted"),
+        Column("last admitted"),
+    )
+    for team in teams:
+        may = ", ".join(fleet.allowed_regions(team)) or "every region"
+        of_team = [stay for stay in found.stays if stay.team == team.name]
+        if not of_team:
+            table.add(team.name, may, "-", "0", "-", "-")
+        for region in sorted({stay.region for stay in of_team}):
+            there = [stay for stay in of_team if stay.region == region]
+            jobs, begins = len({each.uid for each in there}), [each.begin for each in there]
+            table.add(team.name, may, region or "not known", str(jobs), min(begins), max(begins))
+    console.show(table)
+    console.line()
+    if not found.outside:
+        console.paragraph("No job that the history has ran where it may not.")
+    for stay in found.outside:
+        until = f"to {stay.end}" if stay.end else "on"
+        console.paragraph(
+            f"{stay.namespace}/{stay.workload} was on {stay.cluster}, in {stay.region}, from {stay.begin} {until}: "
+            f"{stay.forbidden}"
+        )
+    if found.gaps:
+        console.line("Not known:")
+    for gap in found.gaps:
+        console.paragraph(f"- {gap}")
+    console.line(f"SHA-256 of {console.count(len(found.stays), 'stay')}: {found.digest}")
