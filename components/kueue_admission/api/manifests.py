@@ -146,7 +146,7 @@ def cohort_manifest(name: str, spec: CohortSpec) -> Manifest:
     return manifest(KUEUE_API, "Cohort", name, spec=_fields(CohortSpec, spec))
 
 
-def cluster_queue_manifest(name: str, spec: ClusterQueueSpec) -> Manifest:
+def cluster_queue_manifest(name: str, spec: ClusterQueueSpec, annotations: Mapping[str, str] | None = None) -> Manifest:
     """A ClusterQueue, with every default of the server written out."""
     first = ("cohortName", "queueingStrategy", "namespaceSelector", "resourceGroups")
     body = {"resourceGroups": [], **_fields(ClusterQueueSpec, spec)}
@@ -154,7 +154,7 @@ def cluster_queue_manifest(name: str, spec: ClusterQueueSpec) -> Manifest:
     for rule in body.get("admissionChecksStrategy", {}).get("admissionChecks", ()):
         if not rule["onFlavors"]:
             del rule["onFlavors"]
-    return manifest(KUEUE_API, "ClusterQueue", name, spec=body)
+    return manifest(KUEUE_API, "ClusterQueue", name, annotations=annotations, spec=body)
 
 
 def local_queue_manifest(namespace: str, name: str, spec: LocalQueueSpec) -> Manifest:

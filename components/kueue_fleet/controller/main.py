@@ -26,6 +26,7 @@ from kueue_admission.forms.yaml_text import load_yaml
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.pod_resources import Limits, namespace_limits
 from kueue_admission.releases import nearest
+from kueue_fleet.controller.capacity import CapacityWriter
 from kueue_fleet.controller.configured_quota import ConfiguredQuota
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.fleet import Fleet
@@ -166,6 +167,7 @@ class Controller:
         quota = self._say_reasons(kueue, fleet, events) if says else None
         tokens, lifetime = self._configuration.tokens, self._configuration.token_lifetime.seconds
         renewal = TokenRenewal(tokens, lifetime, manager_api, worker_apis, self.metrics, time.time)
+        capacity = CapacityWriter(self._configuration.following, manager_api, worker_apis, self.metrics, time.time)
         try:
             async with asyncio.TaskGroup() as group:
                 watches = manager.watch(manager_api)
@@ -179,6 +181,9 @@ class Controller:
                 group.create_task(events.run())
                 group.create_task(self._measure(queue, manager, workers))
                 group.create_task(renewal.run())
+                for watch in capacity.watches:
+                    group.create_task(watch.run())
+                group.create_task(capacity.run())
                 for watch in watches:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)

@@ -49,6 +49,11 @@ class Metrics:
             ["cluster", "account"],
         )
         self.failures = counter("kueue_fleet_failures", "Writes that failed, by HTTP status.", ["status"])
+        self.lost_capacity = gauge(
+            "kueue_fleet_lost_capacity",
+            "What queues may not use of a flavor, of the quota that the fleet file gives, for want of nodes.",
+            ["cluster", "flavor", "resource"],
+        )
         self.decide_seconds = seconds("kueue_fleet_decide_seconds", "Time of one decision.")
         self.nominate_seconds = seconds(
             "kueue_fleet_nominate_seconds",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kueue_fleet.fleet_file.model.capacity import Calendar
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -28,16 +28,24 @@ def fleet_opened(fleet: FleetSpec) -> FleetSpec:
     return _fleet_with(fleet, lambda _: True)
 
 
-def _fleet_with(fleet: FleetSpec, is_open: Callable[[Calendar], bool]) -> FleetSpec:
+def fleet_undated(fleet: FleetSpec) -> FleetSpec:
+    """The fleet without what dates have decided, for whoever decides it again later."""
+    return _fleet_with(fleet, lambda _: None)
+
+
+def fleet_having(fleet: FleetSpec, **fields: Any) -> FleetSpec:
+    """The fleet with other values of these fields."""
+    # What a fleet has looked up is not copied: it may depend on them.
+    given = {name: getattr(fleet, name) for name in FleetSpec.model_fields}
+    return FleetSpec.model_construct(fleet.model_fields_set, **{**given, **fields})
+
+
+def _fleet_with(fleet: FleetSpec, is_open: Callable[[Calendar], bool | None]) -> FleetSpec:
     pools = tuple(_pool_with(pool, is_open) for pool in fleet.node_pools)
-    if pools == fleet.node_pools:
-        return fleet
-    # What a fleet has looked up is not copied: it may depend on the pools.
-    fields = {name: getattr(fleet, name) for name in FleetSpec.model_fields}
-    return FleetSpec.model_construct(fleet.model_fields_set, **{**fields, "node_pools": pools})
+    return fleet if pools == fleet.node_pools else fleet_having(fleet, node_pools=pools)
 
 
-def _pool_with(pool: NodePoolEntry, is_open: Callable[[Calendar], bool]) -> NodePoolEntry:
+def _pool_with(pool: NodePoolEntry, is_open: Callable[[Calendar], bool | None]) -> NodePoolEntry:
     own = _capacity(pool.capacity, is_open)
     others = {
         name: other.model_copy(update={"capacity": _capacity(other.capacity, is_open)})
@@ -48,9 +56,9 @@ def _pool_with(pool: NodePoolEntry, is_open: Callable[[Calendar], bool]) -> Node
     return pool.model_copy(update={"capacity": own, "per_cluster": others})
 
 
-def _capacity(capacity: C, is_open: Callable[[Calendar], bool]) -> C | Calendar:
-    if not isinstance(capacity, Calendar) or (capacity.active is not None and "active" in capacity.model_fields_set):
-        return capacity
-    made = capacity.model_copy(update={"active": is_open(capacity)})
-    made.model_fields_set.discard("active")  # The dates still decide: another time may open or close it.
-    return made
+def _capacity(capacity: C, is_open: Callable[[Calendar], bool | None]) -> C | Calendar:
+    if isinstance(capacity, Calendar) and (capacity.active is None or "active" not in capacity.model_fields_set):
+        # Not as a field that is set: the dates still decide, and another time may open or close it.
+        decided = {**capacity.__dict__, "active": is_open(capacity)}
+        return Calendar.model_construct(capacity.model_fields_set - {"active"}, **decided)
+    return capacity

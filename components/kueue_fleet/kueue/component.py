@@ -121,11 +121,18 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
         return made
 
     def _declare(
-        self, name: str, asked: Asked, opts: pulumi.ResourceOptions | None, *, expect_active: bool = False
+        self,
+        name: str,
+        asked: Asked,
+        opts: pulumi.ResourceOptions | None,
+        *,
+        expect_active: bool = False,
+        ignore_changes: Sequence[str] = (),
     ) -> None:
         """Register the component and its object, after what it refers to.
 
-        With `expect_active`, creating and changing the object ends only when its condition Active is True.
+        With `expect_active`, creating and changing the object ends only when its condition Active is True;
+        `ignore_changes` are paths that another client writes.
         """
         super().__init__(name, opts)
         asked.compare(self)
@@ -137,6 +144,7 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
             depends_on=asked.after,
             expect_active=expect_active,
             replace_on_changes=self.replaced_by,
+            ignore_changes=ignore_changes,
         )
         self.object_name = self.object.object_name
         self._give_out()

@@ -31,6 +31,7 @@ from kueue_admission.api.manifests import (
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.base import DnsLabel
 from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.names import QUOTA_FOLLOWS_ANNOTATION
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.asked import asked_for
 from kueue_fleet.kueue.component import ModelComponent, StatusComponent
@@ -118,7 +119,10 @@ class ClusterQueue(StatusComponent[ClusterQueueSpec]):
         if expect_active is None:
             expect_active = all(getattr(made, "expect_active", True) for made in asked.declared.values())
         self.expect_active = expect_active and asked.manifest["spec"].get("stopPolicy", "None") == "None"
-        self._declare(name, asked, opts, expect_active=self.expect_active)
+        follows = asked.manifest["metadata"].get("annotations", {}).get(QUOTA_FOLLOWS_ANNOTATION) == "capacity"
+        # The fleet's controller writes them once the queue is there.
+        ignored = ["spec.resourceGroups"] if follows else []
+        self._declare(name, asked, opts, expect_active=self.expect_active, ignore_changes=ignored)
 
 
 class LocalQueue(StatusComponent[LocalQueueSpec]):

@@ -18,6 +18,7 @@ from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import following_clusters
 from kueue_fleet.fleet_file.worker_tokens import (
     CONTROLLER_NAME,
     KUBECONFIG_KEY,
@@ -63,6 +64,16 @@ _METADATA_SERVER: Final = (
 """Where pods get credentials of Google accounts; the second with Dataplane V2.
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity#network-policy."""
+
+
+def capacity_rules(fleet: FleetSpec, cluster: str) -> list[dict[str, Any]]:
+    """What the controller does on a cluster with queues whose quotas follow capacity: it reads nodes where they are,
+    and writes these queues; none without such a queue."""
+    names = [queue.name for queue in fleet.cluster_queues if cluster in following_clusters(fleet, queue)]
+    if not names:
+        return []
+    nodes = [policy_rule("", "nodes", _FOLLOW)] if fleet.cluster(cluster).runs_jobs else []
+    return [*nodes, policy_rule(KUEUE_GROUP, "clusterqueues", ["patch"], names)]
 
 
 def manager_rules(*, asks: bool, explains: bool) -> list[dict[str, Any]]:
@@ -154,7 +165,7 @@ def render_controller_worker_access(fleet: FleetSpec, worker: str) -> list[Manif
     renewal = worker_token_rules(fleet, worker)
     return [
         *worker_service_account(fleet, CONTROLLER_NAME),
-        *cluster_grant(CONTROLLER_NAME, controller_worker_rules(), subject),
+        *cluster_grant(CONTROLLER_NAME, [*controller_worker_rules(), *capacity_rules(fleet, worker)], subject),
         *namespace_grants(JOBS_ROLE_NAME, controller_worker_job_rules(), subject, job_namespaces(fleet)),
         *(role_grant(TOKENS_ROLE_NAME, fleet.kueue.namespace, renewal, subject) if renewal else []),
         *first_token_manifest(fleet, CONTROLLER_NAME),
@@ -173,7 +184,11 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         namespace_manifest(namespace),
         _service_account(fleet, namespace),
         *(_resume_policy(namespace) if fleet.multi_kueue is not None else ()),
-        *cluster_grant(CONTROLLER_NAME, manager_rules(asks=asks, explains=section.explain_waiting), subject),
+        *cluster_grant(
+            CONTROLLER_NAME,
+            [*manager_rules(asks=asks, explains=section.explain_waiting), *capacity_rules(fleet, cluster)],
+            subject,
+        ),
         *namespace_grants(
             JOBS_ROLE_NAME,
             manager_job_rules(

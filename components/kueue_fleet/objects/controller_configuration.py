@@ -14,6 +14,7 @@ from kueue_admission.forms.base import Flag, SpecModel, Text
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.versions import minor_of
 from kueue_admission.releases import DEFAULT_VERSION
+from kueue_fleet.fleet_file.calendar_pools import fleet_undated
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorPatience
@@ -91,6 +92,8 @@ class ControllerConfiguration(SpecModel):
     """The tokens by which the workers are reached, to be renewed."""
     token_lifetime: Duration = Duration("168h")
     """How long a new token lives."""
+    following: FleetSpec | None = None
+    """The fleet as far as quotas depend on it, where some follow capacity."""
 
 
 def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
@@ -127,8 +130,30 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         kueue_release=minor_of(fleet.kueue_on(home).version),
         fallback=queue_fallback(fleet),
         tokens=worker_tokens(fleet),
+        following=_following(fleet),
         **({"token_lifetime": credentials.lifetime} if credentials is not None else {}),
     )
+
+
+_OF_QUOTAS: Final = (
+    "name",
+    "project",
+    "clusters",
+    "node_pools",
+    "reservations",
+    "flavors",
+    "cohorts",
+    "cluster_queues",
+    "multi_kueue",
+)
+
+
+def _following(fleet: FleetSpec) -> FleetSpec | None:
+    """Its calendar pools open and close while the controller runs, not when its configuration is written."""
+    if all(queue.quota_follows == "file" for queue in fleet.cluster_queues):
+        return None
+    undated = fleet_undated(fleet)
+    return FleetSpec.model_construct(**{name: getattr(undated, name) for name in _OF_QUOTAS})
 
 
 def asks_for_nodes(fleet: FleetSpec, cluster: str) -> bool:

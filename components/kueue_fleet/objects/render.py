@@ -35,7 +35,7 @@ from kueue_admission.api.manifests import (
     workload_priority_class_manifest,
 )
 from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import FALLBACK_CHECK, MULTIKUEUE_CONTROLLER
+from kueue_admission.forms.names import FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, QUOTA_FOLLOWS_ANNOTATION
 from kueue_fleet.fleet_file.model.compute_classes import CLASS_API
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
@@ -45,6 +45,7 @@ from kueue_fleet.fleet_file.model.per_cluster import (
     cohort_on,
     cohorts_on,
     dispatch_groups,
+    following_clusters,
     is_assigned,
     local_queues,
     queue_on,
@@ -120,7 +121,8 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
             *(f"AdmissionCheck/{name}" for name in queue.check_names),
             f"Cohort/{queue.cohort_name}",
         )
-        found.append(ClusterObject(cluster_queue_manifest(entry.name, queue), needs=needs))
+        follows = {QUOTA_FOLLOWS_ANNOTATION: "capacity"} if cluster in following_clusters(fleet, entry) else {}
+        found.append(ClusterObject(cluster_queue_manifest(entry.name, queue, follows), needs=needs))
     here = {queue.name for queue in fleet.queues_on(cluster)}
     alone = {(queue.namespace, queue.name) for queue in fleet.local_queues}
     for namespace, name, spec in local_queues(fleet):

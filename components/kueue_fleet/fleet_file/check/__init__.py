@@ -21,6 +21,7 @@ from kueue_fleet.fleet_file.check.dispatch import check_dispatch
 from kueue_fleet.fleet_file.check.fallback import check_fallback
 from kueue_fleet.fleet_file.check.flavor_pools import check_flavor_pools
 from kueue_fleet.fleet_file.check.flavors import check_admission_checks, check_flavors
+from kueue_fleet.fleet_file.check.followed_quota import check_followed_quota
 from kueue_fleet.fleet_file.check.goals import check_goals
 from kueue_fleet.fleet_file.check.google_cloud import check_google_cloud
 from kueue_fleet.fleet_file.check.names import check_names
@@ -57,6 +58,7 @@ _RULES = (
     check_queues,
     check_waiting_copies,
     check_fallback,
+    check_followed_quota,
     check_manager_quotas,
     check_priorities,
     check_teams,

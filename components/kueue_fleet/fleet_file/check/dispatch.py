@@ -66,8 +66,9 @@ def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterat
 @where_read
 def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """On a standalone cluster it has something to do."""
-    if not section.checks and not any(queue.fallback for queue in scope.fleet.cluster_queues):
-        what = "set, but there is no multiKueue section, and it has no checks, and no queue has fallback"
+    queues = scope.fleet.cluster_queues
+    if not section.checks and not any(queue.fallback or queue.quota_follows == "capacity" for queue in queues):
+        what = "set, but there is no multiKueue section, it has no checks, and no queue has fallback or quotaFollows"
         yield OWN_CONTROLLER.at(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
 
 

@@ -6,7 +6,7 @@ What of an entry ends up on which cluster is decided in `per_cluster`; rules bet
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,7 +26,7 @@ from kueue_admission.api import (
     WorkloadPriorityClassFields,
 )
 from kueue_admission.api.quotas import LimitRules, check_resource_groups, check_totals
-from kueue_admission.forms.base import DnsLabel, DnsSubdomain, RuledModel, SpecModel, Text
+from kueue_admission.forms.base import DnsLabel, DnsSubdomain, Flag, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import DurationField
 from kueue_admission.forms.form_rules import EXCLUDED, OUT_OF_RANGE
 from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
@@ -163,6 +163,13 @@ class ClusterQueueEntry(ClusterQueueSpec):
     """Flavors whose nodes may not come: DWS, Spot or on-demand machines that are out of stock. After the patience, the
     job gives its quota there back, and goes on to the other flavors in their order; a job that MultiKueue sends to
     workers does so on all of them. Needs admissionController."""
+    quota_follows: Literal["file", "capacity"] = "file"
+    """file (default): the quotas are those of this file. capacity: they are at most that, and less while nodes of their
+    flavors are broken, drained, missing or used by others, or a calendar reservation is not open: the fleet's
+    controller writes them within a minute. Needs admissionController."""
+    slack: Flag = False
+    """Whether what its cohort loses is first taken off what this queue lends; default false. Jobs are submitted to no
+    such queue: its quota is the cohort's reserve. Needs `quotaFollows: capacity`."""
     goals: Goals | None = None
     """What its jobs are to get."""
     manager: ManagerQueue | None = None

@@ -202,6 +202,15 @@ def is_assigned(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> boo
     return fleet.multi_kueue.queues is None or queue.name in fleet.multi_kueue.queues
 
 
+def following_clusters(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
+    """Where the fleet's controller writes the queue's quotas; on the manager not those that are written by hand."""
+    if queue.quota_follows == "file":
+        return ()
+    return tuple(
+        name for name in fleet.queue_clusters(queue) if queue.manager is None or not _dispatches(fleet, queue, name)
+    )
+
+
 def _dispatches(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> bool:
     return cluster == fleet.manager_name and fleet.is_dispatched(queue.name)
 

@@ -1,0 +1,139 @@
+"""Writes the quotas of queues that follow capacity: on the clusters with their nodes, and on the manager.
+
+A cluster whose nodes were never seen is not decided about, nor are the manager's copies of queues that are on it. Of
+one that is out of reach, the nodes that were seen last count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from kueue_admission.api import ClusterQueueSpec
+from kueue_admission.api.manifests import cluster_queue_manifest
+from kueue_admission.forms.names import LOST_CAPACITY_ANNOTATION
+from kueue_admission.read.printed import PrintedNode
+from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE
+from kueue_fleet.controller.metrics import Metrics
+from kueue_fleet.dispatch.followed_quota import LostCapacity, follow_capacity
+from kueue_fleet.dispatch.node_states import NodeState, SteadyNodes, read_node
+from kueue_fleet.fleet_file.calendar_pools import fleet_at
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.per_cluster import following_clusters, quotas_on
+from kueue_fleet.kube.answers import ApiError, Json
+from kueue_fleet.kube.api import Api
+from kueue_fleet.kube.watching import Watch
+
+LOOK_SECONDS: Final = 5.0
+"""Pause between two looks at all nodes."""
+AGAIN_SECONDS: Final = 60.0
+"""After which quotas are written again that have not changed: somebody else may have changed them."""
+CAPACITY_MANAGER: Final = "kueue-fleet-capacity"
+"""Field manager of quotas that follow capacity."""
+
+log = logging.getLogger(__name__)
+
+
+class CapacityWriter:
+    """`following` is the fleet as far as quotas depend on it; None: none follows capacity."""
+
+    def __init__(
+        self,
+        following: FleetSpec | None,
+        home: Api,
+        workers: Mapping[str, Api],
+        metrics: Metrics,
+        clock: Callable[[], float],
+    ) -> None:
+        self._fleet = following
+        self._metrics = metrics
+        self._clock = clock
+        self._apis: dict[str, Api] = {}
+        self._nodes: dict[str, dict[str, PrintedNode]] = {}
+        self._watches: dict[str, Watch] = {}
+        self._steady = SteadyNodes()
+        self._written: dict[tuple[str, str], tuple[Json, float]] = {}
+        for cluster in () if following is None else following.clusters:
+            if any(cluster.name in following_clusters(following, queue) for queue in following.cluster_queues):
+                api = self._apis[cluster.name] = workers.get(cluster.name, home)
+                if cluster.runs_jobs:
+                    take = partial(self._take, self._nodes.setdefault(cluster.name, {}))
+                    self._watches[cluster.name] = Watch(api, "/api/v1/nodes", take, grace=GRACE_SECONDS)
+
+    @property
+    def watches(self) -> tuple[Watch, ...]:
+        """What is to be run for it: it follows the nodes."""
+        return tuple(self._watches.values())
+
+    @staticmethod
+    def _take(nodes: dict[str, PrintedNode], key: str, item: Json | None) -> None:
+        """A Node is new, changed or gone; of what it says, what is read of it is kept."""
+        if item is None:
+            nodes.pop(key, None)
+            return
+        metadata = {name: item["metadata"].get(name) for name in ("name", "labels", "deletionTimestamp")}
+        spec = {name: (item.get("spec") or {}).get(name) for name in ("taints", "unschedulable")}
+        status = {name: (item.get("status") or {}).get(name) for name in ("allocatable", "conditions")}
+        nodes[key] = PrintedNode.of({"metadata": metadata, "spec": spec, "status": status})
+
+    async def run(self) -> None:
+        """Write until cancelled."""
+        while self._fleet is not None:
+            await self.look(self._fleet)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self, fleet: FleetSpec) -> None:
+        """Look at all nodes once, and write what has changed or is due."""
+        now = self._clock()
+        known = {name: self._states(name, now) for name, watch in self._watches.items() if watch.synced.is_set()}
+        found = follow_capacity(fleet_at(fleet, datetime.fromtimestamp(now, UTC)), known, now)
+        self._metrics.lost_capacity.clear()
+        for lost in found.lost:
+            for resource, amount in lost.amounts.items():
+                self._metrics.lost_capacity.labels(lost.cluster, lost.flavor, resource).set(float(amount.decimal))
+        for queue in found.fleet.cluster_queues:
+            for cluster in following_clusters(found.fleet, queue):
+                nodes_of = (cluster,) if cluster in self._watches else found.fleet.dispatch_workers(queue.name)
+                if known.keys() >= set(nodes_of):
+                    lost = [each for each in found.lost if each.cluster in nodes_of]
+                    await self._write(cluster, queue, _body(found.fleet, queue, cluster, lost), now)
+
+    def _states(self, cluster: str, now: float) -> tuple[NodeState, ...]:
+        read = (read_node(node, now) for node in self._nodes[cluster].values())
+        return self._steady.steady(cluster, [state for state in read if state is not None], now)
+
+    async def _write(self, cluster: str, queue: ClusterQueueEntry, body: Json, now: float) -> None:
+        before, at = self._written.get((cluster, queue.name), (None, 0.0))
+        if body == before and now - at < AGAIN_SECONDS:
+            return
+        fields = {"cluster": cluster, "queue": queue.name}
+        try:
+            await self._apis[cluster].apply(f"{KUEUE}/clusterqueues/{queue.name}", body, CAPACITY_MANAGER)
+        except ApiError as error:
+            self._metrics.failures.labels(str(error.status)).inc()
+            log.warning("quota not written", extra={"fields": {**fields, "error": str(error)[:500]}})
+            return
+        self._written[cluster, queue.name] = body, now
+        if body != before:
+            lost = body["metadata"].get("annotations", {}).get(LOST_CAPACITY_ANNOTATION, "none")
+            log.info("quota follows capacity", extra={"fields": {**fields, "lost": lost}})
+
+
+def _body(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str, lost: Iterable[LostCapacity]) -> Json:
+    """The quotas of a queue, and what its flavors lost: all that is the controller's of the ClusterQueue."""
+    groups = quotas_on(fleet, queue, cluster)
+    told = [_told(each) for each in lost if each.flavor in queue.flavor_names]
+    said = {LOST_CAPACITY_ANNOTATION: json.dumps(told, sort_keys=True)} if told else None
+    made = cluster_queue_manifest(queue.name, ClusterQueueSpec.model_construct(resource_groups=groups), said)
+    return {**made, "spec": {"resourceGroups": made["spec"]["resourceGroups"]}}
+
+
+def _told(lost: LostCapacity) -> Json:
+    amounts = {resource: str(amount) for resource, amount in lost.amounts.items()}
+    return {"cluster": lost.cluster, "flavor": lost.flavor, "lost": amounts, "nodes": list(lost.nodes)}

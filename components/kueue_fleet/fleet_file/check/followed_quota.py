@@ -1,0 +1,65 @@
+"""Queues whose quotas follow capacity: who writes them, and what a slack queue is.
+
+Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/clusterqueue.go, which writes the quotas of the manager
+by those of its workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_admission.api.cohort_tree import root_of
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import OWN_CONTROLLER, QUOTA_AUTOMATION, SLACK
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.model.per_cluster import local_queues
+
+_GATE = "MultiKueueManagerQuotaAutomation"
+
+
+def check_followed_quota(scope: Scope) -> Iterator[Problem]:
+    """Every queue that follows capacity has the controller, alone; slack queues have no jobs, and a cohort."""
+    for queue in scope.entries("clusterQueues"):
+        if queue.quota_follows == "capacity":
+            yield from _writer(scope, queue)
+        if queue.slack:
+            yield from _slack(scope, queue)
+
+
+@where_read
+def _writer(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    at, manager = f"{scope.path(queue)}.quotaFollows", scope.fleet.manager_name
+    if scope.fleet.admission_controller is None:
+        yield OWN_CONTROLLER.at(
+            at, "capacity, but only the fleet's controller writes quotas", "add admissionController"
+        )
+    if manager is not None and kueue_configuration(scope.fleet, manager).get("featureGates", {}).get(_GATE):
+        yield QUOTA_AUTOMATION.at(
+            at,
+            f"capacity, but with the feature gate {_GATE} Kueue writes quotas of the manager too",
+            "remove the feature gate from kueue.configuration, or set quotaFollows to file",
+        )
+
+
+@where_read
+def _slack(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    at, fleet = f"{scope.path(queue)}.slack", scope.fleet
+    if queue.quota_follows != "capacity":
+        yield SLACK.at(at, "true, but its quota does not follow capacity", "set quotaFollows to capacity")
+    if queue.cohort_name is None:
+        yield SLACK.at(at, "true, but it is in no cohort, and lends nothing", "set cohortName, or remove slack")
+        return
+    submitted = [
+        f"{namespace}/{name}" for namespace, name, spec in local_queues(fleet) if spec.cluster_queue == queue.name
+    ]
+    if submitted:
+        fix = "remove it, or let it lead to another queue"
+        yield SLACK.at(at, f"true, but LocalQueue {submitted[0]} leads to it, whose jobs could use what is lost", fix)
+    root = root_of(queue.cohort_name, fleet.cohort_parents)
+    first = next(
+        each for each in fleet.cluster_queues if each.slack and root_of(each.cohort_name, fleet.cohort_parents) == root
+    )
+    if first is not queue:
+        yield SLACK.at(at, f"true, and {first.name} is the slack queue of that cohort already", "keep one of them")
