@@ -88,7 +88,7 @@ def test_a_fleet_whose_nodes_are_there_is_itself() -> None:
 def test_what_is_lost_is_taken_off_what_slack_lends_first() -> None:
     found, [lost] = follow(fleet(*TEAMS), *nodes(3, 1))
     assert found == {"red": ("16", None), "blue": ("8", None), "slack": ("8", "0")}
-    assert (str(lost.amounts[GPU]), lost.nodes) == ("8", ("x0 (NotReady)",))
+    assert (lost.amounts, lost.nodes) == (((GPU, "8"),), ("x0 (NotReady)",))
 
 
 def test_a_gpu_that_a_node_offers_no_more_is_lost() -> None:

@@ -21,6 +21,7 @@ POLICIES = alert_policies(
     provisioning_seconds=1800,
     stopped_queues=["closed"],
     controller_namespace="kueue-fleet-system",
+    follows_capacity=True,
 )
 BUILD = kueue_metric(
     "kueue_build_info", 1, git_version="v0.19.2", git_commit="c", build_date="d", go_version="go", compiler="gc",
@@ -131,6 +132,14 @@ def stuck(jobs: int) -> str:
     return metrics.text().decode()
 
 
+def lost(gpus: int) -> str:
+    """What the leader says of nodes that are broken."""
+    metrics = Metrics()
+    if gpus:
+        metrics.lost_capacity.labels("us", "h100", "nvidia.com/gpu").set(gpus)
+    return metrics.text().decode()
+
+
 def tokens(issued: float, expiry: float, renewed_at: float | None, minute: float) -> str:
     """What the leader says of a token; times in minutes; once it is renewed, a second one of the same lifetime."""
     metrics = Metrics()
@@ -186,6 +195,12 @@ FAULTS: dict[str, tuple[list[Collector], int, dict[str, tuple[float, float]]]] =
         [Collector(MANAGER).follow(lambda m: stuck(1 if 5 <= m < 20 else 0), 40)],
         40,
         {"StuckEviction": (15, 19)},
+    ),
+    # A node that is broken from minute 5 to 40.
+    "capacity-lost": (
+        [Collector(MANAGER).follow(lambda m: lost(8 if 5 <= m < 40 else 0), 60)],
+        60,
+        {"us h100 nvidia.com/gpu": (35, 39)},
     ),
     # A token of two hours that nothing renews.
     "token-expiring": (

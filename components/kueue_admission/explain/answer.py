@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kueue_admission.read.dispatch_report import ParsedReport
+from kueue_admission.read.lost_capacity import LostCapacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +254,8 @@ class Explanation:
     checks: tuple[CheckStanding, ...] = ()
     links: tuple[Link, ...] = ()
     """What is missing or not Active below its ClusterQueue, each with its cause behind it."""
+    lost: tuple[LostCapacity, ...] = ()
+    """What its ClusterQueue's flavors lost, where their quotas follow capacity and it waits for quota."""
     position: Position | None = None
     victims: tuple[Holder, ...] = ()
     turns: tuple[str, ...] = ()

@@ -98,6 +98,7 @@ def explain(
         placements=placements_of(found.engine, entry),
         checks=checks_of(found.engine, info),
         links=links.broken(queue.spec) if links is not None and queue is not None else (),
+        lost=links.lost(info.cluster_queue) if links is not None and found.state == "Pending" else (),
         position=position_of(found.engine, info) if found.state == "Pending" else None,
         victims=victims_of(found.decided),
         turns=outlook.turns if outlook is not None and found.fits else (),

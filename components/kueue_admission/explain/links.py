@@ -14,6 +14,7 @@ from kueue_admission.decide.model import ClusterQueue
 from kueue_admission.explain.answer import Link
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.read.lost_capacity import LostCapacity, lost_capacity
 from kueue_admission.read.printed import Printed
 
 _WITH_PARAMETERS: Final = (MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER)
@@ -31,6 +32,10 @@ class Links:
     def broken(self, queue: ClusterQueue) -> tuple[Link, ...]:
         """What is missing or not Active below the ClusterQueue, each with its cause behind it."""
         return tuple(link for check in queue.checks for link in self._check(queue.name, check.name))
+
+    def lost(self, queue: str) -> tuple[LostCapacity, ...]:
+        """What the flavors of the ClusterQueue lost, where its quotas follow capacity."""
+        return lost_capacity(Printed.of(self._found.get("ClusterQueue", {}).get(queue, {})))
 
     def _check(self, queue: str, name: str) -> Iterator[Link]:
         check = self._found.get("AdmissionCheck", {}).get(name)

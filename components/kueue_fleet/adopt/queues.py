@@ -129,7 +129,9 @@ def adopt_queues(platform: Platform) -> list[Data]:
     """Entries of `clusterQueues`, with the manager's quotas of those that it dispatches."""
     made, dispatched_names = _made_checks(platform), dispatched_queues(platform)
     on_manager = platform.of_manager.of("ClusterQueue")
-    fallback = (platform.controller_settings or {}).get("fallback") or {}
+    settings = platform.controller_settings or {}
+    fallback = settings.get("fallback") or {}
+    following = {each["name"]: each for each in (settings.get("following") or {}).get("clusterQueues", ())}
     entries = []
     for name, specs in platform.found("ClusterQueue").items():
         dispatched = name in dispatched_names
@@ -150,6 +152,9 @@ def adopt_queues(platform: Platform) -> list[Data]:
             _add_managers(entry, _without(on_manager[name], made))
         if name in fallback:
             entry["fallback"] = fallback[name]["fallback"]
+        if following.get(name, {}).get("quotaFollows") == "capacity":
+            # Those of the file: what the cluster has may be less for a while.
+            entry |= {field: following[name][field] for field in ("quotaFollows", "slack", "resourceGroups")}
         entries.append({"name": name, **platform.where(own), **entry})
     return entries
 

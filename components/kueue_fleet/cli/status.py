@@ -102,6 +102,8 @@ def _rendered(found: FleetStatus) -> list[RenderableType]:
     for rows, table in ((found.stuck, _stuck), (found.pending, _pending), (found.requests, _requests)):
         if rows:
             parts += ["", table(found), *_more(len(rows))]
+    if found.lost:
+        parts += ["", *(console.rich_text([Styled(f"lost: {each}", "yellow")]) for each in found.lost)]
     if found.calendars:
         parts += ["", *map(_calendar, found.calendars)]
     if found.rotate_by is not None and found.days_left is not None:

@@ -7,7 +7,6 @@ one that is out of reach, the nodes that were seen last count.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
@@ -17,10 +16,12 @@ from typing import Final
 from kueue_admission.api import ClusterQueueSpec
 from kueue_admission.api.manifests import cluster_queue_manifest
 from kueue_admission.forms.names import LOST_CAPACITY_ANNOTATION
+from kueue_admission.forms.quantity import Quantity
+from kueue_admission.read.lost_capacity import LostCapacity, write_lost
 from kueue_admission.read.printed import PrintedNode
 from kueue_fleet.controller.configured_quota import GRACE_SECONDS, KUEUE
 from kueue_fleet.controller.metrics import Metrics
-from kueue_fleet.dispatch.followed_quota import LostCapacity, follow_capacity
+from kueue_fleet.dispatch.followed_quota import follow_capacity
 from kueue_fleet.dispatch.node_states import NodeState, SteadyNodes, read_node
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
@@ -95,8 +96,9 @@ class CapacityWriter:
         found = follow_capacity(fleet_at(fleet, datetime.fromtimestamp(now, UTC)), known, now)
         self._metrics.lost_capacity.clear()
         for lost in found.lost:
-            for resource, amount in lost.amounts.items():
-                self._metrics.lost_capacity.labels(lost.cluster, lost.flavor, resource).set(float(amount.decimal))
+            for resource, amount in lost.amounts:
+                gauge = self._metrics.lost_capacity.labels(lost.cluster, lost.flavor, resource)
+                gauge.set(float(Quantity(amount).decimal))
         for queue in found.fleet.cluster_queues:
             for cluster in following_clusters(found.fleet, queue):
                 nodes_of = (cluster,) if cluster in self._watches else found.fleet.dispatch_workers(queue.name)
@@ -128,12 +130,7 @@ class CapacityWriter:
 def _body(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str, lost: Iterable[LostCapacity]) -> Json:
     """The quotas of a queue, and what its flavors lost: all that is the controller's of the ClusterQueue."""
     groups = quotas_on(fleet, queue, cluster)
-    told = [_told(each) for each in lost if each.flavor in queue.flavor_names]
-    said = {LOST_CAPACITY_ANNOTATION: json.dumps(told, sort_keys=True)} if told else None
+    told = [each for each in lost if each.flavor in queue.flavor_names]
+    said = {LOST_CAPACITY_ANNOTATION: write_lost(told)} if told else None
     made = cluster_queue_manifest(queue.name, ClusterQueueSpec.model_construct(resource_groups=groups), said)
     return {**made, "spec": {"resourceGroups": made["spec"]["resourceGroups"]}}
-
-
-def _told(lost: LostCapacity) -> Json:
-    amounts = {resource: str(amount) for resource, amount in lost.amounts.items()}
-    return {"cluster": lost.cluster, "flavor": lost.flavor, "lost": amounts, "nodes": list(lost.nodes)}

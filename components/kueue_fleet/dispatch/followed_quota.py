@@ -16,6 +16,7 @@ from typing import Final
 
 from kueue_admission.api import ResourceQuota
 from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_fleet.dispatch.node_states import NodeState
 from kueue_fleet.fleet_file.calendar_pools import fleet_having
 from kueue_fleet.fleet_file.check.pool_quotas import amount_of
@@ -33,18 +34,6 @@ Nodes = Mapping[str, Sequence[NodeState]]
 """The nodes of each cluster that is known."""
 Place = tuple[str, str]
 """Flavor and resource."""
-
-
-@dataclass(frozen=True, slots=True)
-class LostCapacity:
-    """What queues may not use of a flavor on a cluster, though the file gives it."""
-
-    cluster: str
-    flavor: str
-    amounts: Mapping[str, Quantity]
-    """By resource."""
-    nodes: tuple[str, ...]
-    """The nodes that are out, and why: `gke-a (NotReady)`; and how many are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +55,15 @@ def follow_capacity(fleet: FleetSpec, nodes: Nodes, now: float) -> FollowedQuota
         for flavor in fleet.flavors:
             if cluster in fleet.clusters_of(flavor) and not fleet.is_closed(flavor.name, cluster):
                 capacity = _Capacity(fleet, nodes, cluster, flavor, now)
-                amounts = {}
+                amounts = []
                 for place, claims in _claims(fleet, cluster, flavor.name).items():
                     missing = claims.total - capacity.of(place[1], claims.total)
                     if missing > 0 and claims.following:
-                        amounts[place[1]] = _quantity(place[1], missing)
+                        amounts.append((place[1], str(_quantity(place[1], missing))))
                         for queue, quota in claims.cut(place[1], missing):
                             changed.setdefault((queue, place), {})[cluster] = quota
                 if amounts:
-                    lost.append(LostCapacity(cluster, flavor.name, amounts, capacity.reasons))
+                    lost.append(LostCapacity(cluster, flavor.name, tuple(amounts), capacity.reasons))
     queues = tuple(_with(queue, changed) for queue in fleet.cluster_queues) if changed else fleet.cluster_queues
     return FollowedQuota(fleet_having(fleet, cluster_queues=queues) if changed else fleet, tuple(lost))
 

@@ -46,13 +46,15 @@ class Dashboards(Component):
         controller_namespace: DnsLabel | None = None,
         labels: "Labels | None" = None,
         goals: "Mapping[str, Goals] | None" = None,
+        follows_capacity: bool = False,
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare them.
 
         `fleet` is the name in titles; `manager` and `job_clusters` are clusters by name; `stopped_queues` are
         ClusterQueues that are inactive on purpose; `controller_namespace` is where the fleet's own controller runs on
-        the manager, if there is one; `labels` are Google Cloud labels; `goals` are those of ClusterQueues, by name.
+        the manager, if there is one; `labels` are Google Cloud labels; `goals` are those of ClusterQueues, by name;
+        `follows_capacity` says whether quotas of some do.
 
         Raises:
             SpecError: no cluster runs jobs, or a label is empty.
@@ -74,6 +76,7 @@ class Dashboards(Component):
             controller_namespace=controller_namespace,
             labels=labels or {},
             goals=goals or {},
+            follows_capacity=follows_capacity,
         )
         made = list(declare(self, rendered).values())
         self.dashboard = made.pop(0) if spec.dashboard else None

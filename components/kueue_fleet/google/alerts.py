@@ -39,13 +39,15 @@ def alert_policies(
     stopped_queues: Sequence[str] = (),
     controller_namespace: str | None = None,
     goals: Sequence[WaitLimit] = (),
+    follows_capacity: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """The policies by short name.
 
     Of every fleet: `queue-inactive`, `provisioning-stuck`, `kueue-gone`; with a manager: `worker-disconnected`; with
     the fleet's own controller, in `controller_namespace`: `jobs-stuck`, and with a manager too `controller-gone`,
     `worker-unfollowed`, `token-expiring`.
-    `stopped_queues` are inactive on purpose. Where `goals` has times that Kueue's histogram can tell: `goal-missed`.
+    `stopped_queues` are inactive on purpose. Where quotas follow capacity: `capacity-lost`. Where `goals` has
+    times that Kueue's histogram can tell: `goal-missed`.
     """
     clusters = [*([manager] if manager else []), *job_clusters]
     policies = {
@@ -82,6 +84,8 @@ def alert_policies(
         policies["goal-missed"] = _goal_missed(fleet, manager or job_clusters[0], seen)
     if controller_namespace is not None:
         policies["jobs-stuck"] = _jobs_stuck(fleet, manager or job_clusters[0], controller_namespace)
+        if follows_capacity:
+            policies["capacity-lost"] = _capacity_lost(fleet, manager or job_clusters[0])
     if manager is not None and controller_namespace is not None:
         policies |= _of_controller(fleet, manager, controller_namespace)
     if manager is not None:
@@ -121,6 +125,18 @@ def _jobs_stuck(fleet: str, cluster: str, namespace: str) -> dict[str, Any]:
         f"If none of them is: `kubectl --context {cluster} -n {namespace} logs deployment/{CONTROLLER_NAME} "
         "--all-pods --tail 50`.",
         _prometheus("JobsStuck", f'max by (reason) (kueue_fleet_stuck{{cluster="{cluster}"}}) > 0', 600),
+    )
+
+
+def _capacity_lost(fleet: str, cluster: str) -> dict[str, Any]:
+    lost = f'max by (exported_cluster, flavor, resource) (kueue_fleet_lost_capacity{{cluster="{cluster}"}}) > 0'
+    return _policy(
+        f"{fleet}: capacity is lost",
+        "For 30 minutes nodes of the flavor in the label have been broken, drained or missing, so that queues may use "
+        "less than the fleet file gives them: first what a slack queue lends, then the quota of each queue. Jobs that "
+        "run on other nodes continue. GKE repairs a node that is not ready after about 10 minutes.\n\n"
+        "First: `kueue-fleet status STACK --kubeconfig FILE` names the nodes; docs/tasks/machines-that-break.md.",
+        _prometheus("CapacityLost", lost, 1800),
     )
 
 

@@ -26,6 +26,7 @@ def dashboards(
     controller_namespace: str | None,
     labels: Mapping[str, Any],
     goals: Mapping[str, Goals],
+    follows_capacity: bool,
 ) -> list[CloudResource]:
     """The dashboard first, unless it is switched off; then the alert policies."""
     found, limits = [], wait_limits(goals)
@@ -44,6 +45,7 @@ def dashboards(
             stopped_queues=stopped_queues,
             controller_namespace=controller_namespace,
             goals=limits,
+            follows_capacity=follows_capacity,
         )
         common = {
             "project": project,

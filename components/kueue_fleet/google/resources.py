@@ -277,4 +277,5 @@ def dashboard_arguments(fleet: FleetSpec) -> dict[str, Any]:
         "controller_namespace": fleet.admission_controller.namespace if fleet.admission_controller else None,
         "labels": labels_of(fleet),
         "goals": queue_goals(fleet),
+        "follows_capacity": any(queue.quota_follows == "capacity" for queue in fleet.cluster_queues),
     }

@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime
 from typing import Final
 
 from kueue_admission.read.goals import Judged
+from kueue_admission.read.lost_capacity import LostCapacity, lost_capacity
 from kueue_admission.read.printed import Printed, PrintedWorkload
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.in_words import listed
@@ -64,7 +65,16 @@ def fleet_status(
         budgets=tuple(budgets),
         stuck=tuple(stuck),
         goals=tuple(goals),
+        lost=tuple(dict.fromkeys(_lost(clusters))),
     )
+
+
+def _lost(clusters: Mapping[str, ClusterObjects]) -> Iterator[LostCapacity]:
+    """Of the clusters with the nodes; the manager repeats it."""
+    for found in clusters.values():
+        if found.role != "manager":
+            for queue in found.of("clusterqueues"):
+                yield from lost_capacity(queue)
 
 
 def calendar_status(fleet: FleetSpec, now: datetime) -> Iterator[CalendarStatus]:

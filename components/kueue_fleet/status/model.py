@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.read.goals import Judged
+from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedWorkload
 from kueue_fleet.fleet_file.spending import BudgetUse
 
@@ -250,6 +251,8 @@ class Top:
     kept: str | None
     """How long Kueue keeps them; None: as long as their jobs."""
     goals: tuple[Judged, ...] = ()
+    lost: tuple[LostCapacity, ...] = ()
+    """What queues may not use, though the fleet file gives it, for want of nodes."""
 
     @property
     def is_complete(self) -> bool:
@@ -292,6 +295,7 @@ class FleetStatus:
         document = {"schemaVersion": SCHEMA_VERSION, **asdict(self)}
         document["rotate_by"] = self.rotate_by.isoformat() if self.rotate_by else None
         camel: dict[str, Any] = _camel(document)
+        camel["lost"] = [{**asdict(each), "amounts": dict(each.amounts)} for each in self.lost]
         camel["goals"] = [each.to_dict() for each in self.goals]
         return camel
 

@@ -141,7 +141,7 @@ def _unreached(scope: Scope) -> Iterator[Problem]:
     if not used <= set(scope.names("clusterQueues")):
         return
     for queue in scope.fleet.cluster_queues:
-        if queue.name not in used:
+        if queue.name not in used and not queue.slack:
             yield UNUSED.at(
                 scope.path(queue),
                 "no LocalQueue leads to this queue, so no job can be submitted to it",
