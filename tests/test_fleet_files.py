@@ -28,6 +28,7 @@ NOT_DRAWN = {
     "TeamEntry.secrets": "are nothing without the stack's config, which has what is in them",
     "TeamEntry.priorityClasses": "names classes of the file, which a drawn team need not have",
     "ClusterQueueEntry.fallback": "needs the fleet's controller, which a drawn fleet need not have",
+    "ClusterQueueEntry.quotaFollows": "needs the fleet's controller too",
     "ClusterQueueEntry.slack": "needs a queue that no LocalQueue leads to",
     "FlavorPatience.flavor": "is of fallback",
     "FlavorPatience.patience": "is of fallback",

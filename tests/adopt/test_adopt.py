@@ -133,9 +133,10 @@ def test_one_cluster_alone_survives_it_too() -> None:
 def test_how_long_jobs_wait_for_nodes_comes_back_with_the_controller() -> None:
     data = small_fleets.standalone_data(admissionController={"image": "example.com/controller:1"})
     data["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
-    data["clusterQueues"][0]["fallback"] = [{"flavor": "l4", "patience": "30m"}]
+    data["clusterQueues"][0] |= {"fallback": [{"flavor": "l4", "patience": "30m"}], "quotaFollows": "capacity"}
     adopted = assert_round_trip(parse_fleet(data))
     assert adopted.data["clusterQueues"][0]["fallback"] == [{"flavor": "l4", "patience": "30m"}]
+    assert adopted.data["clusterQueues"][0]["quotaFollows"] == "capacity"
     assert [check["name"] for check in adopted.data["admissionChecks"]] == ["dws"]
 
 

@@ -16,15 +16,22 @@ from kueue_admission.decide.model import (
     ClusterQueue,
     Node,
     ResourceFlavor,
+    Snapshot,
     Topology,
     Workload,
     WorkloadCheck,
     WorkloadStatus,
 )
 from kueue_admission.decide.pods import PodSet
-from kueue_admission.explain import Explanation, Links
+from kueue_admission.explain import Explanation, Links, explain, render_text
 from kueue_admission.explain.answer import Link
-from kueue_admission.forms.names import HOSTNAME_LABEL, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.names import (
+    HOSTNAME_LABEL,
+    LOST_CAPACITY_ANNOTATION,
+    MULTIKUEUE_CONTROLLER,
+    PROVISIONING_CONTROLLER,
+)
+from kueue_admission.read.lost_capacity import LostCapacity, write_lost
 
 
 def rule(name: str, *flavors: str) -> AdmissionCheckStrategyRule:
@@ -248,3 +255,15 @@ class TestCopies:
         found = explained(objects(queue()), job("a", origin="multikueue", pod_sets=(made,)))
         fewer = next(change for change in found.changes if change.kind == "count")
         assert fewer.what == "ask for 10 pods instead of 11 in pod set main, in its job on the manager"
+
+
+def test_what_the_flavors_of_a_queue_lost_is_said_of_a_job_that_waits_for_quota() -> None:
+    lost = LostCapacity("us", "h100", (("nvidia.com/gpu", "8"),), ("gke-a (NotReady)",))
+    printed = {
+        "kind": "ClusterQueue",
+        "metadata": {"name": "cq", "annotations": {LOST_CAPACITY_ANNOTATION: write_lost([lost])}},
+    }
+    snapshot = Snapshot(objects(queue(cores=1)), (job("a", 2),), 0.0)
+    found = explain(snapshot, "ns/a", links=Links([printed]))
+    assert found.lost == (lost,)
+    assert "8 nvidia.com/gpu of flavor h100 on us: gke-a" in " ".join(render_text(found).split())

@@ -45,8 +45,6 @@ def _file(draw: Draw) -> Data:
     checks = admission_checks(draw, nodes, queues, controller=bool(controller))
     if controller:
         controller["admissionController"] |= _answers(draw, checks)
-        for queue in queues:
-            queue |= fields(draw, quotaFollows=one_of("file", "capacity"))
     regions = sorted({entry["region"] for entry in data["clusters"] if entry["role"] != "manager"})
     sections = {
         "nodePools": pools,

@@ -6,6 +6,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from kueue_admission.forms.names import LOST_CAPACITY_ANNOTATION
+from kueue_admission.read.lost_capacity import LostCapacity, write_lost
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.status import ClusterObjects, FleetStatus, calendar_status, fleet_status
 
@@ -197,3 +199,19 @@ def test_calendar_reservations_that_have_not_ended() -> None:
     assert (found.reservation, found.pool, found.ends) == ("h100-march", "h100-calendar", "2027-03-15T00:00Z")
     document = fleet_status("f", {}, None, NOW, [found]).as_json()
     assert document["calendars"][0]["daysLeft"] == 13
+
+
+def test_what_is_lost_is_said_once_of_the_cluster_with_the_nodes() -> None:
+    lost = LostCapacity("us", "h100", (("nvidia.com/gpu", "8"),), ("gke-a (NotReady)",))
+    queues = [
+        {
+            "kind": "ClusterQueue",
+            "metadata": {"name": name, "annotations": {LOST_CAPACITY_ANNOTATION: write_lost([lost])}},
+        }
+        for name in ("red", "blue")
+    ]
+    clusters = {role: ClusterObjects(role, {"clusterqueues": queues}) for role in ("manager", "worker")}
+    found = fleet_status("lab", clusters, None, NOW)
+    assert found.lost == (lost,)
+    assert str(lost) == "8 nvidia.com/gpu of flavor h100 on us: gke-a (NotReady)"
+    assert found.as_json()["lost"][0]["amounts"] == {"nvidia.com/gpu": "8"}

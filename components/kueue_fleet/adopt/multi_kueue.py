@@ -74,6 +74,9 @@ def adopt_multi_kueue(platform: Platform, settings: Data, rotate_by: date, today
     dispatched, on_workers = dispatched_queues(platform), platform.found("ClusterQueue", platform.job_clusters)
     if set(dispatched) != set(on_workers):
         section["queues"] = dispatched
+    # What only sums of quotas say, where the controller makes them.
+    told = platform.following.get("multiKueue") or {}
+    section |= {field: told[field] for field in ("headroomPercent", "formerManagerFlavorNames") if field in told}
     section["credentials"] = _credentials(platform, rotate_by, today)
     return section
 

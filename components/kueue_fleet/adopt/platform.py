@@ -95,6 +95,11 @@ class Platform:
         return None
 
     @property
+    def following(self) -> Data:
+        """What the controller's settings say of quotas that follow capacity; empty: none does."""
+        return (self.controller_settings or {}).get("following") or {}
+
+    @property
     def job_clusters(self) -> list[str]:
         """The clusters that run jobs, as they were given."""
         return [name for name in self.objects if name != self.manager]

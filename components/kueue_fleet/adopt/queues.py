@@ -129,9 +129,8 @@ def adopt_queues(platform: Platform) -> list[Data]:
     """Entries of `clusterQueues`, with the manager's quotas of those that it dispatches."""
     made, dispatched_names = _made_checks(platform), dispatched_queues(platform)
     on_manager = platform.of_manager.of("ClusterQueue")
-    settings = platform.controller_settings or {}
-    fallback = settings.get("fallback") or {}
-    following = {each["name"]: each for each in (settings.get("following") or {}).get("clusterQueues", ())}
+    fallback = (platform.controller_settings or {}).get("fallback") or {}
+    following = {each["name"]: each for each in platform.following.get("clusterQueues", ())}
     entries = []
     for name, specs in platform.found("ClusterQueue").items():
         dispatched = name in dispatched_names
@@ -154,7 +153,8 @@ def adopt_queues(platform: Platform) -> list[Data]:
             entry["fallback"] = fallback[name]["fallback"]
         if following.get(name, {}).get("quotaFollows") == "capacity":
             # Those of the file: what the cluster has may be less for a while.
-            entry |= {field: following[name][field] for field in ("quotaFollows", "slack", "resourceGroups")}
+            fields = ("quotaFollows", "slack", "resourceGroups", "manager")
+            entry |= {field: following[name].get(field) for field in fields}
         entries.append({"name": name, **platform.where(own), **entry})
     return entries
 

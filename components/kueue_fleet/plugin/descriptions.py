@@ -24,6 +24,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "endpoint": "Address of the worker's API server, without a scheme, as the manager reaches it.",
     "expectActive": "Whether to wait until the object is Active.",
     "fleet": "Name of the fleet.",
+    "followsCapacity": "Whether quotas of some ClusterQueues follow capacity; default false.",
     "frameworks": "Kinds of jobs, as in the Configuration of the manager's Kueue; default: batch/job and JobSet.",
     "futureReservations": "Machines requested from DWS Calendar for a later time.",
     "googleAccount": "Address of the account that the manager acts as, in place of a token.",

@@ -251,8 +251,6 @@ class Top:
     kept: str | None
     """How long Kueue keeps them; None: as long as their jobs."""
     goals: tuple[Judged, ...] = ()
-    lost: tuple[LostCapacity, ...] = ()
-    """What queues may not use, though the fleet file gives it, for want of nodes."""
 
     @property
     def is_complete(self) -> bool:
@@ -284,6 +282,8 @@ class FleetStatus:
     stuck: tuple[StuckWorkload, ...] = ()
     """The longest first."""
     goals: tuple[Judged, ...] = ()
+    lost: tuple[LostCapacity, ...] = ()
+    """What queues may not use, though the fleet file gives it, for want of nodes."""
 
     @property
     def is_complete(self) -> bool:
