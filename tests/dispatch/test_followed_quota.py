@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drawn import examples
+from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_admission.read.printed import PrintedNode
-from kueue_fleet.dispatch.followed_quota import LostCapacity, follow_capacity
+from kueue_fleet.dispatch.followed_quota import follow_capacity
 from kueue_fleet.dispatch.node_states import NodeState, SteadyNodes, read_node
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at

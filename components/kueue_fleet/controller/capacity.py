@@ -60,7 +60,9 @@ class CapacityWriter:
         self._watches: dict[str, Watch] = {}
         self._steady = SteadyNodes()
         self._written: dict[tuple[str, str], tuple[Json, float]] = {}
-        for cluster in () if following is None else following.clusters:
+        if following is None:
+            return
+        for cluster in following.clusters:
             if any(cluster.name in following_clusters(following, queue) for queue in following.cluster_queues):
                 api = self._apis[cluster.name] = workers.get(cluster.name, home)
                 if cluster.runs_jobs:
@@ -103,8 +105,8 @@ class CapacityWriter:
             for cluster in following_clusters(found.fleet, queue):
                 nodes_of = (cluster,) if cluster in self._watches else found.fleet.dispatch_workers(queue.name)
                 if known.keys() >= set(nodes_of):
-                    lost = [each for each in found.lost if each.cluster in nodes_of]
-                    await self._write(cluster, queue, _body(found.fleet, queue, cluster, lost), now)
+                    there = [each for each in found.lost if each.cluster in nodes_of]
+                    await self._write(cluster, queue, _body(found.fleet, queue, cluster, there), now)
 
     def _states(self, cluster: str, now: float) -> tuple[NodeState, ...]:
         read = (read_node(node, now) for node in self._nodes[cluster].values())

@@ -21,7 +21,13 @@ from kueue_fleet.dispatch.node_states import NodeState
 from kueue_fleet.fleet_file.calendar_pools import fleet_having
 from kueue_fleet.fleet_file.check.pool_quotas import amount_of
 from kueue_fleet.fleet_file.model.capacity import Reserved
-from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, ClusterQuota, FlavorEntry, FleetResourceGroup
+from kueue_fleet.fleet_file.model.entries import (
+    ClusterQueueEntry,
+    ClusterQuota,
+    CohortEntry,
+    FlavorEntry,
+    FleetResourceGroup,
+)
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohorts_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
@@ -153,7 +159,8 @@ def _claims(fleet: FleetSpec, cluster: str, flavor: str) -> Mapping[Place, _Clai
     """By resource of a flavor, who may use it on a cluster."""
     found: dict[Place, _Claims] = {}
     queues = [queue for queue in fleet.cluster_queues if cluster in fleet.clusters_of(queue)]
-    for entry in (*queues, *cohorts_on(fleet, cluster)):
+    entries: list[ClusterQueueEntry | CohortEntry] = [*queues, *cohorts_on(fleet, cluster)]
+    for entry in entries:
         for quota in _quotas_on(entry.resource_groups, cluster, flavor):
             claims, nominal = found.setdefault((flavor, quota.name), _Claims()), quota.nominal_quota
             if not isinstance(entry, ClusterQueueEntry) or entry.quota_follows == "file":
