@@ -80,10 +80,15 @@ TEAMS = (queue("red", 16), queue("blue", 8), queue("slack", 8, slack=True))
 
 
 def test_a_fleet_whose_nodes_are_there_is_itself() -> None:
-    spec = fleet(*TEAMS)
+    spec = fleet(*TEAMS[:2])
     followed = follow_capacity(spec, {"batch": nodes(4)}, NOW)
     assert followed.fleet is spec
     assert not followed.lost
+
+
+def test_what_slack_lends_is_always_said_so_that_it_can_be_summed_up() -> None:
+    found, lost = follow(fleet(*TEAMS), *nodes(4))
+    assert (found["slack"], lost) == (("8", "8"), ())
 
 
 def test_what_is_lost_is_taken_off_what_slack_lends_first() -> None:

@@ -10,6 +10,10 @@ RIVAL = "rival"
 EU, US = "worker-eu", "worker-us"
 REGIONS = {EU: "europe-west4", US: "us-east4"}
 PRICES = {"europe-west4": {"l4": 2.0, "b200": 10.0}, "us-east4": {"l4": 1.0, "b200": 10.1}}
+BREAKS = "example.com/breaks"
+"""Label of the nodes of a flavor whose quota follows capacity; tests make them."""
+TEAM, RESERVE = "steady", "reserve"
+"""The queues of that flavor; the second lends what the first may lose."""
 WIDEN_SECONDS = 15
 """Longer than a busy machine takes to let a job in: where a job goes is not to depend on that."""
 DISPATCH = {"widenAfter": f"{WIDEN_SECONDS}s", "giveUpAfter": "120s", "retryAfter": "2s"}
@@ -29,5 +33,14 @@ def data() -> Json:
     for each in (queue, admitted):
         made["clusterQueues"].append(each)
         made["localQueues"].append({"namespace": "team", "name": each["name"], "clusterQueue": each["name"]})
+    follows = {"cohortName": "spare", "quotaFollows": "capacity"}
+    made["cohorts"] = [{"name": "spare"}]
+    made["topologies"] = [{"name": "hosts", "levels": [{"nodeLabel": "kubernetes.io/hostname"}]}]
+    made["flavors"].append({"name": "breaks", "nodeLabels": {BREAKS: "true"}, "topologyName": "hosts"})
+    made["clusterQueues"] += [
+        {**queue_data(TEAM, "breaks", 4), **follows},
+        {**queue_data(RESERVE, "breaks", 2), **follows, "slack": True},
+    ]
+    made["localQueues"].append({"namespace": "team", "name": TEAM, "clusterQueue": TEAM})
     made["localQueues"].append({"namespace": RIVAL, "name": "gpu", "clusterQueue": "gpu"})
     return made

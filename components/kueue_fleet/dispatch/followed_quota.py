@@ -63,11 +63,11 @@ def follow_capacity(fleet: FleetSpec, nodes: Nodes, now: float) -> FollowedQuota
                 capacity = _Capacity(fleet, nodes, cluster, flavor, now)
                 amounts = []
                 for place, claims in _claims(fleet, cluster, flavor.name).items():
-                    missing = claims.total - capacity.of(place[1], claims.total)
-                    if missing > 0 and claims.following:
+                    missing = max(claims.total - capacity.of(place[1], claims.total), 0)
+                    if missing and claims.following:
                         amounts.append((place[1], str(_quantity(place[1], missing))))
-                        for queue, quota in claims.cut(place[1], missing):
-                            changed.setdefault((queue, place), {})[cluster] = quota
+                    for queue, quota in claims.cut(place[1], missing):
+                        changed.setdefault((queue, place), {})[cluster] = quota
                 if amounts:
                     lost.append(LostCapacity(cluster, flavor.name, tuple(amounts), capacity.reasons))
     queues = tuple(_with(queue, changed) for queue in fleet.cluster_queues) if changed else fleet.cluster_queues
@@ -118,7 +118,7 @@ class _Claims:
         return self.fixed + self.following
 
     def cut(self, resource: str, missing: int) -> Iterator[tuple[str, ClusterQuota]]:
-        """The quotas that are less by what is missing, in all."""
+        """The quotas that are less by what is missing, in all; what slack lends always, as the manager sums it up."""
         unit = _unit(resource)
         lent = sum(claim.amount for claim in self.slack)
         shares = _shares([claim.amount for claim in self.slack], max(lent - missing, 0), unit)
