@@ -113,6 +113,8 @@ from kueue_fleet.fleet_file.model.entries import ProvisioningRequestCheckArgs as
 from kueue_fleet.fleet_file.model.entries import TopologyEntry as TopologyEntry
 from kueue_fleet.fleet_file.model.entries import WorkloadPriorityClassEntry as WorkloadPriorityClassEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec as FleetSpec
+from kueue_fleet.fleet_file.model.fleet_page import FleetPage as FleetPage
+from kueue_fleet.fleet_file.model.fleet_page import FleetPageIap as FleetPageIap
 from kueue_fleet.fleet_file.model.goals import Goals as Goals
 from kueue_fleet.fleet_file.model.goals import WaitGoal as WaitGoal
 from kueue_fleet.fleet_file.model.kueue_pods import PodLimits as PodLimits

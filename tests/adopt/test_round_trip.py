@@ -90,6 +90,8 @@ def test_the_image_of_the_plugin_is_asked_for_where_no_deployment_has_it() -> No
         {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "example.com/dispatcher"}},
         CONTROLLER,
         {**CONTROLLER, "teams/0/allowedRegions": ["us-east4"]},
+        {**CONTROLLER, "fleetPage": {}},
+        {**CONTROLLER, "fleetPage": {"iap": {"host": "jobs.example.com"}}},
         {**CONTROLLER, "multiKueue/credentials/rotateBy": REMOVED, "multiKueue/credentials/lifetime": "24h"},
         {"multiKueue/gcInterval": "2m", "multiKueue/origin": "europe", "multiKueue/workerLostTimeout": "30m"},
         {"kueue": {"version": "0.19.1", "namespace": "kueue"}},

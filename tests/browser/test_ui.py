@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from tests.cli.test_ui_server import SUMMARY, VIEW, job, running
 
 from kueue_fleet.cli.ui_server import View
-from needed_programs import CHROMIUM, needed
 
 READABLE = (Path(__file__).parent / "readable.js").read_text()
 HOSTILE = "<img src=x onerror=document.title='owned'><script>document.title='owned'</script>\x1b[31m\u202e" + "x" * 5000
@@ -31,15 +29,6 @@ FULL = {
     "teams": [{"team": "vision", "jobs": 1, "gpus": 3, "borrowed": None, "waitingJobs": 2, "waitingGpus": 5}],
     "budgets": [BUDGET],
 }
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as driver:
-        # Containers run tests as root, where Chromium has no sandbox; what it shows is ours.
-        started = driver.chromium.launch(executable_path=needed(CHROMIUM), args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 def opened(browser: Browser, url: str, width: int = 1280, scheme: str = "light") -> tuple[Page, list[str]]:

@@ -12,7 +12,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from kueue_fleet.cli.ui_server import MOST_JOBS, PageServer, View
+from kueue_fleet.cli.ui_server import PageServer, View
+from kueue_fleet.page.answers import MOST_JOBS
 
 SUMMARY: dict[str, Any] = {
     "fleet": "lab", "at": "2026-11-27T10:00:00+00:00", "stuck": [], "requests": [], "flavors": [], "queues": [],
@@ -80,7 +81,7 @@ async def test_a_page_of_the_internet_that_resolves_to_this_machine_gets_nothing
 
 
 @pytest.mark.parametrize(
-    "path", ["", "page.js", "page.css", "live/jobs", "live/job?namespace=team&name=train", "nothing"]
+    "path", ["", "ui.js", "jobs.js", "page.css", "live/jobs", "live/job?namespace=team&name=train", "nothing"]
 )
 async def test_nothing_of_others_is_loaded_and_nothing_is_kept(path: str) -> None:
     async with served() as (url, _):
@@ -102,7 +103,7 @@ async def test_nothing_can_be_changed(method: str) -> None:
                 assert answer.status == 405
 
 
-@pytest.mark.parametrize("name", ["..%2f..%2fui_server.py", "ui_server.py", "%2e%2e/ui_server.py", "page"])
+@pytest.mark.parametrize("name", ["..%2f..%2fui_server.py", "ui_server.py", "%2e%2e/ui_server.py", "page", "team.html"])
 async def test_no_other_file_is_served(name: str) -> None:
     async with served() as (url, _):
         assert (await get(f"{url}{name}"))[0] == 404

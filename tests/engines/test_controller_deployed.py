@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import json
 import re
 import ssl
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -20,13 +23,24 @@ import yaml
 from alerting import Collector, Labels, firing
 from controller_faults import no_worker_recorded
 from controller_lab import JOBS, MANAGER, fleet_data, job
+from kueue_admission.api.job_kinds import KINDS
+from kueue_admission.read.dispatch_report import WAITING_CONDITION
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.controller_image import controller_image
+from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME, FleetPageIap
+from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.worker_tokens import ACCOUNT_NAME, CONTROLLER_NAME, WorkerToken, worker_tokens
 from kueue_fleet.google.alerts import alert_policies
+from kueue_fleet.kube.answers import ApiError
+from kueue_fleet.kube.kubeconfig import render_kubeconfig
 from kueue_fleet.kube.tokens import token_life
 from kueue_fleet.objects.controller import JOBS_ROLE_NAME, TOKENS_ROLE_NAME
+from kueue_fleet.objects.fleet_page import VIEWER, page_rules
+from kueue_fleet.objects.grants import RBAC_API, cluster_grant, role_grant, service_account_subject
+from kueue_fleet.objects.teams import member_rules
+from kueue_fleet.page.api_server import ApiServer
+from kueue_fleet.page.viewers import Viewer
 from kueue_rehearsal.machine import inotify_instances
 from kueue_rehearsal.pulumi_cli import PulumiResult
 from kueue_rehearsal.session import Session
@@ -84,6 +98,7 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     prices = {"europe-west4": {"l4": 1.0}}
     data = fleet_data({WORKER: "europe-west4"}, prices=prices, watchdog={"stuckAfter": "2s"})
     data["jobSet"] = {"enabled": True}
+    data["fleetPage"] = {}
     del data["admissionController"]["image"]
     del data["kueue"]  # what other tests have less of, to be quicker
     settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
@@ -479,6 +494,101 @@ def kueue_gone(texts: Mapping[str, str]) -> dict[Labels, tuple[float, float]]:
         "lab", manager=None, job_clusters=[WORKER], kueue_namespace="kueue-system", provisioning_seconds=60
     )["kueue-gone"]
     return firing(policy, [Collector(WORKER, pod).follow(lambda _, t=t: t, 20) for pod, t in texts.items()], 20)  # type: ignore[misc]
+
+
+def grant(deployed: Deployed, name: str, rules: list[Json], **subject: str) -> None:
+    """In the namespace `team` of the manager."""
+    role, binding = role_grant(name, "team", rules, subject)
+    for plural, made in (("roles", role), ("rolebindings", binding)):
+        deployed.manager.create(f"/apis/{RBAC_API}/namespaces/team/{plural}", made)
+
+
+def account(deployed: Deployed, name: str, namespace: str) -> str:
+    """The token of an account that is made."""
+    deployed.manager.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", {"metadata": {"name": name}})
+    return deployed.token_of(name, MANAGER, namespace)
+
+
+def page(deployed: Deployed, path: str, token: str = "") -> tuple[int, str]:
+    """What the page answers, in its pod."""
+    [pod] = deployed.manager.items(f"/api/v1/namespaces/{PAGE_NAME}/pods")  # settled: it runs
+    address = pod["status"]["podIP"]
+    request = urllib.request.Request(f"http://{address}:8080/{path}")
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def test_a_member_sees_on_the_page_why_their_job_waits_and_others_see_nothing(deployed: Deployed) -> None:
+    manager = deployed.manager
+    wait_until(lambda: pods_run(manager, PAGE_NAME))
+    ada, eve = account(deployed, "ada", "team"), account(deployed, "eve", "default")
+    rules = member_rules([KINDS["batch/job"]], submits=True)
+    grant(deployed, "members", rules, kind="ServiceAccount", name="ada", namespace="team")
+    manager.create(JOBS, job("holds", gpus=8, seconds=600))
+    wait_until(lambda: condition(deployed.workload("holds") or {}, "Admitted") == "True")
+    manager.create(JOBS, job("waits", gpus=8))
+    wait_until(lambda: condition(deployed.workload("waits") or {}, WAITING_CONDITION) == "True")
+
+    def shown() -> Json | None:
+        status, text = page(deployed, "live/jobs", ada)
+        rows = {each["name"]: each for each in json.loads(text)["jobs"]} if status == 200 else {}
+        return rows.get("waits")
+
+    row = wait_until(shown)
+    assert row["says"].startswith("It asks for 8 nvidia.com/gpu; 0 is free"), row
+    status, text = page(deployed, "live/job?namespace=team&name=waits", ada)
+    assert (status, "submitted to LocalQueue gpu" in text) == (200, True)
+    for path in ("live/jobs", "live/job?namespace=team&name=waits"):
+        assert page(deployed, path)[0] == 401
+        assert page(deployed, path, "forged")[0] == 401
+        status, text = page(deployed, path, eve)
+        assert (status, "waits" in text) == (403, False)
+    manager.delete(f"{JOBS}/holds")
+    manager.delete(f"{JOBS}/waits")
+
+
+def test_behind_iap_the_pages_account_may_act_as_members_of_teams_and_as_nobody_else(
+    deployed: Deployed, tmp_path: Path
+) -> None:
+    """Its rights are those that a fleet with IAP renders; here they are granted beside those of the fleet without."""
+    manager, group = deployed.manager, "ml@example.com"
+    team = {"name": "team", "members": [f"group:{group}"]}
+    made = deployed.fleet.model_copy(update={"teams": (TeamEntry.model_validate(team),)})
+    rules = page_rules(made, FleetPageIap(host="jobs.example.com", groups={group: ["ada@example.com"]}))
+    objects = cluster_grant("page-behind-iap", rules, service_account_subject(PAGE_NAME, PAGE_NAME))
+    for plural, each in zip(("clusterroles", "clusterrolebindings"), objects, strict=True):
+        manager.create(f"/apis/{RBAC_API}/{plural}", each)
+    grant(deployed, "group", member_rules([KINDS["batch/job"]], submits=True), kind="Group", name=group)
+    config = tmp_path / "kubeconfig"
+    cluster = {"server": manager.server, "certificate-authority": str(manager.ca_file)}
+    token = deployed.token_of(PAGE_NAME, MANAGER, PAGE_NAME)
+    config.write_text(yaml.safe_dump(render_kubeconfig("page", cluster, {"token": token})))
+
+    def reads(user: str, *groups: str, namespace: str = "team") -> int:
+        async def ask() -> int:
+            api = ApiServer(config)
+            headers = (("Impersonate-User", user), *(("Impersonate-Group", each) for each in groups))
+            try:
+                await api.listed(f"{KUEUE}/namespaces/{namespace}/workloads", Viewer("v", headers, by_account=True))
+            except ApiError as refused:
+                return refused.status
+            finally:
+                await api.close()
+            return 200
+
+        return asyncio.run(ask())
+
+    wait_until(lambda: reads(VIEWER, group) == 200)
+    assert reads(VIEWER) == 403
+    assert reads(VIEWER, group, namespace="default") == 403
+    assert reads(VIEWER, "system:masters") == 403
+    assert reads("ada@example.com") == 403
+    assert reads("system:admin") == 403
 
 
 def token_in(deployed: Deployed, place: WorkerToken) -> str:

@@ -17,6 +17,7 @@ from tests.fleet_files.queues import OURS, Nodes, admission_checks, cluster_queu
 from tests.fleet_files.tenants import local_queues, priority_classes, teams
 
 _DISPATCHER: Final = "kueue-fleet.dev/dispatcher"
+_PAGE: Final = {"iap": {"host": "jobs.example.com", "audience": "/projects/1234567/global/backendServices/42"}}
 _PROFILES: Final = {"type": "ClusterProfile", "pluginImage": "gcp-auth-plugin"}
 
 
@@ -45,6 +46,7 @@ def _file(draw: Draw) -> Data:
     checks = admission_checks(draw, nodes, queues, controller=bool(controller))
     if controller:
         controller["admissionController"] |= _answers(draw, checks)
+        controller |= fields(draw, fleetPage=one_of({}, _PAGE))
     regions = sorted({entry["region"] for entry in data["clusters"] if entry["role"] != "manager"})
     sections = {
         "nodePools": pools,
@@ -58,6 +60,8 @@ def _file(draw: Draw) -> Data:
     }
     sections["storage"] = storage(draw, sections["teams"], data["clusters"], pools)
     data |= {name: entries for name, entries in sections.items() if entries}
+    if page := controller.get("fleetPage"):
+        controller["fleetPage"] = {"iap": page["iap"] | _groups(draw, sections["teams"])}
     namespaces = [name for team in data.get("teams", ()) for name in team.get("namespaces", [team["name"]])]
     namespaces += [queue["namespace"] for queue in data.get("localQueues", ())]
     if namespaces:
@@ -66,6 +70,12 @@ def _file(draw: Draw) -> Data:
     if not _has_one_leader(data):
         data["kueue"] = {**data.get("kueue", {}), "replicas": 1}
     return data
+
+
+def _groups(draw: Draw, teams: Sequence[Data]) -> Data:
+    """Who is in a group that is a member of a team."""
+    found = [each.removeprefix("group:") for team in teams for each in team.get("members", ()) if each[:2] == "gr"]
+    return fields(draw, groups=st.just({found[0]: ["ada@example.com"]})) if found else {}
 
 
 def _has_one_leader(data: Data) -> bool:

@@ -17,6 +17,8 @@ from kueue_fleet.fleet_file.parse import parse_fleet
 # An empty selector is every namespace, without one, no namespace is selected; a part of Kueue's Configuration may turn
 # something on by being there.
 _MEANT_EMPTY: Final = ("namespaceSelector", "configuration")
+_THERE: Final = ("namespaceSelector", "fleetPage")
+"""What says something by being there, with nothing in it."""
 
 
 def drop_defaults(data: Data) -> Data:
@@ -63,7 +65,7 @@ def _without_empty(value: Any) -> Any:
     if isinstance(value, Mapping):
         named_first = sorted(value.items(), key=lambda item: item[0] != "name")
         kept = {key: each if key in _MEANT_EMPTY else _without_empty(each) for key, each in named_first}
-        return {key: each for key, each in kept.items() if key == "namespaceSelector" or each not in ({}, [])}
+        return {key: each for key, each in kept.items() if key in _THERE or each not in ({}, [])}
     return [_without_empty(each) for each in value] if isinstance(value, list) else value
 
 

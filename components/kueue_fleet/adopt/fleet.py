@@ -31,6 +31,7 @@ from kueue_fleet.adopt.queues import (
 from kueue_fleet.adopt.remainder import remainder_notes
 from kueue_fleet.adopt.teams import adopt_teams
 from kueue_fleet.fleet_file.in_words import listed
+from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
 from kueue_fleet.fleet_file.parse import parse_fleet
 from kueue_fleet.gke.labels import NODE_POOL
 from kueue_fleet.objects.monitoring import DASHBOARD_NAME
@@ -113,6 +114,7 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         "workloadPriorityClasses": adopt_entries(platform, "WorkloadPriorityClass"),
         **adopt_teams(platform, regions),
         "admissionController": controller,
+        **_page(platform),
         "observability": monitoring,
     }
     if platform.manager is not None:
@@ -124,7 +126,8 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         _take_over(platform, data, identity)
     if not identity.managed:
         platform.notes.append(_NOT_READ)
-    data = drop_defaults({key: value for key, value in data.items() if value not in (None, {}, [])})
+    empty = (None, [], {})
+    data = drop_defaults({key: value for key, value in data.items() if key == "fleetPage" or value not in empty})
     with suppress(SpecError):
         platform.notes += lower_placeholders(data, parse_fleet(data, as_published=True))
     try:
@@ -135,6 +138,12 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
             "`kueue-fleet render FILE --cluster NAME | kubectl --context NAME diff -f -`"
         )
     return Adopted(data, tuple(platform.notes))
+
+
+def _page(platform: Platform) -> Data:
+    """The page for teams, if it runs here."""
+    settings = platform.settings(PAGE_NAME)
+    return {} if settings is None else {"fleetPage": settings.get("page") or {}}
 
 
 def _take_over(platform: Platform, data: Data, identity: Identity) -> None:

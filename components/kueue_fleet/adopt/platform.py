@@ -84,14 +84,18 @@ class Platform:
 
     @cached_property
     def controller_settings(self) -> Data | None:
-        """What the ConfigMap of the fleet's own controller says, on the manager or on the only cluster, if it is there.
+        """What the ConfigMap of the fleet's own controller says; see `settings`."""
+        return self.settings(CONTROLLER_NAME)
+
+    def settings(self, name: str) -> Data | None:
+        """What the ConfigMap of a part of the fleet says, on the manager or on the only cluster, if it is there.
 
         As `yaml_in`, it is empty where the ConfigMap has no settings.
         """
         home = self.manager or self.clusters[0].name
         for cluster, item in self.others("ConfigMap"):
-            if cluster == home and item["metadata"]["name"] == CONTROLLER_NAME:
-                return self.yaml_in(item, "config.yaml", f"{home}.ConfigMap {CONTROLLER_NAME}")
+            if cluster == home and item["metadata"]["name"] == name:
+                return self.yaml_in(item, "config.yaml", f"{home}.ConfigMap {name}")
         return None
 
     @property

@@ -73,14 +73,17 @@ def look(fleet: FleetSpec, reader: FleetReader, prices: Prices) -> View:
 
 
 def explain(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -> str:
-    """Why a job waits and what would change it, as `describe` says it; what cannot be known is said in its place."""
+    """Why a job waits and what would change it, as `describe` says it, and what happened to it before; what cannot be
+    known is said in its place."""
     from kueue_admission.explain import render_clusters
     from kueue_fleet.cli.live_jobs import find_job
     from kueue_fleet.kube.answers import ApiError
+    from kueue_fleet.status.job import timeline
 
     try:
         found = find_job("ui", name, fleet.home, namespace, kubeconfig)
         explained = render_clusters(found.explanations(fair_sharing=False))
-        return "\n".join([explained, *(f"Not known: {problem}" for problem in found.problems)])
+        unknown = (f"Not known: {problem}" for problem in found.problems)
+        return "\n".join([explained, *unknown, "", *timeline(found.workload)])
     except (ApiError, console.CommandError) as failed:
         return f"Not known: {failed}"

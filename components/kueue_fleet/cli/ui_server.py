@@ -13,26 +13,14 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, Final
 
 from aiohttp import web
 
 from kueue_admission.cli import console
+from kueue_fleet.page.answers import HEADERS, file_answer, jobs_answer, refusal
 
-_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Cache-Control": "no-store",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-_TYPES: Final = {"index.html": "text/html", "page.css": "text/css", "page.js": "text/javascript"}
-MOST_JOBS: Final = 100
-"""Jobs in an answer."""
-
+_FILES: Final = {"": "ui.html", "page.css": "page.css", "jobs.js": "jobs.js", "ui.js": "ui.js"}
 log = logging.getLogger(__name__)
 
 
@@ -109,25 +97,24 @@ class PageServer:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         if request.headers.get("Host", "") not in self._hosts:
-            return web.Response(status=403, text="forbidden", headers=_HEADERS)
+            return refusal(403, "forbidden")
         try:
             answer = await handler(request)
         except web.HTTPException as refused:
-            return web.Response(status=refused.status, text=refused.reason, headers=_HEADERS)
+            return refusal(refused.status, refused.reason)
         if not answer.prepared:
-            answer.headers.update(_HEADERS)
+            answer.headers.update(HEADERS)
         return answer
 
     async def _file(self, request: web.Request) -> web.Response:
-        name = request.match_info.get("name", "index.html")
-        if name not in _TYPES:
+        name = request.match_info.get("name", "")
+        if name not in _FILES:
             raise web.HTTPNotFound
-        text = files(__package__).joinpath("page", name).read_text(encoding="utf-8")
-        return web.Response(text=text, content_type=_TYPES[name], charset="utf-8")
+        return file_answer(_FILES[name])
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """The summary, now and after each look."""
-        answer = web.StreamResponse(headers={**_HEADERS, "Content-Type": "text/event-stream"})
+        answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await answer.prepare(request)
         while True:
             text = self._text
@@ -137,16 +124,7 @@ class PageServer:
                     await self._changed.wait()
 
     async def _jobs(self, request: web.Request) -> web.Response:
-        """The first jobs of a state whose names have a text in them, and how many there are."""
-        if self._view.jobs is None:
-            return web.json_response({"count": None, "jobs": []})
-        words, state = request.query.get("q", "").lower(), request.query.get("state", "")
-        found = [
-            row
-            for row in self._view.jobs
-            if state in ("", row["state"]) and words in f"{row['namespace']}/{row['name']} {row['queue']}".lower()
-        ]
-        return web.json_response({"count": len(found), "jobs": found[:MOST_JOBS]})
+        return jobs_answer(self._view.jobs, request.query)
 
     async def _job(self, request: web.Request) -> web.Response:
         namespace, name = request.query.get("namespace", ""), request.query.get("name", "")

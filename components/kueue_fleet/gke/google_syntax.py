@@ -21,7 +21,10 @@ _SERVICE_ACCOUNT = re.compile(
 )
 _NO_PROJECT = re.compile(r"[^@]+@\.?iam\.gserviceaccount\.com")
 _MEMBER = re.compile(r"(group|user|serviceAccount):[^@\s:]+@[^@\s:]+\.[^@\s:]+")
-_LONGEST_MEMBER = len("serviceAccount:") + 254
+_ADDRESS = re.compile(r"[^@\s:]+@[^@\s:]+\.[^@\s:]+")
+_AUDIENCE = re.compile(r"/projects/[1-9][0-9]{5,18}/global/backendServices/[0-9]{1,20}")
+_LONGEST_ADDRESS = 254
+_LONGEST_MEMBER = len("serviceAccount:") + _LONGEST_ADDRESS
 _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
 _API = re.compile(r"[a-z][-a-z0-9]*\.googleapis\.com")
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
@@ -135,6 +138,23 @@ def member(text: str) -> Fault | None:
     if len(text) <= _LONGEST_MEMBER and _MEMBER.fullmatch(text):
         return None
     return Fault("is not a member", "write group:, user: or serviceAccount: and an address")
+
+
+def email_address(text: str) -> Fault | None:
+    """The address of a user or group."""
+    if len(text) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(text):
+        return None
+    return Fault("is not an address", "write one such as ada@example.com")
+
+
+def iap_audience(text: str) -> Fault | None:
+    """For whom IAP signs: a backend service of a global load balancer, as GKE's ingress makes one.
+
+    Source: https://cloud.google.com/iap/docs/signed-headers-howto.
+    """
+    if _AUDIENCE.fullmatch(text):
+        return None
+    return Fault("is not the audience of a backend service", "write /projects/NUMBER/global/backendServices/ID")
 
 
 def iam_role(text: str) -> Fault | None:

@@ -11,6 +11,7 @@ from kueue_admission.api.manifests import manifest
 from kueue_admission.forms import SpecError
 from kueue_admission.forms.manifest import Manifest, WholeManifest
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object, object_labels
 from kueue_fleet.kueue.credentials import kubeconfig_secret
@@ -18,7 +19,7 @@ from kueue_fleet.objects.controller import WORKERS_NAME
 
 
 class AdmissionController(Component):
-    """Dispatcher, admission checks and watchdog: one Deployment, with all that it needs."""
+    """Dispatcher, admission checks and watchdog, and the page for teams: Deployments with all that they need."""
 
     pulumi_type = "kueue-fleet:index:AdmissionController"
 
@@ -39,23 +40,23 @@ class AdmissionController(Component):
         """Declare the objects, each after the one before it, and the Secrets before the Deployment.
 
         `kubeconfigs` gives each worker's kubeconfig, as `WorkerAccess.kubeconfig` has it. `image` takes the place of
-        the one in the Deployment, such as one that the program builds. The provider in `opts` is the manager's.
+        the one in each Deployment, such as one that the program builds. The provider in `opts` is the manager's.
 
         Raises:
-            SpecError: there is no Deployment among the objects, or no kubeconfig of a worker that it reaches.
+            SpecError: the controller's Deployment is not among the objects, or the kubeconfig of a worker is missing.
         """
         super().__init__(name, opts)
-        deployments = [made for made in objects if made["kind"] == "Deployment"]
+        deployments = [made for made in objects if _is_controller(made)]
         if len(deployments) != 1:
             wrong, fix = (
-                f"{len(deployments)} Deployments are given",
+                f"{len(deployments)} Deployments of it are given",
                 "give what render_controller returns for a manager",
             )
             raise SpecError([COMPONENT.at(f"AdmissionController {name}.objects", wrong, fix)])
         self.objects = {}
         last: list[pulumi.Resource] = []
         for label, each in zip(object_labels(objects), objects, strict=True):
-            if each["kind"] == "Deployment":
+            if _is_controller(each):
                 self.workers = self._secrets(name, each, kubeconfigs)
                 last.extend(self.workers.values())
             wanted = _with_image(each, image) if each["kind"] == "Deployment" and image is not None else each
@@ -89,6 +90,10 @@ class AdmissionController(Component):
             )
             for worker, secret in mounted.items()
         }
+
+
+def _is_controller(made: Manifest) -> bool:
+    return made["kind"] == "Deployment" and made["metadata"]["name"] == CONTROLLER_NAME
 
 
 def _with_image(deployment: Manifest, image: pulumi.Input[str]) -> Manifest:

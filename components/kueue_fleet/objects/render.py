@@ -55,6 +55,7 @@ from kueue_fleet.objects.access import render_worker_access
 from kueue_fleet.objects.cluster_profiles import render_cluster_profile, render_profile_definition
 from kueue_fleet.objects.controller import render_controller, render_controller_worker_access
 from kueue_fleet.objects.drivers import render_driver_installer
+from kueue_fleet.objects.fleet_page import render_fleet_page
 from kueue_fleet.objects.gpu_direct import render_gpu_direct, render_node_networks
 from kueue_fleet.objects.monitoring import render_grafana, render_managed_monitoring
 from kueue_fleet.objects.run_duration_policy import render_run_duration_policy
@@ -133,7 +134,7 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     if role == "worker":
         found += _part("multikueue-access", render_worker_access(fleet, cluster))
     found += _part("controller-access", render_controller_worker_access(fleet, cluster))
-    return found + _part("controller", render_controller(fleet, cluster))
+    return found + _part("controller", [*render_controller(fleet, cluster), *render_fleet_page(fleet, cluster)])
 
 
 def _part(name: str, manifests: Iterable[Manifest]) -> list[ClusterObject]:

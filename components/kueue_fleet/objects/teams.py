@@ -72,13 +72,15 @@ def _service_account(fleet: FleetSpec, team: TeamEntry, namespace: str) -> list[
 def _access(fleet: FleetSpec, team: TeamEntry, namespace: str, cluster: str) -> list[Manifest]:
     if not team.members:
         return []
-    subjects = []
-    for member in team.members:
-        kind, _, name = member.partition(":")
-        subjects.append({"apiGroup": RBAC_GROUP, "kind": _SUBJECTS[kind], "name": name})
     kinds = enabled_kinds(kueue_configuration(fleet, cluster))
     rules = member_rules(kinds, submits=fleet.cluster(cluster).role != "worker")
-    return role_grant(MEMBERS_ROLE, namespace, rules, *subjects)
+    return role_grant(MEMBERS_ROLE, namespace, rules, *member_subjects(team.members))
+
+
+def member_subjects(members: Iterable[str]) -> list[dict[str, str]]:
+    """Members of teams as the subjects of a binding."""
+    found = (member.partition(":")[::2] for member in members)
+    return [{"apiGroup": RBAC_GROUP, "kind": _SUBJECTS[kind], "name": name} for kind, name in found]
 
 
 def member_rules(kinds: Iterable[JobKind], *, submits: bool) -> list[dict[str, Any]]:

@@ -180,6 +180,24 @@ def job_status(
     )
 
 
+def timeline(workload: PrintedWorkload) -> list[str]:
+    """What happened to a job, as far as its Workload says: a line for each of its conditions and admission checks, as
+    they are now, the last at the end."""
+    found = [(workload.metadata.text("creationTimestamp"), f"submitted to LocalQueue {workload.queue}")]
+    for kind, condition in workload.conditions.items():
+        if kind != WAITING_CONDITION:
+            state = kind if workload.is_true(kind) else f"not {kind}"
+            found.append((str(condition.get("lastTransitionTime", "")), _told(state, workload.message(kind))))
+    for check in workload.checks:
+        state = f"AdmissionCheck {check.text('name')}: {check.text('state')}"
+        found.append((check.text("lastTransitionTime"), _told(state, check.text("message"))))
+    return [f"{at or 'not known when'}  {what}" for at, what in sorted(found)]
+
+
+def _told(state: str, message: str) -> str:
+    return ": ".join(filter(None, (state, " ".join(message.split()))))
+
+
 def runs_on(home: str, workload: PrintedWorkload) -> str:
     """The cluster with its pods: the worker that won it, or the one it was submitted to; empty: none yet."""
     admitted = workload.state in (WorkloadState.FINISHED, WorkloadState.ADMITTED)

@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
 from kueue_fleet.fleet_file.model.kueue_installation import PLUGIN
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kube.answers import Json
@@ -127,6 +128,9 @@ def default_programs(
             environment={"PYTHONPATH": _import_root(), **rehearsal},
             labels={"app.kubernetes.io/name": CONTROLLER_NAME},
         ),
+        PAGE_NAME: Program(
+            (sys.executable, "-m", "kueue_fleet.page"), environment={"PYTHONPATH": _import_root()}, container=PAGE_NAME
+        ),
         PLUGIN: Program(("/bin/cp", str(paths.bin / GKE_AUTH.executable)), container=PLUGIN_CONTAINER),
     }
 
@@ -142,15 +146,15 @@ def find_program(
 
     Raises PodError with reason ErrImagePull when there is none.
     """
+    for program in programs.values():
+        if program.container is not None and program.container == container.get("name"):
+            return program
     image = container["image"]
     repository = image_repository(image)
     for known_as in (f"{repository}:{minor_release(image)}", repository):
         for name, program in programs.items():
             if known_as == name or known_as.endswith(f"/{name}"):
                 return program
-    for program in programs.values():
-        if program.container is not None and program.container == container.get("name"):
-            return program
     for program in programs.values():
         if program.labels is not None and program.labels.items() <= (labels or {}).items():
             return program

@@ -21,6 +21,7 @@ from kueue_fleet.fleet_file.check.dispatch import check_dispatch
 from kueue_fleet.fleet_file.check.fallback import check_fallback
 from kueue_fleet.fleet_file.check.flavor_pools import check_flavor_pools
 from kueue_fleet.fleet_file.check.flavors import check_admission_checks, check_flavors
+from kueue_fleet.fleet_file.check.fleet_page import check_fleet_page
 from kueue_fleet.fleet_file.check.followed_quota import check_followed_quota
 from kueue_fleet.fleet_file.check.goals import check_goals
 from kueue_fleet.fleet_file.check.google_cloud import check_google_cloud
@@ -68,6 +69,7 @@ _RULES = (
     check_releases,
     check_settings,
     check_dispatch,
+    check_fleet_page,
 )
 
 

@@ -65,6 +65,7 @@ _ORDER: Final = (
     *SECTIONS,
     "multiKueue",
     "admissionController",
+    "fleetPage",
 )
 
 

@@ -39,6 +39,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, LocalQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.gke.gpu_direct import plugin_of
 from kueue_fleet.gke.gpu_sharing import GpuSharing
@@ -171,7 +172,7 @@ def _outside(scope: Scope, entry: LocalQueueEntry) -> _Placed:
 
 @where_read
 def _namespaces(scope: Scope) -> Iterator[Problem]:
-    fleet = scope.fleet
+    fleet, section = scope.fleet, scope.fleet.admission_controller
     reserved = {
         "kube-system": "Kubernetes",
         "kube-public": "Kubernetes",
@@ -179,6 +180,8 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
         fleet.kueue.namespace: "Kueue",
         **({fleet.job_set.namespace: "JobSet"} if fleet.job_set.enabled else {}),
         **{operator.namespace: name for name, operator in fleet.operators.installed.items()},
+        **({section.namespace: "the fleet's controller"} if section is not None else {}),
+        **({PAGE_NAME: "the page for teams"} if fleet.fleet_page is not None else {}),
     }
     owners: dict[str, str] = {}
     for team in fleet.teams:

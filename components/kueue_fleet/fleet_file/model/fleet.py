@@ -39,6 +39,7 @@ from kueue_fleet.fleet_file.model.entries import (
     WorkloadPriorityClassEntry,
 )
 from kueue_fleet.fleet_file.model.flavor_nodes import derived_flavor, leads_to
+from kueue_fleet.fleet_file.model.fleet_page import FleetPage
 from kueue_fleet.fleet_file.model.gcp_names import GcpLabelKey, GcpLabelValue, ProjectId, ResourceName
 from kueue_fleet.fleet_file.model.manager_flavors import Place, name_flavors, not_adjacent
 from kueue_fleet.fleet_file.model.network import NetworkArgs
@@ -121,6 +122,8 @@ class FleetSpec(SpecModel):
     """Dispatch from the manager to the workers; needed with workers."""
     admission_controller: AdmissionControllerArgs | None = None
     """The fleet's own dispatcher and admission checks, on the manager or standalone cluster; absent: not deployed."""
+    fleet_page: FleetPage | None = None
+    """A page beside the controller on which members of teams see their jobs; absent: not deployed."""
     observability: Observability = NO_OBSERVABILITY
     """Metrics, dashboards and alerts; without the section there are none."""
 

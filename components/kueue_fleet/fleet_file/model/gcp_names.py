@@ -40,6 +40,8 @@ TeamAccountAddress = Annotated[Text, syntax_of(google_syntax.google_service_acco
 """The same, of a team: that it has a project is a rule of the team."""
 Member = Annotated[Text, syntax_of(google_syntax.member)]
 """Who has a right: `group:`, `user:` or `serviceAccount:` and an address."""
+EmailAddress = Annotated[Text, syntax_of(google_syntax.email_address)]
+"""Address of a user or group."""
 ApiName = Annotated[Text, syntax_of(google_syntax.api)]
 """Name of an API, such as container.googleapis.com."""
 IamRole = Annotated[Text, syntax_of(google_syntax.iam_role)]

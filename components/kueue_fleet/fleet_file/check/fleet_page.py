@@ -1,0 +1,56 @@
+"""The page for teams and the rest of the file: the controller whose image it runs, and the members of teams.
+
+Source: https://cloud.google.com/iap/docs/signed-headers-howto (what IAP's header says: an address, no groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_admission.forms.form_rules import NEEDED, UNKNOWN_NAME
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.suggest import instead
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import NO_AUDIENCE, NO_VIEWERS
+from kueue_fleet.fleet_file.model.fleet_page import FleetPageIap
+
+_AT = "fleetPage"
+
+
+@where_read
+def check_fleet_page(scope: Scope) -> Iterator[Problem]:
+    """It has an image; behind IAP it lets somebody in, and knows who is in which team."""
+    page = scope.fleet.fleet_page
+    if page is None:
+        return
+    if scope.fleet.admission_controller is None:
+        yield NEEDED.at(_AT, "needs the controller, whose image it runs", "add the section admissionController")
+    if page.iap is not None:
+        yield from _viewers(scope, page.iap)
+
+
+def _viewers(scope: Scope, iap: FleetPageIap) -> Iterator[Problem]:
+    if iap.audience is None:
+        yield NO_AUDIENCE.at(
+            f"{_AT}.iap.audience",
+            "is absent, so the page refuses everybody",
+            "write that of the ingress once it is made (docs/live-page.md)",
+        )
+    members = {member for team in scope.fleet.teams for member in team.members}
+    groups = sorted(each.partition(":")[2] for each in members if each.startswith("group:"))
+    for group in iap.groups:
+        if group not in groups:
+            yield UNKNOWN_NAME.at(
+                f"{_AT}.iap.groups[{group}]",
+                f"{group} is a member of no team",
+                instead(group, groups, "groups that are members of teams"),
+            )
+    for team in scope.fleet.teams:
+        missing = [m.partition(":")[2] for m in team.members if m.startswith("group:")]
+        missing = [each for each in missing if each not in iap.groups]
+        if missing:
+            yield NO_VIEWERS.at(
+                f"{scope.path(team)}.members",
+                f"{missing[0]} is not among fleetPage.iap.groups, so its members see nothing on the page",
+                "add the group there with who is in it",
+            )

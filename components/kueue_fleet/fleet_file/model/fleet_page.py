@@ -1,0 +1,54 @@
+"""The page for teams beside the fleet's controller: who is asked who they are, and by whom.
+
+Frozen models with the rules of the section alone; what it has to do with the rest of the file is in `check.fleet_page`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from kueue_admission.forms.base import DnsSubdomain, RuledModel, SpecModel, Text, syntax_of
+from kueue_admission.forms.form_rules import LISTED_TWICE
+from kueue_admission.forms.given import ListOfText
+from kueue_admission.forms.problem import Problem
+from kueue_fleet.fleet_file.model.gcp_names import EmailAddress
+from kueue_fleet.gke import google_syntax
+
+PAGE_NAME: Final = "kueue-fleet-page"
+"""Name of the page's Deployment, of its account and namespace, and of all else that belongs to it."""
+Audience = Annotated[Text, syntax_of(google_syntax.iap_audience)]
+"""For whom IAP signs its header: a backend service."""
+
+
+class FleetPageIap(RuledModel):
+    """The page behind GKE's ingress with Identity-Aware Proxy (IAP), which signs in the viewers.
+
+    Source: https://cloud.google.com/iap/docs/signed-headers-howto.
+    """
+
+    host: DnsSubdomain
+    """Name under which the page is reached, such as jobs.example.com; its DNS record is yours to make."""
+    audience: Audience | None = None
+    """`/projects/NUMBER/global/backendServices/ID` of the ingress, once it is made; until then the page refuses
+    everybody."""
+    groups: Mapping[EmailAddress, ListOfText[EmailAddress]] = Field(default_factory=dict)
+    """Who is in the groups that are members of teams, as IAP does not say so: addresses by the address of the group."""
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Addresses once in each group."""
+        for group, users in self.groups.items():
+            for user in sorted({user for user in users if users.count(user) > 1}):
+                yield LISTED_TWICE.at(f"groups[{group}]", f"{user} is listed twice", "keep one of them")
+
+
+class FleetPage(SpecModel):
+    """A page on which members of teams see their jobs, and why they wait: read only, each with their own rights.
+
+    Without `iap` it is reached by `kubectl port-forward`, and viewers give their own token.
+    """
+
+    iap: FleetPageIap | None = None
+    """Behind GKE's ingress; default: no ingress."""

@@ -1,0 +1,63 @@
+"""Reads of the manager's API server with the rights of a viewer."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from pathlib import Path
+from typing import Final
+
+import aiohttp
+
+from kueue_fleet.kube.access import Access, AccessError, get_access
+from kueue_fleet.kube.answers import ApiError, Json, list_of, read_object, refusal
+from kueue_fleet.page.viewers import Viewer
+
+_TIMEOUT: Final = aiohttp.ClientTimeout(total=10, connect=5)
+_AT_ONCE: Final = 20
+"""Requests that are under way at once, of all viewers."""
+
+
+class ApiServer:
+    """The API server of a kubeconfig, or the one of the pod. Close it at the end."""
+
+    def __init__(self, kubeconfig: Path | None) -> None:
+        self._kubeconfig = kubeconfig
+        self._session: aiohttp.ClientSession | None = None
+        self._place: tuple[str, str | None, str | None] | None = None
+        self._turn = asyncio.Semaphore(_AT_ONCE)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def listed(self, path: str, viewer: Viewer) -> list[Json]:
+        """The objects of a list, as the viewer may read it. Raises ApiError."""
+        async with self._turn:
+            try:
+                access = await get_access(self._kubeconfig)
+                session = await self._connected(access)
+                headers = [*viewer.headers, ("Accept", "application/json")]
+                if viewer.by_account:
+                    headers.append(("Authorization", f"Bearer {access.token}"))
+                url, name = f"{access.server}{path}", access.tls_server_name
+                async with session.get(url, headers=headers, allow_redirects=False, server_hostname=name) as answer:
+                    text = await answer.read()
+            except (aiohttp.ClientError, TimeoutError, OSError, AccessError) as failed:
+                raise ApiError(0, "", f"the API server does not answer: {type(failed).__name__}") from None
+        if answer.status != 200:
+            raise refusal(answer.status, text)
+        return list_of(read_object(text))
+
+    async def _connected(self, access: Access) -> aiohttp.ClientSession:
+        """Connections to where the access says; none of a viewer's is kept for another but the bare connection."""
+        if self._session is None or self._place != access.place:
+            old, self._place = self._session, access.place
+            context = ssl.create_default_context(cadata=access.authority) if access.authority else True
+            connector = aiohttp.TCPConnector(ssl=context)
+            jar = aiohttp.DummyCookieJar()
+            self._session = aiohttp.ClientSession(connector=connector, timeout=_TIMEOUT, cookie_jar=jar)
+            if old is not None:
+                await old.close()
+        return self._session

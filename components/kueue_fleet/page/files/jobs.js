@@ -1,0 +1,83 @@
+"use strict";
+// The jobs of either page; `read`, `refused` and `asking` are those of the page.
+// Everything from clusters gets into the page as text, never as markup.
+const at = (id) => document.getElementById(id);
+const span = (seconds) => {
+  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) if (seconds >= 2 * size) return `${Math.round(seconds / size)} ${unit}`;
+  return `${Math.round(seconds)} s`;
+};
+const known = (value) => (value === null || value === undefined ? "not known" : value === "" ? "-" : String(value));
+const short = (text) => (text.length > 300 ? `${text.slice(0, 300)} ...` : text);
+let credentials = {};
+const ask = (path) => fetch(path, { headers: credentials }).catch(() => undefined);
+const element = (name, text) => {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  return made;
+};
+
+// columns: [heading, row => text or element]
+function table(caption, columns, rows) {
+  const made = element("table"), head = element("tr"), body = element("tbody");
+  made.append(element("caption", caption));
+  for (const [name] of columns) {
+    const cell = element("th", name);
+    cell.scope = "col";
+    head.append(cell);
+  }
+  const top = element("thead");
+  top.append(head);
+  for (const row of rows) {
+    const line = element("tr");
+    for (const [name, of] of columns) {
+      const value = of(row), cell = element("td");
+      cell.dataset.of = name;
+      cell.append(value instanceof Node ? value : known(value));
+      line.append(cell);
+    }
+    body.append(line);
+  }
+  made.append(top, body);
+  return made;
+}
+
+let asked = 0;
+async function jobs() {
+  const mine = ++asked, query = new URLSearchParams({ q: at("search").value, state: at("which").value });
+  const answer = await ask(`live/jobs?${query}`);
+  if (mine !== asked) return;
+  if (!answer?.ok) return refused(answer);
+  const found = await answer.json();
+  read(found, answer);
+  at("count").textContent = found.count > found.jobs.length ? `The first ${found.jobs.length} of ${found.count}` : known(found.count);
+  const focused = document.activeElement?.dataset?.job;
+  at("jobs").replaceChildren(table("Jobs that have not ended; choose one to see why it waits", [
+    ["job", (j) => {
+      const made = element("button", `${j.namespace}/${j.name}`);
+      made.type = "button";
+      made.dataset.job = `${j.namespace}/${j.name}`;
+      made.addEventListener("click", () => show(j));
+      return made;
+    }],
+    ["queue", (j) => j.queue], ["state", (j) => j.state], ["cluster", (j) => j.cluster], ["since", (j) => span(j.seconds)],
+    ["why it waits", (j) => (j.reason ? short(`${j.reason}: ${j.message}`) : "")],
+  ], found.jobs));
+  if (focused) [...document.querySelectorAll("[data-job]")].find((one) => one.dataset.job === focused)?.focus();
+}
+
+let shown = 0;
+async function show(job) {
+  const mine = ++shown;
+  at("job").hidden = false;
+  at("job-title").textContent = `${job.namespace}/${job.name}: ${job.state}${job.cluster ? ` on ${job.cluster}` : ""}, since ${job.since}`;
+  at("says").textContent = [job.reason && `${job.reason}: ${job.message}`, job.says].filter(Boolean).join("\n\n");
+  at("why").textContent = asking;
+  at("job-title").focus();
+  const answer = await ask(`live/job?${new URLSearchParams({ namespace: job.namespace, name: job.name })}`);
+  const text = answer?.ok ? (await answer.json()).text : answer?.status === 404 ? "The job has ended." : "Not known: the page does not answer.";
+  if (mine === shown) at("why").textContent = text;
+}
+
+at("close").addEventListener("click", () => { at("job").hidden = true; at("search").focus(); });
+at("search").addEventListener("input", jobs);
+at("which").addEventListener("change", jobs);

@@ -1,0 +1,53 @@
+"use strict";
+const asking = "What would change it is being tried ...";
+const read = () => {}, refused = () => {};  // The events say how it is.
+
+function section(id, title, caption, columns, rows) {
+  const place = at(id);
+  place.replaceChildren();
+  if (rows.length) place.append(element("h2", title), table(caption, columns, rows));
+}
+
+function bad(text) {
+  const made = element("span", text);
+  made.className = "bad";
+  return made;
+}
+
+function draw(found) {
+  document.title = at("fleet").textContent = found.fleet || "Fleet";
+  const unread = found.clusters.filter((c) => !c.reachable).map((c) => c.name);
+  const missing = unread.length ? `; what is on ${unread.join(", ")} is not known` : "";
+  at("state").textContent = found.problem ? `Not read again since ${found.at}: ${found.problem}` : `As of ${found.at}, jobs: ${known(found.jobs)}${missing}`;
+  at("state").className = found.problem || missing ? "bad" : "";
+  section("clusters", "Clusters", "Every cluster of the file, and its Workloads", [
+    ["cluster", (c) => c.name], ["role", (c) => c.role], ["pending", (c) => c.pending], ["with quota", (c) => c.reserved], ["admitted", (c) => c.admitted],
+    ["state", (c) => (!c.reachable || c.connected === false ? bad(c.message || "not connected") : c.connected ? "connected" : "ready")],
+  ], found.clusters);
+  section("stuck", "Stuck", "What does not go on by itself", [
+    ["job", (s) => `${s.namespace}/${s.name}`], ["cluster", (s) => s.cluster], ["for", (s) => span(s.seconds)], ["why", (s) => `${s.why}: ${s.message}`],
+  ], found.stuck);
+  section("requests", "DWS requests", "ProvisioningRequests without capacity", [
+    ["request", (r) => `${r.namespace}/${r.name}`], ["cluster", (r) => r.cluster], ["age", (r) => span(r.ageSeconds)], ["state", (r) => r.state], ["message", (r) => r.message],
+  ], found.requests);
+  section("flavors", "Flavors", "Accelerators of each flavor, and their nodes", [
+    ["flavor", (f) => f.flavor], ["cluster", (f) => f.cluster], ["of", (f) => f.resource], ["ready nodes", (f) => f.nodes], ["at most", (f) => f.most_nodes],
+    ["on them", (f) => f.on_nodes], ["used", (f) => f.used],
+  ], found.flavors);
+  const uses = found.queues.flatMap((q) => (q.use.length ? q.use : [{ flavor: "", resource: "", used: "", nominal: "", borrowed: "" }]).map((use) => ({ ...q, ...use })));
+  section("queues", "Queues", "Use against quota, by flavor and resource", [
+    ["queue", (q) => q.name], ["cluster", (q) => q.cluster], ["flavor", (q) => q.flavor], ["resource", (q) => q.resource], ["used", (q) => q.used],
+    ["borrowed", (q) => q.borrowed], ["quota", (q) => q.nominal], ["pending", (q) => q.pending], ["state", (q) => (q.active ? "active" : bad(q.reason || "inactive"))],
+  ], uses);
+  section("teams", "Teams", "What each team has, and what it waits for", [
+    ["team", (t) => t.team], ["jobs", (t) => t.jobs], ["GPUs", (t) => t.gpus], ["borrowed", (t) => t.borrowed], ["jobs that wait", (t) => t.waitingJobs], ["GPUs they ask for", (t) => t.waitingGpus],
+  ], found.teams);
+  section("budgets", "Budgets", "What each team used of its budget", [
+    ["team", (b) => b.team], ["of", (b) => b.of], ["used", (b) => (Object.keys(b.unpriced).length ? "at least " : "") + b.used.toFixed(0)], ["limit", (b) => b.limit], ["per", (b) => b.per],
+  ], found.budgets);
+  jobs();
+}
+
+const events = new EventSource("live/events");
+events.onmessage = (event) => draw(JSON.parse(event.data));
+events.onerror = () => { at("state").textContent = "The connection to kueue-fleet ui is lost; start it again, or wait."; at("state").className = "bad"; };
