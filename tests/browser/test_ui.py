@@ -28,6 +28,8 @@ FULL = {
     "queues": [QUEUE],
     "teams": [{"team": "vision", "jobs": 1, "gpus": 3, "borrowed": None, "waitingJobs": 2, "waitingGpus": 5}],
     "budgets": [BUDGET],
+    "goals": [{"path": "teams[vision]", "standing": "missed", "why": "of 4 jobs 95 % waited at most 9 s"}],
+    "hours": [{"hour": "2026-11-27T09:00+00:00", "arrived": 4, "began": 3, "ended": 2, "wait": 900.0}],
 }
 
 
@@ -52,7 +54,18 @@ def test_it_is_readable(browser: Browser, width: int, scheme: str) -> None:
         assert said == []
         assert page.evaluate(READABLE) == []
         headings = page.locator("h2:visible").all_text_contents()
-        assert headings == ["Clusters", "Stuck", "Jobs", "DWS requests", "Flavors", "Queues", "Teams", "Budgets"]
+        assert headings == [
+            "Clusters",
+            "Stuck",
+            "Jobs",
+            "DWS requests",
+            "Flavors",
+            "Queues",
+            "Teams",
+            "Budgets",
+            "Goals",
+            "Last hours",
+        ]
         assert "not known" in page.locator("#flavors").inner_text()
         assert "at least 79" in page.locator("#budgets").inner_text()
         page.context.close()
@@ -90,6 +103,8 @@ def test_what_a_hostile_team_writes_is_text(browser: Browser) -> None:
         page, said = opened(browser, url, 400)
         page.locator("[data-job]").click()
         page.locator("#why", has_text="img src").wait_for()
+        page.locator("#logs").click()
+        page.locator("#log", has_text="log: <img src").wait_for()
         assert page.title() == "lab"
         assert page.locator("img, main script, iframe").count() == 0
         assert said == []

@@ -18,8 +18,8 @@ Object = dict[str, Any]
 
 
 class Fleet:
-    """`tables` has what each cluster answers by path, lists as lists, `refused` the status of paths that end so,
-    `created` what was created where, and `deleted` what was deleted, with the options of the request."""
+    """`tables` has what each cluster answers by path, lists as lists and logs as text, `refused` the status of paths
+    that end so, `created` what was created where, and `deleted` what was deleted, with the options of the request."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.tables: dict[str, dict[str, Any]] = {name: {} for name in names}
@@ -30,7 +30,7 @@ class Fleet:
         self.created: list[tuple[str, str, Object]] = []
         self.selectors: list[str] = []
 
-    def answer(self, method: str, url: str, body: Object) -> tuple[int, Object]:
+    def answer(self, method: str, url: str, body: Object) -> tuple[int, Object | str]:
         parts = urlsplit(url)
         _, cluster, rest = parts.path.split("/", 2)
         path = f"/{rest}"
@@ -59,7 +59,8 @@ def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> 
         def do_GET(self) -> None:
             length = int(self.headers.get("Content-Length") or 0)
             status, document = made.answer(self.command, self.path, json.loads(self.rfile.read(length) or "{}"))
-            text = json.dumps(document).encode() if made.strange is None else made.strange
+            said = document if isinstance(document, str) else json.dumps(document)
+            text = said.encode() if made.strange is None else made.strange
             status = status if made.strange is None else 200
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))

@@ -5,26 +5,34 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.cli.live_fleet import serve
+from tests.cli.test_jobs import WORKLOADS, pod, workload
 from tests.cli.test_status import STACK, lists
 from tests.cli.test_streams import PROGRAM, kubeconfig
+from tests.status.test_fleet_status import ADMITTED, RESERVED
 
+from kueue_admission.history.schema import Event, Kind
+from kueue_admission.history.store import Store
 from kueue_fleet.cli import live_fleet
 from kueue_fleet.cli.fleet_files import load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import FleetReader
-from kueue_fleet.cli.ui import explain, look
+from kueue_fleet.cli.past_goals import HOURS
+from kueue_fleet.cli.ui import History, explain, logs, look
 from kueue_fleet.cli.ui_server import View
 from kueue_fleet.status import ClusterObjects
 
+NOW = datetime(2026, 11, 27, 9, 59, tzinfo=UTC)
 FLEET = load_fleet(Path(STACK))
 
 
 @pytest.fixture
 def view(monkeypatch: pytest.MonkeyPatch) -> View:
     monkeypatch.setattr(live_fleet, "_read", lists)
-    return look(FLEET, FleetReader("ui", FLEET, None, 20.0), load_prices(None))
+    return look(FLEET, FleetReader("ui", FLEET, None, 20.0), load_prices(None), History(FLEET, None))
 
 
 def test_it_shows_what_status_and_top_say(view: View) -> None:
@@ -44,13 +52,51 @@ def test_each_job_that_has_not_ended_is_a_row_with_its_reason(view: View) -> Non
 
 def test_jobs_are_not_known_where_the_manager_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_fleet, "_read", lambda _, __, role, *___: ClusterObjects(role, unreachable="no answer"))
-    assert look(FLEET, FleetReader("ui", FLEET, None, 20.0), load_prices(None)).jobs is None
+    assert look(FLEET, FleetReader("ui", FLEET, None, 20.0), load_prices(None), History(FLEET, None)).jobs is None
 
 
 def test_what_cannot_be_explained_is_said(tmp_path: Path) -> None:
     file = tmp_path / "kubeconfig"
     file.write_text("{apiVersion: v1, kind: Config, contexts: [], clusters: [], users: []}")
     assert explain(FLEET, file, "team-a", "a").startswith("Not known: ")
+
+
+def test_the_ends_of_logs_are_those_of_the_cluster_that_runs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, pods = FLEET.job_clusters[0], "/api/v1/namespaces/vision/pods"
+    with serve(FLEET.cluster_names, monkeypatch, tmp_path / "kubeconfig") as fleet:
+        train = workload("train", QuotaReserved=RESERVED, Admitted=ADMITTED)
+        train["status"]["clusterName"] = worker
+        fleet.tables[FLEET.home][WORKLOADS] = [train]
+        fleet.tables[worker][pods] = [pod("train-0"), pod("train-1")]
+        fleet.tables[worker][f"{pods}/train-0/log"] = "epoch 1\nepoch 2\n"
+        said = logs(FLEET, None, "vision", "train")
+        assert said.startswith(f"train-0 on {worker}:\nepoch 1\nepoch 2\n\ntrain-1 on {worker}:\nNot known: ")
+
+
+def test_the_last_hours_are_those_of_the_history_and_read_again_after_minutes(tmp_path: Path) -> None:
+    def event(kind: Kind, minutes: float, uid: str) -> Event:
+        at = NOW.timestamp() + 60 * minutes
+        return Event(kind=kind, time=at, key=f"{uid}/{kind}", uid=uid, namespace="vision", workload=uid)
+
+    store = Store(str(tmp_path / "history"), create=True)
+    with store.writing():
+        store.add([event(Kind.ARRIVED, -90, "a"), event(Kind.ADMITTED, -30, "a"), event(Kind.ENDED, -5, "a")])
+        store.add([event(Kind.ARRIVED, -20, "b")])
+    history = History(FLEET, str(tmp_path / "history"))
+    found = history.at(NOW)["hours"]
+    assert len(found) == HOURS
+    assert found[0] == {"hour": "2026-11-27T09:00+00:00", "arrived": 1, "began": 1, "ended": 1, "wait": 3600.0}
+    assert (found[1]["arrived"], found[1]["began"], found[1]["wait"]) == (1, 0, None)
+    with store.writing():
+        store.add([event(Kind.ARRIVED, -1, "c")])
+    assert history.at(NOW + timedelta(seconds=1))["hours"][0]["arrived"] == 1
+    assert history.at(NOW + timedelta(minutes=6))["hours"][1]["arrived"] == 2
+
+
+def test_without_a_store_no_hours_are_shown_and_goals_are_not_known() -> None:
+    assert History(FLEET, None).at(NOW) == {"goals": [], "hours": []}
 
 
 @pytest.fixture

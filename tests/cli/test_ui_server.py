@@ -17,7 +17,7 @@ from kueue_fleet.page.answers import MOST_JOBS
 
 SUMMARY: dict[str, Any] = {
     "fleet": "lab", "at": "2026-11-27T10:00:00+00:00", "stuck": [], "requests": [], "flavors": [], "queues": [],
-    "teams": [], "budgets": [],
+    "teams": [], "budgets": [], "goals": [], "hours": [],
     "clusters": [{"name": "m", "role": "manager", "reachable": True, "message": "", "connected": None,
     "pending": 1, "reserved": 0, "admitted": None}],
 }  # fmt: skip
@@ -42,7 +42,7 @@ VIEW = View(SUMMARY, [job("train"), job("other", "Admitted")])
 @asynccontextmanager
 async def served(view: Any = VIEW, **server: Any) -> AsyncIterator[tuple[str, PageServer]]:
     explain = server.get("explain", lambda space, name: f"{space}/{name}: why")
-    made = PageServer(VIEW if callable(view) else view, view if callable(view) else lambda: view, explain)
+    made = PageServer(VIEW if callable(view) else view, view if callable(view) else lambda: view, {"job": explain})
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(made.run(0, server.get("every", 60.0), address.set_result))
     try:
@@ -155,13 +155,14 @@ async def test_why_a_job_waits_is_asked_for_when_somebody_looks() -> None:
         await event(url)
         assert json.loads((await get(f"{url}live/job?namespace=team&name=train"))[1]) == {"text": "team/train: why"}
         assert (await get(f"{url}live/job?namespace=team&name=gone"))[0] == 404
+        assert (await get(f"{url}live/secrets?namespace=team&name=train"))[0] == 404
 
 
 @contextmanager
 def running(view: View, why: str = "why") -> Iterator[str]:
     """The server in a thread of its own, for a browser; its address."""
     loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
-    made = PageServer(view, lambda: view, lambda space, name: why)
+    made = PageServer(view, lambda: view, {"job": lambda space, name: why, "logs": lambda space, name: f"log: {why}"})
 
     def tell(url: str) -> None:
         address.append(url)

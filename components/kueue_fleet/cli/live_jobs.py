@@ -18,7 +18,7 @@ from kueue_admission.forms.suggest import instead
 from kueue_admission.read.printed import PrintedPod, PrintedWorkload
 from kueue_fleet.cli.contexts import beside, check_readable, connect, context_of
 from kueue_fleet.kube.answers import ApiError, Json, list_of
-from kueue_fleet.kube.requests import READ_SECONDS, request
+from kueue_fleet.kube.requests import READ_SECONDS, read_log, request
 from kueue_fleet.status.job import (
     PODS_SELECTOR,
     JobName,
@@ -49,6 +49,8 @@ _EXPLAINED: Final = {
 }
 """What matters to an explanation, by API."""
 _CONFIGURATION: Final = f"/api/v1/namespaces/{KUEUE_NAMESPACE}/configmaps/{CONFIG_MAP}"
+_MOST_LOGS: Final = 8
+_LOG_END: Final = {"tailLines": "200", "limitBytes": "100000"}
 _FIXES: Final = {
     0: "check that you reach the cluster",
     401: "log in again",
@@ -81,6 +83,10 @@ class Clusters:
         except ApiError as failed:
             fix = _FIXES.get(failed.status, "try again")
             raise console.CommandError(f"{cluster}: {what} cannot be read: {failed}; {fix}") from None
+
+    def log(self, cluster: str, path: str, params: Mapping[str, str]) -> str:
+        """The log at `path`. Raises as `ask` does."""
+        return read_log(self._client(cluster), path, params, READ_SECONDS)
 
     def create(self, cluster: str, path: str, body: Json) -> Json:
         """Create an object in the collection at `path`. Raises as `ask` does."""
@@ -130,6 +136,23 @@ class LiveJob:
             found = self.clusters.listed(self.where, path, {"labelSelector": PODS_SELECTOR}) if self.where else []
             self._pods = pods_of(self.workload, map(PrintedPod.of, found))
         return self._pods
+
+    def log_ends(self) -> str:
+        """The last lines of each of its pods, of the first ones where there are many. Raises as `pods` does."""
+        asked = {}
+        for pod in self.pods()[:_MOST_LOGS]:
+            path = f"/api/v1/namespaces/{self.namespace}/pods/{pod.name}/log"
+            asked[pod.name] = beside(partial(self.clusters.log, self.where, path, _LOG_END))
+        parts = []
+        for name, answer in asked.items():
+            try:
+                text = answer.result()
+            except ApiError as failed:
+                text = f"Not known: {failed}"
+            parts.append(f"{name} on {self.where}:\n{text.rstrip() or 'nothing yet'}\n")
+        if len(self.pods()) > _MOST_LOGS:
+            parts.append(f"and {len(self.pods()) - _MOST_LOGS} more pods; kueue-fleet logs has them")
+        return "\n".join(parts) or "It has no pods now."
 
     def delete(self) -> None:
         """Delete the job, or each pod of a group of pods; a Workload without any is deleted itself. Raises ApiError."""

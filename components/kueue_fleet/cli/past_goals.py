@@ -1,15 +1,16 @@
-"""How the last days met the goals of a live fleet, by its history."""
+"""How the last days met the goals of a live fleet, and what its last hours were, by its history."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kueue_admission.cli import console
 
 if TYPE_CHECKING:
+    from kueue_admission.history.jobs import Past
     from kueue_admission.read.goals import Judged
     from kueue_fleet.fleet_file import FleetSpec
 
@@ -20,22 +21,51 @@ HistoryOption = Annotated[
     ),
 ]
 """Where the history of a live fleet is."""
+HOURS = 12
+"""Hours that are shown of a history."""
 _LOOK_BACK = 31 * 86_400.0
 
 
 def judged_goals(fleet: FleetSpec, store: str | None, now: datetime) -> list[Judged]:
     """How the seven days up to `now` met each goal; without a store none is known. Raises CommandError."""
-    from kueue_admission.history.jobs import OF_JOBS, past_of
     from kueue_admission.read.goals import WEEK
     from kueue_fleet.fleet_file.goals import Recorded, goals_of, judge_recorded
 
     if store is None or not goals_of(fleet):
         return judge_recorded(fleet, None)
-    from kueue_admission.history.store import Store, StoreError
-
     end = now.timestamp()
+    return judge_recorded(fleet, Recorded(read_past(store, now), end - WEEK, end))
+
+
+def read_past(store: str, now: datetime) -> Past:
+    """The jobs of the week up to `now`, with what came before and may go on in it. Raises CommandError."""
+    from kueue_admission.history.jobs import OF_JOBS, past_of
+    from kueue_admission.history.store import Store, StoreError
+    from kueue_admission.read.goals import WEEK
+
     try:
-        past = past_of(Store(store).read(end - WEEK - _LOOK_BACK, OF_JOBS))
+        return past_of(Store(store).read(now.timestamp() - WEEK - _LOOK_BACK, OF_JOBS))
     except StoreError as refused:
         raise console.CommandError(str(refused.problem)) from None
-    return judge_recorded(fleet, Recorded(past, end - WEEK, end))
+
+
+def last_hours(past: Past, now: datetime) -> list[dict[str, Any]]:
+    """What happened in each of the last hours, the present one first: jobs that came, began and ended, and how long
+    those that began had waited, in the middle."""
+    ends = [now.replace(minute=0, second=0, microsecond=0) + timedelta(hours=1 - hour) for hour in range(HOURS)]
+    rows = []
+    for end in ends:
+        begin = end - timedelta(hours=1)
+        within = range(int(begin.timestamp()), int(end.timestamp()))
+        began = [job for job in past.jobs if job.runs and int(job.runs[0].admitted) in within]
+        waits = sorted(job.wait for job in began if job.wait is not None)
+        rows.append(
+            {
+                "hour": begin.isoformat(timespec="minutes"),
+                "arrived": sum(int(job.arrival.time) in within for job in past.jobs),
+                "began": len(began),
+                "ended": sum(job.ended is not None and int(job.ended) in within for job in past.jobs),
+                "wait": waits[len(waits) // 2] if waits else None,
+            }
+        )
+    return rows

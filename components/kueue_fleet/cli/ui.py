@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,11 +16,15 @@ from kueue_admission.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import FleetReader, patience
+from kueue_fleet.cli.past_goals import HistoryOption
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.prices import Prices
 
+_HISTORY_EVERY = timedelta(minutes=5)
+
 if TYPE_CHECKING:
+    from kueue_fleet.cli.live_jobs import LiveJob
     from kueue_fleet.cli.ui_server import View
 
 
@@ -28,10 +34,12 @@ def ui(
     every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks at the clusters.")] = 2.0,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
     prices: PricesFile = None,
+    store: HistoryOption = None,
 ) -> None:
     """Show a live fleet as a page in the browser: clusters, flavors, queues, teams, DWS requests, and each job.
 
-    Why a job waits and what would change it are a click away. It only reads, with the rights of the kubeconfig's
+    Why a job waits and what would change it, and its logs, are a click away. With --store also whether the last seven
+    days met the fleet's goals, and what the last hours were. It only reads, with the rights of the kubeconfig's
     user, and listens on 127.0.0.1 alone, under an address with a secret in it: open the one that it prints. Ctrl-C
     ends it. Needs the extra `controller`.
 
@@ -39,6 +47,7 @@ def ui(
     Examples:
       kueue-fleet ui stacks/Pulumi.prod.yaml --kubeconfig kubeconfig
       kueue-fleet ui . --port 8090 --every 10
+      kueue-fleet ui stacks/Pulumi.prod.yaml --store gs://my-bucket/history
     """
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
@@ -47,16 +56,36 @@ def ui(
     except ImportError:
         raise console.CommandError("ui needs aiohttp; pip install 'kueue-fleet[controller]'") from None
     # What is wrong with the kubeconfig is said at once; what fails later is said on the page.
+    history = History(fleet, store)
     reader = FleetReader("ui", fleet, kubeconfig, patience(every), nodes=True)
     server = PageServer(
-        look(fleet, reader, table),
-        lambda: look(fleet, reader, table),
-        lambda space, name: explain(fleet, kubeconfig, space, name),
+        look(fleet, reader, table, history),
+        lambda: look(fleet, reader, table, history),
+        {"job": partial(explain, fleet, kubeconfig), "logs": partial(logs, fleet, kubeconfig)},
     )
     asyncio.run(server.run(port, every, lambda address: console.line(f"Open {address}")))
 
 
-def look(fleet: FleetSpec, reader: FleetReader, prices: Prices) -> View:
+class History:
+    """What the store of a fleet says; it is read again after some minutes, as days are read and not hours."""
+
+    def __init__(self, fleet: FleetSpec, store: str | None) -> None:
+        self._fleet, self._store = fleet, store
+        self._said: dict[str, Any] = {}
+        self._read_at: datetime | None = None
+
+    def at(self, now: datetime) -> dict[str, Any]:
+        """Goals and the last hours; no hours without a store. Raises CommandError."""
+        from kueue_fleet.cli.past_goals import judged_goals, last_hours, read_past
+
+        if self._read_at is None or now - self._read_at > _HISTORY_EVERY:
+            goals = [each.to_dict() for each in judged_goals(self._fleet, self._store, now)]
+            hours = last_hours(read_past(self._store, now), now) if self._store is not None else []
+            self._said, self._read_at = {"goals": goals, "hours": hours}, now
+        return self._said
+
+
+def look(fleet: FleetSpec, reader: FleetReader, prices: Prices, history: History) -> View:
     """What the page shows now."""
     from kueue_fleet.cli.status import status_of
     from kueue_fleet.cli.ui_server import View
@@ -69,21 +98,33 @@ def look(fleet: FleetSpec, reader: FleetReader, prices: Prices) -> View:
     said = {name: value for name, value in status.as_json().items() if name != "pending"}
     rows = job_rows(fleet.home, clusters, status.pending, now)
     flavors = [asdict(each) for each in flavor_tops(fleet, clusters)]
-    return View({**said, "flavors": flavors, "at": now.isoformat(timespec="seconds")}, rows)
+    return View({**said, **history.at(now), "flavors": flavors, "at": now.isoformat(timespec="seconds")}, rows)
 
 
 def explain(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -> str:
-    """Why a job waits and what would change it, as `describe` says it, and what happened to it before; what cannot be
-    known is said in its place."""
+    """Why a job waits and what would change it, as `describe` says it, and what happened to it before."""
     from kueue_admission.explain import render_clusters
-    from kueue_fleet.cli.live_jobs import find_job
-    from kueue_fleet.kube.answers import ApiError
     from kueue_fleet.status.job import timeline
 
-    try:
-        found = find_job("ui", name, fleet.home, namespace, kubeconfig)
+    def told(found: LiveJob) -> str:
         explained = render_clusters(found.explanations(fair_sharing=False))
         unknown = (f"Not known: {problem}" for problem in found.problems)
         return "\n".join([explained, *unknown, "", *timeline(found.workload)])
+
+    return _about(fleet, kubeconfig, namespace, name, told)
+
+
+def logs(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -> str:
+    """The ends of the logs of a job's pods, from the cluster that runs it."""
+    return _about(fleet, kubeconfig, namespace, name, lambda found: found.log_ends())
+
+
+def _about(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str, told: Callable[[LiveJob], str]) -> str:
+    """What is told of a job; what cannot be known is said in its place."""
+    from kueue_fleet.cli.live_jobs import find_job
+    from kueue_fleet.kube.answers import ApiError
+
+    try:
+        return told(find_job("ui", name, fleet.home, namespace, kubeconfig))
     except (ApiError, console.CommandError) as failed:
         return f"Not known: {failed}"

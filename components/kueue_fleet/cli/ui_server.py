@@ -34,13 +34,14 @@ class View:
 
 
 class PageServer:
-    """`first` is shown until `look` has read the clusters again; `explain` says why a job waits, by namespace and name.
+    """`first` is shown until `look` has read the clusters again; `details` say more of a job, by namespace and name:
+    `job` why it waits, `logs` what its pods print.
 
-    Both may take their time.
+    All may take their time.
     """
 
-    def __init__(self, first: View, look: Callable[[], View], explain: Callable[[str, str], str]) -> None:
-        self._look, self._explain = look, explain
+    def __init__(self, first: View, look: Callable[[], View], details: Mapping[str, Callable[[str, str], str]]) -> None:
+        self._look, self._details = look, details
         self._secret = secrets.token_urlsafe(24)
         self._view = first
         self._text = _text(first, "")
@@ -63,7 +64,7 @@ class PageServer:
         application.router.add_get(f"{base}/{{name}}", self._file)
         application.router.add_get(f"{base}/live/events", self._events)
         application.router.add_get(f"{base}/live/jobs", self._jobs)
-        application.router.add_get(f"{base}/live/job", self._job)
+        application.router.add_get(f"{base}/live/{{what}}", self._detail)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         try:
@@ -126,12 +127,15 @@ class PageServer:
     async def _jobs(self, request: web.Request) -> web.Response:
         return jobs_answer(self._view.jobs, request.query)
 
-    async def _job(self, request: web.Request) -> web.Response:
+    async def _detail(self, request: web.Request) -> web.Response:
+        told = self._details.get(request.match_info["what"])
         namespace, name = request.query.get("namespace", ""), request.query.get("name", "")
-        if not any((row["namespace"], row["name"]) == (namespace, name) for row in self._view.jobs or ()):
+        if told is None or not any(
+            (row["namespace"], row["name"]) == (namespace, name) for row in self._view.jobs or ()
+        ):
             raise web.HTTPNotFound
         async with self._explaining:
-            return web.json_response({"text": await asyncio.to_thread(self._explain, namespace, name)})
+            return web.json_response({"text": await asyncio.to_thread(told, namespace, name)})
 
 
 def _text(view: View, problem: str) -> str:

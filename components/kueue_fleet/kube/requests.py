@@ -33,6 +33,23 @@ def request(
 ) -> Json:
     """What an API server answers. Raises ApiError if it refuses, does not answer within `seconds`, or
     something else than an API server does."""
+    return read_object(_answer(client, method, path, body, params, kind, seconds))
+
+
+def read_log(client: ApiClient, path: str, params: Mapping[str, str], seconds: float) -> str:
+    """The log of a pod, as text. Raises ApiError as `request` does."""
+    return _answer(client, "GET", path, None, params, "application/json", seconds).decode(errors="replace")
+
+
+def _answer(
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: Json | None,
+    params: Mapping[str, str] | None,
+    kind: str,
+    seconds: float,
+) -> bytes:
     from urllib3.exceptions import HTTPError
 
     parts = client.param_serialize(
@@ -45,11 +62,11 @@ def request(
     )
     try:
         answer = client.call_api(*parts, _request_timeout=(min(seconds, _CONNECT_SECONDS), seconds))
-        text = answer.read()  # type: ignore[no-untyped-call]
+        text: bytes = answer.read()  # type: ignore[no-untyped-call]
     except HTTPError as failed:
         why = getattr(failed, "reason", failed)
         reason = _PYTHON.sub("", str(why.args[-1] if why.args else why)).rstrip(".")
         raise ApiError(0, "", f"no answer: {reason}") from None
     if answer.status >= 400:
         raise refusal(answer.status, text)
-    return read_object(text)
+    return text

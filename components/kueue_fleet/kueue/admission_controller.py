@@ -49,7 +49,7 @@ class AdmissionController(Component):
         deployments = [made for made in objects if _is_controller(made)]
         if len(deployments) != 1:
             wrong, fix = (
-                f"{len(deployments)} Deployments of it are given",
+                f"{len(deployments)} Deployments are given",
                 "give what render_controller returns for a manager",
             )
             raise SpecError([COMPONENT.at(f"AdmissionController {name}.objects", wrong, fix)])

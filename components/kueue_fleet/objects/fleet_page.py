@@ -18,6 +18,7 @@ from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME, FleetPage, FleetPageIap
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER
+from kueue_fleet.objects.gpu_direct import GKE_NETWORKING_API
 from kueue_fleet.objects.grants import (
     cluster_grant,
     job_namespaces,
@@ -30,7 +31,6 @@ from kueue_fleet.objects.teams import member_subjects
 _FORWARD_NAME: Final = f"{PAGE_NAME}-forward"
 VIEWER: Final = "kueue-fleet-page-viewer"
 """User that the page impersonates for a viewer of whom it knows the groups alone; who has no rights of its own."""
-_GKE_API: Final = "networking.gke.io/v1"
 _PORT: Final = 8080
 _FOLDER: Final = "/etc/kueue-fleet/configuration"
 _LABELS: Final = {"app.kubernetes.io/name": PAGE_NAME}
@@ -83,8 +83,9 @@ def render_fleet_page(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         *(role_grant(_FORWARD_NAME, namespace, _forward_rules(), *members) if page.iap is None and members else []),
         _network_policy(namespace, page.iap),
         manifest("v1", "ConfigMap", PAGE_NAME, namespace, data={"config.yaml": text}),
-        manifest("v1", "Service", PAGE_NAME, namespace, annotations=_service_annotations(page.iap), spec=service),
         manifest("apps/v1", "Deployment", PAGE_NAME, namespace, spec=_deployment(fleet, text)),
+        # Pulumi waits for the pods of a Service.
+        manifest("v1", "Service", PAGE_NAME, namespace, annotations=_service_annotations(page.iap), spec=service),
         *(_ingress(namespace, page.iap.host) if page.iap is not None else []),
     ]
 
@@ -153,6 +154,7 @@ def _ingress(namespace: str, host: str) -> list[Manifest]:
         "kubernetes.io/ingress.class": "gce",
         "kubernetes.io/ingress.allow-http": "false",
         "networking.gke.io/managed-certificates": PAGE_NAME,
+        "pulumi.com/skipAwait": "true",  # Its address comes minutes later, and no other object needs it.
     }
     return [
         manifest(
@@ -162,7 +164,7 @@ def _ingress(namespace: str, host: str) -> list[Manifest]:
             namespace,
             spec={"iap": {"enabled": True}, "healthCheck": health},
         ),
-        manifest(_GKE_API, "ManagedCertificate", PAGE_NAME, namespace, spec={"domains": [host]}),
+        manifest(GKE_NETWORKING_API, "ManagedCertificate", PAGE_NAME, namespace, spec={"domains": [host]}),
         manifest(
             "networking.k8s.io/v1", "Ingress", PAGE_NAME, namespace, annotations=annotations, spec={"rules": [rule]}
         ),

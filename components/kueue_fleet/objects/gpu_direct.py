@@ -26,7 +26,8 @@ INJECTOR_IMAGE: Final = (
     "gcr.io/gke-release/nri-device-injector@sha256:6e79483d52abdc28454bf186320b10a56b0f117a10e8d65d5c74dbb821a76970"
 )
 """Its image, by digest."""
-_API: Final = "networking.gke.io/v1"
+GKE_NETWORKING_API: Final = "networking.gke.io/v1"
+"""`apiVersion` of what GKE adds to networks."""
 _PREPARED_BY: Final = "ubuntu:24.04"
 """Has nsenter, by which the node itself is prepared; Google's manifest has it without a version."""
 
@@ -40,8 +41,8 @@ def render_node_networks(fleet: FleetSpec, cluster: str) -> list[Manifest]:
             place = {"vpc": each.network, "vpcSubnet": each.subnetwork, "deviceMode": each.card.device_mode}
             refers = {"group": "networking.gke.io", "kind": "GKENetworkParamSet", "name": name}
             found[name] = [
-                manifest(_API, "GKENetworkParamSet", name, spec=place),
-                manifest(_API, "Network", name, spec={"type": "Device", "parametersRef": refers}),
+                manifest(GKE_NETWORKING_API, "GKENetworkParamSet", name, spec=place),
+                manifest(GKE_NETWORKING_API, "Network", name, spec={"type": "Device", "parametersRef": refers}),
             ]
     return [each for pair in found.values() for each in pair]
 

@@ -1,11 +1,12 @@
-"""The resource definitions of managed Prometheus, of compute classes, checkpoints and nodes' networks, which GKE has in
-its clusters, those of networks where a cluster has several; and what GKE refuses there.
+"""The resource definitions of managed Prometheus, of compute classes, checkpoints, ingresses and nodes' networks, which
+GKE has in its clusters, those of networks where a cluster has several; and what GKE refuses there.
 
 Nothing collects metrics here: objects are checked, kept, and left alone. `class_sources` makes nodes by a class.
 
 Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md;
 https://github.com/kcl-lang/modules, gke/v1/cloud_google_com_v1_compute_class.k;
-https://cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods (Network, GKENetworkParamSet)
+https://cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods (Network, GKENetworkParamSet);
+https://cloud.google.com/kubernetes-engine/docs/how-to/ingress-configuration (BackendConfig, ManagedCertificate)
 """
 
 from __future__ import annotations
@@ -119,9 +120,9 @@ def _compute_class() -> Json:
     return resource_definition("cloud.google.com", "computeclasses", "ComputeClass", "v1", schema, "Cluster")
 
 
-def _network(kind: str, plural: str, spec: Json) -> Json:
+def _network(kind: str, plural: str, spec: Json, scope: str = "Cluster", group: str = "networking.gke.io") -> Json:
     schema = _object(("spec",), apiVersion=_TEXT, kind=_TEXT, metadata={"type": "object"}, spec=spec, status=ANY_OBJECT)
-    return resource_definition("networking.gke.io", plural, kind, "v1", schema, "Cluster")
+    return resource_definition(group, plural, kind, "v1", schema, scope)
 
 
 _REFERENCE = _object(("group", "kind", "name"), group=_TEXT, kind=_TEXT, name=_TEXT, namespace=_TEXT)
@@ -144,6 +145,14 @@ DEFINITIONS = (
     _compute_class(),
     _network("Network", "networks", _object(("type",), type=_NETWORK_TYPE, parametersRef=_REFERENCE)),
     _network("GKENetworkParamSet", "gkenetworkparamsets", _PLACE),
+    _network("ManagedCertificate", "managedcertificates", _object(("domains",), domains=_TEXTS), "Namespaced"),
+    _network(
+        "BackendConfig",
+        "backendconfigs",
+        _object(iap=_object(enabled={"type": "boolean"}), healthCheck=ANY_OBJECT),
+        "Namespaced",
+        "cloud.google.com",
+    ),
     _definition("PodMonitoring", "podmonitorings", "Namespaced"),
     _definition("ClusterPodMonitoring", "clusterpodmonitorings", "Cluster"),
 )

@@ -65,16 +65,22 @@ async function jobs() {
   if (focused) [...document.querySelectorAll("[data-job]")].find((one) => one.dataset.job === focused)?.focus();
 }
 
-let shown = 0;
+async function detail(what, job) {
+  const answer = await ask(`live/${what}?${new URLSearchParams({ namespace: job.namespace, name: job.name })}`);
+  return answer?.ok ? (await answer.json()).text : answer?.status === 404 ? "The job has ended." : "Not known: the page does not answer.";
+}
+
+let shown = 0, chosen;
 async function show(job) {
   const mine = ++shown;
+  chosen = job;
   at("job").hidden = false;
   at("job-title").textContent = `${job.namespace}/${job.name}: ${job.state}${job.cluster ? ` on ${job.cluster}` : ""}, since ${job.since}`;
   at("says").textContent = [job.reason && `${job.reason}: ${job.message}`, job.says].filter(Boolean).join("\n\n");
   at("why").textContent = asking;
+  if (at("log")) at("log").hidden = true;
   at("job-title").focus();
-  const answer = await ask(`live/job?${new URLSearchParams({ namespace: job.namespace, name: job.name })}`);
-  const text = answer?.ok ? (await answer.json()).text : answer?.status === 404 ? "The job has ended." : "Not known: the page does not answer.";
+  const text = await detail("job", job);
   if (mine === shown) at("why").textContent = text;
 }
 

@@ -45,9 +45,23 @@ function draw(found) {
   section("budgets", "Budgets", "What each team used of its budget", [
     ["team", (b) => b.team], ["of", (b) => b.of], ["used", (b) => (Object.keys(b.unpriced).length ? "at least " : "") + b.used.toFixed(0)], ["limit", (b) => b.limit], ["per", (b) => b.per],
   ], found.budgets);
+  section("goals", "Goals", "How the last seven days met each goal", [
+    ["goal", (g) => g.path], ["state", (g) => (g.standing === "met" ? g.standing : bad(g.standing))], ["why", (g) => g.why],
+  ], found.goals);
+  section("hours", "Last hours", "What happened in each hour, by the history", [
+    ["hour", (h) => h.hour], ["jobs that came", (h) => h.arrived], ["began", (h) => h.began], ["ended", (h) => h.ended],
+    ["had waited, in the middle", (h) => (h.wait === null ? "-" : span(h.wait))],
+  ], found.hours);
   jobs();
 }
 
+at("logs").addEventListener("click", async () => {
+  const mine = shown;
+  at("log").hidden = false;
+  at("log").textContent = "The logs are being read ...";
+  const text = await detail("logs", chosen);
+  if (mine === shown) at("log").textContent = text;
+});
 const events = new EventSource("live/events");
 events.onmessage = (event) => draw(JSON.parse(event.data));
 events.onerror = () => { at("state").textContent = "The connection to kueue-fleet ui is lost; start it again, or wait."; at("state").className = "bad"; };
