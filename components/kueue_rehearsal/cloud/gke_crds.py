@@ -5,7 +5,7 @@ Nothing collects metrics here: objects are checked, kept, and left alone. `class
 
 Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md;
 https://github.com/kcl-lang/modules, gke/v1/cloud_google_com_v1_compute_class.k;
-https://cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods (Network, GKENetworkParamSet);
+https://cloud.google.com/kubernetes-engine/docs/how-to/setup-multinetwork-support-for-pods (GKENetworkParamSet);
 https://cloud.google.com/kubernetes-engine/docs/how-to/ingress-configuration (BackendConfig, ManagedCertificate)
 """
 
