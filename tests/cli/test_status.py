@@ -9,6 +9,7 @@ import pytest
 from tests.status.test_fleet_status import RESERVED, connection, queue, request, workload
 from typer.testing import CliRunner, Result
 
+from kueue_admission.history.store import Store
 from kueue_fleet.cli import app, live_fleet
 from kueue_fleet.status import ClusterObjects
 
@@ -105,6 +106,12 @@ def test_what_is_not_known_of_teams_is_not_zero(monkeypatch: pytest.MonkeyPatch)
     (team, *_) = json.loads(run("--output", "json").stdout)["teams"]
     unknown = ("jobs", "gpus", "borrowed", "waitingJobs", "waitingGpus")
     assert [team[each] for each in unknown] == [None] * len(unknown)
+
+
+def test_a_history_without_goals_is_not_used_and_that_is_said(tmp_path: Path) -> None:
+    Store(str(tmp_path / "history"), create=True)
+    result = run("--store", str(tmp_path / "history"))
+    assert "--store: dws-multikueue has no goals to judge" in result.stderr
 
 
 def test_slips_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

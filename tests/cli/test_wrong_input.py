@@ -44,6 +44,16 @@ def _of_a_live_fleet() -> list[tuple[str, int, str]]:
         (f"{FLEET} --every 0", 2, "greater than or equal to 1"),
         (f"{FLEET} --watch -o json", 2, "--watch: shows text only"),
         ("- --prices -", 2, "`-` is given twice; only one can be read from stdin"),
+        *_with_a_store(),
+    ]
+
+
+def _with_a_store() -> list[tuple[str, int, str]]:
+    """What is wrong with the history of a live fleet."""
+    return [
+        (f"{FLEET} --store", 2, "Option '--store' requires an argument"),
+        (f"{FLEET} --kubeconfig other.yaml --store nofolder", 1, "nofolder: has no history; write it with kueue-fleet"),
+        (f"{FLEET} --kubeconfig other.yaml --store s3://bucket", 1, "s3://bucket: is of the kind s3; give a folder"),
     ]
 
 
@@ -241,6 +251,7 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         *_with_a_kubeconfig(),
         (f"{FLEET} --every 0", 2, "greater than or equal to 1"),
         (f"{FLEET} --port 70000", 2, "--port"),
+        *_with_a_store(),
         (f"{FLEET} --prices nofile", 1, "nofile: no such file"),
     ],
     "top": [*_of_a_live_fleet(), (f"{FLEET} --prices nofile", 1, "nofile: no such file")],

@@ -26,6 +26,17 @@ HOURS = 12
 _LOOK_BACK = 31 * 86_400.0
 
 
+def check_store(store: str | None) -> None:
+    """Raises CommandError where there is no history, before clusters are asked."""
+    from kueue_admission.history.store import Store, StoreError
+
+    try:
+        if store is not None:
+            Store(store)
+    except StoreError as refused:
+        raise console.CommandError(str(refused.problem)) from None
+
+
 def judged_goals(fleet: FleetSpec, store: str | None, now: datetime) -> list[Judged]:
     """How the seven days up to `now` met each goal; without a store none is known. Raises CommandError."""
     from kueue_admission.read.goals import WEEK

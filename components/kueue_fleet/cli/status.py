@@ -13,9 +13,10 @@ from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import Every, FleetReader, Watch, patience, show_live, watch_interval
-from kueue_fleet.cli.past_goals import HistoryOption, judged_goals
+from kueue_fleet.cli.past_goals import HistoryOption, check_store, judged_goals
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.gke.prices import Prices
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ def status(
     interval = watch_interval(watch, every, output)
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
+    check_store(store)
+    if store is not None and not goals_of(fleet):
+        console.warning(f"--store: {fleet.name} has no goals to judge")
     reader = FleetReader("status", fleet, kubeconfig, patience(interval))
     show_live(lambda: _look(fleet, reader, table, store), _rendered, output, interval)
 

@@ -16,7 +16,7 @@ from kueue_admission.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import FleetReader, patience
-from kueue_fleet.cli.past_goals import HistoryOption
+from kueue_fleet.cli.past_goals import HistoryOption, check_store
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.prices import Prices
@@ -51,6 +51,7 @@ def ui(
     """
     fleet, table = load_fleet(file), load_prices(prices)
     check_readable(kubeconfig)
+    check_store(store)
     try:
         from kueue_fleet.cli.ui_server import PageServer
     except ImportError:
