@@ -1,8 +1,8 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
 `python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, workloads, simulation,
-jobs, replay, harness, rehearsal, newcomer, controller, dispatchers. The figures of a part replace those that it wrote
-to bench.json before.
+jobs, replay, harness, rehearsal, newcomer, controller, dispatchers, page. The figures of a part replace those that it
+wrote to bench.json before.
 """
 
 from __future__ import annotations
@@ -253,6 +253,16 @@ def dispatchers() -> Iterator[Figure]:
         yield Figure(f"{name}: quota held twice", row["held_twice_gpu_seconds"], "GPU s")
 
 
+def page() -> Iterator[Figure]:
+    """The live pages with many Workloads that wait: one look at all clusters, and what a browser asks for."""
+    count = 15_000
+    found = run_module("tests.bench.page", [str(count)])
+    what = f"{count} Workloads that wait"
+    yield Figure(f"{what}: a look of `ui`, CPU", found["look"], "s", 4.0, "their JSON alone", found["parse"])
+    yield Figure(f"{what}: a search on the page, CPU", found["search"], "s", 0.1)
+    yield Figure(f"{what}, all of one team: its page, CPU", found["team"], "s", 2.0)
+
+
 PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
     part.__name__: part
     for part in (
@@ -269,6 +279,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
         newcomer,
         controller,
         dispatchers,
+        page,
     )
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -96,7 +96,7 @@ def look(fleet: FleetSpec, reader: FleetReader, prices: Prices, history: History
     clusters = reader.look()
     now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
     status = status_of(fleet, clusters, prices, None, now)
-    said = {name: value for name, value in status.as_json().items() if name != "pending"}
+    said = replace(status, pending=()).as_json()  # Each of them is among the jobs.
     rows = job_rows(fleet.home, clusters, status.pending, now)
     flavors = [asdict(each) for each in flavor_tops(fleet, clusters)]
     return View({**said, **history.at(now), "flavors": flavors, "at": now.isoformat(timespec="seconds")}, rows)

@@ -21,6 +21,9 @@ from kueue_admission.cli import console
 from kueue_fleet.page.answers import HEADERS, file_answer, jobs_answer, refusal
 
 _FILES: Final = {"": "ui.html", "page.css": "page.css", "jobs.js": "jobs.js", "ui.js": "ui.js"}
+_REST: Final = 0.2
+"""Of the time of a look that took longer than the time between two: others use this machine too."""
+
 log = logging.getLogger(__name__)
 
 
@@ -77,9 +80,11 @@ class PageServer:
             at = runner.addresses[0][1]
             self._hosts = frozenset({f"127.0.0.1:{at}", f"localhost:{at}"})
             ready(f"http://127.0.0.1:{at}{base}/")
+            loop = asyncio.get_running_loop()
             while True:
-                await asyncio.sleep(every)
+                began = loop.time()
                 await self._look_once()
+                await asyncio.sleep(max(_REST * (loop.time() - began), began + every - loop.time()))
         finally:
             await runner.cleanup()
 

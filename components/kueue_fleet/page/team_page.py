@@ -85,7 +85,9 @@ class TeamPage:
     async def _jobs(self, request: web.Request) -> web.Response:
         viewer = await self._sign_in.viewer(request)
         workloads = await self._readable(viewer)
-        answer = jobs_answer(await asyncio.to_thread(self._rows, workloads), request.query)
+        now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
+        rows = await asyncio.to_thread(team_rows, self._fleet, self._home, workloads, now)
+        answer = jobs_answer(rows, request.query)
         answer.headers["X-Fleet"] = self._fleet
         return answer
 
@@ -121,11 +123,11 @@ class TeamPage:
                 self._refused[viewer.key, namespace] = time.monotonic() + _REFUSED_SECONDS
             return None
 
-    def _rows(self, workloads: Sequence[Json]) -> Sequence[Mapping[str, Any]] | None:
-        now = datetime.now(UTC)  # noqa: TID251 - the edge has the clock
-        clusters = {self._home: ClusterObjects("manager", {"workloads": workloads})}
-        pending = fleet_status(self._fleet, clusters, None, now).pending
-        return job_rows(self._home, clusters, pending, now)
+
+def team_rows(fleet: str, home: str, workloads: Sequence[Json], now: datetime) -> Sequence[Mapping[str, Any]] | None:
+    """The jobs of these Workloads of the cluster `home` that have not ended, those first that wait longest."""
+    clusters = {home: ClusterObjects("manager", {"workloads": workloads})}
+    return job_rows(home, clusters, fleet_status(fleet, clusters, None, now).pending, now)
 
 
 def _path(namespace: str) -> str:
