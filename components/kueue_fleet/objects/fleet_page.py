@@ -34,6 +34,9 @@ VIEWER: Final = "kueue-fleet-page-viewer"
 _PORT: Final = 8080
 _FOLDER: Final = "/etc/kueue-fleet/configuration"
 _LABELS: Final = {"app.kubernetes.io/name": PAGE_NAME}
+_SKIP_AWAIT: Final = {"pulumi.com/skipAwait": "true"}
+"""Of what Pulumi need not wait for: the Deployment says when the pods are ready, and the address of an ingress comes
+minutes later. Pods of a rehearsal have loopback addresses, which no Service may have."""
 _FRONT_ENDS: Final = ("35.191.0.0/16", "130.211.0.0/22")
 """From where GKE's ingress connects, also to look whether a pod answers.
 
@@ -84,7 +87,6 @@ def render_fleet_page(fleet: FleetSpec, cluster: str) -> list[Manifest]:
         _network_policy(namespace, page.iap),
         manifest("v1", "ConfigMap", PAGE_NAME, namespace, data={"config.yaml": text}),
         manifest("apps/v1", "Deployment", PAGE_NAME, namespace, spec=_deployment(fleet, text)),
-        # Pulumi waits for the pods of a Service.
         manifest("v1", "Service", PAGE_NAME, namespace, annotations=_service_annotations(page.iap), spec=service),
         *(_ingress(namespace, page.iap.host) if page.iap is not None else []),
     ]
@@ -134,10 +136,11 @@ def _network_policy(namespace: str, iap: FleetPageIap | None) -> Manifest:
 
 def _service_annotations(iap: FleetPageIap | None) -> dict[str, str]:
     if iap is None:
-        return {}
+        return dict(_SKIP_AWAIT)
     return {
         "cloud.google.com/neg": '{"ingress": true}',
         "cloud.google.com/backend-config": f'{{"default": "{PAGE_NAME}"}}',
+        **_SKIP_AWAIT,
     }
 
 
@@ -154,7 +157,7 @@ def _ingress(namespace: str, host: str) -> list[Manifest]:
         "kubernetes.io/ingress.class": "gce",
         "kubernetes.io/ingress.allow-http": "false",
         "networking.gke.io/managed-certificates": PAGE_NAME,
-        "pulumi.com/skipAwait": "true",  # Its address comes minutes later, and no other object needs it.
+        **_SKIP_AWAIT,
     }
     return [
         manifest(
