@@ -53,7 +53,8 @@ def measure(count: int) -> dict[str, float]:
     """CPU by what is done, in seconds."""
     text, fleet = json.dumps([workload(number) for number in range(count)]), load_fleet(STACK)
 
-    def read(_: str, cluster: str, role: str, *__: object) -> ClusterObjects:
+    def read(command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: bool) -> ClusterObjects:
+        del command, kubeconfig, nodes
         return ClusterObjects(role, {"workloads": json.loads(text) if cluster == fleet.home else []})
 
     live_fleet._read = read

@@ -496,9 +496,9 @@ def kueue_gone(texts: Mapping[str, str]) -> dict[Labels, tuple[float, float]]:
     return firing(policy, [Collector(WORKER, pod).follow(lambda _, t=t: t, 20) for pod, t in texts.items()], 20)  # type: ignore[misc]
 
 
-def grant(deployed: Deployed, name: str, rules: list[Json], **subject: str) -> None:
+def grant(deployed: Deployed, called: str, rules: list[Json], **subject: str) -> None:
     """In the namespace `team` of the manager."""
-    role, binding = role_grant(name, "team", rules, subject)
+    role, binding = role_grant(called, "team", rules, subject)
     for plural, made in (("roles", role), ("rolebindings", binding)):
         deployed.manager.create(f"/apis/{RBAC_API}/namespaces/team/{plural}", made)
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Final
+from typing import Any, Final
 
 from kueue_admission.forms.problem import SpecError
 from kueue_fleet.adopt.configuration import adopt_configuration, read_configurations
@@ -126,7 +126,7 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         _take_over(platform, data, identity)
     if not identity.managed:
         platform.notes.append(_NOT_READ)
-    empty = (None, [], {})
+    empty: tuple[Any, ...] = (None, [], {})
     data = drop_defaults({key: value for key, value in data.items() if key == "fleetPage" or value not in empty})
     with suppress(SpecError):
         platform.notes += lower_placeholders(data, parse_fleet(data, as_published=True))

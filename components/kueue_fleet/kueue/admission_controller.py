@@ -93,7 +93,7 @@ class AdmissionController(Component):
 
 
 def _is_controller(made: Manifest) -> bool:
-    return made["kind"] == "Deployment" and made["metadata"]["name"] == CONTROLLER_NAME
+    return (made["kind"], made["metadata"]["name"]) == ("Deployment", CONTROLLER_NAME)
 
 
 def _with_image(deployment: Manifest, image: pulumi.Input[str]) -> Manifest:

@@ -100,11 +100,13 @@ class IapSignIn:
     async def _verified(self, assertion: str) -> str:
         """The address of the viewer. Raises RefusedError."""
         try:
-            header = jwt.decode_header(assertion)
+            header = jwt.decode_header(assertion)  # type: ignore[no-untyped-call]
             if header.get("alg") != "ES256":
                 raise RefusedError(401, "not signed as IAP does")
             keys = await self._known_keys(str(header.get("kid")))
-            claims = jwt.decode(assertion, certs=keys, audience=self._audience, clock_skew_in_seconds=_SKEW_SECONDS)
+            claims = jwt.decode(  # type: ignore[no-untyped-call]
+                assertion, certs=keys, audience=self._audience, clock_skew_in_seconds=_SKEW_SECONDS
+            )
         except (ValueError, exceptions.GoogleAuthError):
             raise RefusedError(401, "not signed by IAP for this page") from None
         address = claims.get("email")
