@@ -121,7 +121,7 @@ def logs(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -
 
 
 def _about(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str, told: Callable[[LiveJob], str]) -> str:
-    """What is told of a job; what cannot be known is said in its place."""
+    """What `told` says of a job; what cannot be known is said in its place."""
     from kueue_fleet.cli.live_jobs import find_job
     from kueue_fleet.kube.answers import ApiError
 

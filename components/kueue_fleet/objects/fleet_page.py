@@ -1,7 +1,7 @@
 """The page for teams on the manager, as objects: beside the controller, from its image, without access to workers.
 
 It reads with its viewers' rights alone. Behind IAP, which gives it no token of theirs, it may impersonate the members
-of teams, and nobody else.
+of teams, and no other user.
 """
 
 from __future__ import annotations

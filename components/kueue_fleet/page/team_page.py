@@ -135,7 +135,7 @@ def _path(namespace: str) -> str:
 
 
 def _words(failed: ApiError) -> str:
-    """What a viewer is told; what an API server says of a refusal names nothing that they did not ask for."""
+    """The words of the answer; what an API server says of a refusal names nothing that was not asked for."""
     if failed.status == 401:
         return "the cluster does not take this token"
     return failed.message if failed.status in (0, 403) else f"the API server answers {failed.status} {failed.reason}"

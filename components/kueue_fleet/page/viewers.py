@@ -31,7 +31,7 @@ _TOKEN: Final = re.compile(r"Bearer ([A-Za-z0-9._~+/=-]{1,16384})")
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Somebody who looks. `key` tells viewers apart, and is no secret."""
+    """Somebody who looks. `key` tells viewers apart; a token cannot be had from it."""
 
     key: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
@@ -60,7 +60,7 @@ class TokenSignIn:
     """Viewers give their own token, which is sent on: the API server says what they may see."""
 
     async def viewer(self, request: web.Request) -> Viewer:
-        """See `SignIn.viewer`."""
+        """See `SignIn.viewer`. Raises RefusedError: it gives no such token, or one that is not for it."""
         given = _TOKEN.fullmatch(request.headers.get("Authorization", ""))
         if given is None:
             raise RefusedError(401, "give your token of the cluster")
@@ -84,9 +84,9 @@ class IapSignIn:
         self._read_at = float("-inf")
 
     async def viewer(self, request: web.Request) -> Viewer:
-        """See `SignIn.viewer`."""
+        """See `SignIn.viewer`. Raises RefusedError: it gives no such token, or one that is not for it."""
         if not self._audience:
-            raise RefusedError(403, "fleetPage.iap.audience is not set, so nobody is let in")
+            raise RefusedError(403, "fleetPage.iap.audience is not set, so the page refuses everybody")
         user = await self._verified(request.headers.get(IAP_HEADER, ""))
         groups = [name for name, members in self._groups.items() if user in members]
         if user not in self._users and not groups:
