@@ -9,6 +9,7 @@ import pytest
 from tests.decide.build import cpu_group, job, objects, queue
 
 from kueue_admission.api.cluster_queue import ClusterQueuePreemption
+from kueue_admission.api.selector import LabelSelector, LabelSelectorRequirement
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import (
     Admission,
@@ -193,3 +194,28 @@ def test_what_the_objects_lack_altogether_is_not_known(made: Objects, kind: str)
     assert found.headline == f"Why it waits is not known: there is no {kind} among the objects."
     assert found.next_step.startswith(f"Add what `kubectl get {kind.lower()}s -A -o yaml` prints")
     assert (found.state, found.reason, found.changes) == ("Pending", None, ())
+
+
+def requires(key: str, operator: str, *values: str) -> LabelSelector:
+    return LabelSelector(match_expressions=[LabelSelectorRequirement(key=key, operator=operator, values=values)])
+
+
+NAME = "kubernetes.io/metadata.name"
+MATCH = "let namespaceSelector of ClusterQueue cq match namespace ns: {} matches all"
+
+
+@pytest.mark.parametrize(
+    ("selector", "what"),
+    [
+        (None, MATCH),
+        (requires(NAME, "In", "other"), MATCH),
+        (requires("team", "In", "a"), "label namespace ns with team=a"),
+        (requires("env", "NotIn", "dev"), "remove label env of namespace ns"),
+        (requires("env", "DoesNotExist"), "remove label env of namespace ns"),
+    ],
+)
+def test_a_namespace_that_the_queue_does_not_select(selector: LabelSelector | None, what: str) -> None:
+    made = replace(objects(queue(namespace_selector=selector)), namespaces=(("ns", (("env", "dev"), (NAME, "ns"))),))
+    found = explained(made, job("a", 1))
+    assert [(change.what, change.admits) for change in found.changes] == [(what, True)]
+    assert found.next_step == f"{what[:1].upper()}{what[1:]}."

@@ -213,7 +213,10 @@ class TestWhatIsWrong:
 
     def test_an_object_twice(self) -> None:
         found = problems(cluster_queue(), cluster_queue(stopPolicy="Hold"))
-        assert found == ["ClusterQueue cq: is listed twice, and not the same; keep one of them"]
+        assert found == [
+            "ClusterQueue cq: is listed twice, and not the same; keep one of them; of several clusters, give each by "
+            "itself"
+        ]
         assert len(parse_objects([cluster_queue(), cluster_queue()]).objects.cluster_queues) == 1
 
 

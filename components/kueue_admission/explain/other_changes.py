@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from kueue_admission.api.manifests import NAMESPACE_NAME_LABEL
+from kueue_admission.api.selector import LabelSelector
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import CheckStateChanged
 from kueue_admission.decide.flavors.evidence import AffinityMismatch, UntoleratedTaint
@@ -176,24 +178,33 @@ def _set_checks(objects: Objects, names: list[str]) -> Edit:
 
 
 def namespace_changes(trials: Trials, entry: Entry) -> None:
-    """Labels that make the namespace match the queue's selector."""
+    """Labels that make the namespace match the queue's selector, or a selector that matches."""
     selector = entry.queue.spec.namespace_selector
     namespace = entry.info.workload.namespace
-    if selector is None:
+    if selector is None or NAMESPACE_NAME_LABEL in selector.keys:  # The API server sets the label of the name.
+        queue = entry.queue.name
+        edit = edit_queue(queue, lambda q: replace(q, namespace_selector=LabelSelector()))
+        what = f"let namespaceSelector of ClusterQueue {queue} match namespace {namespace}"
+        trials.offer("namespaceSelector", f"{what}: {{}} matches all", edit)
         return
     wanted = dict(selector.match_labels or {})
+    unwanted = []
     for requirement in selector.match_expressions or ():
         if requirement.operator in ("In", "Exists"):
             wanted[requirement.key] = requirement.values[0] if requirement.values else "true"
+        else:
+            unwanted.append(requirement.key)
 
     def change(objects: Objects) -> Objects:
         labels = dict(objects.namespaces)
-        labels[namespace] = tuple(sorted({**dict(labels.get(namespace, ())), **wanted}.items()))
+        kept = {key: value for key, value in labels.get(namespace, ()) if key not in unwanted}
+        labels[namespace] = tuple(sorted({**kept, **wanted}.items()))
         return replace(objects, namespaces=tuple(labels.items()))
 
     listed = ", ".join(f"{key}={value}" for key, value in sorted(wanted.items()))
-    if wanted:
-        trials.offer("namespace", f"label namespace {namespace} with {listed}", Edit(objects=change))
+    steps = [f"label namespace {namespace} with {listed}"] if wanted else []
+    steps += [f"remove label {', '.join(unwanted)} of namespace {namespace}"] if unwanted else []
+    trials.offer("namespace", ", and ".join(steps), Edit(objects=change))
 
 
 def flavor_changes(trials: Trials, entry: Entry) -> None:

@@ -94,7 +94,9 @@ def parse_objects(
         key = f"{namespace}/{name}" if namespace else name
         fields = Fields(fields.data, f"{kind} {key}", problems)
         if (before := by_kind.setdefault(kind, {}).get(key)) is not None and before.data != fields.data:
-            fields.wrong("", "is listed twice, and not the same", "keep one of them")
+            fields.wrong(
+                "", "is listed twice, and not the same", "keep one of them; of several clusters, give each by itself"
+            )
         by_kind[kind][key] = fields
     settings = configuration or Configuration()
     read = _Reader(by_kind)
