@@ -321,3 +321,37 @@ def test_a_cron_job_is_explained_by_its_template(tmp_path: Path, labels: dict[st
     cron = {**made, "kind": "CronJob", "spec": {"schedule": "0 0 * * *", "jobTemplate": template}}
     [found] = explain("nightly", "--objects", str(write(tmp_path / "dump.yaml", [*cluster(), cron])))
     assert said in found["headline"]
+
+
+CLUSTER = cluster()
+
+
+@pytest.mark.parametrize(("suspend", "worker", "held"), [(True, "", True), (False, "", False), (True, "worker", False)])
+def test_an_admitted_job_that_is_still_suspended(tmp_path: Path, suspend: bool, worker: str, held: bool) -> None:
+    """kueue#3936: something refused the update by which Kueue starts the Job."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "u", "controller": True}
+    given = {"name": "main", "count": 1, "flavors": {"cpu": "default"}, "resourceUsage": {"cpu": "1"}}
+    at = "2026-11-01T10:00:00Z"
+    workload = {
+        "apiVersion": QUEUE,
+        "kind": "Workload",
+        "metadata": {"name": "job-train-1", "namespace": "team-a", "uid": "w", "ownerReferences": [owner]},
+        "spec": {
+            "queueName": "lq",
+            "podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": []}}}],
+        },
+        "status": {
+            **({"clusterName": worker} if worker else {}),
+            "admission": {"clusterQueue": "cq", "podSetAssignments": [given]},
+            "conditions": [
+                {"type": name, "status": "True", "reason": name, "message": "", "lastTransitionTime": at}
+                for name in ("QuotaReserved", "Admitted")
+            ],
+        },
+    }
+    train = job("train", 1)
+    train["metadata"]["uid"], train["spec"]["suspend"] = "u", suspend
+    [found] = explain("team-a/train", "--objects", str(write(tmp_path / "o.yaml", [*CLUSTER, train, workload])))
+    said = "It is admitted, and Job team-a/train is still suspended: Kueue has not started it."
+    assert (found["headline"] == said) == held
+    assert ("kubectl logs deployment/kueue-controller-manager -n kueue-system" in found["next_step"]) == held

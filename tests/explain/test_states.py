@@ -9,7 +9,7 @@ import pytest
 from tests.decide.build import cpu_group, job, objects, queue
 
 from kueue_admission.api.cluster_queue import ClusterQueuePreemption
-from kueue_admission.api.selector import LabelSelector, LabelSelectorRequirement
+from kueue_admission.api.selector import LabelSelector
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import (
     Admission,
@@ -197,7 +197,7 @@ def test_what_the_objects_lack_altogether_is_not_known(made: Objects, kind: str)
 
 
 def requires(key: str, operator: str, *values: str) -> LabelSelector:
-    return LabelSelector(match_expressions=[LabelSelectorRequirement(key=key, operator=operator, values=values)])
+    return LabelSelector.model_validate({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})
 
 
 NAME = "kubernetes.io/metadata.name"

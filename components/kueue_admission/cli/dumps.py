@@ -114,6 +114,16 @@ class Dump:
         workloads = self._index.workloads
         return written_on(workloads[key], workloads.values(), self._now)
 
+    def suspended_job(self, key: str) -> str:
+        """The job of the workload `key`, which is here, if it is suspended; empty if another cluster runs it."""
+        from kueue_admission.read.manifests import key_of, label_of, owners_of
+        from kueue_admission.read.printed import PrintedJob, PrintedWorkload
+
+        workload = self._index.workloads[key]
+        owners = set() if PrintedWorkload.of(workload).cluster_name else set(owners_of(workload))
+        jobs = (each for each in self._manifests if (each["kind"], key_of(each)) in owners)
+        return next((label_of(each) for each in jobs if PrintedJob.of(each).is_suspended), "")
+
     def snapshot(self, key: str, local_queue: str) -> Snapshot:
         """What matters to the workload `key`, which is here or would come to this LocalQueue.
 
@@ -219,6 +229,10 @@ class Simulated:
     def written(self, key: str) -> Condition | None:
         """See `Dump`: no Kueue wrote anything."""
         return None
+
+    def suspended_job(self, key: str) -> str:
+        """See `Dump`: what is admitted runs."""
+        return ""
 
     def explain_unmanaged(self, name: str) -> Explanation | None:
         """See `Dump`: a simulation has only what Kueue manages."""

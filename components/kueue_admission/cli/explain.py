@@ -236,6 +236,7 @@ def explain_clusters(clusters: Sequence[Cluster], wanted: str, *, with_changes: 
             written=cluster.written(key),
             unplaceable=unplaceable if cluster is home else (),
             links=cluster.links,
+            suspended_job=cluster.suspended_job(key),
             with_changes=with_changes,
         )
         if key in cluster.keys(key)

@@ -21,6 +21,7 @@ from kueue_admission.explain.headlines import (
     headline,
     next_step,
     not_known,
+    still_suspended,
     unprinted_kind,
 )
 from kueue_admission.explain.links import Links
@@ -53,6 +54,7 @@ def explain(
     written: Condition | None = None,
     unplaceable: Collection[str] = (),
     links: Links | None = None,
+    suspended_job: str = "",
     with_changes: bool = True,
 ) -> Explanation:
     """Why the workload `key` is where it is on this cluster. `dispatch`: what `dispatch_report` found in it.
@@ -60,8 +62,8 @@ def explain(
     Without `with_changes`, no change is tried, which takes about half of the time.
 
     `written`: what Kueue wrote on it, by `written.written_on`. `links`: what its ClusterQueue refers to, where that is
-    known. `unplaceable`: the workloads here that no worker can ever hold, this one or others (see the module of that
-    name).
+    known. `suspended_job`: its job, where that is suspended. `unplaceable`: the workloads here that no worker can ever
+    hold, this one or others (see the module of that name).
 
     Raises AdmissionError if the snapshot has no such workload.
     """
@@ -110,6 +112,8 @@ def explain(
     )
     if found.state == "Pending" and (lacking := unprinted_kind(found)) is not None:
         return not_known(made, lacking)
+    if made.state == "Admitted" and suspended_job:
+        return still_suspended(made, suspended_job)
     made = replace(made, headline=headline(made, found), code=code_of_reason(made, found))
     made = replace(made, next_step=next_step(made, found))
     return fits_nowhere(made) if key in unplaceable and made.state in ("Pending", "QuotaReserved") else made

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kueue_admission.api.resources import RESOURCES
+from kueue_admission.api.resources import DEPLOYMENT, KUEUE_NAMESPACE, RESOURCES
 from kueue_admission.decide.amounts import format_amount
 from kueue_admission.decide.model import CheckState
 from kueue_admission.decide.reasons import AdmittedReason, EvictionReason, InactiveReason, QuotaReservedReason
@@ -81,6 +81,16 @@ def not_known(made: Explanation, kind: str) -> Explanation:
         headline=f"Why it waits is not known: there is no {kind} among the objects.",
         changes=(),
         next_step=f"Add what `kubectl get {RESOURCES[kind]} -A -o yaml` prints to the objects, and explain it again.",
+    )
+
+
+def still_suspended(made: Explanation, job: str) -> Explanation:
+    """The explanation of an admitted workload whose job Kueue has not started."""
+    log = f"kubectl logs deployment/{DEPLOYMENT} -n {KUEUE_NAMESPACE}"
+    return replace(
+        made,
+        headline=f"It is admitted, and {job} is still suspended: Kueue has not started it.",
+        next_step=f"Unless it was admitted a moment ago, see in Kueue's log what refuses the job's start: {log}.",
     )
 
 
