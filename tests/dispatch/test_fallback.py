@@ -64,3 +64,20 @@ def test_the_flavors_of_the_manager_are_kept_and_come_next_for_no_job() -> None:
     assert found.allowed == ("od", "multikueue")
     assert decide_fallback(rules, {"flex": SINCE}, found.allowed, SINCE + 600) == found
     assert found.message.endswith("moves to od")
+
+
+KEPT = FallbackRules(("daily", "backup"), {"daily": 600.0}, backups=("backup",))
+
+
+def test_a_backup_is_not_for_jobs_whose_quota_elsewhere_is_used_up() -> None:
+    for allowed in (None, ("daily",)):
+        found = decide_fallback(KEPT, {"backup": SINCE}, allowed, SINCE)
+        assert found is not None
+        assert (found.give_up, found.allowed) == (True, ("daily",))
+
+
+def test_a_job_that_gave_up_another_flavor_may_have_the_backup_and_keeps_it() -> None:
+    found = decide_fallback(KEPT, {"daily": SINCE}, ("daily",), SINCE + 600)
+    assert found is not None
+    assert (found.give_up, found.allowed) == (True, ("backup",))
+    assert decide_fallback(KEPT, {"backup": SINCE}, ("backup",), SINCE + 1e6) is None

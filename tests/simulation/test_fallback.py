@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from tests.simulation.fleets import EUROPE, US, dispatched_data
 
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
-from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
@@ -285,3 +286,13 @@ def test_kueue_may_take_it_back_at_the_same_moment() -> None:
     queue["fallback"] = [{"flavor": "spot", "patience": "30m"}]
     found = run_on(parse_fleet(data), stockOuts=[{"flavor": "spot", "at": 0, "seconds": 3600}])
     assert fate(found) == (1860, ["od"], ["PodsReadyTimeout"])
+
+
+def test_jobs_whose_quota_is_used_up_wait_for_it_and_leave_the_backup_alone() -> None:
+    example = Path(__file__).parents[2] / "examples/fallback/backup.yaml"
+    spec = parse_fleet_text(example.read_text(), str(example))
+    pair = {"pods": 2, "requests": {GPU: 2, "cpu": 16, "memory": "64Gi"}}
+    jobs = {"name": "j", "namespace": "research", "queue": "training", "count": 2, "runSeconds": 60, **pair}
+    found = prepare_fleet(spec, WorkloadFile.model_validate({"jobs": [jobs]}), Delays()).run().as_json()["workloads"]
+    assert "l4-backup" not in str([each["flavors"] for each in found])
+    assert all(each["finishedAt"] for each in found)

@@ -25,12 +25,13 @@ class FallbackRules:
     """A queue's flavors in order, and the seconds that a job waits for nodes of some of them.
 
     `manager_flavors` are those of the manager that dispatches the queue: they represent all of the workers', and a job
-    keeps them whatever it gives up.
+    keeps them whatever it gives up. `backups` are flavors for jobs that have given up another one.
     """
 
     flavors: tuple[str, ...]
     patience: Mapping[str, float]
     manager_flavors: tuple[str, ...] = ()
+    backups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +73,20 @@ def decide_fallback(
         allowed: those that it may have so far; None: all.
         now: in the same seconds.
     """
+    daily = tuple(name for name in rules.flavors if name not in rules.backups)
+    has_all = allowed is None or set(daily) <= set(allowed)
+    if daily and has_all and not waits.keys().isdisjoint(rules.backups):
+        text = f"{', '.join(sorted(waits.keys() & set(rules.backups)))} is kept for when others have no nodes"
+        return FallbackDecision(give_up=True, allowed=(*daily, *rules.manager_flavors), message=text, due=now)
     waiting = sorted((at + rules.patience[name], name) for name, at in waits.items() if name in rules.patience)
     if not waiting:
         return None
     due, flavor = waiting[0]
     since, patience = waits[flavor], rules.patience[flavor]
     given_up = (flavor, *rules.manager_flavors)
-    left = tuple(name for name in (rules.flavors if allowed is None else allowed) if name not in given_up)
+    # The first that is given up opens the backups.
+    may = rules.flavors if has_all or allowed is None else allowed
+    left = tuple(name for name in may if name not in given_up)
     may_have = (*left, *rules.manager_flavors)
     later = [name for name in rules.flavors[rules.flavors.index(flavor) + 1 :] if name in left]
     goes = f"moves to {later[0]}" if later else f"returns to {', '.join(left)}"

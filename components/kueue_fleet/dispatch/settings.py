@@ -33,7 +33,7 @@ def watchdog_settings(section: Watchdog) -> WatchdogSettings:
 def fallback_rules(queue: QueueFallback) -> FallbackRules:
     """A queue's `fallback`, with its flavors in order."""
     patience = {entry.flavor: entry.patience.seconds for entry in queue.fallback}
-    return FallbackRules(queue.flavors, patience, queue.manager_flavors)
+    return FallbackRules(queue.flavors, patience, queue.manager_flavors, queue.backups)
 
 
 def check_rules(check: FleetCheck) -> CheckRules:

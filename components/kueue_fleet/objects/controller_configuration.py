@@ -20,7 +20,7 @@ from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionCont
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorPatience
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
-from kueue_fleet.fleet_file.model.per_cluster import local_queues, manager_groups
+from kueue_fleet.fleet_file.model.per_cluster import backup_flavors, local_queues, manager_groups
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken, token_credentials, worker_tokens
 from kueue_fleet.objects.teams import limit_range_item
 
@@ -53,6 +53,8 @@ class QueueFallback(SpecModel):
     """As in the fleet file."""
     manager_flavors: tuple[Text, ...] = ()
     """Flavors of the manager, where it sends the jobs to workers; they stand for all of the workers'."""
+    backups: tuple[Text, ...] = ()
+    """Flavors of reservations that are kept as a backup."""
     local_queues: tuple[Text, ...] = ()
     """The LocalQueues that lead there, as NAMESPACE/NAME."""
 
@@ -169,6 +171,7 @@ def queue_fallback(fleet: FleetSpec) -> dict[str, QueueFallback]:
             flavors=tuple(dict.fromkeys(queue.flavor_names)),
             fallback=tuple(queue.fallback),
             manager_flavors=_manager_flavors(fleet, queue),
+            backups=backup_flavors(fleet, queue),
             local_queues=tuple(
                 f"{namespace}/{name}"
                 for namespace, name, entrance in local_queues(fleet)

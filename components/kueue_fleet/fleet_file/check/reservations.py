@@ -41,6 +41,7 @@ from kueue_fleet.fleet_file.model.capacity import (
 )
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
+from kueue_fleet.fleet_file.model.per_cluster import backup_flavors
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems, zone_problems
 from kueue_fleet.gke.machine_rules import check_gpus
@@ -349,8 +350,7 @@ def _unused(scope: Scope) -> Iterator[Problem]:
 @where_read
 def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
     """Jobs come to the machines of a backup when those of other flavors are out."""
-    backups = {entry.name for entry in scope.fleet.reservations if entry.purpose == "backup"}
-    kept = {name for name in queue.flavor_names if backups & _reserved_by(scope, name)} if backups else set()
+    kept = set(backup_flavors(scope.fleet, queue))
     patient = {entry.flavor for entry in queue.fallback}
     for group in queue.resource_groups:
         names = [flavor.name for flavor in group.flavors]
@@ -369,15 +369,6 @@ def _backups(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
                     f"{', '.join(impatient)} is used up, but not when its machines are out",
                     f"add fallback with a patience for {', '.join(impatient)}",
                 )
-
-
-def _reserved_by(scope: Scope, flavor: str) -> set[str]:
-    """The reservations of this project that the nodes of a flavor are of."""
-    entry = scope.fleet.flavor(flavor)
-    if entry is None:
-        return set()
-    pools = [pool for name in scope.fleet.job_clusters for pool in scope.fleet.flavor_nodes(entry, name)]
-    return {_name_of(scope, pool) for pool in pools if isinstance(pool.capacity, Reserved)}
 
 
 @where_read

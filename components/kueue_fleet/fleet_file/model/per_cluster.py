@@ -26,6 +26,7 @@ from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms.names import FALLBACK_CHECK
 from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -171,6 +172,7 @@ def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Cluste
     if is_assigned(fleet, queue, cluster):
         rules.append(AdmissionCheckStrategyRule.model_construct(name=ASSIGNMENT_CHECK, on_flavors=()))
     patient = tuple(entry.flavor for entry in queue.fallback)
+    patient += tuple(name for name in backup_flavors(fleet, queue) if patient and name not in patient)
     if patient and fleet.controller_cluster == cluster:
         # The manager's flavor stands for all of the workers' that the queue has.
         on_flavors = () if dispatching else patient
@@ -200,6 +202,23 @@ def is_assigned(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> boo
     if fleet.admission_controller is None or fleet.multi_kueue is None or fleet.cluster(cluster).role != "worker":
         return False
     return fleet.multi_kueue.queues is None or queue.name in fleet.multi_kueue.queues
+
+
+def backup_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
+    """The queue's flavors whose nodes are of a reservation of the file that is kept as a backup."""
+    backups = {entry.name for entry in fleet.reservations if entry.purpose == "backup"}
+    found = []
+    for name in dict.fromkeys(queue.flavor_names) if backups else ():
+        entry = fleet.flavor(name)
+        pools = [p for on in fleet.job_clusters for p in fleet.flavor_nodes(entry, on)] if entry is not None else []
+        if any(
+            isinstance(pool.capacity, Reserved)
+            and pool.capacity.reservation in backups
+            and (pool.capacity.project or fleet.project_of(pool.cluster)) == fleet.project
+            for pool in pools
+        ):
+            found.append(name)
+    return tuple(found)
 
 
 def following_clusters(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
