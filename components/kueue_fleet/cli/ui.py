@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
@@ -105,12 +106,16 @@ def look(fleet: FleetSpec, reader: FleetReader, prices: Prices, history: History
 def explain(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -> str:
     """Why a job waits and what would change it, as `describe` says it, and what happened to it before."""
     from kueue_admission.explain import render_clusters
+    from kueue_admission.read.printed import WorkloadState
+    from kueue_fleet.fleet_file.goals import wait_goals
     from kueue_fleet.status.job import timeline
 
     def told(found: LiveJob) -> str:
         explained = render_clusters(found.explanations(fair_sharing=False))
         unknown = (f"Not known: {problem}" for problem in found.problems)
-        return "\n".join([explained, *unknown, "", *timeline(found.workload)])
+        waits = found.workload.state is not WorkloadState.ADMITTED
+        goals = wait_goals(fleet, found.workload, time.time()) if waits else []
+        return "\n".join([explained, *goals, *unknown, "", *timeline(found.workload)])
 
     return _about(fleet, kubeconfig, namespace, name, told)
 
