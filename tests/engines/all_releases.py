@@ -218,6 +218,16 @@ def test_a_stack_is_upgraded_while_jobs_run(
     check_audit(capsys)
 
 
+def test_kueue_is_upgraded_below_the_fleets_controller(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = small_fleet("0.17.1")
+    data["multiKueue"] |= {"dispatcher": "External", "external": {"name": "kueue-fleet.dev/dispatcher"}}
+    data["admissionController"] = {}
+    upgrade(data, "0.19.2", [small_job()], tmp_path_factory)
+    check_audit(capsys)
+
+
 def check_audit(capsys: pytest.CaptureFixture[str]) -> None:
     """What a rehearsed upgrade printed, which `pytest -rP` shows, says that all went well."""
     printed = capsys.readouterr().out

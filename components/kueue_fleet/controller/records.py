@@ -193,7 +193,7 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         run_seconds=_run_seconds(printed),
         cluster_queue=printed.cluster_queue,
         deleted_at=printed.deleted_at,
-        end=None if ended is None else End(printed.reason("Finished"), printed.message("Finished"), ended),
+        end=None if ended is None else End(printed.reason("Finished"), sys.intern(printed.message("Finished")), ended),
         cluster_name=printed.cluster_name,
         nominated=printed.nominated,
         owner=owner,
