@@ -37,6 +37,6 @@ def test_a_job_of_multikueue_that_is_suspended_ends_and_is_resumed(
     body["status"] |= end_of_job(record)
     apply = "application/apply-patch+yaml"
     bare_cluster.request("PATCH", f"{JOBS}/{name}/status?fieldManager=rescue&force=true", body, apply)
-    bare_cluster.request("PATCH", f"{JOBS}/{name}", {"spec": {"suspend": False}}, "application/merge-patch+json")
-    after = PrintedJob.of(bare_cluster.get(f"{JOBS}/{name}"))
+    resume, merge = {"spec": {"suspend": False}}, "application/merge-patch+json"
+    after = PrintedJob.of(bare_cluster.request("PATCH", f"{JOBS}/{name}", resume, merge))
     assert (after.is_suspended, after.ended_at is not None) == (False, True)
