@@ -46,7 +46,7 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
     _ = session.settings  # Raises where they are wrong.
     documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
     for problem in (*(each.as_published() for each in check_fleet(fleet)), *other_versions(fleet)):
-        console.warning(f"{session.stack_file}: {problem}")
+        console.warning(f"{session.stack_file}: {problem.coded}")
     if seconds := session.expected_build_seconds(more := fleet_engines(fleet)):
         show_what_is_known(session, given, fleet, jobs, seconds)
     with session.exclusive(), ExitStack() as running:

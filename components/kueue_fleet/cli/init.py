@@ -224,7 +224,7 @@ def _write(starter: Starter, directory: Path, *, force: bool) -> None:
     write_text(file, starter_text(starter))
     for problems in starter_problems(starter).values():
         for problem in problems:
-            console.warning(f"{file}: {problem}")
+            console.warning(f"{file}: {problem.coded}")
     console.line(f"{file}: written, and valid.")
     project = _project(directory) or _make_project(starter, directory)
     jobs = _jobs_file(starter, project)

@@ -86,7 +86,7 @@ def rehearse_upgrade(
     if problems := list(dict.fromkeys(each for made in plan.fleets for each in check_runs_here(made))):
         raise console.CommandError(f"{file} cannot be rehearsed:", problems=problems)
     for problem in dict.fromkeys(each for made in plan.fleets for each in other_versions(made)):
-        console.warning(f"{file}: {problem}")
+        console.warning(f"{file}: {problem.coded}")
     with plain_failures() as opened, TemporaryDirectory() as folder:
         stack, stack_file = parse_stack(str(file))
         session = Session.for_stack(f"{stack}-upgrade", project_folder(project, stack_file or file))

@@ -234,7 +234,7 @@ def _check(fleet: FleetSpec, job: Document, source: object) -> None:
     with well_formed(source):
         found = check_manifests(fleet, [job])
     for warning in found.warnings:
-        console.warning(str(warning))
+        console.warning(warning.coded)
     if found.problems:
         raise console.wrong_input(source, [each.coded for each in found.problems])
 
