@@ -133,9 +133,12 @@ def _set_by_fleet(scope: Scope) -> Iterator[Problem]:
 def _step(scope: Scope) -> Iterator[Problem]:
     """How many workers more are asked each time."""
     fleet = scope.fleet
-    kueue, own = fleet.kueue_on(fleet.home).release, fleet.multi_kueue and fleet.multi_kueue.incremental
+    own = fleet.multi_kueue and fleet.multi_kueue.incremental
+    if not own or own == IncrementalDispatcher():
+        return
+    kueue = fleet.kueue_on(fleet.home).release
     has = partial(Release.has_field, of="Configuration", version=_API, field=_STEP)
-    if own and own != IncrementalDispatcher() and not has(kueue):
+    if not has(kueue):
         wrong = f"Kueue {kueue.version} has no field {_STEP} in Configuration, and asks three workers more each time"
         yield RELEASE_FIELD.at("multiKueue.incremental.stepSize", wrong, which_have(has), severity(kueue))
 
