@@ -109,6 +109,14 @@ class TestBatchPlatform:
         for job in jobs:
             assert (job["metadata"]["namespace"], job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]) in queues
 
+    def test_each_job_acts_as_the_account_of_its_team(self) -> None:
+        jobs = yaml.safe_load((ROOT / "examples/batch-platform/jobs.yaml").read_text(encoding="utf-8"))["items"]
+        accounts = {team.name: team.service_account for team in read("batch-platform").teams}
+        for job in jobs:
+            workers = job["spec"].get("replicatedJobs", [{"template": job}])
+            pods = [each["template"]["spec"]["template"]["spec"] for each in workers]
+            assert [pod["serviceAccountName"] for pod in pods] == [accounts[job["metadata"]["namespace"]]]
+
 
 def test_the_two_defects_of_the_batch_platform_are_found_and_nothing_else() -> None:
     path = ROOT / "examples/batch-platform/with-defects.yaml"

@@ -37,13 +37,16 @@ def lends(cluster: OneCluster) -> tuple[str | None, bool]:
 
 
 def placed_on(worker: OneCluster) -> str:
-    """The node that Kueue has given to the only job of the queue; empty: none yet."""
+    """The node that Kueue has given to the only job of the queue. Raises AssertionError."""
     for found in worker.items(f"{KUEUE}/namespaces/team/workloads"):
         if found["spec"]["queueName"] == TEAM and condition(found, "Admitted") == "True":
             [assigned] = found["status"]["admission"]["podSetAssignments"]
             values = assigned["topologyAssignment"]["slices"][0]["valuesPerLevel"][0]
             return str(values.get("universal") or values["individual"]["roots"][0])
-    return ""
+    states = [
+        found.get("status") for found in (*worker.items(f"{KUEUE}/namespaces/team/workloads"), *worker.items(NODES))
+    ]
+    raise AssertionError(f"no job of {TEAM} is admitted: {states}")
 
 
 def test_a_broken_node_is_replaced_and_taken_off_what_slack_lends(lab: ControllerLab) -> None:
@@ -61,7 +64,7 @@ def test_a_broken_node_is_replaced_and_taken_off_what_slack_lends(lab: Controlle
     broken = {"status": status(ready=False)}
     worker.request("PATCH", f"{NODES}/{first}/status", broken, "application/strategic-merge-patch+json")
     wait_until(lambda: lends(worker) == ("0", True) and lends(lab.manager) == ("2", True))
-    wait_until(lambda: placed_on(worker) not in ("", first))
+    wait_until(lambda: placed_on(worker) != first)
     worker.delete(f"{NODES}/{first}")
     wait_until(lambda: lends(worker) == ("2", False) and lends(lab.manager) == ("4", False))
     worker.delete(f"{JOBS}/on-one-host")
