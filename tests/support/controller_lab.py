@@ -361,6 +361,7 @@ def write_kubeconfig_for(file: Path, cluster: OneCluster, server: str = "") -> N
 
 
 PATHS = {
+    "Topology": f"{KUEUE}/topologies",
     "ResourceFlavor": f"{KUEUE}/resourceflavors",
     "ClusterQueue": f"{KUEUE}/clusterqueues",
     "Cohort": f"{KUEUE}/cohorts",
