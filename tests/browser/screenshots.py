@@ -1,4 +1,4 @@
-"""The report of an example, as a command writes it, and its pictures for the pages: `make screenshots`."""
+"""The report of an example and the live page, and their pictures for the pages: `make screenshots`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from playwright.sync_api import sync_playwright
+from tests.cli.test_ui_server import SUMMARY, job, running
 from typer.testing import CliRunner
 
 from kueue_fleet.cli import app
+from kueue_fleet.cli.ui_server import View
 from needed_programs import CHROMIUM
 
 ROOT: Final = Path(__file__).parents[2]
@@ -22,6 +24,44 @@ SHOWN: Final = (
     *("--seed", "7"),
     *("--what-if", "jobs[detector].count=30"),
 )
+
+MANAGER, EUROPE, AMERICA = "manager-europe-west4", "worker-europe-west4", "worker-us-east4"
+NO_GPUS = "couldn't assign flavors: insufficient unused quota for nvidia.com/gpu in flavor l4, 4 more needed"
+LIVE: Final = View(
+    SUMMARY
+    | {
+        "fleet": "atlas",
+        "clusters": [
+            {**SUMMARY["clusters"][0], "name": name, "role": role, "pending": waits, "reserved": 1, "admitted": runs}
+            for name, role, waits, runs in (
+                (MANAGER, "manager", 2, 14),
+                (EUROPE, "worker", 1, 9),
+                (AMERICA, "worker", 0, 5),
+            )
+        ],
+        "queues": [
+            {
+                "name": queue, "cluster": cluster, "active": True, "reason": "", "pending": pending, "admitted": 4,
+                "use": [{"flavor": of, "resource": "nvidia.com/gpu", "used": used, "nominal": quota, "borrowed": over}],
+            }
+            for queue, cluster, of, used, quota, over, pending in (
+                ("vision", EUROPE, "l4", "32", "32", "0", 1),
+                ("language", EUROPE, "h100", "24", "64", "0", 0),
+                ("vision", AMERICA, "l4", "20", "16", "4", 0),
+            )
+        ],
+        "teams": [
+            {"team": "vision", "jobs": 9, "gpus": 52, "borrowed": 4, "waitingJobs": 2, "waitingGpus": 12},
+            {"team": "language", "jobs": 5, "gpus": 24, "borrowed": 0, "waitingJobs": 0, "waitingGpus": 0},
+        ],
+    },
+    [
+        job("detector-7", namespace="vision", queue="main", cluster=MANAGER, reason="WaitingForQuota", message=NO_GPUS),
+        job("detector-8", namespace="vision", queue="main", cluster=MANAGER, seconds=50.0),
+        job("tuning-3", "Admitted", namespace="language", queue="main", cluster=EUROPE, seconds=90_000.0),
+    ],
+)  # fmt: skip
+"""What the picture of the live page shows."""
 
 
 def write_report(arguments: list[str], folder: Path) -> Path:
@@ -49,6 +89,12 @@ def main() -> None:
             page.locator("dt", has_text="Date").locator("..").evaluate("(pair) => pair.remove()")
             page.screenshot(path=PICTURES / f"report-{name}.png")
             print(PICTURES / f"report-{name}.png")
+        with running(LIVE) as url:
+            page = browser.new_page(viewport={"width": 1280, "height": 1100})
+            page.goto(url)
+            page.wait_for_selector("[data-job]")
+            page.screenshot(path=PICTURES / "live-page.png")
+            print(PICTURES / "live-page.png")
         browser.close()
 
 

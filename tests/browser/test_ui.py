@@ -68,6 +68,7 @@ def test_it_is_readable(browser: Browser, width: int, scheme: str) -> None:
         ]
         assert "not known" in page.locator("#flavors").inner_text()
         assert "at least 79" in page.locator("#budgets").inner_text()
+        assert page.locator("#queues meter").get_attribute("aria-label") == "3 of 8"
         page.context.close()
 
 
@@ -87,7 +88,7 @@ def test_a_job_is_found_and_explained_by_keyboard(browser: Browser) -> None:
         page, _ = opened(browser, url)
         page.locator("#search").focus()
         page.keyboard.type("train")
-        page.locator("#count", has_text=re.compile("^1$")).wait_for()
+        page.locator("#count", has_text=re.compile("^Jobs: 1$")).wait_for()
         page.keyboard.press("Tab")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
@@ -122,7 +123,7 @@ def test_15000_jobs_are_there_within_a_second(browser: Browser) -> None:
         page.reload()
         page.wait_for_selector("[data-job]")
         shown = page.evaluate("performance.now()")
-        assert page.locator("#count").inner_text() == "The first 100 of 15000"
+        assert page.locator("#count").inner_text() == "The first 100 of 15000 jobs"
         # Of a machine that does nothing else: the server's own time is what does not depend on others.
         assert time.process_time() - before < 1.0, shown
         page.context.close()

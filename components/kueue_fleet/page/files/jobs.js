@@ -16,25 +16,30 @@ const element = (name, text) => {
   return made;
 };
 
-// columns: [heading, row => text or element]
+const isNumber = (value) => value === null || value === undefined || (value !== "" && !Number.isNaN(Number(value)));
+
+// columns: [heading, row => text, number or element]; a column of numbers is set flush right.
 function table(caption, columns, rows) {
   const made = element("table"), head = element("tr"), body = element("tbody");
   made.append(element("caption", caption));
-  for (const [name] of columns) {
+  const numbers = columns.map(([, of]) => rows.some((row) => known(of(row)) !== "not known") && rows.every((row) => isNumber(of(row))));
+  columns.forEach(([name], column) => {
     const cell = element("th", name);
     cell.scope = "col";
+    cell.classList.toggle("number", numbers[column]);
     head.append(cell);
-  }
+  });
   const top = element("thead");
   top.append(head);
   for (const row of rows) {
     const line = element("tr");
-    for (const [name, of] of columns) {
+    columns.forEach(([name, of], column) => {
       const value = of(row), cell = element("td");
       cell.dataset.of = name;
+      cell.classList.toggle("number", numbers[column]);
       cell.append(value instanceof Node ? value : known(value));
       line.append(cell);
-    }
+    });
     body.append(line);
   }
   made.append(top, body);
@@ -49,7 +54,7 @@ async function jobs() {
   if (!answer?.ok) return refused(answer);
   const found = await answer.json();
   read(found, answer);
-  at("count").textContent = found.count > found.jobs.length ? `The first ${found.jobs.length} of ${found.count}` : known(found.count);
+  at("count").textContent = found.count > found.jobs.length ? `The first ${found.jobs.length} of ${found.count} jobs` : `Jobs: ${known(found.count)}`;
   const focused = document.activeElement?.dataset?.job;
   at("jobs").replaceChildren(table("Jobs that have not ended; choose one to see why it waits", [
     ["job", (j) => {

@@ -14,6 +14,17 @@ function bad(text) {
   return made;
 }
 
+// How far an amount is used up, as a bar beside its numbers; nothing where one of them is not a plain number.
+function bar(used, limit) {
+  if (!isNumber(used) || !isNumber(limit) || used === null || !Number(limit)) return "";
+  const made = element("meter");
+  made.max = Number(limit);
+  made.high = Number(limit) * 0.999;
+  made.value = Number(used);
+  made.setAttribute("aria-label", `${used} of ${limit}`);
+  return made;
+}
+
 function draw(found) {
   document.title = at("fleet").textContent = found.fleet || "Fleet";
   const unread = found.clusters.filter((c) => !c.reachable).map((c) => c.name);
@@ -36,14 +47,14 @@ function draw(found) {
   ], found.flavors);
   const uses = found.queues.flatMap((q) => (q.use.length ? q.use : [{ flavor: "", resource: "", used: "", nominal: "", borrowed: "" }]).map((use) => ({ ...q, ...use })));
   section("queues", "Queues", "Use against quota, by flavor and resource", [
-    ["queue", (q) => q.name], ["cluster", (q) => q.cluster], ["flavor", (q) => q.flavor], ["resource", (q) => q.resource], ["used", (q) => q.used],
+    ["queue", (q) => q.name], ["cluster", (q) => q.cluster], ["flavor", (q) => q.flavor], ["resource", (q) => q.resource], ["use", (q) => bar(q.used, q.nominal)], ["used", (q) => q.used],
     ["borrowed", (q) => q.borrowed], ["quota", (q) => q.nominal], ["pending", (q) => q.pending], ["state", (q) => (q.active ? "active" : bad(q.reason || "inactive"))],
   ], uses);
   section("teams", "Teams", "What each team has, and what it waits for", [
     ["team", (t) => t.team], ["jobs", (t) => t.jobs], ["GPUs", (t) => t.gpus], ["borrowed", (t) => t.borrowed], ["jobs that wait", (t) => t.waitingJobs], ["GPUs they ask for", (t) => t.waitingGpus],
   ], found.teams);
   section("budgets", "Budgets", "What each team used of its budget", [
-    ["team", (b) => b.team], ["of", (b) => b.of], ["used", (b) => (Object.keys(b.unpriced).length ? "at least " : "") + b.used.toFixed(0)], ["limit", (b) => b.limit], ["per", (b) => b.per],
+    ["team", (b) => b.team], ["of", (b) => b.of], ["use", (b) => bar(b.used.toFixed(0), b.limit)], ["used", (b) => (Object.keys(b.unpriced).length ? "at least " : "") + b.used.toFixed(0)], ["limit", (b) => b.limit], ["per", (b) => b.per],
   ], found.budgets);
   section("goals", "Goals", "How the last seven days met each goal", [
     ["goal", (g) => g.path], ["state", (g) => (g.standing === "met" ? g.standing : bad(g.standing))], ["why", (g) => g.why],
