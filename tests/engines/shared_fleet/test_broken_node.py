@@ -53,7 +53,7 @@ def test_a_broken_node_is_replaced_and_taken_off_what_slack_lends(lab: Controlle
     worker = lab.workers[EU]
     for replica in lab.replicas:
         replica.stop()
-    lab.start_controller("capacity")
+    controller = lab.start_controller("capacity")
     for name in ("one", "two"):
         worker.create(NODES, node(name))
     wait_until(lambda: lends(worker) == ("2", False) and lends(lab.manager) == ("4", False))
@@ -70,3 +70,5 @@ def test_a_broken_node_is_replaced_and_taken_off_what_slack_lends(lab: Controlle
     worker.delete(f"{JOBS}/on-one-host")
     for name in {"one", "two"} - {first}:
         worker.delete(f"{NODES}/{name}")
+    # The next file's replicas are to lead.
+    controller.stop()
