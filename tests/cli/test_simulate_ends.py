@@ -16,7 +16,7 @@ import pytest
 import yaml
 from tests.cli.test_terminal import PROGRAM, ROOT, environment
 from tests.simulation import contended
-from tests.simulation.fleets import dispatched_data, job
+from tests.simulation.fleets import dispatched_data, fleet_data, job
 from tests.simulation.objects import cluster
 from tests.simulation.objects import job as raw_job
 from typer.testing import CliRunner
@@ -64,6 +64,16 @@ def test_what_is_wrong_is_refused_before_anything_runs(
     done = CliRunner().invoke(app, [*SIMULATE, *arguments])
     assert said in str(done.exception)
     assert done.stdout == ""
+
+
+def test_warnings_of_a_fleet_are_not_what_is_wrong_with_a_change(tmp_path: Path) -> None:
+    fleet, jobs = tmp_path / "fleet.yaml", tmp_path / "jobs.yaml"
+    fleet.write_text(yaml.safe_dump(fleet_data()))
+    jobs.write_text(yaml.safe_dump({"jobs": [job("a")]}))
+    fewer = ["--what-if", "nodePools[l4-spot].autoscaling.totalMaxNodeCount=1"]
+    done = CliRunner().invoke(app, ["simulate", "fleet", str(fleet), "-w", str(jobs), *fewer])
+    assert "may use 2 nvidia.com/gpu" in str(done.exception)
+    assert "may use 96 cpu" not in str(done.exception)
 
 
 def test_contended_workloads_are_listed(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, read_text
 from kueue_admission.cli.simulations import Prepare, RunOptions, changed_source
-from kueue_admission.forms import SpecError
+from kueue_admission.forms import SpecError, errors_of
 from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.models import as_model, read_data
@@ -83,5 +83,5 @@ def changed_fleet(
         fleet = parse_fleet(apply_changes(given.data(), changes), as_published=as_published)
     except SpecError as refused:
         source = changed_source(given.source, changes)
-        raise SimulationError(problem.behind(source) for problem in refused.problems) from None
+        raise SimulationError(problem.behind(source) for problem in errors_of(refused.problems)) from None
     return fleet_at(fleet, at or today())
