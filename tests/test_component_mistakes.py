@@ -130,7 +130,7 @@ def of_manifest(there: str, **arguments: Any) -> object:
         (lambda: installed({"controllerManger": {"replicas": 2}}), "did you mean controllerManager?"),
         (
             lambda: installed({"enableMutatingAdmissionPolicy": True}, version="0.17.1"),
-            "the chart of Kueue 0.17.1 has no such value, and Helm passes over it; remove it, or use 0.19 or 0.20",
+            "the chart of Kueue 0.17.1 has no such value, and Helm passes over it; remove it, or use 0.19",
         ),
         (
             lambda: installed({"enableKueueViz": "false"}),
@@ -240,7 +240,7 @@ def of_manifest(there: str, **arguments: Any) -> object:
         (lambda: multi_kueue(workers_ready={"sdt": []}), "MultiKueue m.workers_ready: sdt is not among the workers"),
         (lambda: multi_kueue(checks={"mk": ["sdt"]}), "MultiKueue m.checks[mk]: sdt is not among the workers"),
         (lambda: multi_kueue(kueue_namespace="Kueue"), "MultiKueue m.kueue_namespace: "),
-        (lambda: kf.AdmissionController("a", [], kubeconfigs={}), "AdmissionController a.objects: 0 Deployments are"),
+        (lambda: kf.AdmissionController("a", [], kubeconfigs={}), "AdmissionController a.objects: 0 Deployments in"),
         (lambda: kf.ComputeClasses("c", [{}]), "ComputeClasses c.objects[0]: a map without apiVersion is given"),
         (lambda: kf.ManagedMonitoring("m", [{"apiVersion": "v1"}]), "objects[0]: a map without kind is given"),
         (lambda: kf.GpuDrivers("g", {**MAP, "metadata": {}}), "GpuDrivers g.spec: a map without name is given"),
@@ -278,6 +278,41 @@ def of_manifest(there: str, **arguments: Any) -> object:
         (
             lambda: kf.LocalQueue("gpu", {**QUEUE, "metadata": {"name": "gpu"}}),
             "metadata.namespace: is missing; add it",
+        ),
+        (
+            lambda: kf.AdmissionController(
+                "a", [{**MAP, "kind": "Deployment", "metadata": {"name": "a"}}], kubeconfigs={}
+            ),
+            "AdmissionController a.objects: 0 Deployments in a namespace are given",
+        ),
+        (
+            lambda: multi_kueue(checks={}),
+            "MultiKueue m.checks: there are none, so no queue can dispatch to the workers",
+        ),
+        (lambda: access(namespaces=["vision"] * 2), "w.namespaces[1]: vision is listed twice; list each name once"),
+        (lambda: network(regions=["us-central1"] * 2), "Network n.regions[1]: us-central1 is listed twice"),
+        (lambda: access(endpoint="10.0.0.2:https"), 'WorkerAccess w.endpoint: "10.0.0.2:https" is not a host'),
+        (lambda: cluster(network=""), "WorkerCluster std.network: is empty; give a text, or leave it out"),
+        (lambda: kf.ClusterQueue.get("q", ""), "ClusterQueue.get.object_name: is empty"),
+        (
+            lambda: kf.AdmissionCheck("a", {"controllerName": "kueue.x-k8s.io/multikueue"}),
+            "AdmissionCheck a.parameters: is missing, and kueue.x-k8s.io/multikueue reads there what to do; name",
+        ),
+        (lambda: kf.ClusterQueue("q", {"kind": "ClusterQueue", "metadata": {"name": "q"}}), "with an apiVersion and a"),
+        (lambda: kf.ClusterQueue("q", {"kind": "ClusterQueue", "metadata": None}), "with the name None is given"),
+        (
+            lambda: [kf.KueueInstall(each) for each in "ab"],
+            "is declared before, on the same cluster; give each its own",
+        ),
+        (lambda: [kf.Namespaces(each, ["a"]) for each in "ab"], "Namespace a: is declared before, on the same cluster"),
+        (lambda: [kf.Namespaces("n", ["vision"]), team()], "Namespace vision: is declared before, on the same cluster"),
+        (
+            lambda: [kf.Network(each, **PROJECT, regions=[], network_name="net") for each in "ab"],
+            "projects/lab-project-1/global/networks/net: is declared before; give each its own name",
+        ),
+        (
+            lambda: [kf.NodeIdentity(each, **PROJECT, cluster_name="std") for each in "ab"],
+            "gke-std@lab-project-1.iam.gserviceaccount.com: is declared before",
         ),
         (lambda: kf.ClusterQueue.get("Prod Queue"), 'ClusterQueue Prod Queue: "Prod Queue" has characters'),
         (lambda: kf.PriorityClass("system-batch", {"value": 1}), "system-batch begins with system-, which is reserved"),
@@ -353,7 +388,10 @@ def test_what_is_known_later_ends_the_program_when_it_is_known(mistake: Callable
             lambda: secrets({"token": {"key": "dG9rZW4tb2YtdmlzaW9u"}}),
             "Team t.secrets[token][key]: is text in base64, which the Secret gets encoded once more",
         ),
-        (lambda: secrets({"token": {"key": ""}}), "Team t.secrets[token][key]: is empty; give what belongs there"),
+        (
+            lambda: secrets({"token": {"key": pulumi.Output.from_input("")}}),
+            "Team t.secrets[token][key]: is empty; give what belongs there",
+        ),
         (
             lambda: secrets({"token": {"key": "a"}, "toekn": {"key": "a"}}),
             "Team t.secrets[toekn]: has no effect, since no team has a Secret of that name; did you mean token?",
@@ -365,6 +403,21 @@ def test_what_is_known_later_ends_the_program_when_it_is_known(mistake: Callable
         (
             lambda: kf.ReservedCapacity("r", **PROJECT, future_reservations=[PAST]),
             "futureReservations[r].start: 2020-01-01 is not in the future, and nothing was asked of Google yet",
+        ),
+        (lambda: access(), "WorkerAccess w: has no effect on jobs, since the manager may make them in no namespace"),
+        (
+            lambda: kf.AdmissionCheck("a", {"controllerName": "provisioning-request"}),
+            "AdmissionCheck a.controllerName: provisioning-request is not a controller of Kueue; did you mean kueue",
+        ),
+        (
+            lambda: kf.JobSetInstall("j", kf.JobSetInstallation(enabled=False)),
+            "JobSetInstallation.enabled: is false, which has no effect on a component of its own",
+        ),
+        (
+            lambda: kf.Team(
+                "t", kf.TeamEntry("t", local_queues=[kf.TeamQueue("gpu", cluster_queue="gpu")]), cluster_queues={}
+            ),
+            "teams[t].localQueues[gpu]: is not made, since gpu is not in cluster_queues; give the queue, or no",
         ),
         (lambda: kf.ClusterQueue("q", {}), "ClusterQueue q.resourceGroups: empty, so no job can ever be admitted"),
     ],

@@ -331,7 +331,7 @@ def any_of(value: object) -> Any:
         ),
         (
             lambda: [kf.Fleet(name, fleet_data(WORKER)) for name in ("a", "b")],
-            "cluster manager-europe-west4: is declared before, in the same project and region",
+            "projects/lab-project/global/networks/lab: is declared before; give each its own name",
         ),
         # Options.
         (

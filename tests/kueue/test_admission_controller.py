@@ -62,7 +62,7 @@ def test_the_kubeconfigs_are_a_secret_all_the_way() -> None:
 
 
 def test_without_a_deployment_it_says_what_to_pass() -> None:
-    with pytest.raises(ValueError, match="0 Deployments are given; give what render_controller returns"):
+    with pytest.raises(ValueError, match="0 Deployments in a namespace are given; give what render_controller returns"):
         pulumi_mocks.run(lambda: AdmissionController("controller", [], kubeconfigs={}))
 
 

@@ -27,6 +27,7 @@ LABEL_1035 = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAME_PART = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _KIND = re.compile(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?")
+_ENDPOINT = re.compile(r"([A-Za-z0-9.-]+|\[[0-9a-fA-F:]+\])(:[0-9]{1,5})?")
 _PEM = "-----BEGIN "
 _SECRET_KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+([-+][0-9A-Za-z.+-]+)?")
@@ -137,7 +138,7 @@ def chart(text: str) -> Fault | None:
 
 def endpoint(text: str) -> Fault | None:
     """Where an API server is, as kubeconfigs have it without the scheme: a host, and maybe a port."""
-    if text and "/" not in text:
+    if _ENDPOINT.fullmatch(text):
         return None
     return Fault("is not a host", "write the host alone, or host:port, without https://")
 

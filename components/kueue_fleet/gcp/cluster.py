@@ -31,7 +31,6 @@ from kueue_fleet.gke.zones import region_at
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.resource import joined, workload_pool
-from kueue_fleet.in_programs import claim
 
 
 @dataclass(frozen=True)
@@ -142,8 +141,6 @@ class GkeCluster(Component):
             if isinstance(project, str):
                 judge(_other_cluster(spec.name, _identifier(project, spec), existing_id), opts)
         super().__init__(name, opts)
-        if isinstance(project, str) and not spec.existing:
-            claim((project, spec.region, spec.name), where, "is declared before, in the same project and region")
         self.cluster_name = spec.name
         identifier = put_in(_identifier(project, spec))
         self.workload_pool = pulumi.Output.from_input(put_in(workload_pool(project)))

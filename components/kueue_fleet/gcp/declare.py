@@ -2,13 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from string import Formatter
+from typing import Any, Final
 
 import pulumi
 import pulumi_gcp as gcp
 
 from kueue_fleet.google.answers import IN_A_TEST
 from kueue_fleet.google.resource import CloudResource, Ref, filled
+from kueue_fleet.google.resource_kinds import kind_of
+from kueue_fleet.in_programs import claim
+
+_ACCOUNT: Final = "gcp:serviceaccount/account:Account"
 
 
 def declare(
@@ -32,12 +37,23 @@ def declare(
             deleted_with=there[each.deleted_with] if each.deleted_with else None,
             retain_on_delete=each.retain_on_delete,
         )
+        _claim(each)
         module, _, kind = each.type.removeprefix("gcp:").partition("/")
         # Through the package: the SDK imports a module of itself when it is looked up there.
         declared = getattr(getattr(gcp, module), kind.partition(":")[2])
         properties = {_snake_case(name): put_in(value, there) for name, value in each.properties.items()}
         made[each.key] = there[each.key] = declared(each.name, opts=options, **properties)
     return made
+
+
+def _claim(declared: CloudResource) -> None:
+    """Raise SpecError if the program has declared what Google has once, as far as its id is known."""
+    kind = kind_of(declared.type)
+    parts = [name for _, name, *_ in Formatter().parse(kind.id_template) if name]
+    known = all(isinstance(declared.properties.get(part), str) for part in parts)
+    if known and (kind.named or declared.type == _ACCOUNT):
+        where = kind.id_template.format_map(declared.properties)
+        claim((declared.type, where), where, "is declared before")
 
 
 def put_in(value: Any, resources: Mapping[str, Any] | None = None) -> Any:

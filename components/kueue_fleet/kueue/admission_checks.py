@@ -3,21 +3,24 @@
 The MultiKueue check is in `kueue_fleet.kueue.multikueue`.
 """
 
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 import pulumi
 
 from kueue_admission.api import AdmissionCheckSpec
 from kueue_admission.api.manifests import admission_check_manifest
-from kueue_admission.forms import SpecError, syntax
+from kueue_admission.forms import Problem, SpecError, syntax
+from kueue_admission.forms.form_rules import NEEDED
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.suggest import misspelt
 from kueue_fleet.component import judge
 from kueue_fleet.fleet_file import AdmissionCheckEntry
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.kueue.applied_objects import KubernetesObject
-from kueue_fleet.kueue.asked import Key, asked_for
+from kueue_fleet.kueue.asked import Asked, Key, asked_for
 from kueue_fleet.kueue.component import Component, StatusComponent, declare_object
 from kueue_fleet.objects.render import render_admission_check, render_provisioning_request_config
 
@@ -53,9 +56,22 @@ class AdmissionCheck(StatusComponent[AdmissionCheckSpec]):
         would therefore hang: the update is refused, with the advice to use a new name.
         """
         asked = asked_for(type(self), spec, name, object_name, opts)
+        judge(_unanswered(asked), opts)
         own = asked.manifest["spec"]["controllerName"] in OWN_CONTROLLERS
         self.expect_active = own if expect_active is None else expect_active
         self._declare(name, asked, opts, expect_active=self.expect_active)
+
+
+def _unanswered(asked: Asked) -> Iterator[Problem]:
+    """What no controller of Kueue answers. Source: kueue@v0.19.2 pkg/util/admissioncheck (ConfigFromRef)."""
+    spec = asked.manifest["spec"]
+    controller = spec["controllerName"]
+    if controller in OWN_CONTROLLERS and not spec.get("parameters"):
+        wrong = f"is missing, and {controller} reads there what to do"
+        fix = "name its config, or use the component ProvisioningRequestCheck or MultiKueue"
+        yield NEEDED.at(f"{asked.where}.parameters", wrong, fix)
+    path = f"{asked.where}.controllerName"
+    yield from misspelt(path, controller, OWN_CONTROLLERS, "is not a controller of Kueue", 0.7)
 
 
 class ProvisioningRequestCheck(Component):

@@ -9,7 +9,7 @@ import pulumi
 
 from kueue_admission.api.manifests import manifest
 from kueue_admission.forms import SpecError
-from kueue_admission.forms.manifest import Manifest, WholeManifest
+from kueue_admission.forms.manifest import Manifest, WholeManifest, inside
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.kueue.applied_objects import KubernetesObject
@@ -46,12 +46,10 @@ class AdmissionController(Component):
             SpecError: the controller's Deployment is not among the objects, or the kubeconfig of a worker is missing.
         """
         super().__init__(name, opts)
-        deployments = [made for made in objects if _is_controller(made)]
-        if len(deployments) != 1:
-            wrong, fix = (
-                f"{len(deployments)} Deployments are given",
-                "give what render_controller returns for a manager",
-            )
+        placed = [made for made in objects if _is_controller(made) and "namespace" in made["metadata"]]
+        if len(placed) != 1:
+            wrong = f"{len(placed)} Deployments in a namespace are given"
+            fix = "give what render_controller returns for a manager"
             raise SpecError([COMPONENT.at(f"AdmissionController {name}.objects", wrong, fix)])
         self.objects = {}
         last: list[pulumi.Resource] = []
@@ -69,7 +67,7 @@ class AdmissionController(Component):
         self, name: str, deployment: Manifest, kubeconfigs: Mapping[str, pulumi.Input[str]]
     ) -> dict[str, KubernetesObject]:
         """The Secrets that the Deployment mounts; or the ConfigMap, where no kubeconfig has a token."""
-        volumes: Sequence[Manifest] = deployment["spec"]["template"]["spec"]["volumes"]
+        volumes: Sequence[Manifest] = inside(deployment, "spec", "template", "spec").get("volumes") or ()
         namespace, before = deployment["metadata"]["namespace"], list(self.objects.values())[-1:]
         if any(volume.get("configMap", {}).get("name") == WORKERS_NAME for volume in volumes):
             files = manifest("v1", "ConfigMap", WORKERS_NAME, namespace, data=dict(kubeconfigs))

@@ -13,6 +13,7 @@ from typing import Any, cast
 import pulumi
 
 from kueue_admission.forms.names import KUEUE_GROUP
+from kueue_fleet.in_programs import claim
 
 FORMER_KUEUE_VERSIONS = ("v1beta1",)
 """Served versions that an object may stand under in a state. The version is part of a resource's type, so without an
@@ -76,6 +77,24 @@ class HelmRelease(pulumi.CustomResource):
         """Declare the release; `properties` are those of `helm.v3.ReleaseArgs`, camelCase."""
         opts.version = opts.version or _provider_version()
         super().__init__("kubernetes:helm.sh/v3:Release", name, {"compat": "true", "status": None, **properties}, opts)
+
+
+def provider_of(made: pulumi.Resource) -> pulumi.ProviderResource | None:
+    """The provider of Kubernetes objects of a component; None: that of the stack's config."""
+    return made.get_provider("kubernetes:core/v1:Namespace")
+
+
+def claim_object(parent: pulumi.Resource, manifest: Mapping[str, Any]) -> None:
+    """Raise SpecError if the program has declared the object before, on the same cluster, as far as providers tell."""
+    name, namespace = manifest["metadata"]["name"], manifest["metadata"].get("namespace")
+    where, provider = f"{manifest['kind']} {name}", provider_of(parent)
+    if isinstance(name, str) and isinstance(namespace, str | None):
+        group = manifest["apiVersion"].rpartition("/")[0]
+        claim((group, where, namespace, provider), where, "is declared before, on the same cluster")
+    if manifest.get("globalDefault") is True:
+        # Kubernetes refuses a second one: kubernetes@v1.36 plugin/pkg/admission/priority/admission.go.
+        wrong = "is a default, and another one is declared before, on the same cluster"
+        claim(("globalDefault", provider), where, wrong, "keep globalDefault on one of them")
 
 
 def resource_type(api_version: str, kind: str) -> str:

@@ -15,22 +15,19 @@ from pulumi.runtime.settings import get_monitor
 from kueue_admission.forms import Problem, SpecError, syntax
 from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import syntax_problems
-from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import KUEUE_API
 from kueue_admission.forms.read_model import read_model, read_stored
 from kueue_admission.forms.references import ObjectName, references_in
 from kueue_fleet.component import Component, is_judged, judge
 from kueue_fleet.fleet_file.alone import check_object
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NOT_CHECKED
-from kueue_fleet.in_programs import claim
+from kueue_fleet.kueue.applied_objects import provider_of
 
 Key = tuple[str, str]
 """Kind and name of an object."""
 _SAID: "WeakSet[Any]" = WeakSet()
 """Programs that have been warned that an object has no provider."""
-DEFAULT = "globalDefault"
-"""The field of the one PriorityClass whose priority pods have that name none. Kubernetes refuses a second one; source:
-kubernetes@v1.36 plugin/pkg/admission/priority/admission.go (validatePriorityClass)."""
 _HEAD = ("apiVersion", "kind", "metadata", "status")
 
 
@@ -69,23 +66,13 @@ class Asked:
         """What the object has to wait for, beside what the component's options say."""
         return [made for made in self.declared.values() if made not in _needed(self.opts)]
 
-    def claim(self, component: Component) -> None:
-        """Refuse the object that another component outside of a fleet has declared, on the same cluster."""
-        namespace = self.manifest["metadata"].get("namespace")
-        if not is_judged(self.opts) and isinstance(namespace, str | None):
-            key = (self.where, namespace, _provider(component))
-            claim(key, self.where, "is declared before, on the same cluster")
-            if self.manifest.get(DEFAULT) is True:
-                wrong = "is a default, and another one is declared before, on the same cluster"
-                claim((DEFAULT, _provider(component)), self.where, wrong, "keep globalDefault on one of them")
-
     def compare(self, component: Component) -> None:
         """Say where the component of another cluster's object is referred to, as far as providers tell."""
-        own = _provider(component)
+        own = provider_of(component)
         if own is None and not is_judged(self.opts):
             _say_default_provider(self.where)
         for (kind, name), other in self.declared.items():
-            if _provider(other) is not own:
+            if provider_of(other) is not own:
                 wrong = f"{kind} {name} has another provider than this {component.pulumi_type.rpartition(':')[2]}"
                 fix = "give both the provider of their cluster"
                 pulumi.log.warn(NOT_CHECKED.at(self.where, wrong, fix).coded)
@@ -130,10 +117,10 @@ def _asked_whole(
     needs: Mapping[Key, pulumi.Resource],
 ) -> Asked:
     """The same for a whole manifest, which stays as it is."""
-    kind, name = component.kind, manifest.get("metadata", {}).get("name")
-    if manifest.get("kind") != kind or not isinstance(name, str):
+    kind, name = component.kind, inside(manifest, "metadata").get("name")
+    if manifest.get("kind") != kind or not isinstance(name, str) or "apiVersion" not in manifest:
         wrong = f"a manifest of kind {manifest.get('kind')!r} with the name {name!r} is given"
-        raise SpecError([COMPONENT.at(kind, wrong, f"give one of kind {kind} with a metadata.name")])
+        raise SpecError([COMPONENT.at(kind, wrong, f"give one of kind {kind} with an apiVersion and a metadata.name")])
     where, namespace = f"{kind} {name}", manifest["metadata"].get("namespace")
     if object_name not in (None, name):
         wrong = f"is {object_name}, and the manifest's name is {name}"
@@ -200,7 +187,3 @@ def _say_default_provider(where: str) -> None:
         _SAID.add(monitor)
         wrong = "has no provider, so which cluster it goes to is not checked: that of the current kubeconfig"
         pulumi.log.info(NOT_CHECKED.at(where, wrong, "give opts=pulumi.ResourceOptions(provider=...)").coded)
-
-
-def _provider(made: pulumi.Resource) -> pulumi.ProviderResource | None:
-    return made.get_provider("kubernetes:core/v1:Namespace")

@@ -17,7 +17,7 @@ from kueue_admission.forms.manifest import Manifest, WholeManifest
 from kueue_fleet import component
 from kueue_fleet.component import judge
 from kueue_fleet.fleet_file.fleet_rules import COMPONENT
-from kueue_fleet.kueue.applied_objects import KubernetesObject, is_kueue_object
+from kueue_fleet.kueue.applied_objects import KubernetesObject, claim_object, is_kueue_object
 from kueue_fleet.kueue.asked import Asked, Key, ObjectForm, asked_for
 from kueue_fleet.kueue.webhook_retry import webhook_retry
 
@@ -136,7 +136,6 @@ class ObjectComponent(Component, ObjectForm, Generic[_Spec]):
         """
         super().__init__(name, opts)
         asked.compare(self)
-        asked.claim(self)
         self.object = declare_object(
             self,
             name,
@@ -250,6 +249,8 @@ def declare_object(
     a binding is always such a path. `ignore_changes` are paths that another client writes once the object is there.
     `patch` means that something else makes the object, and that only these fields are the program's.
     """
+    if not patch:
+        claim_object(parent, manifest)
     condition = ACTIVE_CONDITION if expect_active else wait_for
     replacing = [*replace_on_changes, *(["roleRef"] if "roleRef" in manifest else [])]
     return KubernetesObject(

@@ -5,7 +5,7 @@ The token never leaves secret outputs: not in names, not in errors, not in what 
 
 import base64
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,14 +13,14 @@ from typing import Any
 import pulumi
 
 from kueue_admission.api.manifests import TOKEN_SECRET_TYPE, manifest
-from kueue_admission.forms import SpecError, syntax
+from kueue_admission.forms import Problem, SpecError, syntax
 from kueue_admission.forms.base import CaCertificate, DnsLabel, DnsSubdomain, Endpoint
 from kueue_admission.forms.form_rules import NEEDED
 from kueue_admission.forms.manifest import Manifest, WholeManifest
 from kueue_fleet.component import is_judged, judge, today
 from kueue_fleet.fleet_file import ServiceAccountToken
 from kueue_fleet.fleet_file.check.dates import check_rotation
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NO_EFFECT
 from kueue_fleet.fleet_file.model.gcp_names import GoogleServiceAccountAddress
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK, PLUGIN, exec_config
 from kueue_fleet.fleet_file.model.operators import framework_problems
@@ -119,6 +119,7 @@ class WorkerAccess(Component):
         judge(
             (
                 *self._others(f"{name}.objects", objects or ()),
+                *_without_namespaces(where, namespaces or objects),
                 *framework_problems(f"{where}.frameworks", frameworks),
                 *(check_rotation(f"{where}.credentials.rotateBy", due, today()) if due else ()),
             ),
@@ -201,6 +202,12 @@ def kubeconfig_secret(
         depends_on=depends_on,
         ignore_changes=["data"],
     )
+
+
+def _without_namespaces(where: str, given: Sequence[object] | None) -> Iterator[Problem]:
+    if not given:
+        wrong = "has no effect on jobs, since the manager may make them in no namespace"
+        yield NO_EFFECT.at(where, wrong, "give namespaces=[...]")
 
 
 def _known_authority(where: str, text: str | None) -> str | None:

@@ -21,6 +21,7 @@ from kueue_fleet.component import judge, judge_late
 from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstallation
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.check.chart_values import check_chart_values
+from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana
@@ -82,6 +83,12 @@ class _Installation(Component):
 
         Raises ValueError where the stack's config names no such chart.
         """
+        if "enabled" in spec.model_fields_set and not getattr(spec, "enabled", True):
+            wrong = "is false, which has no effect on a component of its own"
+            judge(
+                [NO_EFFECT.at(f"{type(spec).__name__}.enabled", wrong, "remove it, or the component")],
+                pulumi.ResourceOptions(parent=self),
+            )
         self.namespace = spec.namespace
         self.namespace_object = declare_object(self, f"{name}-namespace", namespace_manifest(spec.namespace))
         charts = _charts_of_stack()

@@ -77,6 +77,9 @@ class MultiKueue(Component):
         elif workers and spec is None:
             grants = dict(workers)
             checks = {"multikueue": tuple(grants)} if checks is None else checks
+            if not checks:
+                wrong = "there are none, so no queue can dispatch to the workers"
+                raise SpecError([COMPONENT.at(f"MultiKueue {name}.checks", wrong, "name one, or leave them out")])
             groups = [DispatchGroup(check, check, tuple(named), ()) for check, named in checks.items()]
             listed = {f"checks[{check}]": named for check, named in checks.items()}
             unknown = [

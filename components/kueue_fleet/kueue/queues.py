@@ -118,7 +118,7 @@ class ClusterQueue(StatusComponent[ClusterQueueSpec]):
         asked = asked_for(type(self), spec, name, object_name, opts)
         if expect_active is None:
             expect_active = all(getattr(made, "expect_active", True) for made in asked.declared.values())
-        self.expect_active = expect_active and asked.manifest["spec"].get("stopPolicy", "None") == "None"
+        self.expect_active = expect_active and inside(asked.manifest, "spec").get("stopPolicy", "None") == "None"
         follows = asked.manifest["metadata"].get("annotations", {}).get(QUOTA_FOLLOWS_ANNOTATION) == "capacity"
         # The fleet's controller writes them once the queue is there.
         ignored = ["spec.resourceGroups"] if follows else []

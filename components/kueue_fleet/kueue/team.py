@@ -4,21 +4,23 @@ Namespaces with LocalQueues, the account of its jobs, rights of its members and 
 account is not here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pulumi
 
 from kueue_admission.api.manifests import local_queue_manifest, manifest, namespace_labels, namespace_manifest
-from kueue_admission.forms import SpecError
+from kueue_admission.forms import Problem, SpecError
 from kueue_admission.forms.base import DnsLabel, DnsSubdomain
 from kueue_admission.forms.form_rules import listed_twice
 from kueue_admission.forms.manifest import WholeManifest
+from kueue_admission.forms.suggest import instead
 from kueue_fleet.component import is_judged, judge
 from kueue_fleet.fleet_file import TeamEntry
 from kueue_fleet.fleet_file.alone import check_alone
-from kueue_fleet.fleet_file.fleet_rules import COMPONENT
+from kueue_fleet.fleet_file.fleet_rules import COMPONENT, NO_EFFECT
 from kueue_fleet.kueue.applied_objects import KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
 from kueue_fleet.kueue.queues import ClusterQueue, LocalQueue
@@ -100,7 +102,7 @@ class Team(Component):
         to; without, all of them are. `secrets` has what is in the Secrets that the team's entry names, by name and key;
         without it, none are made.
         """
-        judge(check_alone("teams", spec), opts)
+        judge(chain(check_alone("teams", spec), _led_nowhere(spec, cluster_queues)), opts)
         super().__init__(name, opts)
         self.namespaces = {}
         self.local_queues = {}
@@ -141,6 +143,15 @@ class Team(Component):
             needed = [self.namespaces[namespace]] if namespace else self.objects[-1:]
             self.objects.append(declare_object(self, "/".join((name, *label)), each, depends_on=needed))
         self._give_out()
+
+
+def _led_nowhere(team: TeamEntry, queues: Mapping[str, ClusterQueue] | None) -> Iterator[Problem]:
+    """LocalQueues that are not made, since the queue that they lead to is not given."""
+    for queue in team.local_queues if queues is not None else ():
+        if queue.cluster_queue not in queues:
+            wrong = f"is not made, since {queue.cluster_queue} is not in cluster_queues"
+            fix = instead(queue.cluster_queue, queues, "queues") if queues else "give the queue, or no cluster_queues"
+            yield NO_EFFECT.at(f"teams[{team.name}].localQueues[{queue.name}]", wrong, fix)
 
 
 def _in_secret(name: str, contents: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
