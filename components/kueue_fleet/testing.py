@@ -20,7 +20,7 @@ from typing import Any, Final
 import pulumi
 from pulumi.runtime import MockCallArgs, MockResourceArgs, rpc
 
-from kueue_fleet.google.answers import filled, number_of
+from kueue_fleet.google.answers import filled, function_answer
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL, load_facts
 from kueue_fleet.google.resource_kinds import CREATION_TIME, KINDS, answered, completed, kind_of
 
@@ -60,12 +60,7 @@ class Mocks(pulumi.runtime.Mocks):
 
     def call(self, args: MockCallArgs) -> tuple[dict[Any, Any], list[tuple[str, str]]]:
         """What a function of a provider returns."""
-        answer: dict[Any, Any] = {}
-        if args.token == "gcp:organizations/getClientConfig:getClientConfig":  # noqa: S105  (a function)
-            answer = {**WHERE, "accessToken": "mock-access-token"}
-        elif args.token == "gcp:organizations/getProject:getProject":  # noqa: S105  (a function)
-            project = args.args.get("projectId") or WHERE["project"]
-            answer = {"projectId": project, "name": project, "number": number_of(project), "id": f"projects/{project}"}
+        answer: dict[Any, Any] = function_answer(args.token, args.args, WHERE, "mock-access-token") or {}
         if self._own is None:
             return answer, []
         # Pulumi also accepts the answer alone, as its own pages show.

@@ -41,7 +41,7 @@ INPUTS: dict[str, dict[str, Any]] = {
         "pools": [{"name": "h100", "machineType": "a3-highgpu-8g", "nodeCount": 2.0, "acceleratorNetworks": {}}],
         "clusterSpec": cluster("worker", mode="Standard", zones=["europe-west4-b"], multiNetworking=True),
     },
-    "AdmissionCheck": {"spec": {"controllerName": "kueue.x-k8s.io/multikueue"}},
+    "AdmissionCheck": {"spec": {"controllerName": "lab.dev/residency"}},
     "AdmissionController": {
         "objects": render_controller(CONTROLLED, MANAGER),
         "kubeconfigs": {WORKER: "{}"},

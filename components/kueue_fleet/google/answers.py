@@ -55,6 +55,21 @@ def number_of(text: str) -> str:
     return str(10**11 + zlib.crc32(text.encode()))
 
 
+def function_answer(
+    token: str, asked: Mapping[str, Any], where: Mapping[str, Any], access_token: str
+) -> Properties | None:
+    """What a function of the provider returns that tells a program where it is; None of any other one.
+
+    `where` has project, region and zone of the provider.
+    """
+    if token == "gcp:organizations/getClientConfig:getClientConfig":  # noqa: S105  (a function)
+        return {**where, "accessToken": access_token}
+    if token == "gcp:organizations/getProject:getProject":  # noqa: S105  (a function)
+        project = asked.get("projectId") or where["project"]
+        return {"projectId": project, "name": project, "number": number_of(project), "id": f"projects/{project}"}
+    return None
+
+
 def project_number(project: str) -> str:
     """The number of a project; Google answers with it where it was given the id."""
     return project if project.isdigit() else number_of(project)

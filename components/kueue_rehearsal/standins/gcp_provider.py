@@ -4,7 +4,8 @@ A real control plane on this machine for each Cluster and its node pools, both t
 the rest (networks, accounts, roles, services, fleets) the outputs that Google would give, kept in Pulumi's state only.
 What is refused, what an update does and what Google answers is decided by the schema of the real provider and by
 tables: see `gcp_checks`, `google.plan` and `google.answers`. A type without facts is kept as the program gives it,
-with a warning. Refused by name: every function, imports of what only Pulumi's state knows, custom endpoints.
+with a warning. Refused by name: functions that read Google Cloud, imports of what only Pulumi's state knows, custom
+endpoints.
 """
 
 # ruff: noqa: N802  (the names are the protocol's)
@@ -21,6 +22,7 @@ from google.protobuf import empty_pb2  # type: ignore[import-untyped]
 from pulumi.runtime.proto import provider_pb2
 
 from kueue_admission.forms.unknown import holds_unknown, is_set
+from kueue_fleet.google.answers import function_answer
 from kueue_fleet.google.gke_answers import without_no_accelerators
 from kueue_fleet.google.plan import planned_changes, previewed, updated_state
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
@@ -48,8 +50,6 @@ PROTECTED: Final = (
 """What the real provider says of a cluster whose deletionProtection is on."""
 MAX_NAME_SUFFIX: Final = 7
 """Characters that a made-up name has at its end, at most."""
-CLIENT_CONFIG: Final = "gcp:organizations/getClientConfig:getClientConfig"
-"""The function that tells who the provider acts as, and where."""
 NO_TOKEN: Final = "a-rehearsal-has-no-access-token"  # noqa: S105  (none)
 """Instead of Google's."""
 NOT_FOUND: Final = 404
@@ -106,11 +106,13 @@ class GcpProvider(StandInProvider):
 
     @refusing
     def Invoke(self, request: provider_pb2.InvokeRequest, context: grpc.ServicerContext) -> provider_pb2.InvokeResponse:
-        """Its own settings. Raises PluginError for every other function: those read the real Google Cloud."""
-        if request.tok != CLIENT_CONFIG:
-            raise PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no such function")
+        """Its own settings, and a project. Raises PluginError for others: those read the real Google Cloud."""
         places = {key: self._where.get(key, "") for key in ("project", "region", "zone")}
-        return provider_pb2.InvokeResponse(**{"return": render_struct({**places, "accessToken": NO_TOKEN})})
+        asked = {name: reveal(value) for name, value in parse_struct(request.args).items()}
+        answer = function_answer(request.tok, asked, places, NO_TOKEN)
+        if answer is None:
+            raise PluginError(f"{request.tok}: the stand-in of the Google Cloud provider has no such function")
+        return provider_pb2.InvokeResponse(**{"return": render_struct(answer)})
 
     @refusing
     def Call(self, request: provider_pb2.CallRequest, context: grpc.ServicerContext) -> NoReturn:

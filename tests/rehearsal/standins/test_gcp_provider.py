@@ -129,3 +129,11 @@ def test_a_type_without_facts_is_updated_and_keeps_its_name() -> None:
     request = provider_pb2.UpdateRequest(type=PROJECT, urn=URN, id="batch", olds=render_struct(state), news=news)
     answer = GcpProvider("10.2.0", EngineLog(None)).Update(request, None)
     assert parse_struct(answer.properties) == {"projectId": "acme-batch-2", "name": "batch"}
+
+
+def test_the_function_that_describes_a_project_is_answered_from_its_id() -> None:
+    asked = render_struct({"projectId": "p-1234"})
+    request = provider_pb2.InvokeRequest(tok="gcp:organizations/getProject:getProject", args=asked)
+    answer = parse_struct(getattr(GcpProvider("10.2.0", EngineLog(None)).Invoke(request, None), "return"))
+    assert (answer["projectId"], answer["id"]) == ("p-1234", "projects/p-1234")
+    assert str(answer["number"]).isdigit()
