@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pulumi
+import pulumi_kubernetes
 
 from kueue_fleet import (
     ClusterEntry,
@@ -45,7 +46,8 @@ def read_again(quota: ResourceQuota) -> str:
 def queues() -> None:
     """Kueue and its objects on a cluster that exists."""
     kueue = KueueInstall("kueue")
-    KueueInstall("other", KueueInstallation(namespace="batch"), deletion_protection=False)
+    elsewhere = pulumi.ResourceOptions(provider=pulumi_kubernetes.Provider("other"))
+    KueueInstall("other", KueueInstallation(namespace="batch"), deletion_protection=False, opts=elsewhere)
     after = pulumi.ResourceOptions(depends_on=[kueue])
     ResourceFlavor("l4", {"nodeLabels": {"cloud.google.com/gke-accelerator": "nvidia-l4"}}, opts=after)
     Cohort("research", {"fairSharing": {"weight": 2}}, opts=after)
