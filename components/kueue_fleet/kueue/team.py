@@ -147,7 +147,9 @@ class Team(Component):
 
 def _led_nowhere(team: TeamEntry, queues: Mapping[str, ClusterQueue] | None) -> Iterator[Problem]:
     """LocalQueues that are not made, since the queue that they lead to is not given."""
-    for queue in team.local_queues if queues is not None else ():
+    if queues is None:
+        return
+    for queue in team.local_queues:
         if queue.cluster_queue not in queues:
             wrong = f"is not made, since {queue.cluster_queue} is not in cluster_queues"
             fix = instead(queue.cluster_queue, queues, "queues") if queues else "give the queue, or no cluster_queues"
