@@ -289,8 +289,6 @@ def of_manifest(there: str, **arguments: Any) -> object:
             lambda: multi_kueue(checks={}),
             "MultiKueue m.checks: there are none, so no queue can dispatch to the workers",
         ),
-        (lambda: access(namespaces=["vision"] * 2), "w.namespaces[1]: vision is listed twice; list each name once"),
-        (lambda: network(regions=["us-central1"] * 2), "Network n.regions[1]: us-central1 is listed twice"),
         (lambda: access(endpoint="10.0.0.2:https"), 'WorkerAccess w.endpoint: "10.0.0.2:https" is not a host'),
         (lambda: cluster(network=""), "WorkerCluster std.network: is empty; give a text, or leave it out"),
         (lambda: kf.ClusterQueue.get("q", ""), "ClusterQueue.get.object_name: is empty"),

@@ -26,7 +26,7 @@ from typing import (
     is_typeddict,
 )
 
-from kueue_admission.forms.form_rules import BAD_SYNTAX, MISSING, NOT_ALLOWED, UNKNOWN_FIELD, WRONG_TYPE, listed_twice
+from kueue_admission.forms.form_rules import BAD_SYNTAX, MISSING, NOT_ALLOWED, UNKNOWN_FIELD, WRONG_TYPE
 from kueue_admission.forms.late import IN_TEXT, OUTPUT_TEXT, is_late, is_of_pulumi
 from kueue_admission.forms.messages import misfit
 from kueue_admission.forms.problem import Problem, SpecError
@@ -137,8 +137,6 @@ def _unfit_parts(value: Any, hint: Any) -> Iterator[Problem]:
         hints = arguments if get_origin(hint) is tuple else repeat(arguments[0])
         for index, (each, wanted) in enumerate(zip(value, hints, strict=False)):
             yield from _below(f"[{index}]", _unfit(each, wanted))
-            if isinstance(each, str) and get_origin(wanted) is Annotated and each in value[:index]:
-                yield listed_twice(f"[{index}]", each, "name")
     elif value == "" and hint is str:
         yield BAD_SYNTAX.at("", "is empty", "give a text, or leave it out")
     else:
