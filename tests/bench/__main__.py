@@ -1,8 +1,8 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
 `python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, workloads, simulation,
-jobs, replay, harness, rehearsal, newcomer, controller, dispatchers, page. The figures of a part replace those that it
-wrote to bench.json before.
+jobs, replay, plan, harness, rehearsal, newcomer, controller, dispatchers, page. The figures of a part replace those that
+it wrote to bench.json before.
 """
 
 from __future__ import annotations
@@ -163,6 +163,17 @@ def replay() -> Iterator[Figure]:
     yield Figure("replay a month of 15000 jobs: memory", row["peakMiB"], "MiB")
 
 
+def plan() -> Iterator[Figure]:
+    """The search for a fleet of the example company, beside every fleet within the same limits tried."""
+    row = run_module("tests.bench.plan", [])
+    peer = f"all {row['bruteFleets']} fleets"
+    yield Figure(
+        "plan: the fleet found, USD a month", row["cost"], "USD", row["bruteCost"] + 0.01, peer, row["bruteCost"]
+    )
+    yield Figure("plan: fleets simulated", row["fleets"], "", row["bruteFleets"] / 10, peer, row["bruteFleets"])
+    yield Figure("plan: CPU", row["seconds"], "s", row["bruteSeconds"] / 10, peer, row["bruteSeconds"])
+
+
 def harness() -> Iterator[Figure]:
     """Kueue's harness on its baseline set, and the simulation of it with the delays that its log shows."""
     try:
@@ -274,6 +285,7 @@ PARTS: dict[str, Callable[[], Iterator[Figure]]] = {
         simulation,
         jobs,
         replay,
+        plan,
         harness,
         rehearsal,
         newcomer,

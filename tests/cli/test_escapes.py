@@ -158,6 +158,11 @@ CALLS = {
         ["replay", FLEET, "--store", HOSTILE],
         ["replay", FLEET, "--store", "x", "--growth", HOSTILE], ["replay", FLEET, "--store", "x", "--queue", HOSTILE],
     ],
+    "plan": [
+        ["plan", FLEET, "--store", "x", "--may-change", HOSTILE],
+        ["plan", FLEET, "--store", HOSTILE, "--may-change", f"{HOSTILE}=0..1"],
+        ["plan", FLEET, "--store", "x", "--may-change", "name=0..1", "--growth", HOSTILE],
+    ],
     "submit": [
         ["submit", "--fleet", "fleet.yaml", "-q", "x", "--image", "i"],
         ["submit", "--fleet", FLEET, "-q", HOSTILE, "--image", HOSTILE],

@@ -76,6 +76,8 @@ CALLS: Final = (
     "replay regions.yaml --store {file}",
     "evidence {file} --store history --from 2026-11-01 --to 2026-12-01",
     "evidence regions.yaml --store {file} --from 2026-11-01 --to 2026-12-01 --team team-vision",
+    "plan {file} --store history --may-change a=0..1",
+    "plan regions.yaml --store history --may-change a=0..1 --prices {file}",
     "rotate {file}",
     "rotate regions.yaml --kubeconfig {file}",
     "controller --config {file} --workers folder",

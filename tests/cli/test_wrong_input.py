@@ -16,6 +16,8 @@ from kueue_fleet.cli import COMMANDS, app
 
 ROOT = Path(__file__).parents[2]
 FLEET = "stacks/Pulumi.dws-multikueue.yaml"
+PLANNED = "examples/plan/fleet.yaml"
+QUOTA = "clusterQueues[dws].resourceGroups[0].flavors[t4-dws].resources[nvidia.com/gpu].nominalQuota"
 PROD = "stacks/Pulumi.prod.yaml"
 LOAD = "examples/dws-multikueue/workload.yaml"
 NEW = "--name x --project my-project --region us-central1"
@@ -324,6 +326,22 @@ WRONG: dict[str, list[tuple[str, int, str]]] = {
         (f"{FLEET} --store x --from 2026-11-01 --to 2026-12-01 --team no", 2, "--team no: there is no such team"),
         (f"{FLEET} --store no --from 2026-11-01 --to 2026-12-01 --team team-vision", 1, "no: has no history"),
         (f"{LOAD} --store x --from 2026-11-01 --to 2026-12-01", 1, "is a workload file"),
+    ],
+    "plan": [
+        ("", 2, "Missing argument 'FILE'"),
+        (FLEET, 2, "Missing option '--store'"),
+        (f"{FLEET} --store x", 2, "Missing option '--may-change'"),
+        (f"{FLEET} --store x --may-change a", 2, "a: is not PATH=LOW..HIGH; write it as nodePools[l4].nodeCount=0..8"),
+        (f"{FLEET} --store x --may-change a=0..1", 2, "a is not a whole number in the file; give the path of a number"),
+        (f"{FLEET} --store x --may-change {QUOTA}*0=0..1", 2, "*0 is not a factor"),
+        (f"{FLEET} --store x --may-change {QUOTA}=8..1", 2, "has no levels, or more than 10,000"),
+        (f"{FLEET} --store x --may-change {QUOTA}=8..9", 2, "is 4 in the file, which is none of the levels"),
+        (f"{FLEET} --store x --may-change {QUOTA},{QUOTA}*2=1..4", 2, "are of different levels in the file"),
+        (f"{FLEET} --store x --may-change {QUOTA}=0..8", 1, "has no goals; set goals of a ClusterQueue or a team"),
+        (f"{FLEET} --store x --may-change {QUOTA}=0..8 --budget nan", 2, "--budget nan: is not an amount"),
+        (f"{FLEET} --store x --may-change {QUOTA}=0..8 --fleets 0", 2, "greater than or equal to 1"),
+        (f"{FLEET} --store x --may-change {QUOTA}=0..8 --hold-out -1", 2, "greater than or equal to 0"),
+        (f"{PLANNED} --store no --may-change nodePools[l4-reserved].nodeCount=1..8", 1, "no: has no history"),
     ],
     "rotate": [
         *_with_a_kubeconfig(),

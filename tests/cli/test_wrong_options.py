@@ -58,6 +58,7 @@ GOOD: Final = {
     "record": "--store store --from jobs.csv",
     "replay": "--store store",
     "evidence": "--store store --from 2026-11-01 --to 2026-12-01",
+    "plan": "--store store --may-change clusterQueues[q].resourceGroups[0].flavors[l4].resources[0].nominalQuota=0..4",
     **dict.fromkeys(("describe", "logs", "exec", "cancel", "rotate"), "--kubeconfig nofile"),
 }
 """Options of each command that are right, and end it soon."""
@@ -87,6 +88,7 @@ ARGUMENTS: Final = {
     "record": ["fleet.yaml"],
     "replay": ["fleet.yaml"],
     "evidence": ["fleet.yaml"],
+    "plan": ["fleet.yaml"],
 }
 
 TEXTS: Final = (

@@ -39,7 +39,12 @@ def check_queues(goals: Sequence[Goal], queues: Collection[str]) -> None:
 
 def line(judged: Judged) -> console.Styled:
     """A goal and how it is with it, in colour where it is not met."""
-    return console.Styled(f"goal, {judged.standing}: {judged}", _STYLES.get(judged.standing, ""))
+    return styled(f"goal, {judged.standing}: {judged}", judged.standing)
+
+
+def styled(text: str, standing: Standing) -> console.Styled:
+    """A line about a goal."""
+    return console.Styled(text, _STYLES.get(standing, ""))
 
 
 def enforce(judged: Sequence[Judged], *, quiet: bool) -> None:

@@ -34,15 +34,21 @@ class Lines:
         may hold dots and brackets, so each step takes the longest key or name that the rest of the path begins with.
         What is missing is in the line of what it is missing from.
         """
+        return self._walk(path)[0]
+
+    def node_of(self, path: str) -> Any | None:
+        """The node of `path`; None where a part of it is not there."""
+        _, node, rest = self._walk(path)
+        return None if rest else node
+
+    def _walk(self, path: str) -> tuple[int, Any, str]:
+        """The line and the node of the part of a path that is there, and the rest of the path."""
         node = self._root
         line = int(node.start_mark.line) + 1
-        while path:
-            step = self._step(node, path)
-            if step is None:
-                return line
+        while path and (step := self._step(node, path)) is not None:
             length, line, node = step
             path = path[length:].removeprefix(".")
-        return line
+        return line, node, path
 
     def _step(self, node: Any, path: str) -> tuple[int, int, Any] | None:
         """The way on from a node: how much of the path it is, its line, and the node there."""

@@ -119,6 +119,12 @@ class YamlDocument:
         """The line of a problem's path, or of the part that is there of it; None without content."""
         return self._lines.of(path) if self._lines is not None else None
 
+    def span_of(self, path: str) -> tuple[int, int] | None:
+        """Where the text has the one value of `path`, from its first character up to that behind it; None: it has none,
+        or a map or list there."""
+        node = self._lines.node_of(path) if self._lines is not None else None
+        return (node.start_mark.index, node.end_mark.index) if isinstance(node, yaml.ScalarNode) else None
+
     @cached_property
     def _lines(self) -> Lines | None:
         return Lines(self.node) if self.node is not None else None

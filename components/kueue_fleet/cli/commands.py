@@ -38,6 +38,7 @@ COMMANDS: Final = {
     "record": _listed("record", "Write what happens to jobs into Parquet files, by day.", "history"),
     "replay": _listed("replay", "Replay recorded jobs through a fleet, as it is or changed.", "history"),
     "evidence": _listed("evidence", "Say where the jobs of teams ran, against where they may.", "history"),
+    "plan": _listed("plan", "Search the cheapest fleet whose goals a recorded history meets.", "history"),
     "rotate": _listed("rotate", "Replace the tokens by which the manager reaches the workers.", "controller"),
 }
 """The commands, in the order of `--help`."""

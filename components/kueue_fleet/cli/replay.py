@@ -28,6 +28,22 @@ SCHEMA_VERSION: Final = 1
 LOOK_BACK: Final = 31 * 86_400.0
 """Seconds before the window of which events are read: jobs that ran or waited at its beginning."""
 _DAY: Final = 86_400.0
+GrowthOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--growth", metavar="FACTOR", help="So many times as many jobs; TEAM=FACTOR for one team; repeatable."
+    ),
+]
+"""How many more jobs come."""
+QueueOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--queue",
+        metavar="OLD=NAMESPACE/QUEUE",
+        help="Jobs of this queue of the history, such as a partition of Slurm, go to that LocalQueue; repeatable.",
+    ),
+]
+"""Where jobs go of queues that the fleet does not have."""
 
 
 def replay(
@@ -40,20 +56,8 @@ def replay(
         datetime | None, typer.Option("--to", help="Up to then, UTC; of a day its beginning.", show_default="all")
     ] = None,
     what_if: options.WhatIf = (),  # type: ignore[assignment]
-    growth: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--growth", metavar="FACTOR", help="So many times as many jobs; TEAM=FACTOR for one team; repeatable."
-        ),
-    ] = None,
-    queue: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--queue",
-            metavar="OLD=NAMESPACE/QUEUE",
-            help="Jobs of this queue of the history, such as a partition of Slurm, go to that LocalQueue; repeatable.",
-        ),
-    ] = None,
+    growth: GrowthOption = None,
+    queue: QueueOption = None,
     seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="Number of simulations.")] = 3,
     output: OutputOption = Output.text,
 ) -> None:
@@ -84,13 +88,13 @@ def replay(
         changes = [parse_change(text) for text in what_if]
     except SimulationError as wrong:
         raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
-    grown, queues = _growth(growth or []), dict(map(_renamed, queue or []))
+    grown, queues = read_growth(growth or []), read_queues(queue or [])
     given = given_fleet(file)
     load_fleet(given)  # What is wrong with it is said first; calendars are looked at when the window begins.
-    past, window = _read(store, begin, end)
+    past, window = read_past(store, begin, end)
     at = datetime.fromtimestamp(window.begin, UTC)
     fleet = load_fleet(given, at=at)
-    _check_teams(grown, {each.name for each in fleet.teams})
+    check_teams(grown, {each.name for each in fleet.teams})
     with well_formed():
         before = Replay(fleet, past, window, queues)
         after = Replay(changed_fleet(given, changes, at), past, window, queues) if changes else before
@@ -105,7 +109,7 @@ def replay(
     _show(before, runs, after, changed, shown, output)
 
 
-def _read(store: str, begin: datetime | None, end: datetime | None) -> tuple[Past, Window]:
+def read_past(store: str, begin: datetime | None, end: datetime | None) -> tuple[Past, Window]:
     """The history of the window, and of what was there when it began. Raises CommandError."""
     from kueue_admission.history.jobs import OF_JOBS, past_of
     from kueue_admission.history.store import Store, StoreError
@@ -124,7 +128,8 @@ def _read(store: str, begin: datetime | None, end: datetime | None) -> tuple[Pas
     return past, window
 
 
-def _growth(texts: Sequence[str]) -> Growth:
+def read_growth(texts: Sequence[str]) -> Growth:
+    """What --growth says. Raises CommandError."""
     from kueue_fleet.simulation.replay import Growth
 
     factor, teams = 1.0, dict[str, float]()
@@ -140,12 +145,18 @@ def _growth(texts: Sequence[str]) -> Growth:
     return Growth(factor, teams)
 
 
-def _check_teams(growth: Growth, teams: set[str]) -> None:
+def check_teams(growth: Growth, teams: set[str]) -> None:
+    """Raise CommandError for a team that the fleet does not have."""
     from kueue_admission.forms.suggest import instead
 
     for team in growth.teams:
         if team not in teams:
             raise console.mistyped(f"--growth {team}: there is no such team; {instead(team, sorted(teams), 'teams')}")
+
+
+def read_queues(texts: Sequence[str]) -> dict[str, str]:
+    """What --queue says. Raises CommandError."""
+    return dict(map(_renamed, texts))
 
 
 def _renamed(text: str) -> tuple[str, str]:
@@ -226,11 +237,12 @@ def _number(spread: Spread) -> str:
 
 
 def _span(spread: Spread) -> str:
-    middle, least, most = map(_time, spread)
+    middle, least, most = map(duration, spread)
     return middle if least == most else f"{middle} ({least}-{most})"
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """How long it is, as tables have it."""
     if math.isinf(seconds):
         return "waits"
     for size, unit in ((_DAY, "d"), (3600, "h"), (60, "min")):

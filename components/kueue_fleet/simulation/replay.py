@@ -11,7 +11,7 @@ import math
 import random
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -25,6 +25,7 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_admission.history.jobs import Past, PastJob, Ran, Waited
 from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_workload
+from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import observed
 from kueue_admission.simulate.records import Record
@@ -228,8 +229,14 @@ class Replay:
             self._jobs.append((job, workload))
             yield workload
 
-    def run(self, seed: int, growth: Growth = Growth()) -> list[Replayed]:  # noqa: B008 - never changes
-        """One simulation of the window."""
+    def run(
+        self,
+        seed: int,
+        growth: Growth = Growth(),  # noqa: B008 - never changes
+        begun: Callable[[list[Replayed]], Watch | None] = lambda _: None,
+    ) -> list[Replayed]:
+        """One simulation of the window. `begun` is given its jobs before anything happens to them; what it returns may
+        end the simulation early."""
         begin = self.window.begin
         file = self.drawn.file.model_copy(update={"begin": datetime.fromtimestamp(begin, UTC)})
         run = FleetRun(self.fleet, file, self.fleet.home, self._objects, Delays(), seed)
@@ -240,9 +247,10 @@ class Replay:
                 workload = replace(workload, name=f"{workload.name}-{number}", uid=f"{workload.uid}-{number}")
             self._expect(run, job, workload, seed, is_more=is_more)
             made.append((job, workload.key, is_more))
-        run.drive(0.0, self.window.end - begin + LATER)
+        jobs = [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in made]
+        run.drive(0.0, self.window.end - begin + LATER, begun(jobs))
         run.settle()
-        return [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in made]
+        return jobs
 
     def _arrivals(self, seed: int, growth: Growth) -> Iterator[tuple[float, float, PastJob, Workload, bool]]:
         """Each job with when it comes; what was there before, first of all in the order in which it had got there."""

@@ -115,11 +115,14 @@ def waits_of(
 def goals_in(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> list[Judged]:
     """How the goals fare in these simulations: as in the middle one, and at risk where one is missed in another."""
     goals, length = goals_of(replay.fleet), replay.window.end - replay.window.begin
-    judged = []
-    for run in runs:
-        jobs = [_seen(replay, each, length) for each in run if not _left(each)]
-        judged.append(judge(goals, jobs, 0.0, length, length + LATER))
+    judged = [judge(goals, jobs_seen(replay, run), 0.0, length, length + LATER) for run in runs]
     return [_middle(of_goal) for of_goal in zip(*judged, strict=True)]
+
+
+def jobs_seen(replay: Replay, run: Iterable[Replayed]) -> list[Seen]:
+    """The jobs of a simulation as goals look at them, without those that were deleted while they waited."""
+    length = replay.window.end - replay.window.begin
+    return [_seen(replay, each, length) for each in run if not _left(each)]
 
 
 def _seen(replay: Replay, each: Replayed, length: float) -> Seen:

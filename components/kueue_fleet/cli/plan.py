@@ -1,0 +1,312 @@
+"""`plan`: the cheapest fleet, among those that a file may become, whose goals a recorded history meets."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from difflib import unified_diff
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kueue_admission.cli import console, options, simulate_goals
+from kueue_admission.cli.input_files import Output, OutputOption, well_formed
+from kueue_admission.cli.interrupts import interruptible
+from kueue_admission.cli.tables import Column, Table
+from kueue_admission.read.goals import Standing
+from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
+from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
+from kueue_fleet.cli.record import StoreOption
+from kueue_fleet.cli.replay import GrowthOption, QueueOption, check_teams, duration, read_growth, read_past, read_queues
+from kueue_fleet.cli.spec_commands import FleetFile
+
+if TYPE_CHECKING:
+    from kueue_admission.forms.yaml_text import YamlDocument
+    from kueue_fleet.simulation.plan import Knob, Question
+    from kueue_fleet.simulation.planner import Answer, Candidate, Goal, Reason
+    from kueue_fleet.simulation.replay import Window
+
+SCHEMA_VERSION: Final = 1
+"""Of the JSON document; larger where a reader of the former would misread it."""
+_WEEK: Final = 7 * 86_400.0
+_TELL_SECONDS: Final = 10.0
+"""Between two lines on stderr, where it is no terminal."""
+
+
+def plan(
+    file: FleetFile,
+    store: StoreOption,
+    may_change: Annotated[
+        list[str],
+        typer.Option(
+            "--may-change",
+            metavar="PATH=LOW..HIGH[/STEP]",
+            help="A whole number of FILE that may be changed, and its limits. Several paths with commas between change "
+            "together, one with *N as N times the number; repeatable.",
+        ),
+    ],
+    begin: Annotated[
+        datetime | None, typer.Option("--from", help="Jobs that arrived from then on, UTC.", show_default="all")
+    ] = None,
+    end: Annotated[
+        datetime | None, typer.Option("--to", help="Up to then, UTC; of a day its beginning.", show_default="all")
+    ] = None,
+    hold_out: Annotated[
+        int, typer.Option("--hold-out", min=0, help="The last weeks, by which only the answer is judged.")
+    ] = 1,
+    budget: Annotated[
+        float | None, typer.Option("--budget", min=0, help="USD a month at most.", show_default="none")
+    ] = None,
+    growth: GrowthOption = None,
+    queue: QueueOption = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100, help="Simulations of each fleet.")] = 3,
+    seed: options.Seed = 0,
+    most: Annotated[int, typer.Option("--fleets", min=1, max=100_000, help="Fleets that are tried at most.")] = 300,
+    processes: Annotated[
+        int | None, typer.Option("--processes", min=1, max=256, help="That simulate.", show_default="CPUs")
+    ] = None,
+    study: Annotated[
+        Path | None, typer.Option("--study", help="Keep what is simulated in this file, and go on from it.")
+    ] = None,
+    prices: PricesFile = None,
+    output: OutputOption = Output.text,
+) -> None:
+    """Search the cheapest fleet that meets the goals of FILE with recorded jobs.
+
+    Every fleet that is tried is checked, and replayed with the same numbers drawn. The answer is a change of FILE, with
+    why each part of it is there, how the goals fare in weeks that the search did not see, and what the history cannot
+    say. Exits 3 if it misses a goal, there too. It needs the extra `history`.
+
+    \b
+    Examples:
+      kueue-fleet plan fleet.yaml --store history \\
+          --may-change 'nodePools[l4].nodeCount=0..8'
+      kueue-fleet plan fleet.yaml --store history \\
+          --may-change \\
+          'reservations[l4].count,nodePools[l4].nodeCount=1..8' \\
+          --budget 20000 --growth 1.2 --study plan.jsonl
+    """
+    grown, queues, table = read_growth(growth or []), read_queues(queue or []), load_prices(prices)
+    given = given_fleet(file)
+    fleet = load_fleet(given)  # What is wrong with it is said first; calendars are looked at when the window begins.
+    check_teams(grown, {each.name for each in fleet.teams})
+    document, text = _written(given)
+    from kueue_admission.simulate.errors import SimulationError
+    from kueue_fleet.fleet_file.goals import goals_of
+    from kueue_fleet.simulation.plan import Question, parse_knob
+
+    if budget is not None and math.isnan(budget):
+        raise console.mistyped("--budget nan: is not an amount; write USD a month, such as 20000")
+    try:
+        knobs = [parse_knob(each, document, text) for each in may_change]
+    except SimulationError as wrong:
+        raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
+    if not goals_of(fleet):
+        raise console.CommandError(f"{given.source}: has no goals; set goals of a ClusterQueue or a team")
+    past, window = read_past(store, begin, end)
+    window, held_out = _held_out(window, hold_out)
+    at = datetime.fromtimestamp(window.begin, UTC)
+    question = Question(document.data, at, past, window, knobs, table, queues, grown)
+    answer = _answer(question, range(seed, seed + seeds), processes, study, most, budget, held_out)
+    edited = _edited(question, answer.best, document, text)
+    source = given.source
+    difference = "".join(unified_diff(text.splitlines(True), edited.splitlines(True), source, source))
+    if output is Output.json:
+        console.json_document(_document(question, answer, held_out, difference))
+    else:
+        _show(question, answer, held_out, seeds, difference)
+    missed = [f"{goal.path}: {goal.why}" for goal in answer.best.missed]
+    missed += [
+        f"{goal.path}, in the weeks held out: {goal.why}" for goal in answer.held_out if goal.standing == "missed"
+    ]
+    if missed:
+        raise console.CommandError("goals are missed:", simulate_goals.MISSED, missed)
+    if not answer.is_good:
+        told = f"no fleet that meets the goals costs at most {budget:,.0f} USD a month"
+        raise console.CommandError(f"--budget: {told}; the best one is shown", simulate_goals.MISSED)
+
+
+def _written(given: GivenFleet) -> tuple[YamlDocument, str]:
+    """The fleet's part of the file, and the text. Raises CommandError for a program."""
+    from kueue_admission.forms.yaml_text import load_document
+    from kueue_fleet.fleet_file.parse import fleet_part
+
+    if given.declared is not None:
+        raise console.CommandError(f"{given.source}: is a program; give the fleet as a file, which plan can change")
+    return fleet_part(load_document(given.text, given.source)), given.text
+
+
+def _held_out(window: Window, weeks: int) -> tuple[Window, Window | None]:
+    """The time to search by, and the weeks at the end; a history of less than twice as many holds out none."""
+    from kueue_fleet.simulation.replay import Window
+
+    border = window.end - weeks * _WEEK
+    if not weeks or border - window.begin < weeks * _WEEK:
+        return window, None
+    return Window(window.begin, border), Window(border, window.end)
+
+
+def _answer(
+    question: Question,
+    seeds: Sequence[int],
+    processes: int | None,
+    study: Path | None,
+    most: int,
+    budget: float | None,
+    held_out: Window | None,
+) -> Answer:
+    from kueue_fleet.cli.plan_runs import simulations
+    from kueue_fleet.simulation.planner import Planner
+
+    limit = math.inf if budget is None else budget
+    count = min(processes or len(os.sched_getaffinity(0)), len(seeds))
+    with interruptible(), _progress() as say, simulations(question, seeds, count, study) as runs, well_formed():
+        return Planner(question, runs, most, limit, say).answer(held_out)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Shows on stderr how far the search is: in place on a terminal, else a line now and then."""
+    if not console.interactive(sys.stderr):
+        last = time.monotonic()
+
+        def tell(text: str) -> None:
+            nonlocal last
+            if time.monotonic() - last > _TELL_SECONDS:
+                last = time.monotonic()
+                sys.stderr.write(f"{text}\n")
+
+        yield tell
+        return
+    with console.rich_console(sys.stderr).status("") as status:
+        yield status.update
+
+
+def _edited(question: Question, best: Candidate, document: YamlDocument, text: str) -> str:
+    """The file's text with the numbers of the answer, and everything else as it is."""
+    spans = [(document.span_of(change.path), change.value) for change in question.changes(best.point)]
+    for span, value in sorted(((span, value) for span, value in spans if span is not None), reverse=True):
+        text = f"{text[: span[0]]}{value}{text[span[1] :]}"
+    return text
+
+
+def _changed(knob: Knob, level: int) -> str:
+    place = knob.places[0]
+    more = f" and {len(knob.places) - 1} more" if len(knob.places) > 1 else ""
+    return f"{place.path}{more}: {place.today}{place.unit} to {knob.levels[level] * place.factor}{place.unit}"
+
+
+def _why(question: Question, answer: Answer, reason: Reason) -> str:
+    """What would be without a change."""
+    knob, without = question.knobs[reason.knob], reason.without
+    changed = _changed(knob, answer.best.point[reason.knob])
+    if without is None:
+        return f"{changed}; without it check refuses the fleet"
+    more = f"{abs(without.cost - answer.best.cost):,.0f} USD a month"
+    cost = f"it costs {more} more" if without.cost > answer.best.cost else f"it costs {more} less"
+    worse = [
+        f"{goal.path} is {goal.standing} ({goal.why})"
+        for goal, now in zip(without.goals, answer.best.goals, strict=True)
+        if goal.standing is not now.standing and goal.standing in (Standing.MISSED, Standing.AT_RISK)
+    ]
+    return f"{changed}; without it {', '.join([*worse, cost])}"
+
+
+def _document(question: Question, answer: Answer, held_out: Window | None, difference: str) -> dict[str, Any]:
+    search = answer.search
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "begin": datetime.fromtimestamp(question.window.begin, UTC).isoformat(),
+        "end": datetime.fromtimestamp(question.window.end, UTC).isoformat(),
+        "heldOutUntil": None if held_out is None else datetime.fromtimestamp(held_out.end, UTC).isoformat(),
+        "fleets": {
+            "simulated": len(search.evaluated),
+            "notCheaper": len(search.pruned),
+            "refusedByCheck": len(search.refused),
+            "limitReached": search.is_spent,
+        },
+        "today": answer.today.as_json(question),
+        "recommended": answer.best.as_json(question),
+        "reasons": [
+            {
+                "change": question.knobs[reason.knob].text,
+                "why": _why(question, answer, reason),
+                "without": None if reason.without is None else reason.without.as_json(question),
+            }
+            for reason in answer.reasons
+        ],
+        "heldOut": None if held_out is None else [goal._asdict() for goal in answer.held_out],
+        "frontier": [each.as_json(question) for each in answer.frontier],
+        "notKnown": list(answer.not_known),
+        "diff": difference,
+    }
+
+
+def _show(question: Question, answer: Answer, held_out: Window | None, seeds: int, difference: str) -> None:
+    search, window = answer.search, question.window
+    told = " to ".join(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (window.begin, window.end))
+    console.paragraph(
+        f"{told} UTC: {console.count(len(search.evaluated), 'fleet')} simulated, {console.count(seeds, 'time')} each; "
+        f"of the others {len(search.pruned)} could not be better, and {len(search.refused)} check refuses."
+    )
+    if search.is_spent:
+        console.paragraph("The search ended at its limit; give more --fleets to search on.")
+    console.show("", _table(question, answer))
+    if answer.reasons:
+        console.line("Changes:")
+    for reason in answer.reasons:
+        console.paragraph(f"- {_why(question, answer, reason)}")
+    if not answer.reasons:
+        console.line("No change of the file is better.")
+    _show_goals("goal", answer.best.goals)
+    if held_out is None:
+        console.paragraph("No weeks are held out: the history is too short, or --hold-out is 0.")
+    else:
+        _show_goals("held out", answer.held_out)
+    if answer.not_known:
+        console.line()
+        console.line("Your history cannot answer:")
+    for text in answer.not_known:
+        console.paragraph(f"- {text}")
+    if difference:
+        console.line()
+        console.text(difference)
+
+
+def _show_goals(name: str, goals: Sequence[Goal]) -> None:
+    console.line()
+    for goal in goals:
+        console.line(simulate_goals.styled(f"{name}, {goal.standing}: {goal.path}: {goal.why}", goal.standing))
+
+
+def _goals(candidate: Candidate) -> str:
+    counts = Counter(goal.standing for goal in candidate.goals if goal.standing is not Standing.MET)
+    return ", ".join(f"{number} {standing}" for standing, number in counts.items()) or "met"
+
+
+def _table(question: Question, answer: Answer) -> Table:
+    """Cost against waiting."""
+    table = Table(
+        Column("fleet"),
+        Column("USD a month", right=True),
+        Column("paid anyway", right=True, leave_out=1),
+        Column("mean wait", right=True),
+        Column("goals"),
+        Column("levels", leave_out=2),
+    )
+    rows = [("today", answer.today), *(("", each) for each in answer.frontier)]
+    if answer.best not in answer.frontier:
+        rows.append(("", answer.best))
+    for name, each in rows:
+        shown = "recommended" if each == answer.best else name
+        levels = [str(knob.levels[level]) for knob, level in zip(question.knobs, each.point, strict=True)]
+        amounts = f"{each.cost:,.0f}", f"{each.paid:,.0f}", duration(each.wait), _goals(each)
+        table.add(shown, *amounts, ", ".join(levels))
+    return table

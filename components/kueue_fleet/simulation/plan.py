@@ -1,0 +1,294 @@
+"""Fleets that differ in some numbers, replayed: what each costs, which goals it misses, and how long jobs wait.
+
+What is paid is what the fleet costs whether it is used or not, and, for GPUs that jobs hold beyond those that are paid
+anyway, their price by the hour.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from kueue_admission.forms.form_rules import OPTION
+from kueue_admission.forms.problem import Problem, errors_of
+from kueue_admission.forms.syntax import whole_number
+from kueue_admission.forms.yaml_text import YamlDocument
+from kueue_admission.history.jobs import Past
+from kueue_admission.read.goals import Goal, Judged, Seen, Standing
+from kueue_admission.simulate.clock import Watch
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.what_if import Change, apply_changes, parse_change
+from kueue_fleet.fleet_file import Calendar, FleetSpec, Reserved
+from kueue_fleet.fleet_file.cost import cost_of
+from kueue_fleet.fleet_file.goals import goals_of
+from kueue_fleet.fleet_file.parse import Reading, read_fleet
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
+from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
+from kueue_fleet.simulation.fleet import accelerator_usd
+from kueue_fleet.simulation.replay import Growth, Replay, Replayed, Window
+from kueue_fleet.simulation.replay_fit import goals_in, jobs_seen
+from kueue_fleet.simulation.search import Point
+
+_KNOB: Final = re.compile(r"(?P<paths>.+)=(?P<low>[0-9]{1,12})\.\.(?P<high>[0-9]{1,12})(?:/(?P<step>[0-9]{1,12}))?")
+_AMOUNT: Final = re.compile(r"([0-9]{1,12})([A-Za-z]*)")
+_LOOK: Final = 21_600.0
+"""Seconds of the simulation between two looks at whether a goal is missed already."""
+_SCARCE: Final = 0.5
+"""How far a goal that is at risk is missed: other weeks will not be like those of the history."""
+_FAR: Final = 1000.0
+"""How far a goal is missed at most, as where jobs wait without end."""
+
+
+class Place(NamedTuple):
+    """A number of the file: the level times `factor`, before the `unit` that the file has there."""
+
+    path: str
+    factor: int
+    today: int
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """Numbers of the file that change together; `levels` are those that may be tried."""
+
+    text: str
+    places: tuple[Place, ...]
+    levels: range
+
+    @property
+    def today(self) -> int:
+        """Which of the levels the file has."""
+        return self.levels.index(self.places[0].today // self.places[0].factor)
+
+    def changes(self, level: int) -> Iterator[Change]:
+        """What is other than in the file."""
+        for place in self.places:
+            amount = self.levels[level] * place.factor
+            if amount != place.today:
+                yield parse_change(f"{place.path}={amount}{place.unit}")
+
+
+def parse_knob(text: str, document: YamlDocument, source: str) -> Knob:
+    """The knob that `PATH[*N],...=LOW..HIGH[/STEP]` says, of the file's text. Raises SimulationError."""
+    match = _KNOB.fullmatch(text)
+    if match is None:
+        fix = "write it as nodePools[l4].nodeCount=0..8, or nodePools[l4].nodeCount,reservations[l4].count=0..8/2"
+        raise _refused(text, "is not PATH=LOW..HIGH", fix)
+    low, high, step = (whole_number(match[name] or "1") or 0 for name in ("low", "high", "step"))
+    if low > high or not step or (high - low) // step >= 10_000:
+        raise _refused(text, "has no levels, or more than 10,000", "write the lower number first, and a step above 0")
+    levels = range(low, high + 1, step)
+    places = [_place(text, part.strip(), document, source) for part in match["paths"].split(",")]
+    for place in places:
+        if place.today % place.factor or place.today // place.factor not in levels:
+            wrong = f"{place.path} is {place.today}{place.unit} in the file, which is none of the levels"
+            raise _refused(text, wrong, "widen them, change the file, or give it another factor, as in PATH*8")
+        if place.today // place.factor != places[0].today // places[0].factor:
+            wrong = f"{places[0].path} and {place.path} are of different levels in the file"
+            raise _refused(text, wrong, "change the file, or give each --may-change of its own")
+    return Knob(text, tuple(places), levels)
+
+
+def _place(text: str, part: str, document: YamlDocument, source: str) -> Place:
+    path, star, factor = part.partition("*")
+    times = whole_number(factor) if star else 1
+    span = document.span_of(path)
+    found = None if span is None else _AMOUNT.fullmatch(source[slice(*span)])
+    if not times or found is None:
+        wrong = f"{path} is not a whole number in the file" if times else f"*{factor} is not a factor"
+        raise _refused(text, wrong, "give the path of a number that is written in the file, and a factor above 0")
+    return Place(path, times, int(found[1]), found[2])
+
+
+def _refused(text: str, wrong: str, fix: str) -> SimulationError:
+    return SimulationError([OPTION.at(f"--may-change {text}", wrong, fix)])
+
+
+class GoalFound(NamedTuple):
+    """How it was with a goal in one simulation, and why."""
+
+    standing: Standing
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One simulation of a fleet. Where it was `stopped`, only that a goal is missed is known."""
+
+    stopped: bool
+    goals: tuple[GoalFound, ...] = ()
+    used: float = 0.0
+    """USD an hour, beyond what is paid anyway."""
+    unpriced: float = 0.0
+    """GPU hours a week whose price is not known."""
+    wait: float = 0.0
+    """Mean seconds from arrival to first admission, up to the end of the window where there was none."""
+
+    missed: float = 0.0
+    """How far goals are missed, or at risk: the sum of how many times as long, or as little, as their limits it is."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, data: Mapping[str, Any]) -> Tried:
+        """The same, from `as_json`."""
+        goals = tuple(GoalFound(Standing(standing), why) for standing, why in data["goals"])
+        return cls(**{**data, "goals": goals})
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is planned: a fleet file's data, what may change of it, and the history that is replayed."""
+
+    data: Any
+    at: datetime
+    past: Past
+    window: Window
+    knobs: Sequence[Knob]
+    prices: Prices
+    queues: Mapping[str, str] = field(default_factory=dict)
+    growth: Growth = field(default_factory=Growth)
+
+    @property
+    def today(self) -> Point:
+        """The fleet as its file is."""
+        return tuple(knob.today for knob in self.knobs)
+
+    def changes(self, point: Point) -> list[Change]:
+        """What is other than in the file."""
+        return [each for knob, level in zip(self.knobs, point, strict=True) for each in knob.changes(level)]
+
+    def reading(self, point: Point) -> Reading:
+        """The fleet of a point, and what `check` says of it."""
+        return read_fleet(apply_changes(self.data, self.changes(point)), self.at)
+
+    def fleet(self, point: Point) -> FleetSpec:
+        """The fleet of a point. Raises SpecError where it is none."""
+        return self.reading(point).whole()
+
+    def simulate(self, point: Point, seed: int, *, whole: bool, window: Window | None = None) -> Tried:
+        """One simulation. Unless `whole`, it ends when a goal is sure to be missed."""
+        fleet = self.fleet(point)
+        replay = Replay(fleet, self.past, window or self.window, self.queues)
+        stop = _Hopeless(replay)
+        jobs = replay.run(seed, self.growth, (lambda _: None) if whole else stop.begun)
+        if stop.is_missed:
+            return Tried(stopped=True)
+        hours = (replay.window.end - replay.window.begin) / 3600
+        used, unpriced = _used(fleet, jobs, 3600 * hours, self.prices)
+        judged = goals_in(replay, [jobs])
+        goals = tuple(GoalFound(each.standing, each.why) for each in judged)
+        wait = _mean_wait(jobs, 3600 * hours)
+        return Tried(False, goals, used / hours, 168 * unpriced / hours, wait, sum(map(_missed, judged)))
+
+
+class _Hopeless:
+    """Ends a simulation when more jobs have waited too long than a goal lets."""
+
+    def __init__(self, replay: Replay) -> None:
+        self._replay = replay
+        self._goals = [goal for goal in goals_of(replay.fleet) if goal.of == "wait"]
+        self._look_at = 0.0
+        self.is_missed = False
+
+    def begun(self, jobs: list[Replayed]) -> Watch:
+        """Called before anything happens."""
+
+        def watch(now: float) -> bool:
+            if now >= self._look_at and not self.is_missed:
+                self._look_at = now + _LOOK
+                seen = [each for each in jobs_seen(self._replay, jobs) if each.arrived >= 0]
+                self.is_missed = any(_is_missed(goal, seen, now) for goal in self._goals)
+            return not self.is_missed
+
+        return watch
+
+
+def _is_missed(goal: Goal, jobs: Sequence[Seen], now: float) -> bool:
+    own = [job for job in jobs if goal.is_of(job)]
+    late = sum((now if job.admitted is None else job.admitted) - job.arrived > goal.limit for job in own)
+    return late > len(own) - math.ceil(goal.quantile * len(own))
+
+
+def _missed(judged: Judged) -> float:
+    found, limit = judged.found, judged.goal.limit
+    if judged.standing is not Standing.MISSED or found is None:
+        return _SCARCE if judged.standing is Standing.AT_RISK else 0.0
+    more, less = (found, limit) if judged.goal.of == "wait" else (limit, found)
+    return min(more / less, _FAR) if less else _FAR
+
+
+def _mean_wait(jobs: Sequence[Replayed], length: float) -> float:
+    waits = [
+        (length if (at := each.record.first_admitted_at) is None else at) - each.record.arrived_at
+        for each in jobs
+        if 0 <= each.record.arrived_at < length
+    ]
+    return sum(waits) / len(waits) if waits else 0.0
+
+
+def _used(fleet: FleetSpec, jobs: Sequence[Replayed], length: float, prices: Prices) -> tuple[float, float]:
+    """USD for the GPU hours of the window beyond those that are paid anyway, and GPU hours without a price."""
+    edges: dict[tuple[str, str], list[tuple[float, int]]] = {}
+    for run in (run for job in jobs for run in job.record.runs):
+        for (flavor, resource), count in run.usage.items():
+            begin, end = max(0.0, run.admitted_at), min(length, length if run.ended_at is None else run.ended_at)
+            if resource in ACCELERATOR_RESOURCES and end > begin:
+                edges.setdefault((run.cluster or fleet.home, flavor), []).extend([(begin, count), (end, -count)])
+    each_hour, usd, unpriced = accelerator_usd(fleet, prices), 0.0, 0.0
+    for place, changes in edges.items():
+        paid, hours, held, since = _paid_anyway(fleet, *place), 0.0, 0, 0.0
+        for at, count in sorted(changes):
+            hours += max(0, held - paid) * (at - since) / 3600
+            held, since = held + count, at
+        if place in each_hour:
+            usd += hours * each_hour[place]
+        elif paid < math.inf:
+            unpriced += hours
+    return usd, unpriced
+
+
+def _paid_anyway(fleet: FleetSpec, cluster: str, flavor: str) -> float:
+    """GPUs of a flavor on a cluster that are paid whether they are used or not."""
+    entry = fleet.flavor(flavor)
+    pools = fleet.flavor_nodes(entry, cluster) if entry is not None else ()
+    return sum(
+        (pool.max_nodes if isinstance(pool.capacity, Reserved | Calendar) else pool.min_nodes) * pool.devices_per_node
+        for pool in pools
+    )
+
+
+class Terms:
+    """What is known of a fleet without a simulation: whether it is one, and what is paid anyway."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self._known: dict[Point, float | None] = {}
+        self._said = {_about(each) for each in question.reading(question.today).problems}
+
+    def floor(self, point: Point) -> float | None:
+        """USD a month that are paid anyway; None where `check` refuses the fleet, or warns as it does not today."""
+        if point not in self._known:
+            reading = self._question.reading(point)
+            wrong = errors_of(reading.problems) or any(_about(each) not in self._said for each in reading.problems)
+            paid = None if wrong or reading.fleet is None else cost_of(reading.fleet, self._question.prices).always
+            self._known[point] = None if paid is None else paid * HOURS_PER_MONTH
+        return self._known[point]
+
+
+def _about(problem: Problem) -> tuple[str, str]:
+    return problem.rule.code, problem.path
+
+
+def missed_by(tried: Sequence[Tried]) -> float:
+    """How far simulations of a fleet miss goals, or put them at risk; 0: not at all."""
+    if any(each.stopped for each in tried):
+        return math.inf
+    return sum(each.missed for each in tried) / len(tried)

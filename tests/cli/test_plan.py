@@ -1,0 +1,148 @@
+"""`kueue-fleet plan`: what it finds for the example company, and what it says of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.bench.plan import EXAMPLE, MAY_CHANGE, ON_DEMAND, RESERVED, compare, question_of
+from typer.testing import CliRunner, Result
+
+from kueue_admission.cli.console import CommandError
+from kueue_fleet.cli import app
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.fleet_file.cost import cost_of
+from kueue_fleet.gke.prices import list_prices
+
+FLEET = EXAMPLE / "fleet.yaml"
+QUICK = ("--seeds", "1", "--processes", "1")
+FEW = MAY_CHANGE[3:]
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> str:
+    made = str(tmp_path_factory.mktemp("history"))
+    CliRunner().invoke(app, ["record", str(FLEET), "--store", made, "--from", str(EXAMPLE / "jobs.csv")])
+    return made
+
+
+def run(store: str, *arguments: str, file: Path = FLEET, may_change: tuple[str, ...] = MAY_CHANGE) -> Result:
+    options = [text for each in may_change for text in ("--may-change", each)]
+    return CliRunner().invoke(app, ["plan", str(file), "--store", store, *options, *arguments])
+
+
+@pytest.fixture(scope="module")
+def document(store: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(store, *QUICK, "-o", "json").stdout)
+    return found
+
+
+def test_what_is_recommended_is_cheaper_and_meets_the_goals(document: dict[str, Any]) -> None:
+    assert document["recommended"]["usdAMonth"] < 0.5 * document["today"]["usdAMonth"]
+    assert {goal["standing"] for goal in document["recommended"]["goals"]} == {"met"}
+
+
+def test_the_goals_are_judged_in_the_weeks_that_were_held_out(document: dict[str, Any]) -> None:
+    assert document["end"] < document["heldOutUntil"]
+    assert [goal["standing"] for goal in document["heldOut"]] == ["met", "met"]
+
+
+def test_the_diff_gives_a_file_that_check_accepts_with_its_comments(document: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(FLEET.read_text())
+    subprocess.run(["patch", "-s", "fleet.yaml"], cwd=tmp_path, input=document["diff"], text=True, check=True)
+    text = (tmp_path / "fleet.yaml").read_text()
+    assert CliRunner().invoke(app, ["check", str(tmp_path / "fleet.yaml")]).exit_code == 0
+    assert [line.partition("#")[2] for line in text.splitlines()] == [
+        line.partition("#")[2] for line in FLEET.read_text().splitlines()
+    ]
+    paid = 730 * cost_of(parse_fleet_text(text, "changed"), list_prices()).always
+    assert paid == pytest.approx(document["recommended"]["paidAnywayUsdAMonth"], abs=0.01)
+
+
+def test_each_change_says_what_would_be_without_it(document: dict[str, Any]) -> None:
+    changes = {reason["change"] for reason in document["reasons"]}
+    assert len(changes) == len(document["reasons"]) > 0
+    for reason in document["reasons"]:
+        costs = reason["without"] and reason["without"]["usdAMonth"] - document["recommended"]["usdAMonth"]
+        assert any(text in reason["why"] for text in ("check refuses", "is missed", "is at risk")) or costs > 0
+
+
+def test_the_frontier_has_less_waiting_for_more_money(document: dict[str, Any]) -> None:
+    points = [(each["usdAMonth"], -each["meanWaitSeconds"]) for each in document["frontier"]]
+    assert points == sorted(points)
+    assert len(points) > 1
+
+
+def test_what_the_history_cannot_say_is_said(document: dict[str, Any]) -> None:
+    assert "how fast jobs run on flavor l4-ondemand, as none of the history did" in "; ".join(document["notKnown"])
+
+
+def test_it_is_as_cheap_as_the_best_of_all_with_a_tenth_of_the_simulations(tmp_path: Path) -> None:
+    reserved, vision, research, on_demand = MAY_CHANGE
+    reserved, vision = reserved.replace("1..8", "1..6"), vision.replace("0..16/2", "0..8/4")
+    some = (reserved, vision, research.replace("0..16/2", "0..8/2"), on_demand)
+    found = compare(question_of(str(tmp_path), datetime(2026, 10, 8, tzinfo=UTC), some), range(1))
+    assert found["cost"] <= found["bruteCost"] + 0.01
+    assert found["fleets"] <= found["bruteFleets"] / 10
+
+
+def test_several_processes_give_the_same(store: str) -> None:
+    one, two = (
+        run(store, "--seeds", "2", "--to", "2026-10-08", "--processes", count, may_change=FEW).stdout for count in "12"
+    )
+    assert one == two
+    assert "recommended" in one
+
+
+def test_a_search_that_ended_early_goes_on(store: str, tmp_path: Path) -> None:
+    study = tmp_path / "study.jsonl"
+    arguments = (*QUICK, "--to", "2026-10-08")
+    assert "at its limit" in run(store, *arguments, "--study", str(study), "--fleets", "2", may_change=FEW).stdout
+    first = study.read_text()
+    study.write_text(f"{first}{{'cut")
+    whole = run(store, *arguments, "--study", str(study), may_change=FEW).stdout
+    assert whole == run(store, *arguments, may_change=FEW).stdout
+    assert study.read_text().startswith(first)
+    done = study.read_text()
+    assert run(store, *arguments, "--study", str(study), may_change=FEW).stdout == whole
+    assert study.read_text() == done
+
+
+def test_a_study_of_something_else_is_refused(store: str, tmp_path: Path) -> None:
+    study = tmp_path / "study.jsonl"
+    run(store, *QUICK, "--to", "2026-10-08", "--study", str(study), "--fleets", "1", may_change=FEW)
+    refused = run(store, *QUICK, "--growth", "2", "--study", str(study), may_change=FEW).exception
+    assert str(refused).endswith("is of another fleet, history or --may-change; give it a --study of its own")
+    study.write_text("{}\nnone\n")
+    assert "is not a study of plan; name another file" in str(
+        run(store, *QUICK, "--study", str(study), may_change=FEW).exception
+    )
+
+
+def test_a_fleet_without_a_goal_that_can_be_met_ends_with_3(store: str, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet.yaml"
+    fleet.write_text(FLEET.read_text().replace("p90: 30m", "p90: 1s"))
+    limits = ("reservations[l4].count,nodePools[l4-reserved].nodeCount=6..7", f"clusterQueues[vision].{RESERVED}=4..4")
+    done = run(store, *QUICK, "--to", "2026-10-08", "--growth", "6", file=fleet, may_change=limits)
+    assert isinstance(done.exception, CommandError)
+    assert done.exception.exit_code == 3
+    assert "clusterQueues[vision]" in str(done.exception.problems[0])
+
+
+def test_a_budget_that_no_fleet_keeps_ends_with_3(store: str) -> None:
+    done = run(store, *QUICK, "--to", "2026-10-08", "--budget", "500", "--fleets", "5")
+    assert isinstance(done.exception, CommandError)
+    assert done.exception.exit_code == 3
+
+
+def test_only_what_may_change_changes(store: str) -> None:
+    limits = (f"nodePools[l4-ondemand].autoscaling.totalMaxNodeCount,clusterQueues[vision].{ON_DEMAND}=1..2",)
+    document = json.loads(run(store, *QUICK, "--to", "2026-10-08", "-o", "json", may_change=limits).stdout)
+    assert {change.partition("=")[0].partition(".")[0] for change in document["recommended"]["changes"]} <= {
+        "nodePools[l4-ondemand]",
+        "clusterQueues[vision]",
+    }
