@@ -1,8 +1,8 @@
 """`make bench`: every figure the project claims, measured here and now, each beside a peer from the same run.
 
 `python -m tests.bench [PART...]` measures only some parts: fleets, command, explain, decisions, workloads, simulation,
-jobs, replay, plan, harness, rehearsal, newcomer, controller, dispatchers, page. The figures of a part replace those that
-it wrote to bench.json before.
+jobs, replay, plan, harness, rehearsal, newcomer, controller, dispatchers, page. The figures of a part replace those
+that it wrote to bench.json before.
 """
 
 from __future__ import annotations

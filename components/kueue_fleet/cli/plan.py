@@ -208,7 +208,7 @@ def _why(question: Question, answer: Answer, reason: Reason) -> str:
     knob, without = question.knobs[reason.knob], reason.without
     changed = _changed(knob, answer.best.point[reason.knob])
     if without is None:
-        return f"{changed}; without it check refuses the fleet"
+        return f"{changed}; without it, check refuses the fleet"
     more = f"{abs(without.cost - answer.best.cost):,.0f} USD a month"
     cost = f"it costs {more} more" if without.cost > answer.best.cost else f"it costs {more} less"
     worse = [
@@ -216,7 +216,7 @@ def _why(question: Question, answer: Answer, reason: Reason) -> str:
         for goal, now in zip(without.goals, answer.best.goals, strict=True)
         if goal.standing is not now.standing and goal.standing in (Standing.MISSED, Standing.AT_RISK)
     ]
-    return f"{changed}; without it {', '.join([*worse, cost])}"
+    return f"{changed}; without it, {', '.join([*worse, cost])}"
 
 
 def _document(question: Question, answer: Answer, held_out: Window | None, difference: str) -> dict[str, Any]:
