@@ -37,7 +37,7 @@ SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
 _WEEK: Final = 7 * 86_400.0
 _TELL_SECONDS: Final = 10.0
-"""Between two lines on stderr, where it is no terminal."""
+"""Between two lines on stderr, unless that is a terminal."""
 
 
 def plan(

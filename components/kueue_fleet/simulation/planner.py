@@ -78,8 +78,8 @@ class Candidate:
 
 
 class Reason(NamedTuple):
-    """Why a number is other than today: how it would be if it alone stayed. None: that is no fleet that `check`
-    accepts."""
+    """Why a number is other than today: how it would be if it alone stayed. None: `check` refuses
+    that."""
 
     knob: int
     without: Candidate | None

@@ -30,7 +30,7 @@ class Outcome(NamedTuple):
 Evaluate = Callable[[Point, bool], Outcome]
 """The outcome of a point, by simulation. False: `missed` may be any number above 0 once it is sure not to be 0."""
 Floor = Callable[[Point], float | None]
-"""What a point costs at least, known without a simulation; None: it is no fleet."""
+"""What a point costs at least, known without a simulation; None: it is not a fleet."""
 
 
 @dataclass
@@ -98,7 +98,7 @@ class Search:
                 yield from next((of_up for of_up in paid if of_up), ())
 
     def _fleets(self, steps: dict[int, int], way: int) -> Iterator[Point]:
-        """The point that the steps lead to. Where it is no fleet, as quota has to fit its nodes: those where one other
+        """The point that the steps lead to. Where it is not a fleet, as quota has to fit its nodes: those where one other
         number has gone the same way, as little as is needed."""
         point = self._moved(steps)
         if self.floor(point) is not None:
@@ -118,7 +118,7 @@ class Search:
         return 0.0 if now is None or less is None else now - less
 
     def _costs_more(self, point: Point) -> bool:
-        """Whether what is paid anyway is no less than the best one costs."""
+        """Whether at least as much is paid anyway as the best one costs."""
         return self.is_good and (self.floor(point) or 0.0) >= self.evaluated[self.best].cost
 
     def _has_less(self, point: Point) -> bool:
