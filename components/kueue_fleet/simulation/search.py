@@ -98,8 +98,8 @@ class Search:
                 yield from next((of_up for of_up in paid if of_up), ())
 
     def _fleets(self, steps: dict[int, int], way: int) -> Iterator[Point]:
-        """The point that the steps lead to. Where it is not a fleet, as quota has to fit its nodes: those where one other
-        number has gone the same way, as little as is needed."""
+        """The point that the steps lead to. Where it is not a fleet, as quota has to fit its nodes: those where
+        another number has gone the same way, as little as is needed."""
         point = self._moved(steps)
         if self.floor(point) is not None:
             yield point
