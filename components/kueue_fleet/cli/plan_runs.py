@@ -73,7 +73,7 @@ class Runs:
             self._keep(key, tried)
             if tried.stopped and self._pool is None:
                 return [tried]
-        return [tried for key in keys if (tried := self._found(key)) is not None]
+        return [found for key in keys if (found := self._found(key)) is not None]
 
     def _run(self, keys: Sequence[_Key]) -> Iterator[Tried]:
         if self._pool is not None:
