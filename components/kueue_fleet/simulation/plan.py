@@ -250,7 +250,7 @@ def _used(fleet: FleetSpec, jobs: Sequence[Replayed], length: float, prices: Pri
             held, since = held + count, at
         if place in each_hour:
             usd += hours * each_hour[place]
-        elif paid < math.inf:
+        else:
             unpriced += hours
     return usd, unpriced
 
