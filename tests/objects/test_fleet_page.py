@@ -97,7 +97,7 @@ def test_its_pod_is_restricted_and_has_no_secret() -> None:
 def test_its_configuration_is_what_the_file_says() -> None:
     text = rendered({"iap": IAP})["ConfigMap"]["data"]["config.yaml"]
     found = PageConfiguration.model_validate(yaml.safe_load(text))
-    assert (found.fleet, found.cluster, found.namespaces) == ("lab", MANAGER, ("team-a", "shared"))
+    assert (found.fleet, found.cluster, found.namespaces) == ("lab", MANAGER, ("shared", "team-a"))
     assert found.users == ("bob@example.com",)
     assert found.page == parse_fleet(data({"iap": IAP})).fleet_page
 

@@ -102,8 +102,6 @@ def plan(
     from kueue_fleet.fleet_file.goals import goals_of
     from kueue_fleet.simulation.plan import Question, parse_knob
 
-    if budget is not None and math.isnan(budget):
-        raise console.mistyped("--budget nan: is not an amount; write USD a month, such as 20000")
     try:
         knobs = [parse_knob(each, document, text) for each in may_change]
     except SimulationError as wrong:

@@ -63,7 +63,7 @@ def page_configuration(fleet: FleetSpec, page: FleetPage) -> PageConfiguration:
     return PageConfiguration(
         fleet=fleet.name,
         cluster=fleet.home,
-        namespaces=job_namespaces(fleet),
+        namespaces=tuple(sorted(job_namespaces(fleet))),
         users=tuple(_members(fleet, "user")),
         page=page,
     )
@@ -112,8 +112,8 @@ def page_rules(fleet: FleetSpec, iap: FleetPageIap) -> list[dict[str, Any]]:
 
 
 def _members(fleet: FleetSpec, kind: str) -> list[str]:
-    members = dict.fromkeys(member.partition(":")[::2] for team in fleet.teams for member in team.members)
-    return [name for of, name in members if of == kind]
+    members = {member.partition(":")[::2] for team in fleet.teams for member in team.members}
+    return sorted(name for of, name in members if of == kind)
 
 
 def _network_policy(namespace: str, iap: FleetPageIap | None) -> Manifest:
