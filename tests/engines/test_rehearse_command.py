@@ -100,8 +100,9 @@ k8s.apps.v1.Deployment("web", metadata=metadata, spec=pods("web", "nginx:1.27"),
 """
 CANNOT_RUN = (
     "no program on this machine stands in for image {} (there is no container engine: only gcp-auth-plugin, "
-    "jobset/jobset, kuberay/operator, kueue-fleet/controller, kueue/kueue, kueue/kueue:0.17, kueue/kueue:0.18, "
-    "kueue/kueue:0.19, lws/lws, trainer/trainer-controller-manager are run, and pods of jobs are simulated)"
+    "jobset/jobset, kuberay/operator, kueue-fleet-page, kueue-fleet/controller, kueue/kueue, kueue/kueue:0.17, "
+    "kueue/kueue:0.18, kueue/kueue:0.19, lws/lws, trainer/trainer-controller-manager are run, "
+    "and pods of jobs are simulated)"
 )
 
 
