@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kueue_admission.api import ResourceQuota
-from kueue_admission.forms.quantity import ZERO, Quantity
+from kueue_admission.decide.amounts import format_request
+from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.lost_capacity import LostCapacity
 from kueue_fleet.dispatch.node_states import NodeState
 from kueue_fleet.fleet_file.calendar_pools import fleet_having
@@ -271,8 +272,4 @@ def _unit(resource: str) -> int:
 
 
 def _quantity(resource: str, amount: int) -> Quantity:
-    if amount == 0:
-        return ZERO
-    if resource in _IN_BYTES and amount % _MIB == 0:
-        return Quantity(f"{amount // _MIB}Mi")
-    return Quantity(f"{amount}m" if resource == "cpu" else amount)
+    return Quantity(format_request(resource, amount))
