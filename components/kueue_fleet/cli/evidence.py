@@ -13,8 +13,9 @@ from kueue_admission.cli import console
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.record import StoreOption
+from kueue_fleet.cli.replay import check_teams
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.stores import StoreOption, opened_store
 
 if TYPE_CHECKING:
     from kueue_fleet.fleet_file import FleetSpec
@@ -49,7 +50,6 @@ def evidence(
       kueue-fleet evidence fleet.yaml --store history \\
           --from 2026-10-01 --to 2026-11-01 --team language -o json
     """
-    from kueue_admission.history.store import Store, StoreError
     from kueue_fleet.status.residency import KINDS, Recorded, residency_evidence
 
     fleet = load_fleet(file)
@@ -57,11 +57,8 @@ def evidence(
     if first >= last:
         raise console.mistyped(f"--to {end:%Y-%m-%d}: is not after --from; give a later time")
     teams = _teams(fleet, team or [])
-    try:
-        opened = Store(store)
+    with opened_store(store) as opened:
         recorded = Recorded(opened.read(kinds=KINDS), opened.followed, opened.pruned)
-    except StoreError as refused:
-        raise console.CommandError(str(refused.problem)) from None
     found = residency_evidence(fleet, recorded, [each.name for each in teams], first, last)
     if output is Output.json:
         console.json_document(
@@ -84,12 +81,7 @@ def evidence(
 
 def _teams(fleet: FleetSpec, given: Sequence[str]) -> list[TeamEntry]:
     """Those that are named, or all that are bound to regions. Raises CommandError where there are none."""
-    from kueue_admission.forms.suggest import instead
-
-    known = [each.name for each in fleet.teams]
-    for name in given:
-        if name not in known:
-            raise console.mistyped(f"--team {name}: there is no such team; {instead(name, known, 'teams')}")
+    check_teams("--team", given, fleet)
     teams = [each for each in fleet.teams if (each.name in given if given else each.allowed_regions)]
     if not teams:
         raise console.CommandError("teams: none has allowedRegions, so each may run anywhere; name one with --team")

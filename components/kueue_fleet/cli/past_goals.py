@@ -3,61 +3,49 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from kueue_admission.cli import console
+from kueue_fleet.cli.stores import LOOK_BACK, opened_store
 
 if TYPE_CHECKING:
     from kueue_admission.history.jobs import Past
     from kueue_admission.read.goals import Judged
     from kueue_fleet.fleet_file import FleetSpec
 
-HistoryOption = Annotated[
-    str | None,
-    typer.Option(
-        "--store", metavar="DIR", help="What `record` wrote, a folder or gs://BUCKET/PATH, to judge goals by."
-    ),
-]
-"""Where the history of a live fleet is."""
 HOURS = 12
 """Hours that are shown of a history."""
-_LOOK_BACK = 31 * 86_400.0
 
 
 def check_store(store: str | None) -> None:
     """Raises CommandError where there is no history, before clusters are asked."""
-    from kueue_admission.history.store import Store, StoreError
-
-    try:
-        if store is not None:
-            Store(store)
-    except StoreError as refused:
-        raise console.CommandError(str(refused.problem)) from None
+    if store is not None:
+        with opened_store(store):
+            pass
 
 
 def judged_goals(fleet: FleetSpec, store: str | None, now: datetime) -> list[Judged]:
     """How the seven days up to `now` met each goal; without a store none is known. Raises CommandError."""
+    from kueue_fleet.fleet_file.goals import goals_of
+
+    return judged_by(fleet, read_week(store, now) if store is not None and goals_of(fleet) else None, now)
+
+
+def judged_by(fleet: FleetSpec, past: Past | None, now: datetime) -> list[Judged]:
+    """How the seven days up to `now` met each goal, by the jobs that `read_week` read; None: none is known."""
     from kueue_admission.read.goals import WEEK
-    from kueue_fleet.fleet_file.goals import Recorded, goals_of, judge_recorded
+    from kueue_fleet.fleet_file.goals import Recorded, judge_recorded
 
-    if store is None or not goals_of(fleet):
-        return judge_recorded(fleet, None)
     end = now.timestamp()
-    return judge_recorded(fleet, Recorded(read_past(store, now), end - WEEK, end))
+    return judge_recorded(fleet, None if past is None else Recorded(past, end - WEEK, end))
 
 
-def read_past(store: str, now: datetime) -> Past:
+def read_week(store: str, now: datetime) -> Past:
     """The jobs of the week up to `now`, with what came before and may go on in it. Raises CommandError."""
     from kueue_admission.history.jobs import OF_JOBS, past_of
-    from kueue_admission.history.store import Store, StoreError
     from kueue_admission.read.goals import WEEK
 
-    try:
-        return past_of(Store(store).read(now.timestamp() - WEEK - _LOOK_BACK, OF_JOBS))
-    except StoreError as refused:
-        raise console.CommandError(str(refused.problem)) from None
+    with opened_store(store) as opened:
+        return past_of(opened.read(now.timestamp() - WEEK - LOOK_BACK, OF_JOBS))
 
 
 def last_hours(past: Past, now: datetime) -> list[dict[str, Any]]:

@@ -23,9 +23,19 @@ from kueue_admission.cli.tables import Column, Table
 from kueue_admission.read.goals import Standing
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
-from kueue_fleet.cli.record import StoreOption
-from kueue_fleet.cli.replay import GrowthOption, QueueOption, check_teams, duration, read_growth, read_past, read_queues
+from kueue_fleet.cli.replay import (
+    FromOption,
+    GrowthOption,
+    QueueOption,
+    ToOption,
+    check_teams,
+    duration,
+    read_growth,
+    read_past,
+    read_queues,
+)
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.stores import StoreOption
 
 if TYPE_CHECKING:
     from kueue_admission.forms.yaml_text import YamlDocument
@@ -52,12 +62,8 @@ def plan(
             "together, one with *N as N times the number; repeatable.",
         ),
     ],
-    begin: Annotated[
-        datetime | None, typer.Option("--from", help="Jobs that arrived from then on, UTC.", show_default="all")
-    ] = None,
-    end: Annotated[
-        datetime | None, typer.Option("--to", help="Up to then, UTC; of a day its beginning.", show_default="all")
-    ] = None,
+    begin: FromOption = None,
+    end: ToOption = None,
     hold_out: Annotated[
         int, typer.Option("--hold-out", min=0, help="The last weeks, by which only the answer is judged.")
     ] = 1,
@@ -96,7 +102,7 @@ def plan(
     grown, queues, table = read_growth(growth or []), read_queues(queue or []), load_prices(prices)
     given = given_fleet(file)
     fleet = load_fleet(given)  # What is wrong with it is said first; calendars are looked at when the window begins.
-    check_teams(grown, {each.name for each in fleet.teams})
+    check_teams("--growth", grown.teams, fleet)
     document, text = _written(given)
     from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.fleet_file.goals import goals_of

@@ -19,6 +19,7 @@ from kueue_fleet.cli.contexts import Kubeconfig, check_readable, kubeconfig_file
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.live_jobs import Clusters
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.stores import StoreOption, opened_store
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_fleet.kube.answers import Json, object_key
 
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 _PATHS: Final = {"Workload": f"/apis/{KUEUE_API}/workloads", "Node": "/api/v1/nodes"}
 """What is recorded, and where API servers have it."""
-StoreOption = Annotated[
-    str, typer.Option("--store", metavar="DIR", help="A folder, or gs://BUCKET/PATH, that holds the history.")
-]
-"""Where a history is."""
 
 
 def record(
@@ -98,14 +95,9 @@ def record(
 @contextmanager
 def _opened(where: str, *, create: bool) -> Iterator[Store]:
     """The store, for this process alone. Raises CommandError where it cannot be used."""
-    from kueue_admission.history.store import Store, StoreError
-
     try:
-        store = Store(where, create=create)
-        with store.writing():
+        with opened_store(where, create=create) as store, store.writing():
             yield store
-    except StoreError as refused:
-        raise console.CommandError(str(refused.problem)) from None
     except OSError as failed:
         raise console.CommandError(
             f"{where}: cannot be written: {failed}; make room, or give another --store"

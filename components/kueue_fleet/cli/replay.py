@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -15,19 +15,26 @@ from kueue_admission.cli.tables import Column, Table
 from kueue_admission.forms.syntax import number
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.given_fleets import given_fleet
-from kueue_fleet.cli.record import StoreOption
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.stores import LOOK_BACK, StoreOption, opened_store
 
 if TYPE_CHECKING:
     from kueue_admission.history.jobs import Past
+    from kueue_fleet.fleet_file import FleetSpec
     from kueue_fleet.simulation.replay import Growth, Replay, Replayed, Window
     from kueue_fleet.simulation.replay_fit import Fit, Spread, Waits
 
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
-LOOK_BACK: Final = 31 * 86_400.0
-"""Seconds before the window of which events are read: jobs that ran or waited at its beginning."""
 _DAY: Final = 86_400.0
+FromOption = Annotated[
+    datetime | None, typer.Option("--from", help="Jobs that arrived from then on, UTC.", show_default="all")
+]
+"""When the time begins that is replayed."""
+ToOption = Annotated[
+    datetime | None, typer.Option("--to", help="Up to then, UTC; of a day its beginning.", show_default="all")
+]
+"""When it ends."""
 GrowthOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -49,12 +56,8 @@ QueueOption = Annotated[
 def replay(
     file: FleetFile,
     store: StoreOption,
-    begin: Annotated[
-        datetime | None, typer.Option("--from", help="Jobs that arrived from then on, UTC.", show_default="all")
-    ] = None,
-    end: Annotated[
-        datetime | None, typer.Option("--to", help="Up to then, UTC; of a day its beginning.", show_default="all")
-    ] = None,
+    begin: FromOption = None,
+    end: ToOption = None,
     what_if: options.WhatIf = (),  # type: ignore[assignment]
     growth: GrowthOption = None,
     queue: QueueOption = None,
@@ -94,7 +97,7 @@ def replay(
     past, window = read_past(store, begin, end)
     at = datetime.fromtimestamp(window.begin, UTC)
     fleet = load_fleet(given, at=at)
-    check_teams(grown, {each.name for each in fleet.teams})
+    check_teams("--growth", grown.teams, fleet)
     with well_formed():
         before = Replay(fleet, past, window, queues)
         after = Replay(changed_fleet(given, changes, at), past, window, queues) if changes else before
@@ -112,16 +115,12 @@ def replay(
 def read_past(store: str, begin: datetime | None, end: datetime | None) -> tuple[Past, Window]:
     """The history of the window, and of what was there when it began. Raises CommandError."""
     from kueue_admission.history.jobs import OF_JOBS, past_of
-    from kueue_admission.history.store import Store, StoreError
     from kueue_fleet.simulation.replay import Window
 
     first = begin.replace(tzinfo=UTC).timestamp() if begin is not None else None
     last = end.replace(tzinfo=UTC).timestamp() if end is not None else math.inf
-    try:
-        events = Store(store).read(0.0 if first is None else max(0.0, first - LOOK_BACK), OF_JOBS)
-    except StoreError as refused:
-        raise console.CommandError(str(refused.problem)) from None
-    past = past_of(events)
+    with opened_store(store) as opened:
+        past = past_of(opened.read(0.0 if first is None else max(0.0, first - LOOK_BACK), OF_JOBS))
     window = Window(past.begin if first is None else first, min(past.end, last))
     if window.begin >= window.end:
         raise console.CommandError(f"{store}: has no events between --from and --to; give other times")
@@ -145,13 +144,14 @@ def read_growth(texts: Sequence[str]) -> Growth:
     return Growth(factor, teams)
 
 
-def check_teams(growth: Growth, teams: set[str]) -> None:
-    """Raise CommandError for a team that the fleet does not have."""
+def check_teams(option: str, given: Iterable[str], fleet: FleetSpec) -> None:
+    """Raise CommandError for a team in an option that the fleet does not have."""
     from kueue_admission.forms.suggest import instead
 
-    for team in growth.teams:
+    teams = sorted(each.name for each in fleet.teams)
+    for team in given:
         if team not in teams:
-            raise console.mistyped(f"--growth {team}: there is no such team; {instead(team, sorted(teams), 'teams')}")
+            raise console.mistyped(f"{option} {team}: there is no such team; {instead(team, teams, 'teams')}")
 
 
 def read_queues(texts: Sequence[str]) -> dict[str, str]:

@@ -13,8 +13,9 @@ from kueue_admission.cli.tables import Column, Table
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import Every, FleetReader, Watch, patience, show_live, watch_interval
-from kueue_fleet.cli.past_goals import HistoryOption, check_store, judged_goals
+from kueue_fleet.cli.past_goals import check_store, judged_goals
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.stores import HistoryOption
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.gke.prices import Prices

@@ -17,8 +17,9 @@ from kueue_admission.cli import console
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.live_fleet import FleetReader, patience
-from kueue_fleet.cli.past_goals import HistoryOption, check_store
+from kueue_fleet.cli.past_goals import check_store
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.stores import HistoryOption
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.gke.prices import Prices
 
@@ -78,11 +79,12 @@ class History:
 
     def at(self, now: datetime) -> dict[str, Any]:
         """Goals and the last hours; no hours without a store. Raises CommandError."""
-        from kueue_fleet.cli.past_goals import judged_goals, last_hours, read_past
+        from kueue_fleet.cli.past_goals import judged_by, last_hours, read_week
 
         if self._read_at is None or now - self._read_at > _HISTORY_EVERY:
-            goals = [each.to_dict() for each in judged_goals(self._fleet, self._store, now)]
-            hours = last_hours(read_past(self._store, now), now) if self._store is not None else []
+            past = read_week(self._store, now) if self._store is not None else None
+            goals = [each.to_dict() for each in judged_by(self._fleet, past, now)]
+            hours = last_hours(past, now) if past is not None else []
             self._said, self._read_at = {"goals": goals, "hours": hours}, now
         return self._said
 

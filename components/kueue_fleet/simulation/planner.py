@@ -78,8 +78,7 @@ class Candidate:
 
 
 class Reason(NamedTuple):
-    """Why a number is other than today: how it would be if it alone stayed. None: `check` refuses
-    that."""
+    """Why a number is other than today: how it would be if it alone stayed. None: `check` refuses that."""
 
     knob: int
     without: Candidate | None

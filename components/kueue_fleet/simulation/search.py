@@ -3,8 +3,8 @@
 A compass search: from the best point so far each number is tried one step lower and higher, and the steps are halved
 when none of it is better. When steps of 1 lead nowhere, one number is lowered while another is raised. Better is what
 misses less, then what costs less. A point with no more of anything than one that misses a goal is taken to miss it too.
-Each move is an improvement among a finite number of points, so the search ends, also
-without a limit. It depends on nothing but its arguments.
+Each move is an improvement among a finite number of points, so the search ends, also without a limit. It depends on
+nothing but its arguments.
 """
 
 from __future__ import annotations
