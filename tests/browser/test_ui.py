@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from pathlib import Path
@@ -61,6 +62,7 @@ def test_it_is_readable(browser: Browser, width: int, scheme: str) -> None:
             "DWS requests",
             "Flavors",
             "Queues",
+            "What if",
             "Teams",
             "Budgets",
             "Goals",
@@ -95,6 +97,30 @@ def test_a_job_is_found_and_explained_by_keyboard(browser: Browser) -> None:
         page.locator("#why", has_text="Free 2 GPUs").wait_for()
         assert page.locator("#says").inner_text() == "It asks for 4."
         assert page.evaluate("document.activeElement.id") == "job-title"
+        page.context.close()
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_another_quota_is_tried_by_keyboard(browser: Browser, width: int) -> None:
+    queue = {**QUEUE, "name": HOSTILE[:60]}
+    with running(View({**FULL, "queues": [QUEUE, queue]}, VIEW.jobs), HOSTILE) as url:
+        page, said = opened(browser, url, width)
+        page.locator("#quota").focus()
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Tab")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Tab")
+        page.keyboard.type("12")
+        page.keyboard.press("Enter")
+        page.locator("#answer", has_text="img src").wait_for()
+        asked, _, answer = page.locator("#answer").inner_text().partition("} ")
+        quota = {"cluster": "w", "queue": HOSTILE[:60], "flavor": "l4", "resource": "nvidia.com/gpu"}
+        assert json.loads(asked + "}") == {**quota, "limit": "borrowingLimit", "amount": "12"}
+        assert answer.startswith("<img src=x")
+        assert page.evaluate("document.activeElement.id") == "amount"
+        assert page.locator("#quota option:checked").inner_text().startswith("<img src=x")
+        assert (page.title(), said, page.locator("img").count()) == ("lab", [], 0)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         page.context.close()
 
 

@@ -42,7 +42,8 @@ VIEW = View(SUMMARY, [job("train"), job("other", "Admitted")])
 @asynccontextmanager
 async def served(view: Any = VIEW, **server: Any) -> AsyncIterator[tuple[str, PageServer]]:
     explain = server.get("explain", lambda space, name: f"{space}/{name}: why")
-    made = PageServer(VIEW if callable(view) else view, view if callable(view) else lambda: view, {"job": explain})
+    first, look = (VIEW, view) if callable(view) else (view, lambda: view)
+    made = PageServer(first, look, {"job": explain}, lambda asked: f"{asked['amount']}: no job fares differently")
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(made.run(0, server.get("every", 60.0), address.set_result))
     try:
@@ -98,7 +99,7 @@ async def test_nothing_of_others_is_loaded_and_nothing_is_kept(path: str) -> Non
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
 async def test_nothing_can_be_changed(method: str) -> None:
     async with served() as (url, _), aiohttp.ClientSession() as session:
-        for path in ("", "live/jobs", "live/job"):
+        for path in ("", "live/jobs", "live/job", "live/what-if"):
             async with session.request(method, f"{url}{path}") as answer:
                 assert answer.status == 405
 
@@ -158,11 +159,18 @@ async def test_why_a_job_waits_is_asked_for_when_somebody_looks() -> None:
         assert (await get(f"{url}live/secrets?namespace=team&name=train"))[0] == 404
 
 
+async def test_another_quota_is_tried_when_somebody_asks() -> None:
+    async with served() as (url, _):
+        text = (await get(f"{url}live/what-if?amount=5"))[1]
+        assert json.loads(text) == {"text": "5: no job fares differently"}
+
+
 @contextmanager
 def running(view: View, why: str = "why") -> Iterator[str]:
     """The server in a thread of its own, for a browser; its address."""
     loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
-    made = PageServer(view, lambda: view, {"job": lambda space, name: why, "logs": lambda space, name: f"log: {why}"})
+    details = {"job": lambda space, name: why, "logs": lambda space, name: f"log: {why}"}
+    made = PageServer(view, lambda: view, details, lambda asked: f"{json.dumps(dict(asked))} {why}")
 
     def tell(url: str) -> None:
         address.append(url)

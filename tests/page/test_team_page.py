@@ -189,10 +189,19 @@ async def test_nothing_of_others_is_loaded_and_nothing_is_kept(tmp_path: Path, p
         assert "://" not in text
 
 
-@pytest.mark.parametrize("name", ["team.html", "ui.html", "viewers.py", "..%2fviewers.py", "%2e%2e/viewers.py"])
+@pytest.mark.parametrize(
+    "name", ["team.html", "ui.html", "jobs.html", "viewers.py", "..%2fviewers.py", "%2e%2e/viewers.py"]
+)
 async def test_no_other_file_is_served(tmp_path: Path, name: str) -> None:
     async with served(tmp_path) as (url, _):
         assert (await get(f"{url}{name}"))[0] == 404
+
+
+async def test_no_quota_is_tried_on_it(tmp_path: Path) -> None:
+    async with served(tmp_path) as (url, cluster):
+        assert (await get(f"{url}live/what-if?limit=nominalQuota", Authorization="Bearer ada"))[0] == 404
+        assert "what-if" not in "".join([(await get(f"{url}{name}"))[1] for name in ("", "team.js", "jobs.js")])
+        assert cluster.asked == []
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
@@ -284,6 +293,7 @@ OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
         signed(key=OTHER_KEY),
         signed()[:-4] + "AAAA",
         signed().rpartition(".")[0] + ".",
+        signed({"alg": "none"}).rpartition(".")[0] + ".",
     ],
 )  # fmt: skip
 async def test_what_iap_has_not_signed_for_this_page_is_refused(tmp_path: Path, assertion: str) -> None:

@@ -37,7 +37,7 @@ def show(result: Result) -> None:
         table.add(
             f"{workload['namespace']}/{workload['name']}",
             "/".join(part for part in (workload["cluster"], workload["clusterQueue"]) if part) or "-",
-            _flavors(workload) or "-",
+            flavors_of(workload) or "-",
             workload["state"],
             _reason(workload),
             *(_time(workload[name]) for name in ("arrivedAt", "admittedAt", "finishedAt")),
@@ -94,7 +94,8 @@ def _reason(workload: Mapping[str, Any]) -> str:
     return "" if workload["state"] in (workload["reason"], "Finished") else workload["reason"]
 
 
-def _flavors(workload: Mapping[str, Any]) -> str:
+def flavors_of(workload: Mapping[str, Any]) -> str:
+    """The flavors of a workload of a result."""
     return ", ".join(dict.fromkeys(name for pod_set in workload["flavors"].values() for name in pod_set.values()))
 
 
@@ -174,7 +175,7 @@ def _unseen(difference: Mapping[str, Any], run: str) -> str:
     told = {
         "admittedAt": f"admitted {side['admittedAt']}",
         "finishedAt": f"finished {side['finishedAt'] if side['finishedAt'] is not None else 'never'}",
-        "flavors": f"on {_flavors(side) or 'no flavor'}",
+        "flavors": f"on {flavors_of(side) or 'no flavor'}",
         "evictions": f"evicted {', '.join(str(eviction['time']) for eviction in side['evictions']) or 'never'}",
     }
     return "; ".join(text for field, text in told.items() if side[field] != other[field])

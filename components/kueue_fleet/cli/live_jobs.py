@@ -84,6 +84,18 @@ class Clusters:
             fix = _FIXES.get(failed.status, "try again")
             raise console.CommandError(f"{cluster}: {what} cannot be read: {failed}; {fix}") from None
 
+    def admission_objects(self, cluster: str) -> list[Json]:
+        """What Kueue's decisions on a cluster go by. Raises as `ask` does."""
+        found: list[Json] = []
+        for api, kinds in _EXPLAINED.items():
+            for kind in kinds:
+                # What a list has does not say its kind.
+                items = self.listed(cluster, f"{api}/{RESOURCES[kind]}")
+                found += ({"apiVersion": api.split("/", 2)[-1], "kind": kind, **item} for item in items)
+        with suppress(ApiError):  # Members of teams may not read it; then --fair-sharing says what it has.
+            found.append({"apiVersion": "v1", "kind": "ConfigMap", **self.ask(cluster, _CONFIGURATION)})
+        return found
+
     def log(self, cluster: str, path: str, params: Mapping[str, str]) -> str:
         """The log at `path`. Raises as `ask` does."""
         return read_log(self._client(cluster), path, params, READ_SECONDS)
@@ -194,7 +206,7 @@ class LiveJob:
 
         now = time.time()
         clusters = (self.home, *self.workload.nominated)
-        asked = {name: beside(partial(self._listed, name)) for name in clusters}
+        asked = {name: beside(partial(self.clusters.admission_objects, name)) for name in clusters}
         made = [Listed(self.home, asked.pop(self.home).result(), now, fair_sharing=fair_sharing)]
         for worker, answer in asked.items():
             try:
@@ -206,16 +218,6 @@ class LiveJob:
             return explain_clusters(made, self.workload.key)
         except AdmissionError as refused:
             raise console.CommandError(str(refused)) from None
-
-    def _listed(self, cluster: str) -> list[Json]:
-        found: list[Json] = []
-        for api, kinds in _EXPLAINED.items():
-            for kind in kinds:
-                items = self.clusters.listed(cluster, f"{api}/{RESOURCES[kind]}")
-                found += ({"kind": kind, **item} for item in items)  # What a list has does not say its kind.
-        with suppress(ApiError):  # Members of teams may not read it; then --fair-sharing says what it has.
-            found.append({"kind": "ConfigMap", **self.clusters.ask(cluster, _CONFIGURATION)})
-        return found
 
 
 def collection_of(api_version: str, kind: str, namespace: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -65,6 +65,7 @@ def ui(
         look(fleet, reader, table, history),
         lambda: look(fleet, reader, table, history),
         {"job": partial(explain, fleet, kubeconfig), "logs": partial(logs, fleet, kubeconfig)},
+        partial(what_if, fleet, kubeconfig),
     )
     asyncio.run(server.run(port, every, lambda address: console.line(f"Open {address}")))
 
@@ -125,6 +126,22 @@ def explain(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str
 def logs(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str) -> str:
     """The ends of the logs of a job's pods, from the cluster that runs it."""
     return _about(fleet, kubeconfig, namespace, name, lambda found: found.log_ends())
+
+
+def what_if(fleet: FleetSpec, kubeconfig: Path | None, asked: Mapping[str, str]) -> str:
+    """Who gains and who loses by another quota on a cluster; see `live_what_if`."""
+    from kueue_admission.simulate.errors import SimulationError
+    from kueue_fleet.cli import live_what_if
+    from kueue_fleet.cli.live_jobs import Clusters
+    from kueue_fleet.kube.answers import ApiError
+
+    cluster = asked.get("cluster", "")
+    if cluster not in fleet.cluster_names:
+        return f"Not tried: the fleet has no cluster {cluster!r}; choose one of {', '.join(fleet.cluster_names)}"
+    try:
+        return live_what_if.what_if(cluster, Clusters("ui", kubeconfig).admission_objects(cluster), asked)
+    except (ApiError, console.CommandError, SimulationError) as failed:
+        return f"Not tried: {failed}"
 
 
 def _about(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str, told: Callable[[LiveJob], str]) -> str:

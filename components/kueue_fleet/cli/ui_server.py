@@ -13,6 +13,7 @@ import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -38,13 +39,20 @@ class View:
 
 class PageServer:
     """`first` is shown until `look` has read the clusters again; `details` say more of a job, by namespace and name:
-    `job` why it waits, `logs` what its pods print.
+    `job` why it waits, `logs` what its pods print. `what_if` says what another quota would change, by the fields of
+    the page's form.
 
     All may take their time.
     """
 
-    def __init__(self, first: View, look: Callable[[], View], details: Mapping[str, Callable[[str, str], str]]) -> None:
-        self._look, self._details = look, details
+    def __init__(
+        self,
+        first: View,
+        look: Callable[[], View],
+        details: Mapping[str, Callable[[str, str], str]],
+        what_if: Callable[[Mapping[str, str]], str],
+    ) -> None:
+        self._look, self._details, self._what_if = look, details, what_if
         self._secret = secrets.token_urlsafe(24)
         self._view = first
         self._text = _text(first, "")
@@ -67,6 +75,7 @@ class PageServer:
         application.router.add_get(f"{base}/{{name}}", self._file)
         application.router.add_get(f"{base}/live/events", self._events)
         application.router.add_get(f"{base}/live/jobs", self._jobs)
+        application.router.add_get(f"{base}/live/what-if", self._quota)
         application.router.add_get(f"{base}/live/{{what}}", self._detail)
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
@@ -139,8 +148,15 @@ class PageServer:
             (row["namespace"], row["name"]) == (namespace, name) for row in self._view.jobs or ()
         ):
             raise web.HTTPNotFound
+        return await self._told(partial(told, namespace, name))
+
+    async def _quota(self, request: web.Request) -> web.Response:
+        return await self._told(partial(self._what_if, request.query))
+
+    async def _told(self, work: Callable[[], str]) -> web.Response:
+        """What `work` finds; one at a time, as each may take the whole of a core."""
         async with self._explaining:
-            return web.json_response({"text": await asyncio.to_thread(told, namespace, name)})
+            return web.json_response({"text": await asyncio.to_thread(work)})
 
 
 def _text(view: View, problem: str) -> str:

@@ -24,9 +24,13 @@ _TYPES: Final = {"html": "text/html", "css": "text/css", "js": "text/javascript"
 
 
 def file_answer(name: str) -> web.Response:
-    """A file of the page."""
-    text = files(__package__).joinpath("files", name).read_text(encoding="utf-8")
+    """A file of the page; the jobs are the same in each."""
+    text = _text(name).replace("<!-- jobs -->\n", _text("jobs.html"))
     return web.Response(text=text, content_type=_TYPES[name.rpartition(".")[2]], charset="utf-8")
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath("files", name).read_text(encoding="utf-8")
 
 
 def refusal(status: int, text: str, **headers: str) -> web.Response:

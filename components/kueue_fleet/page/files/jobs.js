@@ -1,5 +1,5 @@
 "use strict";
-// The jobs of either page; `read`, `refused` and `asking` are those of the page.
+// The jobs of either page; `read`, `refused`, `chose` and `asking` are those of the page.
 // Everything from clusters gets into the page as text, never as markup.
 const at = (id) => document.getElementById(id);
 const span = (seconds) => {
@@ -70,22 +70,21 @@ async function jobs() {
   if (focused) [...document.querySelectorAll("[data-job]")].find((one) => one.dataset.job === focused)?.focus();
 }
 
-async function detail(what, job) {
-  const answer = await ask(`live/${what}?${new URLSearchParams({ namespace: job.namespace, name: job.name })}`);
+async function detail(what, asked) {
+  const answer = await ask(`live/${what}?${new URLSearchParams(asked)}`);
   return answer?.ok ? (await answer.json()).text : answer?.status === 404 ? "The job has ended." : "Not known: the page does not answer.";
 }
 
-let shown = 0, chosen;
+let shown = 0;
 async function show(job) {
   const mine = ++shown;
-  chosen = job;
+  chose(job);
   at("job").hidden = false;
   at("job-title").textContent = `${job.namespace}/${job.name}: ${job.state}${job.cluster ? ` on ${job.cluster}` : ""}, since ${job.since}`;
   at("says").textContent = [job.reason && `${job.reason}: ${job.message}`, job.says].filter(Boolean).join("\n\n");
   at("why").textContent = asking;
-  if (at("log")) at("log").hidden = true;
   at("job-title").focus();
-  const text = await detail("job", job);
+  const text = await detail("job", { namespace: job.namespace, name: job.name });
   if (mine === shown) at("why").textContent = text;
 }
 

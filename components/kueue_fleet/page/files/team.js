@@ -1,5 +1,6 @@
 "use strict";
 const asking = "What happened to it is being read ...";
+const chose = () => {};
 const say = (text, wrong) => {
   at("state").textContent = text;
   at("state").className = wrong ? "bad" : "";

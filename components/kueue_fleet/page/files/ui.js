@@ -50,6 +50,7 @@ function draw(found) {
     ["queue", (q) => q.name], ["cluster", (q) => q.cluster], ["flavor", (q) => q.flavor], ["resource", (q) => q.resource], ["use", (q) => bar(q.used, q.nominal)], ["used", (q) => q.used],
     ["borrowed", (q) => q.borrowed], ["quota", (q) => q.nominal], ["pending", (q) => q.pending], ["state", (q) => (q.active ? "active" : bad(q.reason || "inactive"))],
   ], uses);
+  offer(uses);
   section("teams", "Teams", "What each team has, and what it waits for", [
     ["team", (t) => t.team], ["jobs", (t) => t.jobs], ["GPUs", (t) => t.gpus], ["borrowed", (t) => t.borrowed], ["jobs that wait", (t) => t.waitingJobs], ["GPUs they ask for", (t) => t.waitingGpus],
   ], found.teams);
@@ -66,12 +67,39 @@ function draw(found) {
   jobs();
 }
 
-at("logs").addEventListener("click", async () => {
-  const mine = shown;
-  at("log").hidden = false;
-  at("log").textContent = "The logs are being read ...";
-  const text = await detail("logs", chosen);
-  if (mine === shown) at("log").textContent = text;
+const logs = element("button", "Logs of its pods"), log = element("pre");
+[logs.id, log.id, logs.type] = ["logs", "log", "button"];
+at("close").before(logs, log);
+function chose(job) {
+  log.textContent = "";
+  logs.onclick = async () => {
+    const mine = shown;
+    log.textContent = "The logs are being read ...";
+    const text = await detail("logs", { namespace: job.namespace, name: job.name });
+    if (mine === shown) log.textContent = text;
+  };
+}
+
+// Choices that stay as they are are not touched: somebody may be at them.
+function offer(uses) {
+  const quotas = uses.filter((use) => use.flavor).map((use) => [use.cluster, use.name, use.flavor, use.resource]);
+  at("what-if").hidden = !quotas.length;
+  if (JSON.stringify(quotas) === at("quota").dataset.of) return;
+  const chosen = at("quota").value;
+  at("quota").dataset.of = JSON.stringify(quotas);
+  at("quota").replaceChildren(...quotas.map((quota) => {
+    const made = element("option", `${quota[1]} on ${quota[0]}: ${quota[3]} in ${quota[2]}`);
+    made.value = JSON.stringify(quota);
+    return made;
+  }));
+  if (quotas.some((quota) => JSON.stringify(quota) === chosen)) at("quota").value = chosen;
+}
+
+at("change").addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const [cluster, queue, flavor, resource] = JSON.parse(at("quota").value);
+  at("answer").textContent = "It is being tried ...";
+  at("answer").textContent = await detail("what-if", { cluster, queue, flavor, resource, limit: at("limit").value, amount: at("amount").value });
 });
 const events = new EventSource("live/events");
 events.onmessage = (event) => draw(JSON.parse(event.data));
