@@ -28,7 +28,7 @@ _STATES: Final = tuple(State)
 def what_if(cluster: str, listed: Sequence[Manifest], asked: Mapping[str, str]) -> str:
     """The jobs of `cluster`, of which these objects were listed, that gain and lose by another amount of a quota.
 
-    `asked` has queue, flavor, resource, limit, and amount; an empty one is no limit. Raises CommandError for a quota
+    `asked` has queue, flavor, resource, limit, and amount; without amount it has none. Raises CommandError for a quota
     that is not there, and SimulationError with what Kueue would not take.
     """
     change, now = _change(listed, asked)
