@@ -53,8 +53,8 @@ def measure(count: int) -> dict[str, float]:
     """CPU by what is done, in seconds."""
     text, fleet = json.dumps([workload(number) for number in range(count)]), load_fleet(STACK)
 
-    def read(command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: bool) -> ClusterObjects:
-        del command, kubeconfig, nodes
+    def read(command: str, cluster: str, role: str, *given: Any) -> ClusterObjects:
+        del command, given
         return ClusterObjects(role, {"workloads": json.loads(text) if cluster == fleet.home else []})
 
     live_fleet._read = read

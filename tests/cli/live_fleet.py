@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -29,6 +31,38 @@ class Fleet:
         self.deleted: list[tuple[str, str, Object]] = []
         self.created: list[tuple[str, str, Object]] = []
         self.selectors: list[str] = []
+        self.listed: Counter[str] = Counter()
+        """How often each path was listed."""
+        self._watches: dict[tuple[str, str], list[SimpleQueue[bytes]]] = {}
+
+    def change(self, cluster: str, path: str, kind: str, item: Object) -> None:
+        """Put an item into a list, or take it out, and tell those that watch it; of kind ERROR only tell them."""
+        if kind != "ERROR":
+            name = item["metadata"]["name"]
+            rest = [each for each in self.tables[cluster][path] if each["metadata"]["name"] != name]
+            self.tables[cluster][path] = rest if kind == "DELETED" else [*rest, item]
+        for each in self._watches.get((cluster, path), ()):
+            each.put(json.dumps({"type": kind, "object": item}).encode() + b"\n")
+
+    def watched(self, path: str) -> list[str]:
+        """The clusters of which somebody watches the path, each as often as it is."""
+        return [cluster for (cluster, at), watches in self._watches.items() if at == path for _ in watches]
+
+    def end_watches(self) -> None:
+        """End each in good order, as API servers do after some minutes."""
+        for each in (each for watches in self._watches.values() for each in watches):
+            each.put(b"")
+        self._watches.clear()
+
+    def watch(self, url: str) -> SimpleQueue[bytes] | None:
+        """What is to be sent to a watch, nothing at its end; None: the request is another one."""
+        parts = urlsplit(url)
+        if "watch" not in parse_qs(parts.query) or self.refused.get("watch"):
+            return None
+        _, cluster, rest = parts.path.split("/", 2)
+        made: SimpleQueue[bytes] = SimpleQueue()
+        self._watches.setdefault((cluster, f"/{rest}"), []).append(made)
+        return made
 
     def answer(self, method: str, url: str, body: Object) -> tuple[int, Object | str]:
         parts = urlsplit(url)
@@ -47,7 +81,10 @@ class Fleet:
             self.deleted.append((cluster, path, body))
             return 200, {"kind": "Status", "status": "Success"}
         self.selectors += parse_qs(parts.query).get("labelSelector", [])
-        return 200, {"items": found} if isinstance(found, list) else found
+        if not isinstance(found, list):
+            return 200, found
+        self.listed[path] += 1
+        return 200, {"metadata": {"resourceVersion": "1"}, "items": found}
 
 
 @contextmanager
@@ -56,7 +93,18 @@ def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> 
     made = Fleet(names)
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
+            watch = made.watch(self.path)
+            if watch is not None:
+                self.send_response(200)
+                self.send_header("Transfer-Encoding", "chunked")
+                self.end_headers()
+                for chunk in iter(watch.get, b""):
+                    self.wfile.write(b"%x\r\n%s\r\n" % (len(chunk), chunk))
+                self.wfile.write(b"0\r\n\r\n")
+                return
             length = int(self.headers.get("Content-Length") or 0)
             status, document = made.answer(self.command, self.path, json.loads(self.rfile.read(length) or "{}"))
             said = document if isinstance(document, str) else json.dumps(document)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 STACK = str(ROOT / "stacks" / "Pulumi.dws-multikueue.yaml")
 
 
-def lists(_: str, cluster: str, role: str, __: Path | None, ___: bool) -> ClusterObjects:
+def lists(_: str, cluster: str, role: str, *__: object) -> ClusterObjects:
     if cluster == "worker-asia-southeast1":
         return ClusterObjects(role, unreachable="no answer: NewConnectionError")
     if role == "manager":
@@ -67,7 +67,7 @@ def test_a_job_that_no_worker_can_hold_is_named_with_what_it_keeps(monkeypatch: 
     waiting["status"]["admission"] = {"podSetAssignments": [{"resourceUsage": {"nvidia.com/gpu": "24"}}]}
     never = workload("big", QuotaReserved=(False, "ExceedsMaxQuota", "too big"))
 
-    def both(_: str, __: str, role: str, ___: Path | None, ____: bool) -> ClusterObjects:
+    def both(_: str, __: str, role: str, *___: object) -> ClusterObjects:
         return ClusterObjects(role, {"workloads": [waiting if role == "manager" else never]})
 
     monkeypatch.setattr(live_fleet, "_read", both)
@@ -97,7 +97,7 @@ def test_json_has_all_of_it() -> None:
 
 
 def test_what_is_not_known_of_teams_is_not_zero(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(_: str, __: str, role: str, ___: Path | None, ____: bool) -> ClusterObjects:
+    def refused(_: str, __: str, role: str, *___: object) -> ClusterObjects:
         return ClusterObjects(role, unreachable="no answer")
 
     monkeypatch.setattr(live_fleet, "_read", refused)

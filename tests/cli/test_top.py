@@ -34,7 +34,7 @@ def node(name: str, *, ready: bool = True) -> dict[str, Any]:
     }
 
 
-def lists(_: str, cluster: str, role: str, __: Path | None, nodes: bool) -> ClusterObjects:
+def lists(_: str, cluster: str, role: str, __: Path | None, nodes: bool, *___: Any) -> ClusterObjects:
     done = ran("done", "2020-01-06T00:00:00Z", "2020-01-06T03:00:00Z")
     if role == "manager":
         waits = ran("waits", "2026-11-16T23:00:00Z", admitted="False", cluster="")
@@ -75,8 +75,8 @@ def test_queues_flavors_with_their_nodes_and_teams(file: str) -> None:
 
 
 def test_json_and_a_cluster_that_cannot_be_read(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(command: str, cluster: str, role: str, config: Path | None, nodes: bool) -> ClusterObjects:
-        found = lists(command, cluster, role, config, nodes)
+    def refused(command: str, cluster: str, role: str, *given: Any) -> ClusterObjects:
+        found = lists(command, cluster, role, *given)
         return ClusterObjects(role, unreachable="no answer") if cluster == US else found
 
     monkeypatch.setattr(live_fleet, "_read", refused)
@@ -92,8 +92,8 @@ def test_json_and_a_cluster_that_cannot_be_read(file: str, monkeypatch: pytest.M
 
 
 def test_without_the_manager_nobody_is_said_to_have_used_nothing(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(command: str, cluster: str, role: str, config: Path | None, nodes: bool) -> ClusterObjects:
-        found = lists(command, cluster, role, config, nodes)
+    def refused(command: str, cluster: str, role: str, *given: Any) -> ClusterObjects:
+        found = lists(command, cluster, role, *given)
         return ClusterObjects(role, unreachable="no answer") if cluster == "manager" else found
 
     monkeypatch.setattr(live_fleet, "_read", refused)

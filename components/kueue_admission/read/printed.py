@@ -113,7 +113,7 @@ class Printed:
         """Its name."""
         return self.metadata.text("name")
 
-    @property
+    @_Once
     def namespace(self) -> str:
         """Its namespace; `default` where it has none."""
         return self.metadata.text("namespace", "default")
@@ -138,7 +138,7 @@ class Printed:
         """Its annotations."""
         return self.metadata.child("annotations")
 
-    @property
+    @_Once
     def created(self) -> float | None:
         """When it was created; times are seconds since 1970."""
         return self.metadata.seconds("creationTimestamp")
@@ -153,7 +153,7 @@ class Printed:
         """The objects that own it."""
         return [Owner(each) for each in self.metadata.children("ownerReferences")]
 
-    @property
+    @_Once
     def job_name(self) -> str:
         """The name of its first owner, for what belongs to a job; its own where it has none."""
         owner = next(self.metadata.children("ownerReferences"), None)
@@ -220,7 +220,7 @@ class WorkloadState(StrEnum):
 class PrintedWorkload(Printed):
     """A Workload. Source: kueue@v0.19.2 apis/kueue/v1beta2/workload_types.go."""
 
-    @property
+    @_Once
     def queue(self) -> str:
         """The LocalQueue that it names."""
         return self.spec.text("queueName")
@@ -235,7 +235,7 @@ class PrintedWorkload(Printed):
         """Whether it may have quota."""
         return self.spec.flag("active", default=True)
 
-    @property
+    @_Once
     def pod_sets(self) -> Sequence[Fields]:
         """Its pod sets, as they are submitted."""
         return list(self.spec.children("podSets"))
@@ -282,7 +282,7 @@ class PrintedWorkload(Printed):
                 found[resource] = found.get(resource, Quantity(0)) + amount
         return found
 
-    @property
+    @_Once
     def checks(self) -> Sequence[Fields]:
         """The state of each of its admission checks."""
         return list(self.status.children("admissionChecks"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -24,8 +24,11 @@ from kueue_fleet.kube.answers import ApiError, list_of
 from kueue_fleet.kube.requests import READ_SECONDS, request
 
 if TYPE_CHECKING:
+    from kubernetes.client import ApiClient
     from rich.console import RenderableType
 
+    from kueue_admission.read.printed import PrintedWorkload
+    from kueue_fleet.kube.followed import FollowedList
     from kueue_fleet.status import ClusterObjects
 
 _KINDS = {
@@ -107,14 +110,23 @@ class FleetReader:
     """Reads every cluster of a fleet at the same time, as often as `look` is called.
 
     A cluster that does not answer delays a look by `patience` seconds at most, and is not asked again until it has
-    answered or failed. With `nodes`, those with GPUs or TPUs are read too.
+    answered or failed. With `nodes`, those with GPUs or TPUs are read too. With `again`, for more than one look,
+    Workloads are followed by a watch, and not read each time.
     """
 
     def __init__(
-        self, command: str, fleet: FleetSpec, kubeconfig: Path | None, patience: float, *, nodes: bool = False
+        self,
+        command: str,
+        fleet: FleetSpec,
+        kubeconfig: Path | None,
+        patience: float,
+        *,
+        nodes: bool = False,
+        again: bool = False,
     ) -> None:
         self._command, self._kubeconfig, self._patience, self._nodes = command, kubeconfig, patience, nodes
         self._roles = {name: fleet.cluster(name).role for name in fleet.cluster_names}
+        self._kept = {name: _Kept() for name in fleet.cluster_names} if again else {}
         self._asked: dict[str, Future[ClusterObjects]] = {}
         self._last: dict[str, tuple[ClusterObjects, datetime]] = {}
         """What was read of each, and when; before that, nothing, and when it was asked."""
@@ -132,7 +144,8 @@ class FleetReader:
             self._last.setdefault(name, (ClusterObjects(role, unreachable="not read yet"), _now()))
             if name not in self._asked:
                 with_nodes = self._nodes and role != "manager"
-                self._asked[name] = beside(partial(_read, self._command, name, role, self._kubeconfig, with_nodes))
+                given = (self._command, name, role, self._kubeconfig, with_nodes, self._kept.get(name))
+                self._asked[name] = beside(partial(_read, *given))
         return {name: self._found(name, end) for name in self._roles}
 
     def _found(self, name: str, end: float) -> ClusterObjects:
@@ -161,20 +174,53 @@ def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the edge has the clock
 
 
-def _read(command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: bool) -> ClusterObjects:
-    client = connect(command, cluster, kubeconfig)
+class _Kept:
+    """What is kept of a cluster between two looks: its client, and its Workloads."""
+
+    def __init__(self) -> None:
+        self.client: ApiClient | None = None
+        self._workloads: FollowedList[PrintedWorkload] | None = None
+
+    def followed(self, client: ApiClient, path: str) -> FollowedList[PrintedWorkload]:
+        """The Workloads of the cluster that the client reaches."""
+        from kueue_admission.read.printed import PrintedWorkload
+        from kueue_fleet.kube.followed import FollowedList
+
+        if self._workloads is None:
+            self.client, self._workloads = client, FollowedList(client, path, PrintedWorkload.of)
+        return self._workloads
+
+    def drop(self) -> None:
+        """Begin again with the next look: the cluster may have other credentials, or be another one."""
+        if self._workloads is not None:
+            self._workloads.forget()
+        self.client = self._workloads = None
+
+
+def _read(
+    command: str, cluster: str, role: str, kubeconfig: Path | None, nodes: bool, kept: _Kept | None
+) -> ClusterObjects:
+    client = (kept and kept.client) or connect(command, cluster, kubeconfig)
     from kueue_fleet.status import ClusterObjects
 
     def listed(path: str, params: Mapping[str, str] | None = None) -> Any:
         return list_of(request(client, "GET", path, params=params, seconds=READ_SECONDS))
 
     found: dict[str, Any] = {}
+    views: Sequence[PrintedWorkload] | None = None
     for plural, api_version in _KINDS.items():
+        path = f"/apis/{api_version}/{plural}"
         try:
-            found[plural] = listed(f"/apis/{api_version}/{plural}")
+            if plural == "workloads" and kept is not None:
+                views = kept.followed(client, path).objects()
+                found[plural] = [each.fields.data for each in views]
+            else:
+                found[plural] = listed(path)
         except ApiError as error:
             if error.is_not_found and plural in _NEVER_THERE:
                 continue
+            if kept is not None:
+                kept.drop()
             told = f"{plural}: {error.status} {error.reason}" if error.status else error.message
             return ClusterObjects(role, found, told)
     if nodes:
@@ -183,4 +229,4 @@ def _read(command: str, cluster: str, role: str, kubeconfig: Path | None, nodes:
             found["nodes"] = [node for selector in selectors for node in listed("/api/v1/nodes", selector)]
         except ApiError:
             pass  # Whoever may not list nodes sees the rest; what is not there is shown as not known.
-    return ClusterObjects(role, found)
+    return ClusterObjects(role, found, views=views)

@@ -59,7 +59,7 @@ def status(
     check_store(store)
     if store is not None and not goals_of(fleet):
         console.warning(f"--store: {fleet.name} has no goals to judge")
-    reader = FleetReader("status", fleet, kubeconfig, patience(interval))
+    reader = FleetReader("status", fleet, kubeconfig, patience(interval), again=watch)
     show_live(lambda: _look(fleet, reader, table, store), _rendered, output, interval)
 
 

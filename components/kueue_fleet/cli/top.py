@@ -55,7 +55,7 @@ def top(
     check_store(store)
     if store is not None and not goals_of(fleet):
         console.warning(f"--store: {fleet.name} has no goals to judge")
-    reader = FleetReader("top", fleet, kubeconfig, patience(interval), nodes=True)
+    reader = FleetReader("top", fleet, kubeconfig, patience(interval), nodes=True, again=watch)
     show_live(lambda: _look(fleet, reader, table, store), _rendered, output, interval)
 
 

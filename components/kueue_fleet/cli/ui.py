@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 def ui(
     file: FleetFile,
     kubeconfig: Kubeconfig = None,
-    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks at the clusters.")] = 2.0,
+    every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two looks at the clusters.")] = 1.0,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port on 127.0.0.1; 0: a free one.")] = 0,
     prices: PricesFile = None,
     store: HistoryOption = None,
@@ -60,7 +60,7 @@ def ui(
         raise console.CommandError("ui needs aiohttp; pip install 'kueue-fleet[controller]'") from None
     # What is wrong with the kubeconfig is said at once; what fails later is said on the page.
     history = History(fleet, store)
-    reader = FleetReader("ui", fleet, kubeconfig, patience(every), nodes=True)
+    reader = FleetReader("ui", fleet, kubeconfig, patience(every), nodes=True, again=True)
     server = PageServer(
         look(fleet, reader, table, history),
         lambda: look(fleet, reader, table, history),

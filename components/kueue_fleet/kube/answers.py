@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
 Json = dict[str, Any]
@@ -93,13 +93,27 @@ def refusal(status: int, text: bytes, after: str | None = None) -> ApiError:
 
 async def watch_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[tuple[str, Json]]:
     """The events of a watch, as type and object. Raises ApiError where the server ends it with one."""
-    rest = bytearray()
+    lines = EventLines()
     async for chunk in chunks:
-        rest += chunk
-        # One event is one line; lines of CustomResourceDefinitions exceed what StreamReader.readline accepts.
-        while (end := rest.find(b"\n")) >= 0:
-            event = json.loads(bytes(rest[:end]))
-            del rest[: end + 1]
+        for event in lines.of(chunk):
+            yield event
+
+
+class EventLines:
+    """The events of a watch, from the chunks in which they come.
+
+    One event is one line; lines of CustomResourceDefinitions exceed what StreamReader.readline accepts.
+    """
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def of(self, chunk: bytes) -> Iterator[tuple[str, Json]]:
+        """Those that end in this chunk, as type and object. Raises ApiError where the server ends it with one."""
+        self._rest += chunk
+        while (end := self._rest.find(b"\n")) >= 0:
+            event = json.loads(bytes(self._rest[:end]))
+            del self._rest[: end + 1]
             if event["type"] == "ERROR":
                 status = event["object"]
                 raise ApiError(status.get("code", 500), status.get("reason", ""), status.get("message", ""))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from kueue_fleet.kube.answers import ApiError, Json, read_object, refusal
+from kueue_fleet.kube.answers import ApiError, EventLines, Json, read_object, refusal
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient
@@ -15,6 +15,9 @@ REQUEST_SECONDS: Final = 30
 """Longest that a request takes, unless its caller says otherwise."""
 READ_SECONDS: Final = 10
 """Longest that a command waits for what it only reads."""
+_SILENCE_SECONDS: Final = 90
+"""Longest that a watch may be silent: the API server sends a bookmark about once a minute."""
+_CHUNK: Final = 1 << 20
 _CONNECT_SECONDS: Final = 5
 """Longest until a connection stands: TCP asks again after 1 s and 3 s where a packet is lost."""
 
@@ -41,6 +44,17 @@ def read_log(client: ApiClient, path: str, params: Mapping[str, str], seconds: f
     return _answer(client, "GET", path, None, params, "application/json", seconds).decode(errors="replace")
 
 
+def watch(client: ApiClient, path: str, version: str, seconds: int) -> Iterator[tuple[str, Json]]:
+    """The changes of a list after a version, as type and object, for so many seconds.
+
+    Raises ApiError if the server refuses, is silent for long, or ends the watch with an error.
+    """
+    params = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": str(seconds)}
+    lines = EventLines()
+    for chunk in _chunks(client, "GET", path, None, params, "application/json", _SILENCE_SECONDS):
+        yield from lines.of(chunk)
+
+
 def _answer(
     client: ApiClient,
     method: str,
@@ -50,6 +64,19 @@ def _answer(
     kind: str,
     seconds: float,
 ) -> bytes:
+    return b"".join(_chunks(client, method, path, body, params, kind, seconds))
+
+
+def _chunks(
+    client: ApiClient,
+    method: str,
+    path: str,
+    body: Json | None,
+    params: Mapping[str, str] | None,
+    kind: str,
+    seconds: float,
+) -> Iterator[bytes]:
+    """What is answered, as it comes; at most so many seconds without anything."""
     from urllib3.exceptions import HTTPError
 
     parts = client.param_serialize(
@@ -62,11 +89,10 @@ def _answer(
     )
     try:
         answer = client.call_api(*parts, _request_timeout=(min(seconds, _CONNECT_SECONDS), seconds))
-        text: bytes = answer.read()  # type: ignore[no-untyped-call]
+        if answer.status >= 400:
+            raise refusal(answer.status, answer.read())  # type: ignore[no-untyped-call]
+        yield from answer.response.stream(_CHUNK)
     except HTTPError as failed:
         why = getattr(failed, "reason", failed)
         reason = _PYTHON.sub("", str(why.args[-1] if why.args else why)).rstrip(".")
         raise ApiError(0, "", f"no answer: {reason}") from None
-    if answer.status >= 400:
-        raise refusal(answer.status, text)
-    return text

@@ -27,6 +27,8 @@ class ClusterObjects:
     """Plural, such as `clusterqueues`, → objects."""
     unreachable: str = ""
     """Why it could not be read; empty: it could."""
+    views: Sequence[PrintedWorkload] | None = None
+    """Its Workloads again, where their views are kept for more than one look. None: they are not."""
 
     def knows(self, plural: str) -> bool:
         """Whether it listed the objects of a kind."""
@@ -38,8 +40,8 @@ class ClusterObjects:
 
     @property
     def workloads(self) -> Iterator[PrintedWorkload]:
-        """Its Workloads, one after the other: views of 100,000 take more time to keep than to make again."""
-        return map(PrintedWorkload.of, self.objects.get("workloads", ()))
+        """Its Workloads; for one look, views of 100,000 take more time to keep than to make again."""
+        return map(PrintedWorkload.of, self.objects.get("workloads", ())) if self.views is None else iter(self.views)
 
     @property
     def nodes(self) -> Sequence[PrintedNode]:
