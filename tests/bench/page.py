@@ -1,25 +1,33 @@
-"""The live pages with 15,000 Workloads that wait: `python -m tests.bench.page WORKLOADS` prints CPU in seconds."""
+"""The live pages with 15,000 Workloads that wait: `python -m tests.bench.page WORKLOADS` prints seconds."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
-from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
+from subprocess import PIPE, Popen
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.request import urlopen
 
-from kueue_fleet.cli import live_fleet
-from kueue_fleet.cli.fleet_files import load_fleet, load_prices
-from kueue_fleet.cli.live_fleet import FleetReader
-from kueue_fleet.cli.ui import History, look
-from kueue_fleet.page.answers import jobs_answer
+import pytest
+
+from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.page.team_page import team_rows
-from kueue_fleet.status import ClusterObjects
+from tests.cli.live_fleet import serve
 
 STACK = Path(__file__).parents[2] / "stacks" / "Pulumi.dws-multikueue.yaml"
-REPEATS = 3
+API = "/apis/kueue.x-k8s.io/v1beta2"
+WORKLOADS = f"{API}/workloads"
+REPEATS, CHANGES = 3, 8
+MANAGED: dict[str, dict[str, dict[str, str]]] = {
+    f"f:field{number}": {"f:type": {}, "f:lastTransitionTime": {}} for number in range(30)
+}
 
 
 def workload(number: int) -> dict[str, Any]:
@@ -29,44 +37,73 @@ def workload(number: int) -> dict[str, Any]:
     refused = {"status": "False", "type": "QuotaReserved", "reason": "WaitingForQuota", "message": why}
     waiting = {"status": "True", "type": "kueue-fleet.dev/Waiting", "reason": "WaitingForQuota", "message": says}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": f"train-{number}", "uid": "u", "controller": True}
+    written = [{"manager": name, "operation": "Update", "fieldsV1": MANAGED} for name in ("kueue", "kueue-admission")]
     metadata = {"name": f"job-train-{number}", "namespace": "team-vision", "creationTimestamp": at, "uid": str(number)}
     resources = {"requests": {"nvidia.com/gpu": "4", "cpu": "8", "memory": "64Gi"}}
     template = {"spec": {"containers": [{"name": "main", "image": "train:1", "resources": resources}]}}
     return {
-        "metadata": {**metadata, "ownerReferences": [owner]},
+        "metadata": {**metadata, "ownerReferences": [owner], "managedFields": written},
         "spec": {"queueName": "dws", "podSets": [{"name": "main", "count": 2, "template": template}]},
         "status": {"conditions": [{**each, "lastTransitionTime": at} for each in (refused, waiting)]},
     }
 
 
-def best(work: Callable[[], object]) -> float:
-    """CPU of the quickest of some."""
-    times = []
-    for _ in range(REPEATS):
-        began = time.process_time()
-        work()
-        times.append(time.process_time() - began)
-    return min(times)
+def opened(url: str) -> float:
+    """Seconds until all is there that a browser asks for first."""
+    began = time.monotonic()
+    for name in ("", "page.css", "jobs.js", "ui.js", "live/jobs"):
+        urlopen(url + name).read()
+    jobs_shown(url)
+    return time.monotonic() - began
+
+
+def jobs_shown(url: str) -> int:
+    """How many jobs the page has; 0: not known yet."""
+    with urlopen(f"{url}live/events") as events:
+        found: int | None = json.loads(events.readline().removeprefix(b"data: "))["jobs"]
+        return found or 0
+
+
+def wait_for(url: str, jobs: int) -> None:
+    """Until the page has so many."""
+    while jobs_shown(url) < jobs:
+        time.sleep(0.02)
+
+
+def cpu_of(process: int) -> float:
+    """Seconds of CPU that it has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(count: int) -> dict[str, float]:
-    """CPU by what is done, in seconds."""
-    text, fleet = json.dumps([workload(number) for number in range(count)]), load_fleet(STACK)
-
-    def read(command: str, cluster: str, role: str, *given: Any) -> ClusterObjects:
-        del command, given
-        return ClusterObjects(role, {"workloads": json.loads(text) if cluster == fleet.home else []})
-
-    live_fleet._read = read
-    reader, history, prices = FleetReader("ui", fleet, None, 60.0), History(fleet, None), load_prices(None)
-    rows = look(fleet, reader, prices, history).jobs
-    now, workloads = datetime(2026, 11, 27, tzinfo=UTC), json.loads(text)
-    return {
-        "parse": best(lambda: json.loads(text)),
-        "look": best(lambda: look(fleet, reader, prices, history)),
-        "search": best(lambda: jobs_answer(rows, {"q": "train-14", "state": "Pending"})),
-        "team": best(lambda: team_rows("lab", "manager", workloads, now)),
-    }
+    """Seconds of `ui` in a process of its own, on API servers with COUNT Workloads; of CPU, or as the name says."""
+    fleet, command = load_fleet(STACK), [sys.executable, "-c", "from kueue_fleet.cli import main; main()", "ui"]
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch, ExitStack() as stack:
+        served = stack.enter_context(serve(fleet.cluster_names, patch, Path(folder) / "kubeconfig"))
+        for tables in served.tables.values():
+            tables.update({f"{API}/{kind}": [] for kind in ("clusterqueues", "workloads", "multikueueclusters")})
+            tables["/api/v1/nodes"] = []
+        served.tables[fleet.home][WORKLOADS] = workloads = [workload(number) for number in range(count)]
+        began = time.monotonic()
+        page = stack.enter_context(Popen([*command, str(STACK)], stdout=PIPE, text=True))
+        stack.callback(page.terminate)
+        assert page.stdout is not None
+        url = page.stdout.readline().split()[1]
+        wait_for(url, count)
+        found = {"ready_wall": time.monotonic() - began, "open_wall": min(opened(url) for _ in range(REPEATS))}
+        delays = []
+        for number in range(count, count + CHANGES):
+            changed = time.monotonic()
+            served.change(fleet.home, WORKLOADS, "ADDED", workload(number))
+            wait_for(url, number + 1)
+            delays.append(time.monotonic() - changed)
+        began, before = time.monotonic(), cpu_of(page.pid)
+        time.sleep(20)
+        found["idle_share"] = (cpu_of(page.pid) - before) / (time.monotonic() - began)
+    now, began = datetime(2026, 11, 27, tzinfo=UTC), time.process_time()
+    team_rows("lab", "manager", workloads, now)
+    return {**found, "delay_wall": median(delays), "longest_wall": max(delays), "team": time.process_time() - began}
 
 
 if __name__ == "__main__":

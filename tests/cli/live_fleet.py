@@ -112,6 +112,7 @@ def serve(names: Sequence[str], monkeypatch: pytest.MonkeyPatch, file: Path) -> 
             status = status if made.strange is None else 200
             self.send_response(status)
             self.send_header("Content-Length", str(len(text)))
+            self.send_header("Connection", "close")
             self.end_headers()
             self.wfile.write(text)
 
