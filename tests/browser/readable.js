@@ -55,6 +55,12 @@
     if (!node.closest("label")?.textContent.trim()) wrong.push(`a ${node.localName} has no label`);
   for (const node of document.querySelectorAll("main table"))
     if (!node.caption?.textContent.trim() || [...node.querySelectorAll("th")].some((th) => th.scope !== "col")) wrong.push("a table has no caption, or headings without scope");
+  const ids = [...document.querySelectorAll("[id]:not(svg *)")].map((node) => node.id);
+  for (const id of ids.filter((one, i) => ids.indexOf(one) !== i)) wrong.push(`two elements have the id ${id}`);
+  for (const node of document.querySelectorAll("main meter, main form button"))
+    if (!(node.getAttribute("aria-label") || node.textContent).trim()) wrong.push(`a ${node.localName} says nothing`);
+  const levels = [...document.querySelectorAll("h1, h2, h3, h4")].map((node) => Number(node.localName[1]));
+  if (levels[0] !== 1 || levels.some((level, i) => i && level > levels[i - 1] + 1)) wrong.push("a level of headings is left out");
   for (const node of document.querySelectorAll("main button")) if (!node.textContent.trim()) wrong.push("a button has no name");
   return wrong;
 }

@@ -90,7 +90,7 @@ def main() -> None:
             page.screenshot(path=PICTURES / f"report-{name}.png")
             print(PICTURES / f"report-{name}.png")
         with running(LIVE) as url:
-            page = browser.new_page(viewport={"width": 1280, "height": 1100})
+            page = browser.new_page(viewport={"width": 1280, "height": 1200})
             page.goto(url)
             page.wait_for_selector("[data-job]")
             page.screenshot(path=PICTURES / "live-page.png")

@@ -74,6 +74,18 @@ def test_it_is_readable(browser: Browser, width: int, scheme: str) -> None:
         page.context.close()
 
 
+@pytest.mark.parametrize("width", [1280, 400])
+def test_what_is_printed_has_names_and_no_controls(browser: Browser, width: int) -> None:
+    with running(View(FULL, VIEW.jobs)) as url:
+        page, _ = opened(browser, url, width)
+        page.locator("[data-job]").first.click()
+        page.emulate_media(media="print")
+        assert page.locator("[data-job]:visible").all_inner_texts() == ["team/train", "team/other"]
+        assert page.locator("label:visible, select:visible, #logs:visible, #close:visible").count() == 0
+        assert page.locator("#why").is_visible()
+        page.context.close()
+
+
 def test_what_does_not_answer_is_not_known(browser: Browser) -> None:
     silent = {**SUMMARY["clusters"][0], "reachable": False, "message": "no answer", "pending": None}
     with running(View({**FULL, "clusters": [silent]}, None)) as url:

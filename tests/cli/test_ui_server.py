@@ -116,6 +116,17 @@ async def test_the_summary_comes_as_an_event() -> None:
         assert (found["fleet"], found["jobs"], found["problem"]) == ("lab", 2, "")
 
 
+async def test_a_tab_that_is_closed_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    async with served(every=0.05) as (url, server):
+        await event(url)
+        began = server._text
+        async with asyncio.timeout(20):
+            while server._text is began:
+                await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
+    assert caplog.text == ""
+
+
 async def test_what_was_read_stays_and_the_page_says_that_it_is_not_read_again() -> None:
     def look() -> View:
         raise OSError("no route to the manager")

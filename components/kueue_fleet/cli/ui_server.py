@@ -12,6 +12,7 @@ import logging
 import os
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -131,12 +132,14 @@ class PageServer:
         """The summary, now and after each look."""
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await answer.prepare(request)
-        while True:
-            text = self._text
-            await answer.write(f"data: {text}\n\n".encode())
-            async with self._changed:
-                while self._text is text:
-                    await self._changed.wait()
+        with suppress(ConnectionResetError):  # Somebody closed the tab.
+            while True:
+                text = self._text
+                await answer.write(f"data: {text}\n\n".encode())
+                async with self._changed:
+                    while self._text is text:
+                        await self._changed.wait()
+        return answer
 
     async def _jobs(self, request: web.Request) -> web.Response:
         return jobs_answer(self._view.jobs, request.query)
