@@ -114,6 +114,42 @@ def test_one_that_no_worker_can_hold_never_starts(dump: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("example", "gpus", "never", "rests_on"),
+    [
+        ("shared-gpus", 1, None, []),
+        (
+            "shared-gpus",
+            2,
+            "pod set main has a container that requests 2 nvidia.com/gpu, but the GPUs of flavor l4-",
+            [],
+        ),
+        (
+            "compute-class",
+            2,
+            None,
+            ["nodes of compute class l4 come at once: Kueue does not see which priority has any"],
+        ),
+    ],
+)
+def test_what_nodes_are_beyond_quota_is_said(
+    example: str, gpus: int, never: str | None, rests_on: list[str], tmp_path: Path
+) -> None:
+    """GKE takes a pod for two shares of GPUs, and its node refuses it."""
+    folder = ROOT / "examples" / example
+    (tmp_path / "w.yaml").write_text(yaml.safe_dump(workload("other")))  # Of a queue that the fleet lacks.
+    job = next(yaml.safe_load_all(next(folder.glob("job*.yaml")).read_text()))
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    container["resources"]["requests"]["nvidia.com/gpu"] = container["resources"]["limits"]["nvidia.com/gpu"] = gpus
+    (tmp_path / "job.yaml").write_text(yaml.safe_dump(job))
+    arguments = ["-f", tmp_path / "job.yaml", "--objects", tmp_path / "w.yaml", "--seeds", 1, "-o", "json"]
+    done = CliRunner().invoke(app, ["when", str(folder / "fleet.yaml"), *AT, *map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert str(found["neverStarts"]).startswith(str(never))
+    assert [each for each in found["restsOn"] if "class" in each] == rests_on
+
+
+@pytest.mark.parametrize(
     ("arguments", "says"),
     [
         ("--job of-b --objects {dump}", "of 13 jobs that run or wait, such as team-vision/worker-europe-west4-0; "),

@@ -20,6 +20,7 @@ from kueue_admission.forms.problem import Rule
 if TYPE_CHECKING:
     # The other commands start without the admission core.
     from kueue_admission.cli.dumps import Cluster, Moment
+    from kueue_admission.decide.model import Snapshot
     from kueue_admission.explain import Explanation
     from kueue_admission.simulate.records import Record
 
@@ -97,10 +98,11 @@ def show(
     fair_sharing: bool,
     short: bool,
     output: Output,
+    with_nodes: Callable[[Snapshot, Explanation], Explanation] | None = None,
 ) -> None:
     """Explain it on the clusters of these objects, or at the moment that is simulated, and print that.
 
-    An empty `workload` stands for each that waits.
+    An empty `workload` stands for each that waits. `with_nodes` adds what only who knows the nodes' provider can say.
 
     Raises:
         CommandError: there is no such workload, or the input is wrong.
@@ -114,11 +116,11 @@ def show(
     try:
         if simulated is not None:
             moment = simulated()
-            clusters, explain_named = moment.clusters, partial(_explain_moment, moment)
+            clusters, explain_named = moment.clusters, partial(_explain_moment, moment, with_nodes=with_nodes)
         else:
             now = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
             clusters = dumps = [Dump(each, now, fair_sharing=fair_sharing) for each in objects]
-            explain_named = partial(explain_clusters, clusters)
+            explain_named = partial(explain_clusters, clusters, with_nodes=with_nodes)
             notes = tuple(note for dump in dumps for note in dump.notes)
         waiting = [] if workload else _waiting_on(clusters)
         named = [explain_named(workload)] if workload else []
@@ -175,12 +177,14 @@ def explain_code(text: str, rules: Mapping[str, Rule] | None = None) -> None:
         console.paragraph(_LINK.sub(r"\1 (docs/\2)", paragraph.replace("`", "").replace("*", "")))
 
 
-def _explain_moment(moment: Moment, wanted: str) -> list[Explanation]:
+def _explain_moment(
+    moment: Moment, wanted: str, *, with_nodes: Callable[[Snapshot, Explanation], Explanation] | None
+) -> list[Explanation]:
     """As `explain_clusters`; a job that has finished, or has yet to arrive, is in no cluster."""
     from kueue_admission.explain import explain_finished
 
     if any(cluster.keys(wanted) for cluster in moment.clusters):
-        return explain_clusters(moment.clusters, wanted)
+        return explain_clusters(moment.clusters, wanted, with_nodes=with_nodes)
     gone = [r for r in moment.result.records if wanted in (r.key, r.name, f"{r.namespace}/{r.name}", _bare(r))]
     if len(gone) == 1:
         seconds = moment.result.seconds
@@ -199,8 +203,17 @@ def _bare(record: Record) -> str:
     return record.key.partition("/")[2]
 
 
-def explain_clusters(clusters: Sequence[Cluster], wanted: str, *, with_changes: bool = True) -> list[Explanation]:
-    """Why the workload `wanted` is where it is on each cluster. Raises CommandError where there is none such."""
+def explain_clusters(
+    clusters: Sequence[Cluster],
+    wanted: str,
+    *,
+    with_changes: bool = True,
+    with_nodes: Callable[[Snapshot, Explanation], Explanation] | None = None,
+) -> list[Explanation]:
+    """Why the workload `wanted` is where it is on each cluster; `with_nodes` as in `show`.
+
+    Raises CommandError where there is none such.
+    """
     from kueue_admission.explain import explain as explain_on
     from kueue_admission.explain import explain_elsewhere
     from kueue_admission.forms.suggest import instead
@@ -227,7 +240,7 @@ def explain_clusters(clusters: Sequence[Cluster], wanted: str, *, with_changes: 
         if any(each.key == queue for each in snapshot.objects.local_queues)
     ]
     unplaceable = _unplaceable(home, [each for each in clusters if each is not home], key)
-    return [
+    explained = [
         explain_on(
             snapshot,
             key,
@@ -243,6 +256,7 @@ def explain_clusters(clusters: Sequence[Cluster], wanted: str, *, with_changes: 
         else explain_elsewhere(snapshot, workload, cluster=cluster.name, with_queue=with_queue, dispatch=dispatch)
         for cluster, snapshot in zip(clusters, snapshots, strict=True)
     ]
+    return explained if with_nodes is None else list(map(with_nodes, snapshots, explained))
 
 
 def _unplaceable(home: Cluster, workers: Sequence[Cluster], key: str) -> list[str]:

@@ -127,7 +127,7 @@ class PodSet:
     `requests` is per pod, after limits, overhead and resource transformations: what counts against quota.
     `node_requests` is per pod what it takes from a node (without transformations). `min_count` allows to start with
     fewer pods. `shape` stands for the rest of the pod that Kueue compares when it asks whether two workloads are the
-    same to the scheduler.
+    same to the scheduler. `in_container` is the most of each device that one container requests.
     """
 
     name: str = "main"
@@ -140,6 +140,7 @@ class PodSet:
     tolerations: tuple[Toleration, ...] = ()
     topology: TopologyRequest | None = None
     shape: str = ""
+    in_container: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,18 @@ def parse_pod_set(
         tolerations=tuple(parse_toleration(item) for item in fields.children("tolerations")),
         topology=topology,
         shape=_shape(fields),
+        in_container=_in_container(fields),
     )
+
+
+def _in_container(fields: Fields) -> tuple[tuple[str, int], ...]:
+    most: dict[str, int] = {}
+    for kind in ("containers", "initContainers"):
+        for container in fields.children(kind):
+            for name, quantity in container_requests(container).items():
+                if "/" in name:
+                    most[name] = max(most.get(name, 0), request_amount(name, quantity))
+    return tuple(sorted(most.items()))
 
 
 def _amounts(requests: Requests) -> tuple[tuple[str, int], ...]:

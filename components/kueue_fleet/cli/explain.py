@@ -16,6 +16,8 @@ from kueue_admission.cli.input_files import Output, OutputOption, read_text, wel
 if TYPE_CHECKING:
     # The other commands start without the admission core.
     from kueue_admission.cli.dumps import Moment
+    from kueue_admission.decide.model import Snapshot
+    from kueue_admission.explain import Explanation
 
 
 def explain(
@@ -74,7 +76,22 @@ def explain(
             if stack is None or jobs is None
             else partial(_simulate_stack, stack, jobs, second, seed)
         )
-    show(workload, objects, at, simulated, fair_sharing=fair_sharing, short=short, output=output)
+    show(
+        workload,
+        objects,
+        at,
+        simulated,
+        fair_sharing=fair_sharing,
+        short=short,
+        output=output,
+        with_nodes=_with_nodes,
+    )
+
+
+def _with_nodes(snapshot: Snapshot, made: Explanation) -> Explanation:
+    from kueue_fleet.simulation.explained_nodes import with_nodes
+
+    return with_nodes(snapshot, made)
 
 
 def _check_options(

@@ -203,6 +203,7 @@ class LiveJob:
         from kueue_admission.cli.dumps import Listed
         from kueue_admission.cli.explain import explain_clusters
         from kueue_admission.decide.errors import AdmissionError
+        from kueue_fleet.simulation.explained_nodes import with_nodes
 
         now = time.time()
         clusters = (self.home, *self.workload.nominated)
@@ -215,7 +216,7 @@ class LiveJob:
                 if (problem := f"{worker}: {failed}") not in self.problems:
                     self.problems.append(problem)
         try:
-            return explain_clusters(made, self.workload.key)
+            return explain_clusters(made, self.workload.key, with_nodes=with_nodes)
         except AdmissionError as refused:
             raise console.CommandError(str(refused)) from None
 

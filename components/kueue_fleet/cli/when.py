@@ -180,7 +180,12 @@ def _never(fleet: FleetSpec, found: Forecast) -> str:
     from kueue_admission.decide.model import Snapshot
     from kueue_admission.decide.reasons import LASTING
     from kueue_admission.explain import fits_no_worker
+    from kueue_fleet.simulation.shared_gpu_jobs import share_refusal
 
+    for pod_set in found.job.pod_sets:
+        refusal = share_refusal(fleet, found.cluster_queue, pod_set)
+        if refusal is not None and refusal.everywhere:
+            return f"pod set {pod_set.name} {refusal.wrong}; {refusal.fix}"
     workers = [Snapshot(each, ()) for name, each in found.objects.items() if name != fleet.home]
     if found.not_started < len(found.starts):
         return ""

@@ -159,7 +159,9 @@ def forecast(
         step.workload.key for step in plan.steps if step.reserved is None and queues[step.workload.local_queue] == queue
     ]
     place = waiting.index(target) + 1 if target in waiting else None
-    found = Forecast(target, queue, place, len(waiting), starts, tuple(_rests_on(plan, file)), own, objects)
+    found = Forecast(
+        target, queue, place, len(waiting), starts, tuple(_rests_on(fleet, queue, plan, file)), own, objects
+    )
     if why is None:
         return found
     not_known = why.not_known if found.not_started == len(starts) else ""
@@ -264,7 +266,9 @@ def _start(
     return record.runs[-1].started_at if not goes_on(0.0) else None, record
 
 
-def _rests_on(plan: _Plan, file: WorkloadFile) -> Iterator[str]:
+def _rests_on(fleet: FleetSpec, queue: str, plan: _Plan, file: WorkloadFile) -> Iterator[str]:
+    entry = fleet.queue(queue)
+    flavors = {each.name for group in (entry.resource_groups if entry else ()) for each in group.flavors}
     others = [step for step in plan.steps if step.workload.key != plan.target]
     running = sum(step.admitted is not None for step in others)
     yield f"jobs: {running} that run, on the clusters that run them, and {len(others) - running} that wait"
@@ -274,6 +278,9 @@ def _rests_on(plan: _Plan, file: WorkloadFile) -> Iterator[str]:
         yield "waits for DWS and other admission checks from the workload file"
     else:
         yield "admission checks, DWS among them, take no time: no workload file has waits"
+    for flavor in fleet.flavors:
+        if flavor.compute_class is not None and flavor.name in flavors:
+            yield f"nodes of compute class {flavor.name} come at once: Kueue does not see which priority has any"
     yield "no job is submitted after it"
 
 

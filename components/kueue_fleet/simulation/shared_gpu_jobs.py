@@ -9,18 +9,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from kueue_admission.decide.pods import PodSet
 from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.unknown import if_known
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.gke.gpu_sharing import GpuSharing
 from kueue_fleet.gke.labels import GPU_RESOURCE, accelerator_of
-from kueue_fleet.simulation.job_amounts import requests_of
 from kueue_fleet.simulation.node_jobs import pod_set_of, possible_flavors
 from kueue_fleet.simulation.provisioning_request import (
-    PodSetTemplate,
     job_fault,
     of_pod_set,
     pod_set_templates,
@@ -36,42 +34,49 @@ class _Nodes(NamedTuple):
     """How many GPUs a container may request there; None: any number, or it is not known."""
 
 
+class ShareRefusal(NamedTuple):
+    """What is wrong with the requests of a pod set, and whether nodes of every flavor that it may get refuse it."""
+
+    wrong: str
+    fix: str
+    everywhere: bool
+
+
 def check_shared_gpus(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """Requests that no node takes, though Kueue admits them and GKE makes nodes for them; and, as warnings, those that
     some of the nodes do not take to which the pods may come."""
     for job, name in queued_jobs(fleet, manifests):
-        queue = fleet.queue(name)
-        for template in pod_set_templates(job.data) if queue is not None else ():
-            asked = _asked(template)
-            if queue is None or asked < 2 or not template.count:
-                continue
-            nodes = list(dict.fromkeys(_nodes(fleet, queue, template)))
-            fits = [each for each in nodes if each.most is None or asked <= each.most]
-            short = [each for each in nodes if each not in fits]
-            if not short:
-                continue
-            flavors = ", ".join(dict.fromkeys(each.flavor for each in short))
-            wrong = (
-                f"has a container that requests {asked} {GPU_RESOURCE}, but the GPUs of flavor {flavors} are shared, "
-                f"and a node there refuses a container of more than {short[0].most} (UnexpectedAdmissionError)"
-            )
-            fix = "request 1, in more pods if it needs more"
-            if fits:
-                fix = f"select the nodes of {', '.join(dict.fromkeys(each.flavor for each in fits))} in its pods"
-            problem = of_pod_set(job, template, job_fault(wrong, fix))
-            yield replace(problem, severity="warning") if fits else problem
+        for template in pod_set_templates(job.data):
+            refusal = share_refusal(fleet, name, pod_set_of(template))
+            if refusal is not None:
+                problem = of_pod_set(job, template, job_fault(refusal.wrong, refusal.fix))
+                yield problem if refusal.everywhere else replace(problem, severity="warning")
 
 
-def _asked(template: PodSetTemplate) -> int:
-    """The most GPUs that one of the containers requests; limits count where there are no requests."""
-    spec = template.template.get("spec") or {}
-    containers = [*(spec.get("containers") or ()), *(spec.get("initContainers") or ())]
-    return max((Quantity(requests_of(each).get(GPU_RESOURCE, "0")).value for each in containers), default=0)
+def share_refusal(fleet: FleetSpec, queue_name: str, pod_set: PodSet) -> ShareRefusal | None:
+    """Why nodes refuse the pods when they come from this ClusterQueue; None where none does."""
+    queue, asked = fleet.queue(queue_name), dict(pod_set.in_container).get(GPU_RESOURCE, 0)
+    if queue is None or asked < 2 or not pod_set.count:
+        return None
+    nodes = list(dict.fromkeys(_nodes(fleet, queue, pod_set)))
+    fits = [each for each in nodes if each.most is None or asked <= each.most]
+    short = [each for each in nodes if each not in fits]
+    if not short:
+        return None
+    flavors = ", ".join(dict.fromkeys(each.flavor for each in short))
+    wrong = (
+        f"has a container that requests {asked} {GPU_RESOURCE}, but the GPUs of flavor {flavors} are shared, "
+        f"and a node there refuses a container of more than {short[0].most} (UnexpectedAdmissionError)"
+    )
+    fix = "request 1, in more pods if it needs more"
+    if fits:
+        fix = f"select the nodes of {', '.join(dict.fromkeys(each.flavor for each in fits))} in its pods"
+    return ShareRefusal(wrong, fix, not fits)
 
 
-def _nodes(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Iterator[_Nodes]:
+def _nodes(fleet: FleetSpec, queue: ClusterQueueEntry, pod_set: PodSet) -> Iterator[_Nodes]:
     for cluster in fleet.clusters_of(queue):
-        for flavor, pods in possible_flavors(fleet, queue, pod_set_of(template), cluster):
+        for flavor, pods in possible_flavors(fleet, queue, pod_set, cluster):
             pools = fleet.flavor_nodes(flavor, cluster)
             for pool in pools:
                 yield _Nodes(flavor.name, _most(pool.sharing, pool.accelerator, pool.gpus_per_node))

@@ -88,7 +88,8 @@ class PodStatus:
 
     name: str
     phase: str
-    """Or why its container waits, such as ImagePullBackOff."""
+    """Or why its container waits, such as ImagePullBackOff, or why its node ended it, such as
+    UnexpectedAdmissionError."""
     ready: bool
     restarts: int
     node: str
@@ -207,7 +208,7 @@ def runs_on(home: str, workload: PrintedWorkload) -> str:
 def _pod(pod: PrintedPod) -> PodStatus:
     containers = list(pod.status.children("containerStatuses"))
     waiting = [each.child("state").child("waiting").text("reason") for each in containers]
-    phase = pod.phase
+    phase = (pod.is_over and pod.status.text("reason")) or pod.phase
     if not pod.is_over and any(waiting):
         phase = next(filter(None, waiting))
     return PodStatus(
