@@ -12,7 +12,7 @@ import pytest
 from tests.fleet_file.builders import fleet_data
 
 from kueue_admission.forms.known_messages import KnownMessage, code_of, known_messages, with_code
-from kueue_admission.forms.problem import Rule
+from kueue_admission.forms.problem import Rule, by_code
 from kueue_fleet.fleet_file import read_fleet_text
 from kueue_fleet.fleet_file.fleet_rules import FLEET_RULES, POOL
 
@@ -70,6 +70,11 @@ FILES: dict[str, dict[str, Any]] = {
     "KF505": {"clusters": [{"name": "a", "role": "standalone", "region": "us-eats4"}]},
 }
 NOT_MESSAGES = {"KF101", "KF109", "KF110", "KF117", "KF201", "KF202", "KF303"}
+
+
+def test_a_code_that_two_rules_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="rules with one code: KF501"):
+        by_code(FLEET_RULES.values(), [FLEET_RULES["KF501"]])
 
 
 def everything() -> list[KnownMessage | Rule]:

@@ -55,8 +55,17 @@ class Rule:
 
 
 def rules_in(package: str, file: str) -> dict[str, Rule]:
-    """The rules of a table, by code."""
-    return {row["code"]: Rule(**row) for row in read_table(package, file)}
+    """The rules of a table, by code. Raises ValueError for a code that is there twice."""
+    return by_code(Rule(**row) for row in read_table(package, file))
+
+
+def by_code(*areas: Iterable[Rule]) -> dict[str, Rule]:
+    """The rules of several areas, by code. Raises ValueError for codes that are there twice."""
+    rules = [rule for area in areas for rule in area]
+    twice = [code for code, count in Counter(rule.code for rule in rules).items() if count > 1]
+    if twice:
+        raise ValueError(f"rules with one code: {', '.join(twice)}")
+    return {rule.code: rule for rule in rules}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from kueue_admission.forms.form_rules import FORM_RULES
-from kueue_admission.forms.problem import Rule, rules_in
+from kueue_admission.forms.problem import Rule, by_code, rules_in
 from kueue_fleet.gke.pool_rules import POOL_RULES
 
 _RULES: Final = rules_in(__package__, "fleet_rules.csv")
@@ -169,5 +169,5 @@ POOL: Final = {
     for broken in POOL_RULES
 }
 """The rules of one node pool, by name; the policies have them too."""
-FLEET_RULES: Final = {**FORM_RULES, **_RULES, **{rule.code: rule for rule in POOL.values()}}
-"""All rules there are, by code."""
+FLEET_RULES: Final = by_code(FORM_RULES.values(), _RULES.values(), POOL.values())
+"""All rules there are, by code; a code that two have is refused when this is imported."""

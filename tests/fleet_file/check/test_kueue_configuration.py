@@ -209,6 +209,25 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"resources": {"transformations": [{"input": "a", "strategy": "Keep"}]}},
         ["resources.transformations[0].strategy: Keep is not allowed; use one of the values: Retain, Replace"],
     ),
+    "transformation of what is left out": (
+        {
+            "resources": {
+                "excludeResourcePrefixes": ["example.com/v"],
+                "transformations": [
+                    {"input": "example.com/vgpu", "outputs": {"example.com/gpu": 1}},
+                    {"input": "cpu", "multiplyBy": "example.com/vgpu"},
+                ],
+            }
+        },
+        [
+            (
+                f"resources.transformations[{index}].{field}: example.com/vgpu {lost}, since "
+                "resources.excludeResourcePrefixes leaves it out first; exclude a longer prefix, or remove the "
+                "transformation"
+            )
+            for index, field, lost in ((0, "input", "counts as nothing"), (1, "multiplyBy", "multiplies nothing"))
+        ],
+    ),
     "transformation twice": (
         {"resources": {"transformations": [{"input": "a"}, {"input": "a"}]}},
         ["resources.transformations[1].input: a is transformed twice; write one entry for each input"],

@@ -28,7 +28,7 @@ from kueue_admission.forms.form_rules import (
 from kueue_admission.forms.problem import Problem, item_label
 from kueue_admission.releases import Release
 from kueue_fleet.fleet_file.check.releases import severity, which_have
-from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES, PATIENCE
+from kueue_fleet.fleet_file.fleet_rules import FEATURE_GATE, FRAMEWORK, MANAGED_NAMESPACES, NO_EFFECT, PATIENCE
 from kueue_fleet.fleet_file.model.clusters import INCREMENTAL
 from kueue_fleet.fleet_file.model.operators import framework_problems
 
@@ -170,7 +170,10 @@ def _admission_fair_sharing(configuration: KueueConfiguration) -> Iterator[Probl
 
 
 def _resources(configuration: KueueConfiguration, kueue: Release) -> Iterator[Problem]:
-    """validateQuotaCheckStrategy, validateResourceTransformations."""
+    """validateQuotaCheckStrategy, validateResourceTransformations, and what Kueue leaves out before it transforms.
+
+    Source of the last: pkg/workload/workload.go (dropExcludedResources), https://github.com/kubernetes-sigs/kueue/issues/14204.
+    """
     settings = configuration.resources
     if settings is None:
         return
@@ -184,6 +187,7 @@ def _resources(configuration: KueueConfiguration, kueue: Release) -> Iterator[Pr
                 "remove one of the two",
             )
     seen: set[str] = set()
+    excluded = tuple(settings.exclude_resource_prefixes or ())
     for index, transformation in enumerate(settings.transformations or ()):
         at = f"resources.transformations[{index}]"
         yield from _one_of(f"{at}.strategy", transformation.strategy, ("Retain", "Replace"))
@@ -192,6 +196,13 @@ def _resources(configuration: KueueConfiguration, kueue: Release) -> Iterator[Pr
                 f"{at}.input", f"{transformation.input} is transformed twice", "write one entry for each input"
             )
         seen.add(transformation.input)
+        for field, name, lost in (
+            ("input", transformation.input, "counts as nothing"),
+            ("multiplyBy", transformation.multiply_by or "", "multiplies nothing"),
+        ):
+            if name and name.startswith(excluded):
+                wrong = f"{name} {lost}, since resources.excludeResourcePrefixes leaves it out first"
+                yield NO_EFFECT.at(f"{at}.{field}", wrong, "exclude a longer prefix, or remove the transformation")
 
 
 def _managed_jobs(configuration: KueueConfiguration, namespace: str) -> Iterator[Problem]:
