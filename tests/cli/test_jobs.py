@@ -89,7 +89,9 @@ def lines(ended: Ended) -> list[str]:
 class TestDescribe:
     def test_a_job_that_runs_on_a_worker(self, fleet: Fleet, command: Command) -> None:
         of_another = pod("other-0", "job-other-1a2b3")
-        runs(fleet, pod("train-0"), pod("train-1", waiting="ImagePullBackOff"), of_another)
+        refused = pod("train-2")
+        refused["status"] = {"phase": "Failed", "reason": "UnexpectedAdmissionError"}
+        runs(fleet, pod("train-0"), pod("train-1", waiting="ImagePullBackOff"), refused, of_another)
         ended = command("describe vision/train")
         assert (ended.code, ended.err) == (0, "")
         shown = lines(ended)
@@ -97,6 +99,7 @@ class TestDescribe:
         assert shown[1] == "submitted to manager, LocalQueue gpu"
         assert "0 train-0 Running yes 2 node-1" in shown
         assert "1 train-1 ImagePullBackOff no 2 node-1" in shown
+        assert "2 train-2 UnexpectedAdmissionError no 0 node-1" in shown
         assert "other-0" not in ended.out
         assert fleet.selectors == ["kueue.x-k8s.io/podset"]
 
