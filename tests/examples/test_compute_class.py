@@ -137,8 +137,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "no node pools on Standard": (
         {f"{AT}/nodePoolAutoCreation": False},
-        "flavors[l4].computeClass.nodePoolAutoCreation: false, so that no node of the class ever comes on worker-us, a "
-        "Standard cluster; remove it, or leave worker-us out of the flavor's clusters",
+        "flavors[l4].computeClass.nodePoolAutoCreation: false, so that no node of the class ever comes on worker-us, "
+        "as on any Standard cluster; remove it, or leave worker-us out of the flavor's clusters",
     ),
     "a version without auto-creation by class": (
         {"clusters/1/minMasterVersion": "1.32"},

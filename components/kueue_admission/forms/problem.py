@@ -85,6 +85,9 @@ class Problem:
     """The file it is in, such as `fleet.yaml` or `<stdin>`; empty for data that came from no file."""
     line: int | None = None
     """The line in that file, counted from 1; None where it concerns the whole file."""
+    alike: tuple[str, str] = ("", "")
+    """`wrong` and `fix` with {cluster} for the names of `clusters`. Empty: it is about no cluster."""
+    clusters: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return ": ".join(filter(None, (self.place, self.path, f"{self.wrong}; {self.fix}")))
@@ -98,6 +101,13 @@ class Problem:
     def place(self) -> str:
         """`file:line`, or what is known of it."""
         return f"{self.source}:{self.line}" if self.source and self.line is not None else self.source
+
+    def on(self, *clusters: str) -> Problem:
+        """The same problem of these clusters, for which {cluster} stands in its texts."""
+        alike, names = self.alike if any(self.alike) else (self.wrong, self.fix), list(clusters)
+        named = " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+        wrong, fix = (text.replace("{cluster}", named) for text in alike)
+        return replace(self, wrong=wrong, fix=fix, alike=alike, clusters=clusters)
 
     def at(self, base: str) -> Problem:
         """The same problem seen from an enclosing object that lies at `base`."""
@@ -148,6 +158,15 @@ class SpecError(ValueError):
         self.problems: tuple[Problem, ...] = tuple(problems)
         lines = (p.coded if p.severity == "error" else f"warning: {p.coded}" for p in self.problems)
         super().__init__("\n".join(lines))
+
+
+def as_one(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems, each once; those that differ in the cluster alone are one, of all these clusters."""
+    found: dict[Problem, list[str]] = {}
+    for problem in problems:
+        key = replace(problem, wrong="", fix="", clusters=()) if problem.clusters else problem
+        found.setdefault(key, []).extend(problem.clusters)
+    return [key.on(*dict.fromkeys(names)) if names else key for key, names in found.items()]
 
 
 def join_path(base: str, rest: str) -> str:

@@ -47,7 +47,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "flavors[on-demand].nodePool: on-demand is not on other, where the flavor is; add other to "
-                "nodePools[on-demand].clusters, or leave it out of the flavor's"
+                "nodePools[on-demand].clusters, or leave other out of the flavor's"
             ),
             (
                 "warning: clusterQueues[gpu].resourceGroups: no quota for ephemeral-storage, and a job that requests "
@@ -147,9 +147,9 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         nap(limits(nvidia_l4=None), nodeLabels={ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}),
         [
             (
-                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: batch has no pool with these "
-                "labels, and makes no nodes with nvidia-l4 by itself; add it to "
-                "clusters[batch].nodeAutoProvisioning.resourceLimits, or add a node pool"
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: there is no pool with these "
+                "labels on batch, and GKE makes no nodes with nvidia-l4 there; add it to "
+                "nodeAutoProvisioning.resourceLimits of batch, or add a node pool"
             ),
         ],
     ),
@@ -158,9 +158,9 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             "warning: flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-l5 is not a known "
             "accelerator of GKE; did you mean nvidia-l4?",
-            "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: batch has no pool with these labels, and "
-            "makes no nodes with nvidia-l5 by itself; add it to "
-            "clusters[batch].nodeAutoProvisioning.resourceLimits, or add a node pool",
+            "flavors[on-demand].nodeLabels[cloud.google.com/gke-accelerator]: there is no pool with these labels on "
+            "batch, and GKE makes no nodes with nvidia-l5 there; add it to "
+            "nodeAutoProvisioning.resourceLimits of batch, or add a node pool",
         ],
     ),
     "NAP own label": (
@@ -177,8 +177,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         nap(nodeLabels={ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "x"}),
         [
             (
-                "flavors[on-demand].nodeLabels[cloud.google.com/gke-nodepool]: batch has no node pool x; name a node "
-                "pool of this file with nodePool, or remove the label"
+                "flavors[on-demand].nodeLabels[cloud.google.com/gke-nodepool]: there is no node pool x on batch; "
+                "name a node pool of this file with nodePool, or remove the label"
             ),
         ],
     ),
@@ -217,7 +217,7 @@ def test_accelerators_of_autopilot_clusters() -> None:
     ]
     assert said("nvidia-a100-80gb", "worker-b") == [
         "warning: flavors[t4].nodeLabels[cloud.google.com/gke-accelerator]: nvidia-a100-80gb is not known to be "
-        "offered in europe-west3, where cluster worker-b is; use one of asia-southeast1, europe-west4, us-central1, "
+        "offered in europe-west3, the region of worker-b; use one of asia-southeast1, europe-west4, us-central1, "
         "us-east4, us-east5, or leave worker-b out of the flavor's clusters"
     ]
 
@@ -226,8 +226,8 @@ def test_a_pool_by_name_on_an_autopilot_cluster_leads_nowhere() -> None:
     labels = {ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "l4"}
     [found] = problems(changed(fleet_data(), {"flavors/1/nodeLabels": labels, "flavors/1/clusters": ["worker-b"]}))
     assert found == (
-        "flavors[t4].nodeLabels[cloud.google.com/gke-nodepool]: l4 is given, but worker-b is an Autopilot cluster, "
-        "which makes and names its node pools itself, so pods of this flavor never start there; select nodes by "
+        "flavors[t4].nodeLabels[cloud.google.com/gke-nodepool]: l4 is given, but on worker-b Autopilot makes and "
+        "names the node pools itself, so pods of this flavor never start there; select nodes by "
         "another label, such as cloud.google.com/gke-accelerator, or leave worker-b out of the flavor's clusters"
     )
 
@@ -249,7 +249,7 @@ def test_a_pool_by_name_on_an_autopilot_cluster_leads_nowhere() -> None:
         (
             "topology.kubernetes.io/zone",
             "us-east4-a",
-            "us-east4-a is not in europe-west4, where cluster worker-b is; name a zone there, or leave worker-b out of "
+            "us-east4-a is not in europe-west4, the region of worker-b; name a zone there, or leave worker-b out of "
             "the flavor's clusters",
         ),
     ],
@@ -264,7 +264,7 @@ def test_labels_that_autopilot_has_no_nodes_for(label: str, value: str, said: st
 def test_a_new_standard_cluster_without_pools_has_no_nodes_for_jobs() -> None:
     changes = {"clusters/0/mode": "Standard"}
     assert problems(changed(standalone_data(), changes)) == [
-        "warning: flavors[l4]: only has no node pools, and makes none by itself; add a node pool, or "
+        "warning: flavors[l4]: there are no node pools on only, and GKE makes none there; add a node pool, or "
         "nodeAutoProvisioning to the cluster"
     ]
     assert problems(changed(standalone_data(), changes | {"clusters/0/existing": True})) == []
@@ -325,3 +325,13 @@ def test_a_flavor_of_whole_and_shared_gpus_is_warned_of() -> None:
     changes = {p(2, "accelerator"): shared, "flavors/1": hand(nodeLabels={ACCELERATOR: "nvidia-l4"})}
     found = problems(changed(pools_data(), changes))
     assert any("have different numbers of shares (" in each and "spot 4" in each for each in found), found
+
+
+def test_what_is_wrong_on_several_clusters_alike_is_said_once_of_all() -> None:
+    labels = {ACCELERATOR: "nvidia-l4", "cloud.google.com/gke-nodepool": "l4"}
+    data = changed(fleet_data(), {"flavors/1/nodeLabels": labels, "flavors/1/clusters": ["worker-a", "worker-b"]})
+    assert [each for each in problems(data) if "l4 is given" in each] == [
+        "flavors[t4].nodeLabels[cloud.google.com/gke-nodepool]: l4 is given, but on worker-a and worker-b Autopilot "
+        "makes and names the node pools itself, so pods of this flavor never start there; select nodes by another "
+        "label, such as cloud.google.com/gke-accelerator, or leave worker-a and worker-b out of the flavor's clusters"
+    ]

@@ -34,7 +34,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "flavors[l4].topologyName: topology rack does not exist on worker-b, where the flavor does; add "
-                "worker-b to topologies[rack].clusters, or leave it out of the flavor's"
+                "worker-b to topologies[rack].clusters, or leave worker-b out of the flavor's"
             )
         ],
     ),

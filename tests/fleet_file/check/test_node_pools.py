@@ -21,8 +21,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "nodePools[on-demand].acceleratorNetworkProfile: is auto, but g2-standard-24 has no network beside that of "
             "the node; remove it",
             "nodePools[on-demand].zones: are us-central1-a, us-central1-b, us-central1-c, but the networks of "
-            "acceleratorNetworkProfile are within one zone (cluster batch); set exactly one zone, and make a pool for "
-            "each, or give batch its own value under perCluster",
+            "acceleratorNetworkProfile are within one zone (on batch); set exactly one zone, and make a pool for "
+            "each, or give batch another value under perCluster",
         ],
     ),
     "a pool that exists on a cluster that does not": (
@@ -37,7 +37,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "nodePools[on-demand].zones: are us-central1-a, us-central1-b, us-central1-c, but compact placement "
-                "is within one zone (cluster batch); set exactly one zone, or give batch its own value under "
+                "is within one zone (on batch); set exactly one zone, or give batch another value under "
                 "perCluster"
             ),
         ],
@@ -98,7 +98,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "nodePools[on-demand].zones[0]: is us-east1-b, which is not in us-central1, the cluster's "
-                "region (cluster batch); name zones there, or give batch its own value under perCluster"
+                "region (on batch); name zones there, or give batch another value under perCluster"
             ),
             "nodePools[on-demand].zones[2]: us-central1-a is listed twice; list each zone once",
         ],

@@ -98,8 +98,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "clusterQueues[vision].admissionChecksStrategy.admissionChecks[dws]: check dws does not exist on "
-                "worker-b, where the queue does; add worker-b to admissionChecks[dws].clusters, or leave it out "
-                "of the queue's"
+                "worker-b, where the queue does; add worker-b to admissionChecks[dws].clusters, or leave "
+                "worker-b out of the queue's"
             )
         ],
     ),

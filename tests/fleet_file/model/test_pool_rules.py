@@ -191,7 +191,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             (
                 "nodePools[on-demand].zones: are us-central1-a, us-central1-b, us-central1-c, but compact placement "
-                "is within one zone (cluster batch); set exactly one zone, or give batch its own value under "
+                "is within one zone (on batch); set exactly one zone, or give batch another value under "
                 "perCluster"
             ),
         ],

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.forms.base import SpecModel, problems_in
-from kueue_admission.forms.problem import Problem, as_far_as_read
+from kueue_admission.forms.problem import Problem, as_far_as_read, as_one
 from kueue_fleet.fleet_file.check.accelerator_networks import check_accelerator_networks
 from kueue_fleet.fleet_file.check.clusters import check_clusters
 from kueue_fleet.fleet_file.check.cohorts import check_cohorts
@@ -81,7 +81,7 @@ def check_fleet(fleet: FleetSpec) -> list[Problem]:
 def check_scope(scope: Scope) -> list[Problem]:
     """Every problem of what the scope has of a fleet, in the order of the file."""
     found = [*_entry_problems(scope), *(problem for check in _RULES for problem in as_far_as_read(check(scope)))]
-    return scope.in_file_order(dict.fromkeys(found))
+    return scope.in_file_order(as_one(found))
 
 
 def _entry_problems(scope: Scope) -> Iterator[Problem]:

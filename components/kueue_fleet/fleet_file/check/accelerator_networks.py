@@ -40,8 +40,8 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
             yield NO_CARDS.at(f"{at}.acceleratorNetworks", wrong, "remove it")
         at = f"{path_on(scope, entry, cluster.name)}.acceleratorNetworks"
         if pool.networks and not cluster.existing and not cluster.multi_networking:
-            wrong = f"set, but nodes of {cluster.name} cannot have several networks"
-            yield MULTI_NETWORKING.at(at, wrong, f"set multiNetworking: true on {cluster.name}")
+            wrong = "set, but nodes of {cluster} cannot have several networks"
+            yield MULTI_NETWORKING.at(at, wrong, "set multiNetworking: true on {cluster}").on(cluster.name)
         made = any(each.made for each in pool.networks)
         if made and not entry.existing and fleet.network_project != fleet.project_of(cluster.name):
             wrong = f"made by the fleet, in {fleet.project_of(cluster.name)}, but the nodes' own network is in "
@@ -51,7 +51,7 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
             zone = pool.zones if each.made and each.card.device_mode == "RDMA" else ()
             other, there = first.setdefault(each.card.network, (pool.name, (each.network, each.subnetwork, zone)))
             if there != (each.network, each.subnetwork, zone):
-                wrong = f"{each.card.network} is another network on {cluster.name} than for pool {other}"
+                wrong = f"{each.card.network} is another network on {{cluster}} than for pool {other}"
                 fix = "name the same networks, or put the pool on another cluster"
-                yield NETWORKS_DIFFER.at(at, f"{wrong}{' (another zone)' if zone else ''}", fix)
+                yield NETWORKS_DIFFER.at(at, f"{wrong}{' (another zone)' if zone else ''}", fix).on(cluster.name)
                 break

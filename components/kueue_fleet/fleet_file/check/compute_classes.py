@@ -85,9 +85,9 @@ def _on_clusters(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Ite
         if standard and not wanted.node_pool_auto_creation:
             yield CLASS_NODES.at(
                 f"{path}.nodePoolAutoCreation",
-                f"false, so that no node of the class ever comes on {name}, a Standard cluster",
-                f"remove it, or leave {name} out of the flavor's clusters",
-            )
+                "false, so that no node of the class ever comes on {cluster}, as on any Standard cluster",
+                "remove it, or leave {cluster} out of the flavor's clusters",
+            ).on(name)
         since = CREATION_SINCE if standard and not provisioned else CLASSES_SINCE
         if cluster.min_master_version is not None and is_older(cluster.min_master_version, since):
             yield GKE_VERSION.at(

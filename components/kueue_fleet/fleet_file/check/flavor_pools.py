@@ -104,9 +104,9 @@ def _flavor(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterato
         if not pools and fleet.node_pool(flavor.node_pool) is not None:
             yield NOT_THERE.at(
                 f"{path}.nodePool",
-                f"{flavor.node_pool} is not on {cluster.name}, where the flavor is",
-                f"add {cluster.name} to nodePools[{flavor.node_pool}].clusters, or leave it out of the flavor's",
-            )
+                f"{flavor.node_pool} is not on {{cluster}}, where the flavor is",
+                f"add {{cluster}} to nodePools[{flavor.node_pool}].clusters, or leave {{cluster}} out of the flavor's",
+            ).on(cluster.name)
         return
     if not pools and cluster.runs_jobs:
         yield from _offered(path, flavor, cluster)
@@ -141,20 +141,20 @@ def _labels_of_autopilot(path: str, flavor: FlavorEntry, cluster: ClusterEntry) 
     """
     for key, value in flavor.node_labels.items() if cluster.mode == "Autopilot" else ():
         at = f"{path}.nodeLabels[{key}]"
-        leave = f"leave {cluster.name} out of the flavor's clusters"
+        leave = "leave {cluster} out of the flavor's clusters"
         yield from suggest.misspelt(at, key, NODE_LABELS, "is a label that GKE gives no node", likeness=0.95)
         if key == NODE_POOL:
             yield AUTOPILOT_LABELS.at(
                 at,
-                f"{value} is given, but {cluster.name} is an Autopilot cluster, which makes and names its node pools "
-                "itself, so pods of this flavor never start there",
+                f"{value} is given, but on {{cluster}} Autopilot makes and names the node pools itself, so pods of "
+                "this flavor never start there",
                 f"select nodes by another label, such as {ACCELERATOR}, or {leave}",
-            )
+            ).on(cluster.name)
         elif key in (SPOT, FLEX_START) and value != "true":
             yield UNKNOWN_LABEL_VALUE.at(at, f'"{value}" is a value that GKE gives no node', 'write "true"')
         elif key == ZONE and is_elsewhere(value, cluster.region):
-            wrong = f"{value} is not in {cluster.region}, where cluster {cluster.name} is"
-            yield AUTOPILOT_LABELS.at(at, wrong, f"name a zone there, or {leave}")
+            wrong = f"{value} is not in {cluster.region}, the region of {{cluster}}"
+            yield AUTOPILOT_LABELS.at(at, wrong, f"name a zone there, or {leave}").on(cluster.name)
         else:
             # Jobs may tolerate it themselves.
             yield from (replace(each, severity="warning") for each in _separated(at, flavor, key, value))
@@ -179,9 +179,9 @@ def _offered(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> Iterator[
     if regions is not None and cluster.region not in regions and zones_of(cluster.region):
         yield NOT_OFFERED.at(
             at,
-            f"{accelerator} is not known to be offered in {cluster.region}, where cluster {cluster.name} is",
-            f"use one of {', '.join(regions[: suggest.LISTED])}, or leave {cluster.name} out of the flavor's clusters",
-        )
+            f"{accelerator} is not known to be offered in {cluster.region}, the region of {{cluster}}",
+            f"use one of {', '.join(regions[: suggest.LISTED])}, or leave {{cluster}} out of the flavor's clusters",
+        ).on(cluster.name)
 
 
 @where_read
@@ -223,11 +223,11 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
     if not here:
         return FLAVOR_WITHOUT_NODES.at(
             scope.path(flavor),
-            f"{cluster.name} has no node pools, and makes none by itself",
+            "there are no node pools on {cluster}, and GKE makes none there",
             "add a node pool, or nodeAutoProvisioning to the cluster",
             # Something else may make pools where this file has none at all.
             "error" if scope.fleet.node_pools else "warning",
-        )
+        ).on(cluster.name)
     nearest = max(
         here,
         key=lambda pool: (
@@ -243,10 +243,10 @@ def _no_pool(scope: Scope, flavor: FlavorEntry, cluster: ClusterEntry) -> Proble
     own = nearest.labels.get(key)
     return FLAVOR_WITHOUT_NODES.at(
         f"{scope.path(flavor)}.nodeLabels[{key}]",
-        f'no node pool of {cluster.name} has the label {key}="{value}" beside the others; '
+        f'no node pool of {{cluster}} has the label {key}="{value}" beside the others; '
         + (f'{nearest.name} has "{own}"' if own is not None else f"{nearest.name} does not have it"),
         f"write nodePool: {nearest.name} instead of nodeLabels, or add the label to a pool",
-    )
+    ).on(cluster.name)
 
 
 @where_read
@@ -283,16 +283,16 @@ def _auto_provisioned(path: str, flavor: FlavorEntry, cluster: ClusterEntry) -> 
     if accelerator is not None and provisioning is not None and not provisioning.limit(accelerator):
         yield FLAVOR_WITHOUT_NODES.at(
             f"{path}.nodeLabels[{key}]",
-            f"{cluster.name} has no pool with these labels, and makes no nodes with {accelerator} by itself",
-            f"add it to clusters[{cluster.name}].nodeAutoProvisioning.resourceLimits, or add a node pool",
-        )
+            f"there is no pool with these labels on {{cluster}}, and GKE makes no nodes with {accelerator} there",
+            "add it to nodeAutoProvisioning.resourceLimits of {cluster}, or add a node pool",
+        ).on(cluster.name)
     for key, value in flavor.node_labels.items():
         if key == NODE_POOL:
             yield FLAVOR_WITHOUT_NODES.at(
                 f"{path}.nodeLabels[{key}]",
-                f"{cluster.name} has no node pool {value}",
+                f"there is no node pool {value} on {{cluster}}",
                 "name a node pool of this file with nodePool, or remove the label",
-            )
+            ).on(cluster.name)
         else:
             yield from _separated(f"{path}.nodeLabels[{key}]", flavor, key, value)
 

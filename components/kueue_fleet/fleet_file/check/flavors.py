@@ -85,9 +85,9 @@ def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
         if cluster not in there and cluster in scope.fleet.cluster_names:
             yield NOT_THERE.at(
                 path,
-                f"topology {topology.name} does not exist on {cluster}, where the flavor does",
-                f"add {cluster} to topologies[{topology.name}].clusters, or leave it out of the flavor's",
-            )
+                f"topology {topology.name} does not exist on {{cluster}}, where the flavor does",
+                f"add {{cluster}} to topologies[{topology.name}].clusters, or leave {{cluster}} out of the flavor's",
+            ).on(cluster)
 
 
 def check_admission_checks(scope: Scope) -> Iterator[Problem]:

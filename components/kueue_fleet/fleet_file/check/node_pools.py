@@ -187,9 +187,9 @@ def _gke(scope: Scope, pool: NodePoolEntry, cluster: str) -> Iterator[Problem]:
     if cluster not in scope.fleet.cluster_names:
         return
     for problem in pool_problems_on(pool.on(cluster), scope.fleet.cluster(cluster)):
-        own = "" if cluster in pool.per_cluster else f", or give {cluster} its own value under perCluster"
-        told = replace(problem, wrong=f"{problem.wrong} (cluster {cluster})", fix=problem.fix + own)
-        yield told.at(path_on(scope, pool, cluster))
+        own = "" if cluster in pool.per_cluster else ", or give {cluster} another value under perCluster"
+        told = replace(problem, wrong=f"{problem.wrong} (on {{cluster}})", fix=problem.fix + own)
+        yield told.on(cluster).at(path_on(scope, pool, cluster))
 
 
 @where_read

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 from kueue_admission.api.quotas import is_devices_in_bytes
 from kueue_admission.forms.problem import Problem, where_read
@@ -30,7 +30,6 @@ from kueue_fleet.fleet_file.fleet_rules import (
     TPU_SLICES,
     UNIT,
 )
-from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.flavor_nodes import shares_of
@@ -50,45 +49,20 @@ Promises = Mapping[str, Mapping[str, Mapping[str, int]]]
 """flavor → resource → queue or cohort → nominal quota; CPU in thousandths, all else in units."""
 
 
-class _TooMuch(NamedTuple):
-    """Quota that nodes cannot hold, in the words of its problem: alike on several clusters."""
-
-    path: str
-    wanted: str
-    entries: str
-    held: str
-    nodes: str
-    fix: str
-    severity: Literal["error", "warning"]
-
-
-_Found = dict[_TooMuch, list[str]]
-"""What is too much, on which clusters."""
-
-
 def check_pool_quotas(scope: Scope) -> Iterator[Problem]:
     """For every Standard cluster and flavor: the sum of all nominal quotas fits the nodes that there can be."""
-    found: _Found = {}
     for cluster in scope.entries("clusters"):
-        yield from _cluster(scope, cluster, found)
-    for each, clusters in found.items():
-        yield MORE_QUOTA_THAN_NODES.at(
-            each.path,
-            f"queues may use {each.wanted} of it on {listed(clusters)} ({each.entries}), but its nodes hold "
-            f"{each.held} (nodes: {each.nodes})",
-            each.fix,
-            each.severity,
-        )
+        yield from _cluster(scope, cluster)
 
 
 @where_read
-def _cluster(scope: Scope, cluster: ClusterEntry, found: _Found) -> Iterator[Problem]:
+def _cluster(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
     if cluster.mode != "Standard" or not cluster.runs_jobs:
         return
     promised = promises_on(scope, cluster.name)
     names = Counter(flavor.name for flavor in scope.fleet.flavors)
     flavors = [flavor for flavor in scope.fleet.flavors if flavor.name in promised and names[flavor.name] == 1]
-    yield from _each_flavor(scope, cluster, flavors, promised, found)
+    yield from _each_flavor(scope, cluster, flavors, promised)
     yield from _shares(scope, cluster)
     yield from _whole_slices(scope, cluster, flavors, promised)
     yield from _shared_pools(scope, cluster, flavors, promised)
@@ -138,15 +112,15 @@ def _in_shares(pool: ResolvedNodePool) -> str:
 
 
 def _each_flavor(
-    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises, found: _Found
+    scope: Scope, cluster: ClusterEntry, flavors: Sequence[FlavorEntry], promised: Promises
 ) -> Iterator[Problem]:
     for flavor in flavors:
-        yield from _one_flavor(scope, cluster, flavor, promised[flavor.name], found)
+        yield from _one_flavor(scope, cluster, flavor, promised[flavor.name])
 
 
 @where_read
 def _one_flavor(
-    scope: Scope, cluster: ClusterEntry, flavor: FlavorEntry, promised: Mapping[str, Mapping[str, int]], found: _Found
+    scope: Scope, cluster: ClusterEntry, flavor: FlavorEntry, promised: Mapping[str, Mapping[str, int]]
 ) -> Iterator[Problem]:
     pools = scope.fleet.flavor_nodes(flavor, cluster.name)
     if pools and all(pool.node_count == 0 and not pool.full_nodes for pool in pools):
@@ -161,16 +135,13 @@ def _one_flavor(
         more = (
             "add nodes" if held or not scarce else f"use machines that have {resource}, or attach them to N1 machines"
         )
-        too_much = _TooMuch(
+        yield MORE_QUOTA_THAN_NODES.at(
             scope.path(flavor),
-            f"{_text(resource, total)} {resource}",
-            _entries(resource, by_entry),
-            _text(resource, held),
-            named,
+            f"queues may use {_text(resource, total)} {resource} of it on {{cluster}} "
+            f"({_entries(resource, by_entry)}), but its nodes hold {_text(resource, held)} (nodes: {named})",
             f"lower nominalQuota to {_text(resource, held)} in all, or {more}",
             "error" if scarce else "warning",
-        )
-        found.setdefault(too_much, []).append(cluster.name)
+        ).on(cluster.name)
 
 
 @where_read
@@ -266,10 +237,10 @@ def _whole_slices(
             if chips % whole and not cohorts.get(name):
                 yield TPU_SLICES.at(
                     scope.path(flavor),
-                    f"{name} may use {chips} {TPU_RESOURCE} of it on {cluster.name}, but a slice is {whole} chips, and "
+                    f"{name} may use {chips} {TPU_RESOURCE} of it on {{cluster}}, but a slice is {whole} chips, and "
                     "jobs run on whole slices",
                     f"write {max(chips // whole, 1) * whole}",
-                )
+                ).on(cluster.name)
 
 
 @where_read
@@ -301,10 +272,10 @@ def _shared_pools(
             by_labels = next((flavor for flavor in sharing if flavor.node_pool is None), sharing[0])
             yield SHARED_NODES.at(
                 scope.path(by_labels),
-                f"flavors {names} share nodes on {cluster.name}, and queues may use {total} {GPU_RESOURCE} of them, "
+                f"flavors {names} share nodes on {{cluster}}, and queues may use {total} {GPU_RESOURCE} of them, "
                 f"but the nodes hold {held}",
                 "give each flavor a node pool of its own, or lower nominalQuota",
-            )
+            ).on(cluster.name)
             continue
         yield from _by_labels(scope, cluster, sharing, pools_of)
 
@@ -331,10 +302,10 @@ def _by_labels(
             counted = ", ".join(other.name for other in others)
             yield NODES_OF_OTHERS.at(
                 f"{scope.path(flavor)}.nodeLabels",
-                f"lead on {cluster.name} to the nodes of {counted} too, so that its jobs can take nodes that those "
+                f"lead on {{cluster}} to the nodes of {counted} too, so that its jobs can take nodes that those "
                 "flavors' quota counts",
                 "write nodePool instead of nodeLabels, or add labels that only its own nodes have",
-            )
+            ).on(cluster.name)
 
 
 @where_read

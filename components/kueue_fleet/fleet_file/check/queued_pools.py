@@ -64,18 +64,18 @@ def _flavor(scope: Scope, queue: ClusterQueueEntry, flavor: FlavorEntry, cluster
     if pools and len(queued) == len(pools) and not checks:
         yield DWS_CHECK.at(
             f"{scope.path(queue)}.admissionChecksStrategy",
-            f"no check asks for nodes of {', '.join(pool.name for pool in pools)} on {cluster}, which come only "
+            f"no check asks for nodes of {', '.join(pool.name for pool in pools)} on {{cluster}}, which come only "
             f"when asked for, so jobs on flavor {flavor.name} never start",
             f"add an admission check with provisioningRequest of class {QUEUED_PROVISIONING_CLASS}, "
             f"onFlavors [{flavor.name}]",
-        )
+        ).on(cluster)
     if checks and pools and not queued and fleet.cluster(cluster).node_auto_provisioning is None:
         yield DWS_CHECK.at(
             f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",
-            f"asks DWS for nodes of flavor {flavor.name}, but no pool behind it on {cluster} has queued provisioning",
+            f"asks DWS for nodes of flavor {flavor.name}, but no pool behind it on {{cluster}} has queued provisioning",
             "limit the check to other flavors with onFlavors, or set the pool's capacity to "
             "{type: flexStart, queuedProvisioning: true}",
-        )
+        ).on(cluster)
     if checks and not pools and SPOT in flavor.node_labels:
         yield DWS_SPOT.at(
             f"{scope.path(queue)}.admissionChecksStrategy.admissionChecks[{checks[0].name}]",

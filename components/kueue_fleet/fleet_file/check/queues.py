@@ -158,9 +158,9 @@ def _check_there(
         if cluster not in where and cluster in fleet.cluster_names and needed:
             yield NOT_THERE.at(
                 path,
-                f"check {used.name} does not exist on {cluster}, where the queue does",
-                f"add {cluster} to admissionChecks[{used.name}].clusters, or leave it out of the queue's",
-            )
+                f"check {used.name} does not exist on {{cluster}}, where the queue does",
+                f"add {{cluster}} to admissionChecks[{used.name}].clusters, or leave {{cluster}} out of the queue's",
+            ).on(cluster)
 
 
 @where_read

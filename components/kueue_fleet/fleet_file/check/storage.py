@@ -130,11 +130,13 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
     if not cluster.runs_jobs:
         yield RUNS_NO_JOBS.at(f"{path}.clusters", f"{cluster.name} runs no jobs", "name clusters that do")
     if cluster.project is not None and isinstance(volume, HyperdiskMl | MultiTierCheckpoints):
-        wrong = f"{volume.type}, which is for clusters of the fleet's project, and {cluster.name} is in another one"
-        yield EXCLUDED.at(f"{path}.volume.type", wrong, f"leave {cluster.name} out of clusters, or use another kind")
+        wrong = f"{volume.type}, which is for clusters of the fleet's project, not on {{cluster}}"
+        fix = "leave {cluster} out of clusters, or use another kind"
+        yield EXCLUDED.at(f"{path}.volume.type", wrong, fix).on(cluster.name)
     if cluster.mode == "Autopilot" and isinstance(volume, MultiTierCheckpoints):
-        wrong = f"{volume.type}, which Autopilot does not have, and {cluster.name} is such a cluster"
-        yield EXCLUDED.at(f"{path}.volume.type", wrong, f"leave {cluster.name} out of clusters, or use gcsFuse")
+        wrong = f"{volume.type}, which Autopilot does not have, so not on {{cluster}}"
+        fix = "leave {cluster} out of clusters, or use gcsFuse"
+        yield EXCLUDED.at(f"{path}.volume.type", wrong, fix).on(cluster.name)
     elif driver not in cluster.storage_drivers and not cluster.existing:
         yield DATA_DRIVER.at(
             f"{scope.path(cluster)}.storageDrivers", f"without {driver}, which storage {entry.name} needs", "add it"
