@@ -77,7 +77,7 @@ def take_over(clusters: Sequence[AdoptedCluster], identity: Identity) -> tuple[A
 
 
 def _planned(adopted: Adopted, clusters: Sequence[AdoptedCluster]) -> tuple[ImportPlan | None, dict[str, str]]:
-    """The plan, and what of it cannot be, with the reason."""
+    """The plan, and what cannot be imported, with the reason."""
     try:
         fleet = parse_fleet(adopted.data)
     except SpecError:

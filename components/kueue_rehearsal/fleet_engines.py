@@ -1,4 +1,4 @@
-"""The engines that only some fleets need, and what of a fleet no engine here runs."""
+"""The engines that only some fleets need, and the parts of a fleet that no engine here runs."""
 
 from __future__ import annotations
 

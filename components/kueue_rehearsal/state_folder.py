@@ -111,7 +111,7 @@ def logs(paths: RehearsalPaths) -> list[Path]:
 
 
 def remove_state(paths: RehearsalPaths, but: Sequence[Path] = ()) -> None:
-    """Remove everything of a rehearsal but the command's lock and the files of BUT. Nothing of it may run any more."""
+    """Remove all of a rehearsal but the command's lock and the files of BUT. None of its processes may still run."""
     stays = {*but, paths.command_lock}
     remove_below(paths.root, stays.__contains__)
 

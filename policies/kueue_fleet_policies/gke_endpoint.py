@@ -51,7 +51,7 @@ def _authorized_networks(cluster: Resource, _: Settings) -> Iterator[Breach]:
 
 
 def _everywhere(cluster: Resource) -> list[str]:
-    """What of the authorized networks is the internet."""
+    """The authorized networks that are on the internet."""
     blocks = items(cluster.get(f"{_NETWORKS}.cidrBlocks"))
     return internet_ranges(entries(block).get("cidrBlock") for block in blocks)
 

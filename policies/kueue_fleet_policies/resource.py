@@ -89,7 +89,7 @@ class Resource:
 
     @property
     def is_patch(self) -> bool:
-        """Whether it changes an object that something else made, and says nothing of the rest of it."""
+        """Whether it changes an object that something else made, and leaves the rest of it alone."""
         return patched_type(self.type) != self.type
 
     @property

@@ -61,6 +61,10 @@ WORDS = {
     r"\bcome to (?!rest\b)(a|an|it)\b": "reach, end",
     r"\bspeaks? of\b": "mentions, describes",
     r"\bhow many of its \w+ may\b": "the number of ... that may",
+    r"\bwhat of (a|it|its|the|them)\b": "which of ..., the fields that ...",
+    r"\bbe it alone\b": "even if it were alone",
+    r"\bsays? nothing of\b": "does not say, leaves alone",
+    r"\bthan which\b": "no other is more ...",
 }
 """What is not written, and what to write instead."""
 

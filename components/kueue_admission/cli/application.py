@@ -56,7 +56,7 @@ class Commands(TyperGroup):
         return list(self.listed)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command, or None if there is none of this name."""
+        """The command of this name, or None."""
         return load_command(cmd_name, self.listed[cmd_name]) if cmd_name in self.listed else None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -253,7 +253,7 @@ class Moment(NamedTuple):
 
 
 def tell_notes(notes: Iterable[str]) -> None:
-    """Say on stderr what of the objects was left out, and what is missing among them."""
+    """Say on stderr which objects were left out, and what is missing among them."""
     for note in notes:
         console.warning(note)
 

@@ -168,7 +168,7 @@ def _looks_equal(difference: Mapping[str, Any]) -> bool:
 
 
 def _unseen(difference: Mapping[str, Any], run: str) -> str:
-    """What of a run is different although its row looks the same: exact times, flavors."""
+    """What is different about a run although its row looks the same: exact times, flavors."""
     if not _looks_equal(difference):
         return ""
     side, other = difference[run], difference["after" if run == "before" else "before"]

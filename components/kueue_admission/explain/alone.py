@@ -1,4 +1,4 @@
-"""What can be said about a waiting workload to whoever may read it: nothing of it names another job or queue."""
+"""What can be said about a waiting workload to whoever may read it: no other job or queue is named."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ class Explanation:
     changes: tuple[Change, ...] = ()
     next_step: str = ""
     is_there: bool = True
-    """Whether it is on the cluster; if not, this is what would become of it there."""
+    """Whether it is on the cluster; if not, this is what would happen to it there."""
     is_copy: bool = False
     """Whether MultiKueue made it on this worker, from one of the manager."""
     is_unplaceable: bool = False

@@ -132,9 +132,9 @@ def explain_elsewhere(
     with_queue: Sequence[str] = (),
     dispatch: ParsedReport | None = None,
 ) -> Explanation:
-    """What would become of a workload on a cluster to which it was not dispatched: as if it were submitted there.
+    """What would happen to a workload on a cluster to which it was not dispatched: as if it were submitted there.
 
-    `with_queue`: the clusters that have its LocalQueue; where this one has not, nothing would become of it.
+    `with_queue`: the clusters that have its LocalQueue; on any other cluster it would never get a Workload.
     `dispatch`: what was decided about it, which may be that it must not go there.
     """
     if with_queue and cluster not in with_queue:

@@ -119,7 +119,7 @@ def _about_reservation(made: Explanation, found: Diagnosis) -> str:
 
 
 def about_entry(made: Explanation, entry: Entry) -> str:
-    """Why a cycle does not admit it, be it alone; nothing of it names another workload."""
+    """Why a cycle would not admit it even if it were alone; names no other workload."""
     outcome = entry.outcome
     if outcome in (Outcome.NO_FIT, Outcome.WAITING):
         return _about_flavors(made, entry)

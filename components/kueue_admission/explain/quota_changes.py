@@ -59,7 +59,7 @@ def _raise(trials: Trials, entry: Entry, flavor: str, field: str) -> None:
 
 
 def _missing(trials: Trials, entry: Entry, flavor: str) -> dict[str, int]:
-    """What of the flavor is not free for the workload, by resource."""
+    """How much of the flavor's quota the workload lacks, by resource."""
     queue, cache = entry.queue, trials.before.engine.cache
     found = {
         resource: asked - raw_available(queue, cache.ids.id(flavor, resource))
@@ -197,7 +197,7 @@ def _policies(trials: Trials, entry: Entry) -> None:
 
 
 def _stop_search(trials: Trials, queue: QueueNode) -> None:
-    """Preemption in a flavor before the next one is tried: quota there says nothing of the nodes behind it."""
+    """Preemption in a flavor before the next one is tried: quota there does not show whether there are nodes for it."""
     now = queue.spec.fungibility
     if now.when_can_preempt == "TryNextFlavor" and any(len(group.flavors) > 1 for group in queue.groups):
         stopping = now.model_copy(update={"when_can_preempt": "MayStopSearch", "preference": None})

@@ -200,7 +200,7 @@ class Store:
 
     @property
     def followed(self) -> Mapping[str, Sequence[tuple[float, float]]]:
-        """For each cluster the times in which nothing of it was missed, in seconds."""
+        """For each cluster the times without a gap in what was recorded, in seconds."""
         return {
             cluster: [(begin, end) for begin, end in times]
             for cluster, times in self._about.get("followed", {}).items()

@@ -1,4 +1,4 @@
-"""What of a cluster's objects, as they were printed, is read, and a sentence about the rest.
+"""The objects of a cluster, as they were printed: which are read, and a sentence about the others.
 
 Whatever is left out is named: jobs that Kueue does not manage, kinds with a queue that are not read, Workloads
 that are in no queue, and kinds of objects that are missing although others refer to them.

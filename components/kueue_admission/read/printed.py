@@ -345,7 +345,7 @@ class PrintedNode(Printed):
 
     @property
     def is_ready(self) -> bool:
-        """Whether its kubelet is; one that says nothing of it counts as ready."""
+        """Whether its kubelet is; one without that condition counts as ready."""
         return "Ready" not in self.conditions or self.is_true("Ready")
 
     @property

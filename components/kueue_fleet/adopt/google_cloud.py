@@ -1,4 +1,4 @@
-"""A GKE cluster as gcloud describes it: what of it goes into a fleet file, and its properties as Pulumi names them.
+"""A GKE cluster as gcloud describes it: its fields in a fleet file, and its properties as Pulumi names them.
 
 The description is the output of `gcloud container clusters describe`, with node pools. Whether a property means the
 same under both names is decided by `_MOVED` and `_POOL_MOVED`; others have the same name. Values are as GKE's API has
@@ -19,7 +19,7 @@ from kueue_fleet.fleet_file.model.pool_properties import property_at
 from kueue_fleet.google.clusters import STORAGE_ADDONS
 
 FIX: Final = "give the output of `gcloud container clusters describe CLUSTER --region REGION --format yaml`"
-"""What to do about a description that is none."""
+"""What to do about a file that is not such a description."""
 _MOVED: Final = {
     "enableAutopilot": "autopilot.enabled",
     "enableLegacyAbac": "legacyAbac.enabled",

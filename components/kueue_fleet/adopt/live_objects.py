@@ -37,7 +37,7 @@ _SYSTEM_PRIORITIES: Final = (SYSTEM_PRIORITIES, KUEUE_PRIORITY_CLASS)
 
 @dataclass(slots=True)
 class ClusterObjects:
-    """What of a cluster's objects has a place in a fleet file."""
+    """The objects of a cluster that have a place in a fleet file."""
 
     specs: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
     """kind → name → spec (of priority classes: their fields)."""

@@ -106,7 +106,7 @@ def _merge(name: str, by_cluster: Mapping[str, Data], standard: Sequence[str], p
 
 
 def _left_out(pool: Object) -> list[str]:
-    """What of a pool a fleet file has no field for, or says otherwise."""
+    """The properties of a pool for which a fleet file has no field, or another value."""
     config = pool["config"]
     said = {*_OF_CONFIG.split(), *_OF_POOL.split(), *(part for row in ROWS for part in row.property.split(".")[:2])}
     fields = [f"config.{name}" for name, value in config.items() if value and name not in said]

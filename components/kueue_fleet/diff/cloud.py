@@ -313,7 +313,7 @@ def _changed(before: Mapping[str, object], after: Mapping[str, object]) -> str:
 
 
 def _in_turn(pool: ResolvedNodePool) -> dict[str, object]:
-    """What of a pool GKE changes by making new nodes."""
+    """The properties of a pool that GKE changes by making new nodes."""
     return {"machineType": pool.machine_type, "diskSizeGb": pool.disk_size_gb, "diskType": pool.disk_type}
 
 

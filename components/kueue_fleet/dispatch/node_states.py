@@ -55,7 +55,7 @@ class NodeState:
 
 
 def read_node(node: PrintedNode, now: float) -> NodeState | None:
-    """How a node is at `now`; None of one that is on its way out, and as good as gone."""
+    """How a node is at `now`; None for one that is being removed."""
     taints = {taint.text("key") for taint in node.spec.children("taints")}
     if node.deleted_at is not None or _LEAVING in taints:
         return None

@@ -3,7 +3,7 @@
 A workload that was nominated for the worker and has no quota there yet holds the quota that it will get, so that two
 nominations in flight never count the same GPUs. Holds are given in the order of the worker's queues; when quota becomes
 free, workloads that wait get it before new ones. Only quota is looked at: where pods go in a topology is the worker's
-decision. Nothing of it is kept: everything follows from objects of the worker and nominations on the manager.
+decision. Nothing is kept between decisions: all follows from objects of the worker and nominations on the manager.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ class WorkerQuota:
         return node
 
     def explain(self, workload: Workload, now: float) -> Explanation | Fit:
-        """Why a workload without quota waits here, be it alone; where it is in no queue that admits, that."""
+        """Why a workload without quota would wait here even if it were alone, or that no queue here can admit it."""
         node = self._queue(workload)
         return node if isinstance(node, Fit) else explain_alone(self._cache, self._entry(workload, node.name, now))
 

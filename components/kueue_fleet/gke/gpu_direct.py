@@ -1,4 +1,4 @@
-"""Google's NCCL plugins for the networks of GPUs: what of them is on nodes, and what pods need beside.
+"""Google's NCCL plugins for the networks of GPUs: what is installed on nodes, and what pods need.
 
 No page or repository of Google's gives a digest of these images, so they are pinned by tag; the pairs of plugin and
 daemon are those that are tested together there. What NCCL itself is to be told, the plugin's own scripts say.

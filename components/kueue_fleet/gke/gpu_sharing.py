@@ -34,7 +34,7 @@ PROPERTIES: Final[Mapping[str, str]] = {
     GPU_SHARING_STRATEGY: "gpuSharingConfig.gpuSharingStrategy",
     MAX_SHARED_CLIENTS: "gpuSharingConfig.maxSharedClientsPerGpu",
 }
-"""What of a pool's GPUs says each node label."""
+"""The property of a pool's GPUs that each node label shows."""
 CLIENTS: Final = range(2, 49)
 """Containers that may share a GPU, or a partition of one."""
 _DEFAULT_CLIENTS: Final = 2

@@ -1,4 +1,4 @@
-"""The machine catalogue: what a machine type has, and what of it GKE leaves to pods.
+"""The machine catalogue: what a machine type has, and how much of it GKE leaves to pods.
 
 The types are in `machines.csv`, the GPUs that N1 machines take in `n1_accelerators.csv`. A type that is not listed can
 be used; what depends on its size is then not checked. Daemons such as the metrics agent take a little more than the

@@ -329,7 +329,7 @@ class Pool:
 
     @property
     def fixed(self) -> int | None:
-        """Nodes in each zone of a pool that does not scale by itself; None: it says nothing of that."""
+        """Nodes in each zone of a pool that does not scale by itself; None: it does not say."""
         return self.initial_node_count if self.node_count is None else self.node_count
 
     @property

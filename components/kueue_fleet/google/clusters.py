@@ -1,4 +1,4 @@
-"""What a GKE cluster is asked to be, and what every node of one has, as plain data.
+"""The settings of a GKE cluster, and those that all nodes share, as plain data.
 
 The settings are those that the CIS GKE Benchmark asks for (1.9, the numbers stand beside them), unless the entry says
 otherwise. What a cluster can only have with an input of its owner, such as a key, is left out without it.

@@ -105,7 +105,7 @@ class WorkerAccess(Component):
         A fleet gives its `objects` instead, what `objects.render_worker_access` returns for the worker.
 
         Raises:
-            SpecError: not one of the three says who gets access, a framework is none of Kueue's, the token would never
+            SpecError: not one of the three says who gets access, Kueue has no such framework, the token would never
                 be renewed, or `objects` has several Secrets for a service account's token.
         """
         if [objects, credentials, google_account].count(None) != 2:

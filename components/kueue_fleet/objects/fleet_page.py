@@ -30,7 +30,7 @@ from kueue_fleet.objects.teams import member_subjects
 
 _FORWARD_NAME: Final = f"{PAGE_NAME}-forward"
 VIEWER: Final = "kueue-fleet-page-viewer"
-"""User that the page impersonates for a viewer of whom it knows the groups alone; who has no rights of its own."""
+"""User that the page impersonates, together with the viewer's groups; it has no rights of its own."""
 _PORT: Final = 8080
 _FOLDER: Final = "/etc/kueue-fleet/configuration"
 _LABELS: Final = {"app.kubernetes.io/name": PAGE_NAME}

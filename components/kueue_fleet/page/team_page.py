@@ -1,6 +1,6 @@
 """Serves the page for teams: the jobs of each viewer's namespaces, why they wait, and what happened to one.
 
-Nothing is written, and nothing of one viewer is kept for another.
+It writes nothing, and keeps nothing from one viewer's request for another's.
 """
 
 from __future__ import annotations

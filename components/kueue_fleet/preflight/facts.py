@@ -14,7 +14,7 @@ from kueue_fleet.fleet_file.projects import HostGrant
 from kueue_fleet.preflight.quotas import Metric, QuotaNeed
 
 Part = Literal["apis", "quotas", "machines", "reservations", "addresses", "grants", "permissions"]
-"""What is asked of a project."""
+"""What a fleet needs of a project."""
 
 
 class Quota(NamedTuple):

@@ -19,7 +19,7 @@ def prerequisites_page(fleet: FleetSpec, prices: Prices) -> str:
         f"# Prerequisites of {fleet.name}",
         "",
         f"What project `{own.project}` has to have before the first `pulumi up`, in {', '.join(own.regions)}.",
-        "`kueue-fleet preflight` checks what of it the project has.",
+        "`kueue-fleet preflight` checks which of these the project has.",
         *_project(fleet, own),
         *_costs(fleet, prices),
     ]

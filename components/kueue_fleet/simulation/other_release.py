@@ -42,7 +42,7 @@ class Compared:
     problems: Sequence[Problem]
     """One for each difference, a warning; or each feature that is not modelled for one of the releases, an error."""
     notes: Sequence[str] = ()
-    """What of a dump was left out; and that the release is not known for sure."""
+    """The objects of a dump that were left out, and that the release is not certain."""
 
 
 def compare_jobs(fleet: FleetSpec, to: str, file: WorkloadFile, manifests: Sequence[Document]) -> Compared:

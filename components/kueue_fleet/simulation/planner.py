@@ -94,7 +94,7 @@ class Answer:
     """Whether it misses no goal, and is within the budget."""
     reasons: tuple[Reason, ...]
     frontier: tuple[Candidate, ...]
-    """Those than which none that was simulated is cheaper and lets jobs wait less, the cheapest first."""
+    """The Pareto frontier: no simulated fleet is both cheaper and faster than one of these; the cheapest first."""
     held_out: tuple[Goal, ...]
     search: Search
     not_known: tuple[str, ...]

@@ -69,7 +69,7 @@ class Evidence:
 class Recorded:
     """What a history says of itself.
 
-    `followed`: for each cluster the times, in seconds, in which nothing of it was missed. `pruned`: what was deleted of
+    `followed`: for each cluster the times without a gap in what was recorded, in seconds. `pruned`: what was deleted of
     it, as time before which and team, where that is empty all.
     """
 
@@ -127,7 +127,7 @@ def _region(fleet: FleetSpec, cluster: str) -> str:
 
 
 def _gaps(fleet: FleetSpec, recorded: Recorded, teams: Sequence[str], begin: float, end: float) -> Iterator[str]:
-    """What of the time the history does not have."""
+    """The parts of the time that the history lacks."""
     alike: dict[tuple[tuple[float, float], ...], list[str]] = {}
     for cluster in fleet.cluster_names:
         alike.setdefault(tuple(_missed(recorded.followed.get(cluster, ()), begin, end)), []).append(cluster)

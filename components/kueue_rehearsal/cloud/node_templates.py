@@ -72,7 +72,7 @@ class NodeTemplate:
 
     @property
     def allocatable(self) -> dict[str, int]:
-        """What of it pods may ask for."""
+        """The resources that pods may ask for."""
         return self.machine.allocatable_with(self.disk_bytes, self.pods, self.local_ssds)
 
     def manifest(self) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class RefusedPod:
 
 
 def blocked(pod: RefusedPod, operation: Operation) -> str | None:
-    """What of the stack waits for the pod by this operation, and how it would not; None if it does not wait for it."""
+    """The resource of the stack that this operation makes wait for the pod, and how to avoid it; None if none waits."""
     inputs = operation.inputs
     metadata = _part(inputs, "metadata")
     if operation.op not in _WAITING_OPERATIONS or _part(metadata, "annotations").get(_SKIP_AWAIT) == "true":

@@ -71,14 +71,14 @@ class ClientConfig:
 
 
 def project_service(service: Json) -> Json:
-    """What of a Service matters here."""
+    """The fields of a Service that matter here."""
     spec = service["spec"]
     kept = {key: spec[key] for key in ("type", "externalName", "selector", "ports") if key in spec}
     return {"metadata": {"name": service["metadata"]["name"]}, "spec": kept}
 
 
 def project_webhooks(configuration: Json) -> Json:
-    """What of a Mutating- or ValidatingWebhookConfiguration matters here."""
+    """The fields of a Mutating- or ValidatingWebhookConfiguration that matter here."""
     return {
         "webhooks": [
             {"name": hook["name"], "clientConfig": hook["clientConfig"]} for hook in configuration.get("webhooks") or ()

@@ -177,7 +177,7 @@ class GcpProvider(StandInProvider):
 
     @refusing
     def Diff(self, request: provider_pb2.DiffRequest, context: grpc.ServicerContext) -> provider_pb2.DiffResponse:
-        """What an update would change, against what Google answered, and what of it replaces the resource."""
+        """What an update would change, against what Google answered, and what replaces the resource."""
         state, news = reveal(parse_struct(request.olds)), reveal(parse_struct(request.news))
         changes = planned_changes(request.type, state, news, request.ignoreChanges)
         # Google's names are unique: where the program sets the name, the old one must go first.

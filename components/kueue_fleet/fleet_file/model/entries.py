@@ -77,7 +77,7 @@ class TopologyEntry(TopologySpec):
 
 
 class ClusterQuota(SpecModel):
-    """What of a quota is different on one cluster; what is left out stays as it is for all."""
+    """How a quota differs on one cluster; a field that is left out is as for all clusters."""
 
     nominal_quota: OptionalQuantityField = NOT_GIVEN
     """The queue's own, in the resource's unit."""

@@ -133,7 +133,7 @@ class Operators(RuledModel):
 
 
 def framework_problems(path: str, names: Sequence[str]) -> Iterator[Problem]:
-    """The names in a list at `path` that are none of Kueue's frameworks."""
+    """The names in a list at `path` that are not frameworks of Kueue."""
     for index, name in enumerate(names):
         if name not in KINDS:
             fix = suggest.instead(name, KINDS, "frameworks")

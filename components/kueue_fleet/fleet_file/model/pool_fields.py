@@ -1,4 +1,4 @@
-"""Node pools of Standard clusters, as the file has them: every field, and what of it is different on one cluster."""
+"""Node pools of Standard clusters, as the file has them: every field, and how it differs on one cluster."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class PoolUpgrade(SpecModel):
 
 
 class PoolOverride(SpecModel):
-    """What of a pool is different on one cluster; what is left out stays as it is for all."""
+    """How a pool differs on one cluster; a field that is left out is as for all clusters."""
 
     zones: ListOfText[Zone] | None = None
     """Zones of the nodes there."""

@@ -77,7 +77,7 @@ def _machine(pool: NodePoolFields) -> MachineType | None:
 
 
 def _gpus(pool: NodePoolFields) -> list[dict[str, Any]]:
-    """Those that are asked for; what of them is left out is the machine's."""
+    """Those that the file asks for; otherwise the machine decides."""
     machine, asked = _machine(pool), pool.accelerator
     own = machine if machine is not None and machine.gpus else None
     if asked is None and own is None:
