@@ -175,9 +175,12 @@ async def test_a_worker_that_we_cannot_read_is_not_nominated() -> None:
 
 async def test_a_workload_that_the_core_does_not_model_is_still_dispatched_and_says_so() -> None:
     fixture = Fixture()
-    await fixture.look(workload(labels={"kueue.x-k8s.io/concurrent-admission-parent": "true"}))
+    item = workload()
+    item["status"]["admission"]["podSetAssignments"] = [{"name": "main", "delayedTopologyRequest": "Pending"}]
+    item["status"]["admissionChecks"][0]["podSetUpdates"] = [{"name": "main", "nodeSelector": {"pool": "x"}}]
+    await fixture.look(item)
     assert fixture.nominated() == ["eu"]
-    assert "its quota is not known, Workload ns/train: concurrent admission" in dispatch_condition(fixture)["message"]
+    assert "its quota is not known, Workload ns/train: placement by" in dispatch_condition(fixture)["message"]
 
 
 async def test_a_worker_whose_queues_cannot_be_read_says_what_is_wrong_with_them() -> None:

@@ -58,16 +58,13 @@ async def test_what_is_on_its_way_is_kept_while_the_queues_cannot_be_read() -> N
     assert held(worker) == {"ns/one"}
 
 
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"labels": {"kueue.x-k8s.io/concurrent-admission-parent": "true"}},
-        {"annotations": {"kueue.x-k8s.io/priority-boost": "much"}},
-    ],
-)
-async def test_what_the_core_does_not_model_holds_its_quota_all_the_same(odd: dict[str, Any]) -> None:
+ODD = {"annotations": {"kueue.x-k8s.io/priority-boost": "much"}}
+"""What the core cannot read of a Workload."""
+
+
+async def test_what_the_core_cannot_read_holds_its_quota_all_the_same() -> None:
     fixture = Fixture()
-    fixture.workers["us"].take_workload("ns/odd", admitted_copy("odd", 6, **odd))
+    fixture.workers["us"].take_workload("ns/odd", admitted_copy("odd", 6, **ODD))
     assert seen(fixture, "us", 4).kind is FitKind.WAITING
     fixture.workers["us"].take_workload("ns/odd", None)
     assert seen(fixture, "us", 4).kind is FitKind.FREE
@@ -81,10 +78,9 @@ async def test_a_workload_whose_node_failed_holds_its_quota() -> None:
     assert seen(fixture, "us", 4).kind is FitKind.WAITING
 
 
-async def test_what_the_core_does_not_model_and_waits_holds_nothing() -> None:
+async def test_what_the_core_cannot_read_and_waits_holds_nothing() -> None:
     fixture = Fixture()
-    variant = {"kueue.x-k8s.io/concurrent-admission-parent": "true"}
-    waiting = workload("odd", 6, labels=variant, conditions=[])
+    waiting = workload("odd", 6, conditions=[], **ODD)
     del waiting["status"]["admission"]
     fixture.workers["us"].take_workload("ns/odd", waiting)
     assert seen(fixture, "us", 4).kind is FitKind.FREE

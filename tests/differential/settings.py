@@ -31,6 +31,7 @@ _DECIDES: Final[dict[str, Json]] = {
     "limits": {},
     "devices": {"resources": {"deviceClassMappings": [{"name": "gpu", "deviceClassNames": ["dev-a", "dev-b"]}]}},
     "elastic": {"featureGates": {"ElasticJobsViaWorkloadSlices": True}},
+    "variants": {"featureGates": {"ConcurrentAdmission": True}},
     "usage": {
         "admissionFairSharing": {
             "usageHalfLifeTime": "30s",
@@ -39,7 +40,8 @@ _DECIDES: Final[dict[str, Json]] = {
         }
     },
 }
-SETTINGS: Final = tuple(_DECIDES)
+SETTINGS: Final = tuple(setting for setting in _DECIDES if setting != "variants")
+"""Settings of scenarios that are compared cycle by cycle; for the other one see `differential.variants`."""
 WITH_NODES: Final = ("topology", "nodes")
 """Settings in which flavors have topologies."""
 

@@ -114,5 +114,17 @@ def test_a_pod_set_that_is_too_long_is_left_out() -> None:
 
 def test_a_workload_that_admission_does_not_know_is_recorded_without_requests() -> None:
     data = workload()
-    data["metadata"].setdefault("labels", {})["kueue.x-k8s.io/concurrent-admission-parent"] = "true"
+    update = {"name": "main", "nodeSelector": {"pool": "x"}}
+    data.setdefault("status", {})["admission"] = {
+        "clusterQueue": "gpu",
+        "podSetAssignments": [{"name": "main", "delayedTopologyRequest": "Pending"}],
+    }
+    data["status"]["admissionChecks"] = [{"name": "c", "state": "Ready", "podSetUpdates": [update]}]
     assert events(data)[Kind.ARRIVED].requests == {}
+
+
+def test_nothing_is_recorded_of_a_variant() -> None:
+    data = workload()
+    parent = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "name": "job-train", "uid": "u"}
+    data["metadata"]["ownerReferences"] = [parent]
+    assert events(data) == {}

@@ -221,17 +221,6 @@ class TestWhatIsWrong:
 
 
 class TestWhatIsRefused:
-    @pytest.mark.parametrize(
-        ("thing", "feature"),
-        [
-            (cluster_queue(concurrentAdmissionPolicy={"migration": {}}), "concurrentAdmissionPolicy"),
-        ],
-    )
-    def test_by_name_and_object(self, thing: dict[str, Any], feature: str) -> None:
-        with pytest.raises(NotModelledError, match=feature) as caught:
-            parse_objects([thing])
-        assert thing["kind"] in caught.value.place
-
     def test_a_placement_that_waits_for_a_checks_node_selector(self) -> None:
         update = {"name": "main", "nodeSelector": {"pool": "x"}}
         workload = {

@@ -188,5 +188,13 @@ def test_without_jobs_there_is_an_empty_report(seen: Fleet) -> None:
 
 
 def test_what_the_core_cannot_read_is_said(seen: Fleet) -> None:
-    with pytest.raises(NotModelledError, match="concurrent admission"):
-        seen.see(workload(WAITS, labels={"kueue.x-k8s.io/concurrent-admission-parent": "p"}))
+    item = workload(WAITS)
+    item["status"] |= {
+        "admission": {
+            "clusterQueue": "gpu",
+            "podSetAssignments": [{"name": "main", "delayedTopologyRequest": "Pending"}],
+        },
+        "admissionChecks": [{"name": "c", "podSetUpdates": [{"name": "main", "nodeSelector": {"pool": "x"}}]}],
+    }
+    with pytest.raises(NotModelledError, match="placement by an admission check's podSetUpdates"):
+        seen.see(item)

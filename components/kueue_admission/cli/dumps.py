@@ -206,7 +206,8 @@ class Simulated:
     @property
     def waiting(self) -> Sequence[tuple[str, str]]:
         """See `Dump`: a simulation has only what Kueue manages."""
-        waiting = [w for w in self._snapshot.workloads if w.status.admitted_at is None and not w.status.finished]
+        jobs = (workload for workload in self._snapshot.workloads if not workload.parent)
+        waiting = [w for w in jobs if w.status.admitted_at is None and not w.status.finished]
         return [(w.local_queue, w.key) for w in sorted(waiting, key=lambda w: (-w.priority, w.created, w.key))]
 
     def queue_of(self, key: str) -> str:

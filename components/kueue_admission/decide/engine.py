@@ -32,7 +32,7 @@ from kueue_admission.decide.events import (
     Submitted,
     WorkloadEvent,
 )
-from kueue_admission.decide.model import Admission, Objects, Snapshot
+from kueue_admission.decide.model import Admission, Objects, Snapshot, Workload
 from kueue_admission.decide.preemption.preemptor import preemption_message
 from kueue_admission.decide.queue.cluster_queue import QueueNode
 from kueue_admission.decide.queue.pending import PendingQueue, Place
@@ -48,6 +48,7 @@ from kueue_admission.decide.topology.replacement import changed_nodes
 from kueue_admission.decide.workload import lifecycle
 from kueue_admission.decide.workload.state import WorkloadInfo
 from kueue_admission.decide.workload.transitions import Step
+from kueue_admission.decide.workload.variants import Variants
 from kueue_admission.decide.workload.workload_controller import WorkloadController
 
 _Change = ReclaimableChanged | CountsChanged | PriorityChanged | ActiveChanged | GatedByChanged | AllowedFlavorsChanged
@@ -66,6 +67,7 @@ class Engine:
         self.queues = Queues(objects)
         self.controller = controller(self.queues)
         self.cache = self.queues.cache
+        self.variants = Variants(self.queues, self.controller, self._add, self._forget)
         self.workloads = self.queues.workloads
         self.last_entries: list[Entry] = []
         self.cycles = 0
@@ -80,7 +82,7 @@ class Engine:
         engine = cls(snapshot.objects)
         engine._set_now(snapshot.now)
         for workload in snapshot.workloads:
-            engine._submit(Submitted(snapshot.now, workload))
+            engine._add(workload)
             for limit in (Timer.PODS_READY, Timer.MAX_EXECUTION):
                 engine.queues.timers.cancel_missed(limit, workload.key, snapshot.now)
         engine._run_timers(snapshot.now)
@@ -142,6 +144,10 @@ class Engine:
         self._set_now(now)
         before = self._queue_of(event) if status.names else ""
         self._dispatch(event)
+        if isinstance(event, ObjectsChanged):
+            self.variants.settle_all()
+        else:
+            self.variants.settle(_key_of(event))
         if not status.names:
             return self.queues.decisions
         queues = {before, self._queue_of(event), *queues_of(self.queues.decisions)}
@@ -157,16 +163,11 @@ class Engine:
         while (due := self.queues.timers.pop_due(until)) is not None:
             self._set_now(max(self.now, due[0]))
             self.controller.on_timer(due[1], due[2])
+            self.variants.settle(due[2])
 
     def _queue_of(self, event: Event) -> str:
         """The ClusterQueue to which Kueue counts the workload that the event is about; empty where there is none."""
-        match event:
-            case Submitted():
-                info = self.workloads.get(event.workload.key)
-            case WorkloadEvent():
-                info = self.workloads.get(event.key)
-            case _:
-                info = None
+        info = self.workloads.get(_key_of(event))
         return "" if info is None else self.queues.queue_for(info)
 
     def _set_now(self, now: float) -> None:
@@ -179,7 +180,7 @@ class Engine:
             case CycleStarted():
                 self._cycle(event.without)
             case Submitted():
-                self._submit(event)
+                self._add(event.workload, resumed=event.resumed)
             case ObjectsChanged():
                 self._change_objects(event.objects)
             case Deleted() | Finished() | PodsStopped():
@@ -187,7 +188,7 @@ class Engine:
             case CheckStateChanged():
                 self._change_check(event)
             case PodsReadyChanged():
-                self._change_pods_ready(event)
+                self.controller.set_pods_ready(self._get(event.key), ready=event.ready)
             case (
                 ReclaimableChanged()
                 | CountsChanged()
@@ -199,9 +200,7 @@ class Engine:
                 self._change_workload(event)
             case PreemptionGateOpened():
                 info = self._get(event.key)
-                info.open_gates.add(event.gate)
-                if not info.is_reserved:
-                    self.queues.enqueue(info)
+                self.controller.open_gate(info, event.gate)
             case _:
                 pass
 
@@ -236,27 +235,28 @@ class Engine:
         for name in self.queues.touched(before):
             self.queues.reactivate_later(name)
 
-    def _submit(self, event: Submitted) -> None:
-        key = event.workload.key
+    def _add(self, workload: Workload, *, resumed: bool = False) -> None:
+        key = workload.key
         if key in self.workloads:
             raise InvariantError(f"workload {key} was submitted twice")
-        info = self.cache.info(event.workload)
+        info = self.cache.info(workload)
         if info.finished:
             return
         info.submitted(self.now)
         self.workloads[key] = info
+        self.variants.see(info)
         if info.is_reserved:
             if not info.is_admitted:
                 self.cache.charge(info)
-            if info.workload.active and self.cache.add(info):
+            if info.workload.active and (self.cache.add(info) or self.cache.is_parent(info)):
                 self.controller.reconcile(info)
                 self.controller.resume_second_pass(info)
         else:
             self.controller.resume_backoff(info)
             self.queues.restart(info)
             self.queues.enqueue(info)
-            if event.resumed and event.workload.status.evaluated is not None and self._competes(info):
-                self._put_back_again(info, event.workload.status.evaluated)
+            if resumed and workload.status.evaluated is not None and self._competes(info):
+                self._put_back_again(info, workload.status.evaluated)
         if info.requeue_at is not None and info.requeue_at > self.now:
             self.queues.timers.reset(Timer.BACKOFF, key, info.requeue_at)
 
@@ -279,6 +279,7 @@ class Engine:
         self.controller.second_passes.pop(info.key, None)
         del self.workloads[info.key]
         self.queues.wake_others(info)
+        self.variants.forget(info)
 
     def _change_workload(self, event: _Change) -> None:
         info = self._get(event.key)
@@ -317,21 +318,6 @@ class Engine:
         if info.is_reserved and not info.is_evicted and not self.controller.backs_off(info):
             self.controller.act_on_checks(info)
 
-    def _change_pods_ready(self, event: PodsReadyChanged) -> None:
-        info = self._get(event.key)
-        was_ready = info.pods_ready
-        info.pods_ready = event.ready
-        info.pods_ready_since = self.now
-        info.waits_for_recovery = was_ready and not event.ready
-        queue = self.cache.queues.get(info.cluster_queue)
-        if queue is not None and info.key in queue.workloads:
-            queue.generation += 1
-            if event.ready:
-                queue.not_ready.discard(info.key)
-            else:
-                queue.not_ready.add(info.key)
-        self.controller.set_timers(info)
-
     def _cycle(self, without: frozenset[str]) -> None:
         if self.cache.blocks_admission and not self.cache.all_pods_ready():
             return
@@ -348,6 +334,8 @@ class Engine:
                 self.controller.evict(entry.info, EvictionReason.NODE_FAILURES, entry.message())
             elif entry.outcome is Outcome.PREEMPTING:
                 self._preempt(entry)
+            elif entry.migrates is not None:
+                self.variants.migrate(entry.migrates, entry.info)
         for entry in self.last_entries:
             if entry.outcome in (Outcome.ADMITTED, Outcome.EVICTED):
                 continue
@@ -395,6 +383,7 @@ class Engine:
 
     def _put_back(self, entry: Entry) -> None:
         info, name = entry.info, entry.queue.name
+        info.considered = True
         reason = entry.requeue_reason
         if reason is RequeueReason.GENERIC and entry.outcome is not Outcome.INADMISSIBLE:
             reason = RequeueReason.FAILED_AFTER_NOMINATION
@@ -463,3 +452,14 @@ class Engine:
             self.controller.evict(
                 target.info, EvictionReason.PREEMPTED, message, preemptor=entry.info.key, preemption=target.reason
             )
+
+
+def _key_of(event: Event) -> str:
+    """The workload that the event is about; empty where it is about none."""
+    match event:
+        case Submitted():
+            return event.workload.key
+        case WorkloadEvent():
+            return event.key
+        case _:
+            return ""

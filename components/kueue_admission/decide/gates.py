@@ -44,7 +44,7 @@ class Gates:
     scheduler_timestamp_preemption_buffer: bool = False
     multi_kueue_orchestrated_preemption: bool = False
     concurrent_admission: bool = False
-    """Of it: the flavors that a workload may use. A queue's concurrentAdmissionPolicy is refused."""
+    """The flavors that a workload may use, and queues whose jobs wait for all flavors at once."""
     behaviours: Behaviours = field(default_factory=Behaviours)
     """What releases do differently and no feature gate decides."""
 

@@ -14,6 +14,7 @@ from typing import Final
 from kueue_admission.api.cluster_queue import (
     AdmissionCheckStrategyRule,
     ClusterQueuePreemption,
+    ConcurrentAdmissionMigration,
     FlavorFungibility,
     QueueingStrategy,
     StopPolicy,
@@ -91,6 +92,9 @@ class ClusterQueue:
     terminating: bool = False
     usage_based: bool = False
     """Whether its LocalQueues are ordered by their usage (admissionScope)."""
+    migration: ConcurrentAdmissionMigration | None = None
+    """Where a job waits for all flavors at once, what happens after one variant of it was admitted; None: it waits
+    for one after the other. Without the gate ConcurrentAdmission it has no effect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +221,10 @@ class WorkloadStatus:
     waits_for_recovery: bool = False
     finished: bool = False
     past_execution: float = 0.0
-    open_gates: tuple[str, ...] = ()
+    open_gates: tuple[tuple[str, float], ...] = ()
+    """Preemption gates that are open, and since when."""
+    gated: bool = False
+    """Whether a closed preemption gate keeps it from quota, by its condition BlockedOnPreemptionGates."""
     unhealthy_nodes: tuple[str, ...] = ()
     """Nodes that failed under its pods, which are to be placed elsewhere."""
     evaluated: str | None = None
@@ -250,6 +257,8 @@ class Workload:
     job_uid: str = ""
     replaces: str = ""
     """Namespace and name of the slice of the same elastic job that it takes the place of."""
+    parent: str = ""
+    """Namespace and name of its parent, if it is a variant (`workload.variants`); empty: it belongs to a job."""
     owned_by_pod: bool = False
     """Whether it is that of a single Pod, which cannot move."""
     origin: str = ""

@@ -90,6 +90,9 @@ class EvictionReason(StrEnum):
     LOCAL_QUEUE_STOPPED = "LocalQueueStopped"
     NODE_FAILURES = "NodeFailures"
     DEACTIVATED = "Deactivated"
+    FLAVOR_MIGRATION = "FlavorMigration"
+    VARIANT_EVICTED = "VariantEvicted"
+    NO_VARIANT = "ConcurrentAdmission"
 
 
 class DeactivationCause(StrEnum):
@@ -108,6 +111,7 @@ class RequeueReason(StrEnum):
     NAMESPACE_MISMATCH = "NamespaceMismatch"
     PREEMPTION_GATED = "PreemptionGated"
     PENDING_PREEMPTION = "PendingPreemption"
+    PENDING_MIGRATION = "PendingMigration"
     PREEMPTION_FAILED = "PreemptionFailed"
     NO_FIT = "NoFit"
     PREEMPTION_NO_CANDIDATES = "PreemptionNoCandidates"

@@ -18,6 +18,8 @@ class Timer(IntEnum):
     """Write the status of a ClusterQueue."""
     SECOND_PASS = 5
     """Try to place the pods of a workload that has quota and all its checks ready."""
+    PREEMPTION_GATE = 6
+    """Let another variant of a workload preempt."""
 
 
 class Timers:

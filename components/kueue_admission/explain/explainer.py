@@ -11,6 +11,7 @@ from kueue_admission.decide.model import Snapshot, Workload, WorkloadStatus
 from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.decide.scheduler.entry import Entry, Outcome
 from kueue_admission.decide.workload.state import WorkloadInfo
+from kueue_admission.decide.workload.variants import as_one
 from kueue_admission.explain.answer import Explanation, FlavorFigures
 from kueue_admission.explain.checks import checks_of, has_failed
 from kueue_admission.explain.crowd_changes import crowd_changes
@@ -65,8 +66,11 @@ def explain(
     known. `suspended_job`: its job, where that is suspended. `unplaceable`: the workloads here that no worker can ever
     hold, this one or others (see the module of that name).
 
+    A job that waits for all flavors at once is explained without its variants, as one that tries them in turn.
+
     Raises AdmissionError if the snapshot has no such workload.
     """
+    snapshot = as_one(snapshot, key)
     workload = next((w for w in snapshot.workloads if w.key == key), None)
     if workload is None:
         raise AdmissionError(f"there is no workload {key}")

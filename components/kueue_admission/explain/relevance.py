@@ -58,7 +58,8 @@ class WorkloadIndex:
     @property
     def waiting(self) -> Sequence[tuple[str, str]]:
         """LocalQueue and key of the workloads that have yet to be admitted, by priority and age."""
-        printed = [(PrintedWorkload.of(manifest), key) for key, manifest in self.workloads.items()]
+        every = ((PrintedWorkload.of(manifest), key) for key, manifest in self.workloads.items())
+        printed = [(each, key) for each, key in every if not each.parent]
         ahead = (WorkloadState.PENDING, WorkloadState.QUOTA_RESERVED)
         return [
             (self.queue_of(key), key)

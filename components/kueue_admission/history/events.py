@@ -59,8 +59,11 @@ class Place:
 
 
 def workload_events(workload: PrintedWorkload, place: Place) -> Iterator[Event]:
-    """All that is known to have happened to a Workload, in no order. `key` is its uid, kind and time of transition."""
-    if workload.created is None:
+    """All that is known to have happened to a Workload, in no order. `key` is its uid, kind and time of transition.
+
+    Nothing of a variant: what happens to it happens to the Workload of its job.
+    """
+    if workload.created is None or workload.parent:
         return
     owner = workload.owner
     uid = workload.uid or f"{place.cluster}/{workload.key}@{workload.created:.0f}"

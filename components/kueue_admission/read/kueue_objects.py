@@ -266,9 +266,7 @@ def _quota(fields: Fields, flavor: str, given: api.ResourceQuota) -> ResourceQuo
 
 
 def parse_cluster_queue(fields: Fields) -> ClusterQueue:
-    """A ClusterQueue of v1beta2. Raises NotModelledError for concurrent admission."""
-    if "concurrentAdmissionPolicy" in fields.child("spec"):
-        raise NotModelledError("concurrentAdmissionPolicy", fields.path)
+    """A ClusterQueue of v1beta2."""
     spec = _read_spec(fields, ClusterQueueSpec)
     return ClusterQueue(
         name=_name(fields),
@@ -283,6 +281,7 @@ def parse_cluster_queue(fields: Fields) -> ClusterQueue:
         stop_policy=spec.stop_policy,
         terminating="deletionTimestamp" in fields.child("metadata"),
         usage_based=bool(spec.admission_scope and spec.admission_scope.admission_mode == _USAGE_BASED),
+        migration=spec.concurrent_admission_policy.migration if spec.concurrent_admission_policy else None,
     )
 
 

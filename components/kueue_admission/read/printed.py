@@ -231,6 +231,16 @@ class PrintedWorkload(Printed):
         return f"{self.namespace}/{self.queue}"
 
     @property
+    def parent(self) -> str:
+        """Namespace and name of its parent, if it is a variant, for one flavor; empty: it belongs to a job.
+
+        Source: kueue@v0.19.2 pkg/workload/concurrentadmission/concurrentadmission.go (GetParentWorkloadName).
+        """
+        owners = self.metadata.children("ownerReferences")
+        name = next((each.text("name") for each in owners if each.text("kind") == "Workload"), "")
+        return f"{self.namespace}/{name}" if name else ""
+
+    @property
     def is_active(self) -> bool:
         """Whether it may have quota."""
         return self.spec.flag("active", default=True)

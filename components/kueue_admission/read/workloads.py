@@ -95,7 +95,7 @@ def _keep(known: dict[str, T], text: str, found: T) -> None:
 def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
     """A Workload with its status."""
     spec, labels, annotations = printed.spec, printed.labels, printed.annotations
-    _refuse(printed, annotations)
+    _refuse(printed)
     pod_sets, problem, claims_problem = _parse_pod_sets(printed, context)
     limit = spec.integer("maximumExecutionTimeSeconds", least=1)
     return Workload(
@@ -117,6 +117,7 @@ def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
         job_uid=labels.text(f"{_PREFIX}job-uid"),
         replaces=annotations.text(f"{_PREFIX}workload-slice-replacement-for"),
+        parent=printed.parent,
         owned_by_pod=_is_of_pod(printed, annotations),
         origin=labels.text(ORIGIN_LABEL),
         problem=problem,
@@ -154,20 +155,15 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> _PodSets:
     return found
 
 
-def _refuse(printed: Printed, annotations: Fields) -> None:
-    fields, status = printed.fields, printed.status
-    owners = printed.metadata.children("ownerReferences")
-    if f"{_PREFIX}concurrent-admission-parent" in printed.labels or any(
-        owner.text("kind") == "Workload" for owner in owners
-    ):
-        raise NotModelledError("concurrent admission", fields.path)
+def _refuse(printed: Printed) -> None:
+    status = printed.status
     assignments = status.child("admission").children("podSetAssignments")
     if any(each.text("delayedTopologyRequest") == "Pending" for each in assignments) and any(
         "nodeSelector" in update or "tolerations" in update
         for check in status.children("admissionChecks")
         for update in check.children("podSetUpdates")
     ):
-        raise NotModelledError("placement by an admission check's podSetUpdates", fields.path)
+        raise NotModelledError("placement by an admission check's podSetUpdates", printed.fields.path)
 
 
 def _is_of_pod(printed: Printed, annotations: Fields) -> bool:
@@ -200,7 +196,11 @@ def parse_status(printed: PrintedWorkload, pod_sets: tuple[PodSet, ...], context
     status, since = printed.status, printed.since
     evicted_at, requeued = since("Evicted"), "Requeued" in printed.conditions
     requeue = status.child("requeueState")
-    gates = (g.text("name") for g in status.children("preemptionGates") if g.text("position") == "Open")
+    gates = (
+        (gate.text("name"), gate.seconds("lastTransitionTime", 0.0) or 0.0)
+        for gate in status.children("preemptionGates")
+        if gate.text("position") == "Open"
+    )
     return WorkloadStatus(
         admission=_parse_admission(printed.admission, pod_sets, context) if "admission" in status else None,
         reserved_at=since("QuotaReserved"),
@@ -220,6 +220,7 @@ def parse_status(printed: PrintedWorkload, pod_sets: tuple[PodSet, ...], context
         finished=printed.is_true("Finished"),
         past_execution=float(status.integer("accumulatedPastExecutionTimeSeconds", least=0)),
         open_gates=tuple(sorted(gates)),
+        gated=printed.is_true("BlockedOnPreemptionGates"),
         unhealthy_nodes=tuple(node.text("name") for node in status.children("unhealthyNodes")),
         evaluated=_evaluated(printed),
     )
@@ -290,7 +291,7 @@ def parse_job(printed: Printed, context: Context) -> Workload:
         pod_sets.append(with_devices(pod_set, pod, printed.namespace, context.rules, context.claim_templates))
         pods.append(pod)
     labels, annotations = printed.labels, printed.annotations
-    _refuse(printed, annotations)
+    _refuse(printed)
     queue = labels.text(QUEUE_LABEL)
     if not queue:
         printed.metadata.wrong("labels", f"has no {QUEUE_LABEL}", "name a LocalQueue there")

@@ -105,7 +105,7 @@ class ClusterRun(Generic[J]):
         self.agenda = Agenda()
         # The manager is the first to act at any moment, wherever it stands in the file.
         names = sorted(objects, key=lambda name: name != home)
-        self.clusters = {name: SimulatedCluster(name, objects[name], delays, self._hear, seed) for name in names}
+        self.clusters = {name: SimulatedCluster(name, objects[name], delays, self._listen, seed) for name in names}
         self.home = home
         self.jobs: dict[str, J] = {}
         self._seed = seed
@@ -177,6 +177,11 @@ class ClusterRun(Generic[J]):
         self._plan_for(at, job, where, act)
 
     # What is heard
+
+    def _listen(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
+        # What matters about a variant is decided about the job's own workload too.
+        if decision.key in self.jobs:
+            self._hear(cluster, decision, at)
 
     def _hear(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
         job = self.jobs[decision.key]

@@ -40,8 +40,12 @@ class ClusterObjects:
 
     @property
     def workloads(self) -> Iterator[PrintedWorkload]:
-        """Its Workloads; for one look, views of 100,000 take more time to keep than to make again."""
-        return map(PrintedWorkload.of, self.objects.get("workloads", ())) if self.views is None else iter(self.views)
+        """Its Workloads; for one look, views of 100,000 take more time to keep than to make again.
+
+        Without variants, whose state and quota are those of the Workload of their job.
+        """
+        every = map(PrintedWorkload.of, self.objects.get("workloads", ())) if self.views is None else self.views
+        return (workload for workload in every if not workload.parent)
 
     @property
     def nodes(self) -> Sequence[PrintedNode]:

@@ -21,9 +21,8 @@ from kueue_admission.decide.workload.state import WorkloadInfo
 Key = tuple[int, float, str]
 """Sorts what waits in a queue: the first is looked at first."""
 
-_IMMEDIATE = frozenset(
-    (RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PENDING_PREEMPTION, RequeueReason.PREEMPTION_FAILED)
-)
+_PREEMPTORS = frozenset((RequeueReason.PENDING_PREEMPTION, RequeueReason.PENDING_MIGRATION))
+_IMMEDIATE = _PREEMPTORS | {RequeueReason.FAILED_AFTER_NOMINATION, RequeueReason.PREEMPTION_FAILED}
 _BULK = frozenset((RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES))
 
 
@@ -210,7 +209,7 @@ class PendingQueue:
         entry = self._entries.get(info.key)
         if entry is not None:
             self._forget(entry)
-        if reason is RequeueReason.PENDING_PREEMPTION:
+        if reason in _PREEMPTORS:
             self._preemptor = (info.key, self.strategy == "BestEffortFIFO")
         if self.strategy == "StrictFIFO":
             immediate = reason not in (RequeueReason.NAMESPACE_MISMATCH, RequeueReason.REFUSED)

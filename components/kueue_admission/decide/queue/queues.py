@@ -94,7 +94,10 @@ class Queues:
             pending.delete(info.key)
 
     def enqueue(self, info: WorkloadInfo, *, parked: bool = False) -> None:
-        """Put a workload without quota where it belongs; parked, if it was parked before."""
+        """Put a workload without quota where it belongs; parked, if it was parked before.
+
+        One that waits for all flavors at once is in no queue: its variants are.
+        """
         blocker = self._blocker(info)
         if blocker is not None:
             self.dequeue(info)
@@ -104,6 +107,9 @@ class Queues:
         if info.cluster_queue != name:
             self.dequeue(info)
             info.cluster_queue = name
+        if self.cache.is_parent(info):
+            self.cache.families.setdefault(info.key, {})
+            return
         if self.cache.queues[name].checks or info.checks:
             lifecycle.sync_checks(info, self.cache.queues[name], self.now, self.cache.gates.behaviours)
         place = self.pending[name].push(info, self.now, parked=parked)

@@ -43,7 +43,8 @@ class Cache:
     """Trees, flavors and configuration of one cluster.
 
     `cohorts` has every cohort, also those that only exist by being named. `topologies` has the free capacity of each
-    topology-aware flavor, `ledger` the usage of LocalQueues under admission fair sharing.
+    topology-aware flavor, `ledger` the usage of LocalQueues under admission fair sharing. `families` has the variants
+    of each workload that waits for all flavors at once, by flavor.
     """
 
     def __init__(self, objects: Objects) -> None:
@@ -60,6 +61,7 @@ class Cache:
         self.topology_specs: dict[str, Topology] = {}
         self.topologies: dict[str, TopologyState] = {}
         self.namespaces: dict[str, dict[str, str]] = {}
+        self.families: dict[str, dict[str, WorkloadInfo]] = {}
         self.ledger: UsageLedger | None = None
         self._eligible: dict[tuple[int, str, frozenset[str] | None], Evidence | None] = {}
         self._namespace_answers: dict[tuple[str, str], bool] = {}
@@ -196,9 +198,9 @@ class Cache:
             refresh_shape(info, self.gates, self.shapes)
 
     def add(self, info: WorkloadInfo) -> bool:
-        """Count a workload's reservation; False when its ClusterQueue does not exist."""
+        """Count a workload's reservation; False when its ClusterQueue does not exist, or its variants count instead."""
         queue = self.queues.get(info.cluster_queue)
-        if queue is None:
+        if queue is None or self.is_parent(info):
             return False
         if info.key in queue.workloads:
             raise InvariantError(f"workload {info.key} is already counted in ClusterQueue {queue.name}")
@@ -230,6 +232,27 @@ class Cache:
             return None
         before = self.queues[info.cluster_queue].workloads.get(info.workload.replaces)
         return before if before is not None and before.workload.namespace == info.workload.namespace else None
+
+    def is_parent(self, info: WorkloadInfo) -> bool:
+        """Whether variants wait and hold quota in its place."""
+        queue = self.queues.get(info.cluster_queue)
+        waits_for_all = queue is not None and queue.spec.migration is not None and self.gates.concurrent_admission
+        return waits_for_all and not info.workload.parent
+
+    def admitted_variants(self, info: WorkloadInfo) -> tuple[WorkloadInfo | None, WorkloadInfo | None]:
+        """The admitted variants of the same job on a more, and on a less preferred flavor of the queue."""
+        family, queue = self.families.get(info.workload.parent, {}), self.queues[info.cluster_queue]
+        if not info.workload.parent or not self.gates.concurrent_admission or not queue.groups:
+            return None, None
+        flavors = queue.groups[0].flavors
+        own = next((index for index, name in enumerate(flavors) if family.get(name) is info), len(flavors))
+        held = [
+            other
+            if (other := family.get(name)) is not None and other.is_admitted and other.key in queue.workloads
+            else None
+            for name in flavors
+        ]
+        return next(filter(None, held[:own]), None), next(filter(None, held[own + 1 :]), None)
 
     def use_topology(self, info: WorkloadInfo, sign: int, *, trial: bool = False) -> None:
         """Add (`sign` 1) or subtract (-1) what the workload uses of nodes.

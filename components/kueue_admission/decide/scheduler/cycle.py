@@ -186,7 +186,13 @@ def find_assignment(cycle: _Cycle, info: WorkloadInfo) -> tuple[Assignment, list
 def _process(cycle: _Cycle, entry: Entry) -> None:
     if cycle.waiting:
         _block(entry)
-        return
+    elif cycle.cache.admitted_variants(entry.info)[0] is not None:
+        _skip(cycle, entry, "A more favorable variant is already admitted", QuotaReservedReason.PENDING_EVALUATION)
+    else:
+        _consider(cycle, entry)
+
+
+def _consider(cycle: _Cycle, entry: Entry) -> None:
     fits = _refresh(cycle, entry)
     mode = entry.assignment.mode
     if mode is not Mode.FIT and entry.info.has_lost_places:
@@ -203,6 +209,7 @@ def _process(cycle: _Cycle, entry: Entry) -> None:
     elif mode is Mode.PREEMPT and _is_gated(cycle.cache, entry.info):
         entry.requeue_reason = RequeueReason.PREEMPTION_GATED
         entry.info.last_progress = None
+        entry.info.gated = True
         entry.refuse(Outcome.GATED, QuotaReservedReason.ADMISSION_GATED, "Workload requires preemption, but it's gated")
     elif mode is Mode.DEFERRED_FIT:
         entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
@@ -228,6 +235,14 @@ def _process(cycle: _Cycle, entry: Entry) -> None:
     elif cycle.blocked and not entry.info.is_reserved:
         cycle.waiting = True
         _block(entry)
+    else:
+        _admit(cycle, entry)
+
+
+def _admit(cycle: _Cycle, entry: Entry) -> None:
+    entry.migrates = cycle.cache.admitted_variants(entry.info)[1]
+    if entry.migrates is not None:
+        _migrate(cycle, entry)
     elif refusal := _refusal(entry):
         # Its quota is free again once the write has failed.
         _hold(cycle, entry, entry.usage())
@@ -238,6 +253,24 @@ def _process(cycle: _Cycle, entry: Entry) -> None:
         _count(cycle, entry, entry.usage())
         entry.outcome = Outcome.ADMITTED
         cycle.blocked = cycle.cache.blocks_admission
+
+
+def _migrate(cycle: _Cycle, entry: Entry) -> None:
+    """It takes its quota once the variant on the less preferred flavor is gone."""
+    _hold(cycle, entry, entry.usage())
+    migration, flavors = entry.queue.spec.migration, entry.queue.groups[0].flavors
+    limits = migration.constraints if migration else None
+    last = limits.last_acceptable_flavor_name if limits else None
+    own = next(iter(entry.info.workload.allowed_flavors or ()))
+    if last is not None and flavors.index(own) > flavors.index(last):
+        entry.migrates = None
+        text = "Target flavor is below LastAcceptableFlavorName"
+        entry.refuse(Outcome.INADMISSIBLE, QuotaReservedReason.PENDING_EVALUATION, text)
+        return
+    entry.info.last_progress = None
+    entry.requeue_reason = RequeueReason.PENDING_MIGRATION
+    entry.suffix = ". Pending the migration of 1 workload(s)"
+    entry.refuse(Outcome.MIGRATING, QuotaReservedReason.WAITING_FOR_PREEMPTED_WORKLOADS)
 
 
 def _refusal(entry: Entry) -> str:
@@ -261,14 +294,17 @@ def _block(entry: Entry) -> None:
     )
 
 
-def _skip(cycle: _Cycle, entry: Entry, text: str) -> None:
-    entry.refuse(Outcome.SKIPPED, QuotaReservedReason.WAITING_FOR_QUOTA, text)
+def _skip(
+    cycle: _Cycle, entry: Entry, text: str, why: QuotaReservedReason = QuotaReservedReason.WAITING_FOR_QUOTA
+) -> None:
+    entry.refuse(Outcome.SKIPPED, why, text)
     if not cycle.cache.gates.flavor_fungibility_preserve_scan_progress:
         entry.info.last_progress = None
 
 
 def _is_gated(cache: Cache, info: WorkloadInfo) -> bool:
-    return cache.gates.multi_kueue_orchestrated_preemption and info.has_closed_gate
+    gates = cache.gates
+    return (gates.concurrent_admission or gates.multi_kueue_orchestrated_preemption) and info.has_closed_gate
 
 
 def _hold(cycle: _Cycle, entry: Entry, usage: Usage) -> None:

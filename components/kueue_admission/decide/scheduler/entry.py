@@ -32,6 +32,8 @@ class Outcome(Enum):
     """Admission waits until the pods of all admitted workloads are ready."""
     REFUSED = "refused"
     """It would be admitted, but the API server refuses its Admission, whenever Kueue writes it."""
+    MIGRATING = "migrating"
+    """It fits, and a variant of the same job on a less preferred flavor is being evicted."""
     EVICTED = "evicted"
     """It is admitted, a node failed under its pods, and there is no other place for them."""
     ADMITTED = "admitted"
@@ -41,7 +43,8 @@ class Outcome(Enum):
 class Entry:
     """A head in a cycle. `targets` are to be evicted for it; `text`, if set, replaces the assignment's message.
 
-    `replaced` is the slice of the same job that is finished once this one has quota.
+    `replaced` is the slice of the same job that is finished once this one has quota, `migrates` the variant of it that
+    leaves a less preferred flavor for this one.
 
     `counted` is the quota that it has for the heads after it: what it was given, or holds back until the cycle ends.
     """
@@ -51,6 +54,7 @@ class Entry:
         "counted",
         "info",
         "is_preemptor",
+        "migrates",
         "outcome",
         "queue",
         "replaced",
@@ -68,6 +72,7 @@ class Entry:
         self.assignment = NOTHING_ASSIGNED
         self.targets: list[Target] = []
         self.replaced: WorkloadInfo | None = None
+        self.migrates: WorkloadInfo | None = None
         self.counted: Usage = ()
         self.outcome = Outcome.INADMISSIBLE
         self.requeue_reason = RequeueReason.GENERIC

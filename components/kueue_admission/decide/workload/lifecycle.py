@@ -44,6 +44,8 @@ def reserve(info: WorkloadInfo, admission: Admission, now: float) -> None:
     info.evicted_at = None
     info.evicted_reason = None
     info.preempted_reason = None
+    info.gated = False
+    info.considered = True
 
 
 def why_not_admitted(info: WorkloadInfo) -> AdmittedReason | None:
@@ -77,7 +79,7 @@ def mark_evicted(info: WorkloadInfo, reason: EvictionReason, now: float) -> None
                 retry_count=check.retry_count + 1 if check.state is CheckState.RETRY else 0,
                 message=f"Reset to Pending after eviction. Previously: {check.state.value}",
             )
-    info.open_gates = set()
+    info.open_gates = {}
     info.unhealthy_nodes = ()
 
 

@@ -78,6 +78,7 @@ class WorkloadInfo:
     """A workload and where it stands.
 
     `usage` is what it holds of the quota (empty without a reservation), `frs` the flavor-resources it was given.
+    `considered`: a cycle has looked at it; `gated`: one found that a closed gate keeps it from preempting.
     `order` sorts pending workloads of a queue, `victim_order` candidates for preemption. `shape` is equal for workloads
     that are the same to the scheduler; -1 when equivalence is not tracked. `story` has its last steps, for messages.
     """
@@ -87,10 +88,12 @@ class WorkloadInfo:
         "admitted_at",
         "checks",
         "cluster_queue",
+        "considered",
         "evicted_at",
         "evicted_reason",
         "finished",
         "frs",
+        "gated",
         "key",
         "last_progress",
         "nomination",
@@ -150,7 +153,9 @@ class WorkloadInfo:
         self.waits_for_recovery = status.waits_for_recovery
         self.past_execution = status.past_execution
         self.finished = status.finished
-        self.open_gates = set(status.open_gates)
+        self.open_gates = dict(status.open_gates)
+        self.gated = status.gated
+        self.considered = status.reserved_at is not None or status.evaluated is not None or status.requeued is not None
         self.unhealthy_nodes = status.unhealthy_nodes
         self.story: Story = ()
 
@@ -249,7 +254,8 @@ class WorkloadInfo:
             waits_for_recovery=self.waits_for_recovery,
             finished=self.finished,
             past_execution=self.past_execution,
-            open_gates=tuple(sorted(self.open_gates)),
+            open_gates=tuple(sorted(self.open_gates.items())),
+            gated=self.gated,
             unhealthy_nodes=self.unhealthy_nodes,
         )
 

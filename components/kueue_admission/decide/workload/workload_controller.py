@@ -240,7 +240,7 @@ class WorkloadController:
         self.queues.timers.cancel(Timer.PODS_READY, info.key)
         if info.admitted_at is None or info.is_evicted:
             return
-        if settings is not None and not info.pods_ready:
+        if settings is not None and not info.pods_ready and not info.workload.parent:
             if not info.waits_for_recovery:
                 self.queues.timers.reset(Timer.PODS_READY, info.key, info.admitted_at + settings.timeout)
             elif settings.recovery_timeout is not None and info.pods_ready_since is not None:
@@ -248,6 +248,27 @@ class WorkloadController:
         limit = info.workload.max_execution_seconds
         if limit is not None:
             self.queues.timers.reset(Timer.MAX_EXECUTION, info.key, info.admitted_at + limit - info.past_execution)
+
+    def open_gate(self, info: WorkloadInfo, gate: str) -> None:
+        """A preemption gate opens; what waited for that is looked at again."""
+        info.open_gates[gate] = self.queues.now
+        if not info.is_reserved:
+            self.queues.enqueue(info)
+
+    def set_pods_ready(self, info: WorkloadInfo, *, ready: bool) -> None:
+        """All its pods are ready, or not any more."""
+        was_ready = info.pods_ready
+        info.pods_ready = ready
+        info.pods_ready_since = self.queues.now
+        info.waits_for_recovery = was_ready and not ready
+        queue = self.queues.cache.queues.get(info.cluster_queue)
+        if queue is not None and info.key in queue.workloads:
+            queue.generation += 1
+            if ready:
+                queue.not_ready.discard(info.key)
+            else:
+                queue.not_ready.add(info.key)
+        self.set_timers(info)
 
     def on_timer(self, kind: Timer, name: str) -> None:
         """What was due is done; `name` is a workload, a ClusterQueue or, to reactivate, a tree."""
@@ -260,7 +281,9 @@ class WorkloadController:
         info = self.queues.workloads.get(name)
         if info is None:
             return
-        if kind is Timer.SECOND_PASS:
+        if kind is Timer.PREEMPTION_GATE:
+            pass  # Its variants are looked at after each timer.
+        elif kind is Timer.SECOND_PASS:
             self.second_ready.append(name)
         elif kind is Timer.BACKOFF:
             if info.is_reserved:
