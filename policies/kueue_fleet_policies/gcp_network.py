@@ -76,11 +76,20 @@ def _regions(resource: Resource, settings: Settings) -> Iterator[Breach]:
             yield Breach(f"nodeLocations[{index}]", f"is {zone}, outside the allowed regions", "remove it")
 
 
+def _projects(resource: Resource, settings: Settings) -> Iterator[Breach]:
+    """A project that is left out is that of the provider, which policies do not see."""
+    allowed, project = settings.names("projects"), resource.get("project")
+    if allowed and isinstance(project, str) and project.removeprefix("projects/") not in allowed:
+        fix = f"use one of {', '.join(allowed)}, or add {project} to the setting projects"
+        yield Breach("project", f"is {project}, outside the allowed projects", fix)
+
+
 RULES: Final = rules_of(
     "Network and places",
     {
         "firewall-not-open": _open_firewall,
         "region-allowed": _regions,
+        "project-allowed": _projects,
     },
     exemptions=dict.fromkeys(("subnet-private-google-access", "subnet-flow-logs"), _without_machines),
 )

@@ -328,6 +328,13 @@ def _cloud() -> Iterator[Seed]:
         {"name": "far", "region": "us-east4"},
         regions=[REGION],
     )
+    yield _gcp(
+        "project-allowed",
+        "is other-project",
+        "compute/address:Address",
+        {"name": "elsewhere", "project": "other-project"},
+        projects=[PROJECT],
+    )
     member, someone = "projects/iAMMember:IAMMember", f"serviceAccount:job@{PROJECT}.iam.gserviceaccount.com"
     yield _gcp("iam-no-basic-roles", "every service", member, {"role": "roles/editor", "member": someone})
     yield _gcp(

@@ -234,6 +234,18 @@ def test_regions_are_those_of_zones_and_of_locations_too() -> None:
     assert says("region-allowed", cluster("x", {"location": "us-east4"})) == []
 
 
+def test_projects_of_the_fleet_are_allowed_and_no_other() -> None:
+    allowed = {"projects": ["acme-batch", "acme-gpus-us"]}
+    assert says("project-allowed", cluster("x", {"project": "acme-gpus-us"}), **allowed) == []
+    assert says("project-allowed", cluster("x", {"project": "acme-gpus"}), **allowed) == [
+        "project: is acme-gpus, outside the allowed projects; use one of acme-batch, acme-gpus-us, or add acme-gpus to "
+        "the setting projects"
+    ]
+    member = gcp("projects/iAMMember:IAMMember", project="projects/acme-gpus-us")
+    assert says("project-allowed", member, **allowed) == []
+    assert says("project-allowed", cluster("x", {"project": "acme-gpus"})) == []
+
+
 def test_a_shorter_run_can_be_asked_for() -> None:
     day = {"maxSeconds": 86_400}
     assert says("dws-run-duration", pool("x", {**QUEUED, "nodeConfig.maxRunDuration": "86400s"}), **day) == []
