@@ -13,7 +13,7 @@ from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.preflight.facts import Facts, Quota, Reservation, Subnet
 from kueue_fleet.preflight.findings import Finding, findings
 from kueue_fleet.preflight.needs import needs_of
-from kueue_fleet.preflight.quotas import Metric
+from kueue_fleet.preflight.quotas import Metric, QuotaNeed
 
 NEEDS = projects.needs()
 
@@ -65,6 +65,20 @@ def test_an_api_that_is_not_enabled() -> None:
     assert (finding.what, finding.has, finding.verdict) == ("compute.googleapis.com", "off", "ask")
     assert finding.wrong == "is not enabled; it is for networks, nodes, reservations and commitments"
     assert finding.fix == "run: gcloud services enable compute.googleapis.com --project my-project"
+
+
+def test_a_limit_that_no_api_has_is_to_be_compared_by_hand() -> None:
+    metric = Metric("EnterpriseStorageGibPerRegion", "us-central1", unread="file.googleapis.com")
+    needs = NEEDS._replace(quotas=(QuotaNeed(metric, 1024, None, {"storage home": 1024}),))
+    [finding] = [each for each in findings(needs, roomy()) if each.part == "quotas"]
+    assert (finding.verdict, finding.fails, finding.has) == ("check", False, "?")
+    assert finding.wrong == (
+        "preflight cannot read quotas of file.googleapis.com, and the fleet makes 1024 GiB (storage home 1024)"
+    )
+    assert finding.fix == (
+        "compare it with EnterpriseStorageGibPerRegion of file.googleapis.com in us-central1, on the quotas page of "
+        "the console"
+    )
 
 
 class TestQuotas:

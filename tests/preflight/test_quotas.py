@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.fleet_file.builders import fleet_data, standalone_data
 from tests.preflight import projects
 from tests.preflight.google_api import description
@@ -12,9 +14,16 @@ from tests.preflight.google_api import description
 from company_fleet import company_data
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.gke.machines import gpus
+from kueue_fleet.google.resources import resources_on
 from kueue_fleet.preflight.needs import Needs, needs_of
 from kueue_fleet.preflight.quotas import Metric, quota_needs
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
+STORAGE = {
+    Metric("HDML_TOTAL_GB", "us-central1"): 200,
+    Metric("EnterpriseStorageGibPerRegion", "us-central1", unread="file.googleapis.com"): 1024,
+    Metric("capacity", "us-central1", unread="lustre.googleapis.com"): 9000,
+}
 METRICS = description("compute", "v1")["schemas"]["Quota"]["properties"]["metric"]["enum"]
 
 
@@ -145,6 +154,23 @@ def test_networks_and_commitments() -> None:
     assert (found["NETWORKS"], found["SUBNETWORKS"], found["ROUTERS"]) == (1, 3, 3)
     for entry in data["commitments"]:
         assert found[f"COMMITMENTS {entry['region']}"] >= 1
+
+
+def test_what_is_made_for_storage_counts_and_what_exists_does_not() -> None:
+    data = yaml.safe_load((EXAMPLES / "data" / "fleet.yaml").read_text())
+    there = {each.metric: each.amount for each in quota_needs(parse_fleet(data), data["project"])}
+    of_storage = {metric: amount for metric, amount in there.items() if metric.unread or "HDML" in metric.name}
+    assert of_storage == STORAGE
+
+
+def test_networks_for_gpus_count_beside_those_of_the_fleet() -> None:
+    data = yaml.safe_load((EXAMPLES / "gpu-networks" / "fleet.yaml").read_text())
+    fleet = parse_fleet(data)
+    found = {need.metric.name: need.reasons for need in quota_needs(fleet, fleet.project)}
+    made = list(resources_on(fleet))
+    for metric, kind in (("NETWORKS", "network:Network"), ("SUBNETWORKS", "subnetwork:Subnetwork")):
+        assert sum(found[metric].values()) == sum(each.type == f"gcp:compute/{kind}" for each in made)
+    assert len(found["NETWORKS"]) > 1
 
 
 def test_metrics_are_those_of_the_api() -> None:

@@ -5,7 +5,7 @@ Deterministic, no I/O: from `Needs` and `Facts`, a finding for each API, quota, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Network
 from typing import Final, Literal
@@ -20,7 +20,8 @@ _LISTED: Final = 5
 """Pools and the like that are named for a quota, the largest first."""
 
 Verdict = Literal["fits", "ask", "check", "unknown"]
-"""fits; ask: it does not fit; check: it fits only if what is in use is this fleet's; unknown: it could not be read."""
+"""fits; ask: it does not fit; check: it fits only if what is in use is this fleet's, or its limit is in no API that is
+read; unknown: it could not be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,10 @@ def _counted_as(need: QuotaNeed, facts: Facts) -> Metric:
 
 def _quota(metric: Metric, amount: int, reasons: dict[str, int], facts: Facts) -> Finding:
     what = f"{metric} in {metric.region}" if metric.region else f"{metric} in all regions"
+    if metric.unread:
+        wrong = f"preflight cannot read quotas of {metric.unread}, and the fleet makes {amount} GiB ({_takes(reasons)})"
+        fix = f"compare it with {metric} of {metric.unread} in {metric.region}, on the quotas page of the console"
+        return Finding("quotas", what, str(amount), "?", "check", wrong, fix)
     unread = _unread(facts, "quotas", what, str(amount), metric.region, metric.name)
     if unread is not None:
         return unread
@@ -120,9 +125,7 @@ def _compared(metric: Metric, what: str, amount: int, reasons: dict[str, int], q
     has = "no limit" if quota.limit < 0 else f"{quota.limit:.0f}{used}"
     if quota.limit < 0 or amount + (quota.usage or 0) <= quota.limit:
         return Finding("quotas", what, str(amount), has, "fits")
-    largest = sorted(reasons.items(), key=lambda each: -each[1])
-    more = [f"{len(largest) - _LISTED} more"] if len(largest) > _LISTED else []
-    takes = listed([f"{reason} {count}" for reason, count in largest[:_LISTED]] + more)
+    takes = _takes(reasons)
     where = f" in {metric.region}" if metric.region else ""
     if amount <= quota.limit:
         wrong = f"{amount} ({takes}) and what is in use ({quota.usage:.0f}) are more than the limit, {quota.limit:.0f}"
@@ -131,6 +134,12 @@ def _compared(metric: Metric, what: str, amount: int, reasons: dict[str, int], q
     wrong = f"the limit is {quota.limit:.0f}, but the fleet grows to {amount} ({takes})"
     fix = f"ask for {amount} of {metric}{where}, or lower the limits of these"
     return Finding("quotas", what, str(amount), has, "ask", wrong, fix)
+
+
+def _takes(reasons: Mapping[str, int]) -> str:
+    largest = sorted(reasons.items(), key=lambda each: -each[1])
+    more = [f"{len(largest) - _LISTED} more"] if len(largest) > _LISTED else []
+    return listed([f"{reason} {count}" for reason, count in largest[:_LISTED]] + more)
 
 
 def _machines(needs: Needs, facts: Facts) -> Iterator[Finding]:

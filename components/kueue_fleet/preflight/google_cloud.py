@@ -225,7 +225,8 @@ class _Reader:
                     wrong = f"Google has no quotas for now: {message}"
                     self._unread[f"quotas {region['name']}"] = Fault(wrong, "try again later", UNREAD)
         if "quotas" not in self._unread:
-            found |= self._other_limits({need.metric for need in self._needs.quotas} - found.keys())
+            wanted = {need.metric for need in self._needs.quotas if not need.metric.unread}
+            found |= self._other_limits(wanted - found.keys())
             standard = {need.standard for need in self._needs.quotas if without_preemptible(need, found)}
             found |= self._other_limits({metric for metric in standard if metric is not None} - found.keys())
         return found

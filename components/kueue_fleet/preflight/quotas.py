@@ -9,7 +9,9 @@ https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus#ensure-quota 
 https://cloud.google.com/compute/docs/disks/hd-types/hyperdisk-balanced (what a disk gets by default, and without
 charge), and
 https://cloud.google.com/compute/docs/instances/reservations-shared (a shared reservation counts for its owner, and
-again for who uses it). Flex-start nodes take preemptible quota:
+again for who uses it), and
+GoogleCloudPlatform/cluster-toolkit, its check of quotas before a deployment (Filestore's, by tier). Flex-start nodes
+take preemptible quota:
 https://cloud.google.com/blog/products/compute/introducing-flex-start-vms-for-the-compute-engine-instance-api. Machines
 that come with GPUs or TPUs are taken to be limited by the quota of these, not by one of CPUs.
 """
@@ -25,6 +27,8 @@ from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.fleet_file.model.storage import Filestore, HyperdiskMl, Lustre
+from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.fleet_file.projects import clusters_in
 from kueue_fleet.gke.labels import (
     ACCELERATOR_RESOURCES,
@@ -75,6 +79,13 @@ _DISKS: Final[Mapping[str, str]] = {
 }
 _PER_GB: Final = {"HDB_TOTAL_IOPS": 6.0, "HDB_TOTAL_THROUGHPUT": 1.5}
 """What a hyperdisk-balanced gets for each GB, in IOPS and MiB/s, beyond the 3,000 and 140 that every one has."""
+_FILESTORE: Final[Mapping[str, str]] = {
+    "BASIC_HDD": "StandardStorageGbPerRegion",
+    "BASIC_SSD": "PremiumStorageGbPerRegion",
+    "ZONAL": "EnterpriseStorageGibPerRegion",
+    "ENTERPRISE": "EnterpriseStorageGibPerRegion",
+}
+"""By tier; that of REGIONAL is not known."""
 _SHARED_CPUS: Final = ("e2", "n1")
 _CPU_FAMILIES: Final = ("c2", "c2d", "c3", "m3", "n2", "n2d", "t2a", "t2d")
 """Machine families with a metric of their own."""
@@ -89,6 +100,8 @@ class Metric(NamedTuple):
     """"": all regions together."""
     family: str = ""
     """The kind of GPU of GPUS_PER_GPU_FAMILY, of TPU of TPUS_PER_TPU_FAMILY."""
+    unread: str = ""
+    """The service that says the limit in no API that preflight reads; "": Compute Engine, which does."""
 
     def __str__(self) -> str:
         return f"{self.name} {self.family}".strip()
@@ -172,6 +185,12 @@ def quota_needs(fleet: FleetSpec, project: str) -> list[QuotaNeed]:
     for cluster in clusters_in(fleet, project):
         for pool in fleet.every_pool_on(cluster.name):
             _pool(demand, pool, project)
+        cards = [each for pool in fleet.node_pools_on(cluster.name) for each in pool.networks if each.made]
+        for metric, names in (
+            ("NETWORKS", {of.network for of in cards}),
+            ("SUBNETWORKS", {of.subnetwork for of in cards}),
+        ):
+            demand.add(Metric(metric), len(names), f"networks for GPUs of {cluster.name}")
         if cluster.runs_jobs:
             _flavors_without_pools(demand, fleet, cluster.name)
     if project != fleet.project:
@@ -179,6 +198,7 @@ def quota_needs(fleet: FleetSpec, project: str) -> list[QuotaNeed]:
     for entry in fleet.reservations:
         _reservation(demand, entry)
     _commitments(demand, fleet)
+    _storage(demand, fleet)
     regions = dict.fromkeys(cluster.region for cluster in fleet.new_clusters if fleet.network.existing is None)
     for name, count in (("NETWORKS", min(1, len(regions))), ("SUBNETWORKS", len(regions)), ("ROUTERS", len(regions))):
         demand.add(Metric(name), count, f"network {fleet.network_name}")
@@ -251,6 +271,21 @@ def _is_queued(fleet: FleetSpec, flavor: str, cluster: str) -> bool:
             if queued and (not rule.on_flavors or flavor in rule.on_flavors):
                 return True
     return False
+
+
+def _storage(demand: _Demand, fleet: FleetSpec) -> None:
+    """Disks and file servers that the fleet makes. The throughput that a disk gets by default is not known."""
+    for place in (place for entry in fleet.storage for place in storage_places(fleet, entry) if place.made):
+        volume, reason = place.entry.volume, f"storage {place.entry.name}"
+        if isinstance(volume, HyperdiskMl):
+            size = (volume.capacity_gib or 0) * len(place.zones)
+            demand.add(Metric("HDML_TOTAL_GB", place.region), size, reason)
+        elif isinstance(volume, Filestore):
+            name = _FILESTORE.get(volume.tier, f"capacity of the tier {volume.tier}")
+            demand.add(Metric(name, place.region, unread="file.googleapis.com"), volume.capacity_gib or 0, reason)
+        elif isinstance(volume, Lustre):
+            lustre = Metric("capacity", place.region, unread="lustre.googleapis.com")
+            demand.add(lustre, volume.capacity_gib or 0, reason)
 
 
 def _commitments(demand: _Demand, fleet: FleetSpec) -> None:
