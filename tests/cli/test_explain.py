@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fleet_file.builders import standalone_data
 from typer.testing import CliRunner
 
 from kueue_admission.cli.console import CommandError
@@ -355,3 +356,21 @@ def test_an_admitted_job_that_is_still_suspended(tmp_path: Path, suspend: bool, 
     said = "It is admitted, and Job team-a/train is still suspended: Kueue has not started it."
     assert (found["headline"] == said) == held
     assert ("kubectl logs deployment/kueue-controller-manager -n kueue-system" in found["next_step"]) == held
+
+
+@pytest.mark.parametrize(("limit", "longer"), [("1h", True), ("3h", False)])
+def test_a_wait_is_compared_with_the_goals_of_the_fleet(tmp_path: Path, limit: str, longer: bool) -> None:
+    data = standalone_data()
+    data["clusterQueues"][0]["goals"] = {"wait": {"p90": limit}}
+    data["teams"] = [{"name": "team-a", "localQueues": [{"name": "lq", "clusterQueue": "gpu"}]}]
+    (tmp_path / "fleet.yaml").write_text(yaml.safe_dump(data))
+    dump = Path(__file__).parents[2] / "examples/plain-cluster/dump.yaml"
+    given = ("team-a/big", "--objects", str(dump), "--stack", str(tmp_path / "fleet.yaml"), "--at")
+    [found] = explain(*given, "2026-11-21T02:00:02")
+    [goal] = found["goals"]
+    assert goal.startswith("Goal of clusterQueues[gpu]: 90% of the jobs wait")
+    assert ("longer than that" in goal) == longer
+    shown = CliRunner().invoke(app, ["explain", *given, "2026-11-21T02:00:02"]).stdout
+    assert "Goal of clusterQueues[gpu]: 90% of the jobs wait" in shown
+    [other] = explain("team-a/small", *given[1:], "2026-11-21T02:00:02")
+    assert other["goals"] == []

@@ -256,6 +256,8 @@ class Explanation:
     """What is missing or not Active below its ClusterQueue, each with its cause behind it."""
     nodes: tuple[str, ...] = ()
     """What its flavors' nodes are to its pods beyond what Kueue counts, by who knows their provider; else nothing."""
+    goals: tuple[str, ...] = ()
+    """How its wait compares with goals, by who knows them; else nothing."""
     lost: tuple[LostCapacity, ...] = ()
     """What its ClusterQueue's flavors lost, where their quotas follow capacity and it waits for quota."""
     position: Position | None = None

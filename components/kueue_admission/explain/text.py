@@ -141,7 +141,7 @@ def render_text(explanation: Explanation) -> str:
     if explanation.dispatch is not None:
         lines += _dispatch(explanation.dispatch)
     lines += _checks(explanation)
-    lines += [line for text in explanation.nodes for line in ("", *_wrap(text, "", "  "))]
+    lines += [line for text in (*explanation.nodes, *explanation.goals) for line in ("", *_wrap(text, "", "  "))]
     for flavor in explanation.flavors:
         lines += _flavor(flavor)
     for placement in explanation.placements:

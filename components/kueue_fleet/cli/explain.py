@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -25,7 +26,11 @@ def explain(
     objects: options.Dumps = (),  # type: ignore[assignment]
     stack: Annotated[
         Path | None,
-        typer.Option("--stack", help="Simulate this Pulumi.<env>.yaml or bare fleet YAML, every cluster of it."),
+        typer.Option(
+            "--stack",
+            help="Simulate this Pulumi.<env>.yaml or bare fleet YAML, every cluster of it. With --objects: compare the "
+            "wait with its goals.",
+        ),
     ] = None,
     jobs: Annotated[Path | None, typer.Option("--workload", "-w", help="The jobs that are submitted to it.")] = None,
     second: options.Second = None,
@@ -59,6 +64,8 @@ def explain(
       kueue-fleet explain train-3 --stack stacks/Pulumi.prod.yaml \\
           -w jobs.yaml --second 600
       kueue-fleet explain train-3 --objects dump/ --second 600
+      kueue-fleet explain train-3 --objects dump/ \\
+          --stack stacks/Pulumi.prod.yaml
       kueue-fleet explain KF105
     """
     if is_code(workload):
@@ -84,14 +91,24 @@ def explain(
         fair_sharing=fair_sharing,
         short=short,
         output=output,
-        with_nodes=_with_nodes,
+        with_nodes=partial(_beyond_kueue, stack),
     )
 
 
-def _with_nodes(snapshot: Snapshot, made: Explanation) -> Explanation:
+def _beyond_kueue(stack: Path | None, snapshot: Snapshot, made: Explanation) -> Explanation:
+    """With what nodes are to its pods, and how its wait compares with the goals of the file, where there is one."""
+    from kueue_fleet.cli.fleet_files import load_fleet
+    from kueue_fleet.fleet_file.goals import wait_goals
     from kueue_fleet.simulation.explained_nodes import with_nodes
 
-    return with_nodes(snapshot, made)
+    made = with_nodes(snapshot, made)
+    job = next((each for each in snapshot.workloads if each.key == made.workload), None)
+    if stack is None or job is None or made.state in ("Admitted", "Finished"):
+        return made
+    fleet = load_fleet(stack)
+    if made.cluster != fleet.home and made.cluster in fleet.cluster_names:
+        return made  # Where a copy of it waits, which came later.
+    return replace(made, goals=tuple(wait_goals(fleet, job.local_queue, job.priority, job.created, snapshot.now)))
 
 
 def _check_options(
@@ -104,14 +121,15 @@ def _check_options(
     fair_sharing: bool,
 ) -> None:
     """Raises CommandError for options that do not go together."""
-    if bool(objects) == (stack is not None) or (stack is None) != (jobs is None):
+    simulates = stack is not None and not objects
+    if not (objects or simulates) or simulates != (jobs is not None):
         raise console.mistyped(
             "what to explain is missing, or given twice; give one of: --objects PATH, --stack FILE with --workload FILE"
         )
-    if stack is not None and second is None:
+    if simulates and second is None:
         raise console.mistyped("--stack: give --second SECONDS, the moment to explain")
     check_options(objects, second, at)
-    if stack is not None and fair_sharing:
+    if simulates and fair_sharing:
         raise console.mistyped("--fair-sharing: a stack says so itself, in kueue.configuration")
 
 

@@ -116,8 +116,9 @@ def explain(fleet: FleetSpec, kubeconfig: Path | None, namespace: str, name: str
     def told(found: LiveJob) -> str:
         explained = render_clusters(found.explanations(fair_sharing=False))
         unknown = (f"Not known: {problem}" for problem in found.problems)
-        waits = found.workload.state is not WorkloadState.ADMITTED
-        goals = wait_goals(fleet, found.workload, time.time()) if waits else []
+        job, now = found.workload, time.time()
+        known = job.local_queue, job.spec.data.get("priority"), job.created or now, now
+        goals = wait_goals(fleet, *known) if job.state is not WorkloadState.ADMITTED else []
         return "\n".join([explained, *goals, *unknown, "", *timeline(found.workload)])
 
     return _about(fleet, kubeconfig, namespace, name, told)

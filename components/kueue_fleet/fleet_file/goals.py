@@ -8,7 +8,6 @@ from typing import Final, NamedTuple
 from kueue_admission.forms.names import GPU_RESOURCE
 from kueue_admission.history.jobs import Past
 from kueue_admission.read.goals import Goal, Judged, Seen, Standing, judge
-from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
@@ -46,11 +45,13 @@ def _of(owner: ClusterQueueEntry | TeamEntry, values: dict[str, int]) -> Iterato
         yield Goal(path, "gpuHoursPerWeek", goals.gpu_hours_per_week, queue, team)
 
 
-def wait_goals(fleet: FleetSpec, workload: PrintedWorkload, now: float) -> list[str]:
-    """How the wait of a job that was never admitted compares with each goal that its queue or team has for waits."""
-    queue = cluster_queue_of(fleet).get(workload.local_queue, "")
-    priority, arrived = workload.spec.data.get("priority"), workload.created or now
-    job = Seen(queue, fleet.team_of.get(workload.namespace, ""), priority, 0.0, arrived)
+def wait_goals(fleet: FleetSpec, local_queue: str, priority: int | None, arrived: float, now: float) -> list[str]:
+    """How the wait of a job that was never admitted compares with each goal that its queue or team has for waits.
+
+    `local_queue` is its namespace and name.
+    """
+    queue, team = cluster_queue_of(fleet).get(local_queue, ""), fleet.team_of.get(local_queue.partition("/")[0], "")
+    job = Seen(queue, team, priority, 0.0, arrived)
     return [
         f"Goal of {goal.path}: {goal.quantile:.0%} of the jobs wait {goal.limit:g} s at most; "
         f"this one has waited {now - arrived:.0f} s{', longer than that' if now - arrived > goal.limit else ''}"

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from kueue_admission.forms import SpecError
-from kueue_admission.read.printed import PrintedWorkload
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.goals import goals_of, wait_goals
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
@@ -85,10 +84,8 @@ def test_how_long_a_job_waits_is_compared_with_the_goals_of_its_queue_and_team()
     made = data({"wait": {"p90": "1h"}}, {"share": 10, "wait": {"p50": "3h"}})
     fleet = parse_fleet(made)
     (namespace, name, _), *_ = local_queues(fleet)
-    metadata = {"namespace": namespace, "name": "w", "creationTimestamp": "2026-11-27T08:00:00Z"}
-    workload = PrintedWorkload.of({"metadata": metadata, "spec": {"queueName": name, "priority": 0}})
     queue, team = made["clusterQueues"][0]["name"], made["teams"][0]["name"]
-    assert wait_goals(fleet, workload, (workload.created or 0) + 7200) == [
+    assert wait_goals(fleet, f"{namespace}/{name}", 0, 1000.0, 8200.0) == [
         f"Goal of clusterQueues[{queue}]: 90% of the jobs wait 3600 s at most; this one has waited 7200 s, longer than "
         "that",
         f"Goal of teams[{team}]: 50% of the jobs wait 10800 s at most; this one has waited 7200 s",
