@@ -86,7 +86,7 @@ def test_json_and_a_cluster_that_cannot_be_read(file: str, monkeypatch: pytest.M
     assert [each["free"] for each in document["queues"]] == [4, 1]
     assert [(each["nodes"], each["mostNodes"]) for each in document["flavors"]] == [(2, 2)]
     budget = {"team": "team-a", "of": "GPU hours", "used": 0.0, "limit": 1, "per": "month"}
-    budget |= {"wholeGpuHours": None, "unpriced": {}}
+    budget |= {"wholeGpuHours": None, "unpriced": {}, "enforce": None}
     assert document["budgets"] == [budget]
     assert "could not be read: no answer" in run(file).stdout
 

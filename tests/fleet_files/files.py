@@ -48,6 +48,7 @@ def _file(draw: Draw) -> Data:
         controller["admissionController"] |= _answers(draw, checks)
         controller |= fields(draw, fleetPage=one_of({}, _PAGE))
     regions = sorted({entry["region"] for entry in data["clusters"] if entry["role"] != "manager"})
+    enforced = multi_kueue["multiKueue"].get("queues", named(queues)) if controller else []
     sections = {
         "nodePools": pools,
         "flavors": made,
@@ -55,7 +56,7 @@ def _file(draw: Draw) -> Data:
         "cohorts": tree,
         "clusterQueues": queues,
         "admissionChecks": checks,
-        "teams": teams(draw, queues, regions),
+        "teams": teams(draw, queues, regions, enforced),
         "localQueues": local_queues(draw, queues),
     }
     sections["storage"] = storage(draw, sections["teams"], data["clusters"], pools)

@@ -33,18 +33,19 @@ _GOALS: Final = one_of(
 _WEIGHTS: Final = one_of({"weight": 3}, {"weight": "250m"})
 
 
-def teams(draw: Draw, queues: Sequence[Data], regions: Sequence[str]) -> list[Data]:
-    """Up to three teams."""
-    return [_team(draw, name, queues, regions) for name in draw(some_of(("vision", "language", "speech")))]
+def teams(draw: Draw, queues: Sequence[Data], regions: Sequence[str], enforced: Sequence[str]) -> list[Data]:
+    """Up to three teams; in queues of `enforced` their budgets may hold jobs back."""
+    return [_team(draw, name, queues, regions, enforced) for name in draw(some_of(("vision", "language", "speech")))]
 
 
-def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str]) -> Data:
+def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str], enforced: Sequence[str]) -> Data:
     team: Data = {"name": name}
     if draw(flags):
         team["namespaces"] = draw(some_of((f"{name}-dev", f"{name}-prod", name), 1))
     entrances = draw(some_of(("main", "spare.queue"))) if queues else []
     if entrances:
         team["localQueues"] = [_local_queue(draw, entrance, queues) for entrance in entrances]
+    used = {queue["clusterQueue"] for queue in team.get("localQueues", ())}
     account = draw(one_of(None, None, "googleServiceAccount", "existingGoogleServiceAccount"))
     if account == "googleServiceAccount":
         team[account] = fields(draw, roles=one_of(["roles/storage.objectViewer"], []))
@@ -54,7 +55,7 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
         draw,
         serviceAccount=one_of("runner", f"{name}.jobs"),
         members=some_of(_PEOPLE),
-        budget=_budgets(),
+        budget=_budgets(bool(enforced) and used <= set(enforced)),
         jobTemplates=st.just([_TEMPLATE]),
         **({"goals": _GOALS} if entrances else {}),
         podSecurity=one_of("privileged", "baseline", "restricted"),
@@ -71,12 +72,13 @@ def _team(draw: Draw, name: str, queues: Sequence[Data], regions: Sequence[str])
     )
 
 
-def _budgets() -> st.SearchStrategy[Data]:
+def _budgets(enforces: bool) -> st.SearchStrategy[Data]:
     amounts = st.integers(1, 10**6)
     period = one_of("week", "month")
+    more = {"per": period, **({"enforce": one_of("wait")} if enforces else {})}
     one = [
-        st.fixed_dictionaries({"gpuHours": amounts}, optional={"per": period, "usd": amounts}),
-        st.fixed_dictionaries({"usd": amounts}, optional={"per": period}),
+        st.fixed_dictionaries({"gpuHours": amounts}, optional={**more, "usd": amounts}),
+        st.fixed_dictionaries({"usd": amounts}, optional=more),
     ]
     return st.one_of(one)
 

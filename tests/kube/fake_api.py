@@ -102,6 +102,7 @@ class FakeApi:
         changed = copy.deepcopy(item)
         if not path.endswith("/status"):
             changed["metadata"].setdefault("annotations", {}).update(body["metadata"].get("annotations", {}))
+            changed.update({field: body[field] for field in ("data", "spec") if field in body})
             return self.put(list_path, changed)
         status: dict[str, Any] = changed.setdefault("status", {})
         before = self._owned.get((path, manager), set())

@@ -46,6 +46,13 @@ PRODUCT: Final = "kueue-fleet"
 FALLBACK_CHECK: Final = "kueue-fleet-fallback"
 """AdmissionCheck on queues with `fallback`: the fleet's controller takes a job back from a flavor whose nodes do not
 come."""
+BUDGET_CHECK: Final = "kueue-fleet-budget"
+"""AdmissionCheck on queues of teams with an enforced budget: the fleet's controller holds jobs back that are over it.
+"""
+OVER_BUDGET_BY_LABEL: Final = "kueue-fleet.dev/over-budget-by"
+"""Label of a Workload that may go over its team's budget: who allowed it."""
+OVER_BUDGET_UNTIL_LABEL: Final = "kueue-fleet.dev/over-budget-until"
+"""Label of such a Workload: the last day of that in UTC, as 2026-12-31."""
 QUOTA_FOLLOWS_ANNOTATION: Final = "kueue-fleet.dev/quota-follows"
 """Annotation of a ClusterQueue: `capacity` where the fleet's controller writes its quotas."""
 LOST_CAPACITY_ANNOTATION: Final = "kueue-fleet.dev/lost-capacity"

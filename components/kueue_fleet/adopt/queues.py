@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_admission.api import ResourceFlavorSpec
-from kueue_admission.forms.names import FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
+from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.read_model import read_model
 from kueue_fleet.adopt.live_objects import Data
@@ -171,7 +171,8 @@ def _made_checks(platform: Platform) -> set[str]:
     return {
         name
         for name, specs in platform.found("AdmissionCheck").items()
-        if name == FALLBACK_CHECK or any(spec.get("controllerName") in _MADE_BY_FLEET for spec in specs.values())
+        if name in (BUDGET_CHECK, FALLBACK_CHECK)
+        or any(spec.get("controllerName") in _MADE_BY_FLEET for spec in specs.values())
     }
 
 

@@ -68,7 +68,7 @@ class Fallback:
                 await self._answer(record, CheckDecision(CheckState.READY, found.message))
             return found.due
         if record.workload.allowed_flavors != found.allowed:
-            record = await self._allow(record, found.allowed)
+            record = await self.allow(record, found.allowed)
         await self._answer(record, CheckDecision(CheckState.RETRY, found.message))
         self._fleet.tell(record, FLAVOR_GIVEN_UP, found.message, True)
         return math.inf
@@ -86,9 +86,9 @@ class Fallback:
         allowed = record.workload.allowed_flavors
         rules = self._rules.get(queue)
         missing = [name for name in rules.manager_flavors if name not in allowed] if rules is not None else []
-        return await self._allow(record, (*allowed, *missing)) if missing else record
+        return await self.allow(record, (*allowed, *missing)) if missing else record
 
-    async def _allow(self, record: Record, flavors: tuple[str, ...]) -> Record:
+    async def allow(self, record: Record, flavors: tuple[str, ...]) -> Record:
         """Write the flavors that it may have; the record with them."""
         body = patches.allowed_flavors_body(record, flavors)
         answer = await self._fleet.api.apply(patches.workload_path(record.key), body, patches.FALLBACK_MANAGER)

@@ -188,6 +188,8 @@ class Controller:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)
                 reconciler.recall()
+                await reconciler.budgets.load()
+                group.create_task(reconciler.budgets.run())
                 # What is known now mostly stays: without this, each full collection holds up decisions to look at it.
                 gc.collect()
                 gc.freeze()

@@ -54,6 +54,12 @@ class Metrics:
             "What queues may not use of a flavor, of the quota that the fleet file gives, for want of nodes.",
             ["cluster", "flavor", "resource"],
         )
+        self.budget_gpu_hours = gauge(
+            "kueue_fleet_budget_gpu_hours",
+            "GPU hours of a team in its week or month, where its budget holds.",
+            ["team"],
+        )
+        self.budget_usd = gauge("kueue_fleet_budget_usd", "The same in USD, of what has a price.", ["team"])
         self.decide_seconds = seconds("kueue_fleet_decide_seconds", "Time of one decision.")
         self.nominate_seconds = seconds(
             "kueue_fleet_nominate_seconds",

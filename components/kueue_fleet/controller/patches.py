@@ -27,6 +27,7 @@ from kueue_fleet.controller.configured_quota import KUEUE
 from kueue_fleet.controller.records import Record
 from kueue_fleet.dispatch import CheckDecision, Copy, Decision, report_of
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, assignment_reason
+from kueue_fleet.dispatch.budgets import OVER_BUDGET_CONDITION
 from kueue_fleet.dispatch.fleet_checks import format_time
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, PROVISIONING_TIMEOUT, RETRIES_USED, describe_given_up
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
@@ -166,6 +167,19 @@ def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float |
             entry["requeueAfterSeconds"] = max(1, round(requeue_after))
         entries.append(entry)
     return _body(record, {"admissionChecks": entries})
+
+
+def over_budget_body(record: Record, why: str = "", at: float = 0.0) -> Json:
+    """The status with why the Workload waits for its team's budget; without a reason it loses that condition."""
+    condition = {"type": OVER_BUDGET_CONDITION, "status": "True", "reason": "OverBudget", "message": why}
+    return _body(record, {"conditions": [{**condition, "lastTransitionTime": format_time(at)}] if why else []})
+
+
+def active_body(record: Record) -> Json:
+    """A Workload that Kueue may queue again."""
+    body = _body(record, {})
+    del body["status"]
+    return {**body, "spec": {"active": True}}
 
 
 def reset_body(record: Record, names: Sequence[str], reason: str, why: str, now: float) -> Json:

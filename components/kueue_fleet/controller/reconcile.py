@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import FALLBACK_CHECK
+from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.read.dispatch_report import GivenUp, ParsedReport
 from kueue_fleet.controller import patches
 from kueue_fleet.controller.ask_again import AskAgain
+from kueue_fleet.controller.budgets import Budgets
 from kueue_fleet.controller.configured_quota import KUEUE
 from kueue_fleet.controller.fallback import Fallback
 from kueue_fleet.controller.fleet import Fleet
@@ -92,6 +93,7 @@ class Reconciler:
         self._watchdog = watchdog_settings(section.watchdog)
         self._rules = {check.name: check_rules(check) for check in section.checks}
         self._fleet = fleet
+        self.budgets = Budgets(configuration, fleet)
         self._rescue = Rescue(fleet, self._watchdog.stuck_after)
         self._fallback = Fallback(configuration.fallback, fleet, self._watchdog.provisioning_timeout)
         self._ask_again = AskAgain(configuration.asks_in, self._watchdog, fleet)
@@ -143,6 +145,7 @@ class Reconciler:
             return math.inf
         await self._rescue.resume(record)
         return min(
+            await self.budgets.release(record),
             self._rescue.look_for_lost(record, self._fleet.clock()),
             await self._ask_again.checks(record),
         )
@@ -362,7 +365,7 @@ class Reconciler:
         ours = {
             name: self._decide_check(record, name, now)
             for name in record.checks
-            if name in self._rules
+            if name in self._rules.keys() | self.budgets.answers
             and name in self._fleet.manager.checks
             and self._fleet.manager.checks[name].controller == CHECK_CONTROLLER
         }
@@ -374,6 +377,12 @@ class Reconciler:
         }
         if not changed:
             return again
+        if BUDGET_CHECK in changed and changed[BUDGET_CHECK].state is not CheckState.READY:
+            allowed = self.budgets.decide(record, now).allowed
+            if allowed is None:
+                record = await self.budgets.hold(record, changed[BUDGET_CHECK].message)
+            else:
+                record = await self._fallback.allow(record, allowed)
         body = patches.check_body(record, ours, now)
         await self._fleet.write_status(record, body, patches.CHECK_MANAGER)
         for name, decision in changed.items():
@@ -393,6 +402,11 @@ class Reconciler:
             return CheckDecision(CheckState.RETRY, words or "Not admitted in time"), self._settings.retry_after
         if present.state not in (CheckState.PENDING, CheckState.READY):
             return CheckDecision(CheckState(present.state), present.message), None
+        if name == BUDGET_CHECK:
+            if present.state == CheckState.READY:
+                return CheckDecision(CheckState.READY, present.message), None
+            budget = self.budgets.decide(record, now)
+            return budget.check, budget.again
         found = decide_check(self._rules[name], record.run_seconds, self._residency(record), self._regions(record), now)
         if present.state == CheckState.READY and found.state is CheckState.PENDING and found.retry_at is None:
             # It is not known; what was let in is not sent back for that.
@@ -417,7 +431,9 @@ class Reconciler:
         found = self._fleet.manager.checks.get(name)
         if found is None or found.controller != CHECK_CONTROLLER:
             return
-        known = name in self._rules or (name == FALLBACK_CHECK and bool(self._configuration.fallback))
+        known = name in self._rules.keys() | self.budgets.answers or (
+            name == FALLBACK_CHECK and bool(self._configuration.fallback)
+        )
         if found.active is known:
             return
         body = patches.check_active_body(name, found.version, known=known, now=self._fleet.clock())

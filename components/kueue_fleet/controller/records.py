@@ -13,7 +13,7 @@ from typing import Final
 from kueue_admission.decide.errors import AdmissionError
 from kueue_admission.decide.model import Workload, WorkloadCheck, WorkloadStatus
 from kueue_admission.decide.pods import PodSet
-from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
+from kueue_admission.forms.names import OVER_BUDGET_BY_LABEL, OVER_BUDGET_UNTIL_LABEL, RUN_DURATION_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.read.dispatch_report import DISPATCH_CONDITION, WAITING_CONDITION, GivenUp, ParsedReport, read_data
 from kueue_admission.read.fields import Fields
@@ -22,6 +22,7 @@ from kueue_admission.read.printed import PrintedWorkload
 from kueue_admission.read.workloads import Context, parse_status, parse_workload
 from kueue_fleet.dispatch import REGIONS_LABEL, Reason
 from kueue_fleet.dispatch.assignment import ASSIGNED_CONDITION, assigned_worker
+from kueue_fleet.dispatch.budgets import OVER_BUDGET_CONDITION, Exemption
 from kueue_fleet.dispatch.rescue import OWNER_NOT_FOUND
 from kueue_fleet.dispatch.watchdog import GIVEN_UP_CONDITION, RETRIES_USED
 from kueue_fleet.kube.answers import Json, version_number
@@ -91,6 +92,10 @@ class Record:
     """The reason in our condition about why it waits; empty without that condition."""
     kueue_says: str = ""
     """What Kueue wrote last about a Workload without quota."""
+    exemption: Exemption = field(default_factory=Exemption)
+    """Who allowed it to go over its team's budget, until when."""
+    over_budget: str = ""
+    """Why it waits for its team's budget; empty: it does not."""
     component_of: str = ""
     """Uid of the job that several Workloads are parts of, such as a LeaderWorkerSet; empty for any other job."""
 
@@ -204,6 +209,8 @@ def read_record(item: Json, context: Context, pod_sets: PodSets) -> Record:
         waiting=sys.intern(printed.reason(WAITING_CONDITION)),
         # Equal for thousands.
         kueue_says="" if printed.is_true("QuotaReserved") else sys.intern(printed.message("QuotaReserved")[:500]),
+        over_budget=printed.message(OVER_BUDGET_CONDITION) if printed.is_true(OVER_BUDGET_CONDITION) else "",
+        exemption=Exemption(printed.labels.text(OVER_BUDGET_BY_LABEL), printed.labels.text(OVER_BUDGET_UNTIL_LABEL)),
         component_of=_component_of(printed),
     )
 

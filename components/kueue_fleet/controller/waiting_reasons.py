@@ -209,9 +209,8 @@ class WaitingReasons:
 
 
 def _waits(record: Record) -> bool:
-    return (
-        not (record.finished or record.admitted_at is not None or record.deleted_at is not None)
-        and record.workload.active
+    return not (record.finished or record.admitted_at is not None or record.deleted_at is not None) and (
+        record.workload.active or bool(record.over_budget)
     )
 
 

@@ -74,6 +74,8 @@ def _why(record: Record, quota: WorkerQuota, now: float) -> tuple[str, str, str]
         return status.evicted_reason or "Evicted", headline, "Wait until they have stopped."
     if record.reserved_at is not None:
         return AdmittedReason.UNSATISFIED_ADMISSION_CHECKS, *_about_checks(record)
+    if record.over_budget:
+        return "OverBudget", f"{record.over_budget}.", "Wait until then, or ask whoever answers for the budget."
     if workload.gated_by:
         headline = f"Its annotation holds it back: {workload.gated_by}."
         return QuotaReservedReason.ADMISSION_GATED, headline, "Wait until whoever set the gate removes it."

@@ -87,6 +87,8 @@ def decide_fallback(
     # The first that is given up opens the backups.
     may = rules.flavors if has_all or allowed is None else allowed
     left = tuple(name for name in may if name not in given_up)
+    if not left:
+        return None  # Its team's budget leaves it no other.
     may_have = (*left, *rules.manager_flavors)
     later = [name for name in rules.flavors[rules.flavors.index(flavor) + 1 :] if name in left]
     goes = f"moves to {later[0]}" if later else f"returns to {', '.join(left)}"

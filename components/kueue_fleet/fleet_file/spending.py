@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
@@ -21,6 +21,7 @@ from kueue_fleet.gke.prices import Prices
 
 NEAR_PERCENT: Final = 80
 """Share of a budget from which on it is near."""
+_HELD: Final = {"wait": "; new jobs wait", "interruptibleOnly": "; new jobs may have interruptible flavors only"}
 Period = Literal["week", "month"]
 """What a budget is for."""
 
@@ -76,6 +77,8 @@ class BudgetUse:
     """As `used` in whole GPUs, where that differs."""
     unpriced: Mapping[str, float] = field(default_factory=dict)
     """Hours used besides whose price is not known, by what they are: `GPU hours of a3-highgpu-8g`."""
+    enforce: str | None = None
+    """As in the file."""
 
     @property
     def percent(self) -> int:
@@ -88,14 +91,14 @@ class BudgetUse:
         return self.percent >= NEAR_PERCENT or bool(self.unpriced)
 
     def __str__(self) -> str:
+        held = _HELD[self.enforce] if self.enforce is not None and self.used >= self.limit else ""
         if self.unpriced:
             used = f"at least {self.used:,.0f} {self.of} + {without_price(self.unpriced)}"
-            return f"{self.team}: {used}, of {self.limit:,} {self.of} per {self.per}"
+            return f"{self.team}: {used}, of {self.limit:,} {self.of} per {self.per}{held}"
         most = "up to " if self.of == "USD" else ""
         whole = "" if self.whole_gpu_hours is None else f" ({self.whole_gpu_hours:,.0f} of whole GPUs)"
-        return (
-            f"{self.team}: {most}{self.used:,.0f} of {self.limit:,} {self.of} per {self.per}, {self.percent} %{whole}"
-        )
+        amount = f"{most}{self.used:,.0f} of {self.limit:,} {self.of} per {self.per}"
+        return f"{self.team}: {amount}, {self.percent} %{whole}{held}"
 
 
 def spending(
@@ -142,10 +145,14 @@ def budget_use(team: str, budget: TeamBudget, used: Spending) -> Sequence[Budget
     Of a cost that lies between two amounts the larger one counts; with hours that have no price, the smaller one.
     """
     whole = None if used.whole_gpu_hours == used.gpu_hours else used.whole_gpu_hours
-    hours = budget.gpu_hours and BudgetUse(team, "GPU hours", used.gpu_hours, budget.gpu_hours, budget.per, whole)
+    hours = budget.gpu_hours and BudgetUse(
+        team, "GPU hours", used.gpu_hours, budget.gpu_hours, budget.per, whole, enforce=budget.enforce
+    )
     amount = used.usd_least if used.unpriced else used.usd_most
     unpriced = used.unpriced_hours
-    usd = budget.usd and BudgetUse(team, "USD", amount, budget.usd, budget.per, unpriced=unpriced)
+    usd = budget.usd and BudgetUse(
+        team, "USD", amount, budget.usd, budget.per, unpriced=unpriced, enforce=budget.enforce
+    )
     return [each for each in (hours, usd) if each]
 
 
@@ -153,3 +160,10 @@ def period_start(now: datetime, per: Period) -> datetime:
     """When the week or month of `now` began, in the time zone of `now`."""
     day = now.replace(hour=0, minute=0, second=0, microsecond=0)
     return day.replace(day=1) if per == "month" else day - timedelta(days=day.weekday())
+
+
+def period_of(now: float, per: Period) -> tuple[float, float]:
+    """When the week or month of `now` begins and ends in UTC; all in seconds of the epoch."""
+    begin = period_start(datetime.fromtimestamp(now, UTC), per)
+    after = begin + timedelta(days=7 if per == "week" else 31)
+    return begin.timestamp(), period_start(after, per).timestamp()

@@ -18,7 +18,7 @@ from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
-from kueue_fleet.fleet_file.model.per_cluster import following_clusters
+from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues, following_clusters
 from kueue_fleet.fleet_file.worker_tokens import (
     CONTROLLER_NAME,
     KUBECONFIG_KEY,
@@ -30,7 +30,12 @@ from kueue_fleet.fleet_file.worker_tokens import (
 )
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
-from kueue_fleet.objects.controller_configuration import LEASE_NAME, asks_for_nodes, controller_configuration
+from kueue_fleet.objects.controller_configuration import (
+    LEASE_NAME,
+    LEDGER_NAME,
+    asks_for_nodes,
+    controller_configuration,
+)
 from kueue_fleet.objects.grants import (
     cluster_grant,
     job_namespaces,
@@ -95,7 +100,7 @@ def manager_rules(*, asks: bool, explains: bool) -> list[dict[str, Any]]:
     ]
 
 
-def manager_job_rules(*, job_set: bool, fallback: bool, asks: bool, dispatches: bool) -> list[dict[str, Any]]:
+def manager_job_rules(*, job_set: bool, changes_workloads: bool, asks: bool, dispatches: bool) -> list[dict[str, Any]]:
     """What the controller does on the manager in each namespace that has jobs of the fleet.
 
     Where queues of this cluster ask for nodes (`asks`), it deletes a ProvisioningRequest, so that Kueue asks again.
@@ -105,7 +110,7 @@ def manager_job_rules(*, job_set: bool, fallback: bool, asks: bool, dispatches: 
     return [
         policy_rule("", "events", ["create"]),
         policy_rule(KUEUE_GROUP, "workloads/status", ["patch"]),
-        *([policy_rule(KUEUE_GROUP, "workloads", ["patch"])] if fallback else []),
+        *([policy_rule(KUEUE_GROUP, "workloads", ["patch"])] if changes_workloads else []),
         *([policy_rule(_AUTOSCALING, "provisioningrequests", ["delete"])] if asks else []),
         *(policy_rule(group, kind, ["get"]) for group, kind in kinds),
         *(policy_rule(group, f"{kind}/status", ["patch"]) for group, kind in kinds),
@@ -118,6 +123,14 @@ def lease_rules() -> list[dict[str, Any]]:
     return [
         policy_rule("coordination.k8s.io", "leases", ["create"]),
         policy_rule("coordination.k8s.io", "leases", ["get", "update"], [LEASE_NAME]),
+    ]
+
+
+def ledger_rules() -> list[dict[str, Any]]:
+    """What the controller does in its namespace where budgets are enforced: it keeps what teams used."""
+    return [
+        policy_rule("", "configmaps", ["create"]),
+        policy_rule("", "configmaps", ["get", "patch"], [LEDGER_NAME]),
     ]
 
 
@@ -193,14 +206,16 @@ def render_controller(fleet: FleetSpec, cluster: str) -> list[Manifest]:
             JOBS_ROLE_NAME,
             manager_job_rules(
                 job_set=fleet.job_set.enabled,
-                fallback=any(q.fallback for q in fleet.cluster_queues),
+                changes_workloads=any(q.fallback for q in fleet.cluster_queues) or bool(budgeted_queues(fleet)),
                 asks=asks,
                 dispatches=fleet.multi_kueue is not None,
             ),
             subject,
             job_namespaces(fleet),
         ),
-        *role_grant(CONTROLLER_NAME, namespace, lease_rules(), subject),
+        *role_grant(
+            CONTROLLER_NAME, namespace, [*lease_rules(), *(ledger_rules() if budgeted_queues(fleet) else ())], subject
+        ),
         *(
             made
             for place in dict.fromkeys((fleet.kueue.namespace, namespace))

@@ -10,23 +10,34 @@ from typing import Any, Final
 
 from pydantic import Field
 
-from kueue_admission.forms.base import Flag, SpecModel, Text
+from kueue_admission.forms.base import Flag, Number, SpecModel, Text
 from kueue_admission.forms.duration import Duration
+from kueue_admission.forms.names import ACCELERATOR_RESOURCES
 from kueue_admission.forms.versions import minor_of
 from kueue_admission.releases import DEFAULT_VERSION
 from kueue_fleet.fleet_file.calendar_pools import fleet_undated
+from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorPatience
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
-from kueue_fleet.fleet_file.model.per_cluster import backup_flavors, local_queues, manager_groups
+from kueue_fleet.fleet_file.model.per_cluster import (
+    backup_flavors,
+    interruptible_flavors,
+    local_queues,
+    manager_groups,
+)
+from kueue_fleet.fleet_file.model.teams import TeamBudget
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken, token_credentials, worker_tokens
+from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.objects.teams import limit_range_item
 
 DEFAULT_ORIGIN: Final = "multikueue"
 """Kueue's own default. Source: kueue@v0.19.2 apis/config/v1beta2/defaults.go."""
 _DEFAULT_RELEASE: Final = minor_of(DEFAULT_VERSION)
+LEDGER_NAME: Final = f"{CONTROLLER_NAME}-budgets"
+"""Name of the ConfigMap in which the controller keeps what teams used of their budgets, in its namespace."""
 LEASE_NAME: Final = CONTROLLER_NAME
 """Name of the Lease that the leader holds, in the controller's namespace."""
 
@@ -57,6 +68,22 @@ class QueueFallback(SpecModel):
     """Flavors of reservations that are kept as a backup."""
     local_queues: tuple[Text, ...] = ()
     """The LocalQueues that lead there, as NAMESPACE/NAME."""
+
+
+class EnforcedBudgets(SpecModel):
+    """Budgets that hold jobs back, and what their use is counted by."""
+
+    cluster: Text
+    """The controller's own."""
+    teams: Mapping[Text, TeamBudget]
+    """Those that are enforced, by team."""
+    namespaces: Mapping[Text, Text]
+    """The team of each of their namespaces."""
+    usd: Mapping[Text, Mapping[Text, Number]]
+    """What a GPU, a share of one, or a TPU chip costs for an hour: by cluster, then by flavor; those that have a price.
+    """
+    interruptible: Mapping[Text, tuple[Text, ...]]
+    """By ClusterQueue: the flavors that are left where only interruptible ones are; none: jobs wait."""
 
 
 class ControllerConfiguration(SpecModel):
@@ -94,6 +121,8 @@ class ControllerConfiguration(SpecModel):
     """The tokens by which the workers are reached, to be renewed."""
     token_lifetime: Duration = Duration("168h")
     """How long a new token lives."""
+    budgets: EnforcedBudgets | None = None
+    """Where teams have budgets that hold jobs back."""
     following: FleetSpec | None = None
     """The fleet as far as quotas depend on it, where some follow capacity."""
 
@@ -132,6 +161,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         kueue_release=minor_of(fleet.kueue_on(home).version),
         fallback=queue_fallback(fleet),
         tokens=worker_tokens(fleet),
+        budgets=enforced_budgets(fleet),
         following=_following(fleet),
         **({"token_lifetime": credentials.lifetime} if credentials is not None else {}),
     )
@@ -181,6 +211,40 @@ def queue_fallback(fleet: FleetSpec) -> dict[str, QueueFallback]:
         for queue in fleet.cluster_queues
         if queue.fallback
     }
+
+
+def enforced_budgets(fleet: FleetSpec) -> EnforcedBudgets | None:
+    """The budgets that hold jobs back, where any does."""
+    teams = {team.name: team.budget for team in fleet.teams if team.budget is not None and team.budget.enforce}
+    if not teams:
+        return None
+    prices = list_prices()
+    usd = {
+        cluster: {flavor.name: accelerator_hour(fleet, cluster, flavor.name, prices) for flavor in fleet.flavors}
+        for cluster in fleet.job_clusters
+    }
+    return EnforcedBudgets(
+        cluster=fleet.home,
+        teams=teams,
+        namespaces={namespace: team for namespace, team in fleet.team_of.items() if team in teams},
+        usd={
+            cluster: {name: price for name, price in found.items() if not isinstance(price, Unpriced)}
+            for cluster, found in usd.items()
+        },
+        interruptible={queue.name: _interruptible(fleet, queue) for queue in fleet.cluster_queues},
+    )
+
+
+def _interruptible(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
+    """With the flavors that have no GPUs or TPUs, and those of the manager; none where none is interruptible."""
+    found = interruptible_flavors(fleet, queue)
+    others = (
+        flavor.name
+        for group in queue.resource_groups
+        for flavor in group.flavors
+        if set(ACCELERATOR_RESOURCES).isdisjoint(group.covered_resources)
+    )
+    return (*found, *others, *_manager_flavors(fleet, queue)) if found else ()
 
 
 def _manager_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:

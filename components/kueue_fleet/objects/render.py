@@ -35,13 +35,14 @@ from kueue_admission.api.manifests import (
     workload_priority_class_manifest,
 )
 from kueue_admission.forms.manifest import Manifest
-from kueue_admission.forms.names import FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, QUOTA_FOLLOWS_ANNOTATION
+from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK, MULTIKUEUE_CONTROLLER, QUOTA_FOLLOWS_ANNOTATION
 from kueue_fleet.fleet_file.model.compute_classes import CLASS_API
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import (
     DispatchGroup,
+    budgeted_queues,
     cohort_on,
     cohorts_on,
     dispatch_groups,
@@ -169,7 +170,7 @@ def _checks_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
     found += _part("multikueue", map(render_multikueue_config, groups))
     found += [ClusterObject(render_admission_check(item), parts[item.name]) for item in checks]
     found += _part("", render_assignment_check(fleet, cluster))
-    found += _part("", render_fallback_check(fleet, cluster))
+    found += _part("", render_own_checks(fleet, cluster))
     return found + _part("multikueue", map(render_multikueue_check, groups))
 
 
@@ -212,11 +213,14 @@ def render_admission_check(check: AdmissionCheckEntry) -> Manifest:
     return admission_check_manifest(check.name, check.check_spec)
 
 
-def render_fallback_check(fleet: FleetSpec, cluster: str) -> list[Manifest]:
-    """The check by which the fleet's own controller takes jobs back from flavors whose nodes do not come."""
-    if fleet.controller_cluster != cluster or not any(queue.fallback for queue in fleet.queues_on(cluster)):
-        return []
-    return [admission_check_manifest(FALLBACK_CHECK, AdmissionCheckSpec(controller_name=CHECK_CONTROLLER))]
+def render_own_checks(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """The checks by which the fleet's own controller takes jobs back from flavors whose nodes do not come, and holds
+    jobs of teams back whose budget is used up."""
+    queues = fleet.queues_on(cluster) if fleet.controller_cluster == cluster else ()
+    budgeted = budgeted_queues(fleet)
+    names = [FALLBACK_CHECK] if any(queue.fallback for queue in queues) else []
+    names += [BUDGET_CHECK] if any(queue.name in budgeted for queue in queues) else []
+    return [admission_check_manifest(name, AdmissionCheckSpec(controller_name=CHECK_CONTROLLER)) for name in names]
 
 
 def render_assignment_check(fleet: FleetSpec, cluster: str) -> list[Manifest]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from kueue_admission.decide.model import CheckState
-from kueue_admission.forms.names import FALLBACK_CHECK
+from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_fleet.dispatch import Provisioning, decide_check, watch
 from kueue_fleet.dispatch.residency import Residency
 from kueue_fleet.dispatch.settings import check_rules, watchdog_settings
@@ -21,9 +21,11 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS
+from kueue_fleet.objects.controller_configuration import enforced_budgets
 from kueue_fleet.simulation.jobs import FleetJob
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, regions_of
 from kueue_fleet.simulation.provisioning_request import refused_by_gke
+from kueue_fleet.simulation.team_budgets import HeldBack
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 
@@ -38,6 +40,12 @@ class Answer:
     state: CheckState | None
     message: str = ""
     asked_at: float = 0.0
+    again: float | None = None
+    """Seconds after which a Retry begins."""
+    until: float | None = None
+    """When a job that is rejected may try again; None: never."""
+    allowed: tuple[str, ...] | None = None
+    """The flavors that the job may have from then on; None: as before."""
 
 
 class Checks:
@@ -49,11 +57,13 @@ class Checks:
         section = fleet.admission_controller
         self._rules = {check.name: check_rules(check) for check in fleet_checks(fleet)}
         self._watchdog = watchdog_settings(section.watchdog) if section is not None else None
+        enforced = enforced_budgets(fleet)
+        self.budgets = None if enforced is None else HeldBack(enforced)
         self._begin = file.begin.timestamp() if file.begin is not None else 0.0
 
     def own(self, names: Iterable[str]) -> list[str]:
         """Those that the fleet's controller answers."""
-        return sorted(name for name in names if name in self._rules)
+        return sorted(name for name in names if name in self._rules or name == BUDGET_CHECK)
 
     def refused(self, job: FleetJob, name: str) -> str:
         """Why GKE does not take the job's ProvisioningRequest: the check then stays Pending, with quota. Or empty."""
@@ -64,10 +74,15 @@ class Checks:
 
     def answers(self, job: FleetJob, cluster: str, name: str, at: float) -> Iterator[Answer]:
         """The sentence about a check that is Pending since `at`."""
+        if name == BUDGET_CHECK and self.budgets is not None and not job.runs_on:
+            found = self.budgets.decide(job, at)
+            check = found.check
+            yield Answer(at, check.state, check.message, at, found.again, found.until, found.allowed)
+            return
         if name in self._rules and not job.runs_on:
             yield from self._by_rules(job, name, at)
             return
-        if name in (ASSIGNMENT_CHECK, FALLBACK_CHECK) or job.runs_on:
+        if name in (ASSIGNMENT_CHECK, BUDGET_CHECK, FALLBACK_CHECK) or job.runs_on:
             # The controller assigns a job to the first worker that has quota for it, in far less than a second, and
             # holds none back from the flavor that it got.
             yield Answer(at, CheckState.READY)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 
-from kueue_admission.decide.events import CheckStateChanged
+from kueue_admission.decide.events import ActiveChanged, AllowedFlavorsChanged, CheckStateChanged
 from kueue_admission.decide.model import CheckState
 from kueue_admission.simulate.agenda import Action, Agenda
 from kueue_admission.simulate.cluster import SimulatedCluster
@@ -51,19 +52,32 @@ class Answers:
             self._take_back(job, cluster, answer.asked_at, now)
         elif answer.state is CheckState.PENDING:
             self.answer(job, cluster, [name], now)
-        elif not self._give_state(job, cluster, name, answer.state, answer.message, now):
-            self._nodes[cluster].wait(job, partial(self._give_state, job, cluster, name, answer.state, answer.message))
+        elif not self._give_state(job, cluster, name, answer, answer.state, now):
+            self._nodes[cluster].wait(job, partial(self._give_state, job, cluster, name, answer, answer.state))
             late = self._checks.given_up_at(cluster, answer.asked_at)
             if late is not None and late >= now:
                 watch = Answer(late, None, asked_at=answer.asked_at)
                 self._plan(late, job, cluster, partial(self._give, job, cluster, name, watch))
 
-    def _give_state(self, job: FleetJob, cluster: str, name: str, state: CheckState, message: str, now: float) -> bool:
+    def _give_state(
+        self, job: FleetJob, cluster: str, name: str, answer: Answer, state: CheckState, now: float
+    ) -> bool:
         """Whether the check has its state; not if that waits for nodes of DWS."""
         requested = self._checks.requested(job, cluster, name)
         why = self._nodes[cluster].place(job, now, requested) if requested else ""
         if why:
             job.why[cluster] = job.record.message = f"DWS waits: {why}"
             return False
-        self._clusters[cluster].handle(CheckStateChanged(now, job.record.key, name, state, message))
+        key, handle = job.record.key, self._clusters[cluster].handle
+        if answer.allowed is not None:
+            job.workload = replace(job.workload, allowed_flavors=answer.allowed)
+            handle(AllowedFlavorsChanged(now, key, answer.allowed))
+        handle(CheckStateChanged(now, key, name, state, answer.message, answer.again))
+        if state is CheckState.REJECTED and answer.until is not None:
+            self._agenda.plan(answer.until, partial(self._activate, job, cluster))
         return True
+
+    def _activate(self, job: FleetJob, cluster: str, now: float) -> None:
+        """A job that was rejected may try again, unless it was deleted meanwhile."""
+        if job.record.finished_at is None:
+            self._clusters[cluster].handle(ActiveChanged(now, job.record.key, True))

@@ -341,6 +341,8 @@ class FleetRun(ClusterRun[FleetJob]):
         job.record.cluster = where
         job.record.admission = job.admissions[where]
         self._begin(job, where, at, at)
+        if self._checks.budgets is not None:
+            self._checks.budgets.admitted(job)
 
     def _seek_nodes(self, job: FleetJob, where: str, now: float) -> None:
         if not self._find_nodes(job, where, now):

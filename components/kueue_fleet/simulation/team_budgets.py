@@ -7,10 +7,13 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from kueue_admission.simulate.records import Record
+from kueue_fleet.dispatch.budgets import BudgetDecision, Exemption, Ledger, TeamRun, decide_budget
 from kueue_fleet.fleet_file import FleetSpec
-from kueue_fleet.fleet_file.spending import BudgetUse, Held, budget_use, spending
-from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
+from kueue_fleet.fleet_file.spending import BudgetUse, Held, Period, budget_use, spending
+from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, GPU_RESOURCE
 from kueue_fleet.gke.prices import Prices
+from kueue_fleet.objects.controller_configuration import EnforcedBudgets
+from kueue_fleet.simulation.jobs import FleetJob
 
 _SECONDS: Final = {"week": 7 * 86400.0, "month": 30 * 86400.0}
 
@@ -69,3 +72,47 @@ def _held(fleet: FleetSpec, records: Sequence[Record], end: float) -> Iterator[H
                 if resource in ACCELERATOR_RESOURCES and count:
                     places = frozenset({(run.cluster or fleet.home, flavor)})
                     yield Held(team or "", resource, count, places, run.admitted_at, run.ended_at or end)
+
+
+class HeldBack:
+    """Which jobs of a simulated fleet their teams' budgets hold back, as the fleet's controller does.
+
+    Weeks, and months of 30 days, begin at second 0. No job has labels by which somebody allows it to go over a budget.
+    """
+
+    def __init__(self, rules: EnforcedBudgets) -> None:
+        self._rules = rules
+        self._ledger = Ledger(rules.teams, _period_of)
+        self._running: dict[str, FleetJob] = {}
+
+    def admitted(self, job: FleetJob) -> None:
+        """A job begins to use GPUs, or TPU chips."""
+        if job.record.namespace in self._rules.namespaces:
+            self._running[job.record.key] = job
+
+    def decide(self, job: FleetJob, now: float) -> BudgetDecision:
+        """Whether a job passes."""
+        team = self._rules.namespaces.get(job.record.namespace)
+        devices = any(name in ACCELERATOR_RESOURCES for name, _ in job.workload.requests)
+        over = None
+        if team is not None and devices:
+            self._ledger.count((run for each in self._running.values() for run in self._runs(each)), now)
+            self._running = {key: each for key, each in self._running.items() if each.record.finished_at is None}
+            over = self._ledger.over(team, now)
+        limited = team is not None and self._rules.teams[team].enforce == "interruptibleOnly"
+        left = self._rules.interruptible.get(job.record.cluster_queue, ()) if limited else ()
+        return decide_budget(over, Exemption(), left, job.workload.allowed_flavors, now)
+
+    def _runs(self, job: FleetJob) -> Iterator[TeamRun]:
+        for run in job.record.runs:
+            prices = self._rules.usd.get(run.cluster or self._rules.cluster, {})
+            held = {key: count for key, count in run.usage.items() if key[1] in ACCELERATOR_RESOURCES}
+            gpus = sum(count for (_, resource), count in held.items() if resource == GPU_RESOURCE)
+            usd = sum(count * prices.get(flavor, 0.0) for (flavor, _), count in held.items())
+            team = self._rules.namespaces[job.record.namespace]
+            yield TeamRun(team, gpus, usd, run.admitted_at, run.ended_at)
+
+
+def _period_of(now: float, per: Period) -> tuple[float, float]:
+    begin = _nth(now, _SECONDS[per]) * _SECONDS[per]
+    return begin, begin + _SECONDS[per]

@@ -208,8 +208,8 @@ def test_a_section_that_does_not_fit_the_fleet(changes: dict[str, Any], expected
 def test_without_workers_there_is_nothing_to_dispatch() -> None:
     without = changed(fleet_data(), {"multiKueue": REMOVED, AT: IMAGE})
     expected = (
-        "admissionController: set, but there is no multiKueue section, it has no checks, and no queue has fallback or "
-        "quotaFollows"
+        "admissionController: set, but there is no multiKueue section, and no checks, fallback, quotaFollows or "
+        "enforced budget"
     )
     assert expected in [problem.partition("; ")[0] for problem in problems(without)]
 

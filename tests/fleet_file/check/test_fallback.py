@@ -94,8 +94,8 @@ def test_somebody_has_to_take_jobs_back() -> None:
 def test_a_controller_without_anything_to_do() -> None:
     [found] = problems(data())
     assert found == (
-        "admissionController: set, but there is no multiKueue section, it has no checks, and no queue has "
-        "fallback or quotaFollows; remove it, add workers and multiKueue, or set fallback in a queue"
+        "admissionController: set, but there is no multiKueue section, and no checks, fallback, "
+        "quotaFollows or enforced budget; remove it, add workers and multiKueue, or set fallback in a queue"
     )
 
 

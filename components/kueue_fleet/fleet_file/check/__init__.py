@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from kueue_admission.forms.base import SpecModel, problems_in
 from kueue_admission.forms.problem import Problem, as_far_as_read, as_one
 from kueue_fleet.fleet_file.check.accelerator_networks import check_accelerator_networks
+from kueue_fleet.fleet_file.check.budgets import check_budgets
 from kueue_fleet.fleet_file.check.clusters import check_clusters
 from kueue_fleet.fleet_file.check.cohorts import check_cohorts
 from kueue_fleet.fleet_file.check.compute_classes import check_compute_classes
@@ -64,6 +65,7 @@ _RULES = (
     check_priorities,
     check_teams,
     check_accounts,
+    check_budgets,
     check_storage,
     check_goals,
     check_releases,

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from kueue_admission.forms import suggest
 from kueue_admission.forms.duration import Duration
 from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
-from kueue_admission.forms.names import FALLBACK_CHECK
+from kueue_admission.forms.names import BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.fleet_rules import NAME_TAKEN, OWN_CONTROLLER, PATIENCE, RUNS_NO_JOBS
@@ -23,6 +23,7 @@ from kueue_fleet.fleet_file.model.dispatch import (
     AdmissionControllerArgs,
 )
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry
+from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues
 
 _AT = "admissionController"
 _DAY = Duration("24h")
@@ -67,8 +68,9 @@ def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterat
 def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """On a standalone cluster it has something to do."""
     queues = scope.fleet.cluster_queues
-    if not section.checks and not any(queue.fallback or queue.quota_follows == "capacity" for queue in queues):
-        what = "set, but there is no multiKueue section, it has no checks, and no queue has fallback or quotaFollows"
+    works = any(queue.fallback or queue.quota_follows == "capacity" for queue in queues) or budgeted_queues(scope.fleet)
+    if not section.checks and not works:
+        what = "set, but there is no multiKueue section, and no checks, fallback, quotaFollows or enforced budget"
         yield OWN_CONTROLLER.at(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
 
 
@@ -83,7 +85,7 @@ def _unanswered(scope: Scope, section: AdmissionControllerArgs | None) -> Iterat
 
 @where_read
 def _answered(scope: Scope, entry: AdmissionCheckEntry, answered: set[str], manager: str | None) -> Iterator[Problem]:
-    if entry.name in (ASSIGNMENT_CHECK, FALLBACK_CHECK):
+    if entry.name in (ASSIGNMENT_CHECK, BUDGET_CHECK, FALLBACK_CHECK):
         yield NAME_TAKEN.at(f"{scope.path(entry)}.name", "is the fleet's own check of that name", "use another name")
     if entry.controller_name != CHECK_CONTROLLER:
         return

@@ -77,15 +77,18 @@ def _manager(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
 
 @where_read
 def _gate(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
+    for path in without_gate(scope) if queue.fallback else ():
+        wrong = f"false, and queue {queue.name} has fallback, which needs this feature gate"
+        yield FALLBACK.at(path, wrong, "remove it, or remove fallback")
+
+
+def without_gate(scope: Scope) -> Iterator[str]:
+    """Where Kueue's Configuration turns the feature gate off by which jobs get some flavors only."""
     written = {"kueue": scope.fleet.kueue.configuration}
     written |= {f"{scope.path(cluster)}.kueue": cluster.kueue.configuration for cluster in scope.fleet.clusters}
-    for path, configuration in written.items() if queue.fallback else ():
+    for path, configuration in written.items():
         if (configuration.feature_gates or {}).get("ConcurrentAdmission") is False:
-            yield FALLBACK.at(
-                f"{path}.configuration.featureGates.ConcurrentAdmission",
-                f"false, and queue {queue.name} has fallback, which needs this feature gate",
-                "remove it, or remove fallback",
-            )
+            yield f"{path}.configuration.featureGates.ConcurrentAdmission"
 
 
 @where_read

@@ -21,6 +21,7 @@ from kueue_fleet.fleet_file.model.clusters import ClusterProfile, KueueInstallat
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_pods import spread_constraints
+from kueue_fleet.fleet_file.model.per_cluster import limits_flavors
 
 CLUSTER_PROFILE_GATE: Final = "MultiKueueClusterProfile"
 """Feature gate for access by ClusterProfile, alpha in 0.19."""
@@ -55,7 +56,7 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     base["integrations"]["frameworks"] += fleet.operators.frameworks
     # A selector of one's own stands alone: merged, it would have to hold beside this one.
     base |= {name: value for name, value in _managed_jobs(fleet).items() if name not in own}
-    if any(queue.fallback for queue in fleet.queues_on(cluster)):
+    if any(queue.fallback for queue in fleet.queues_on(cluster)) or limits_flavors(fleet):
         # With it, Kueue gives a Workload only the flavors that its annotation names.
         base["featureGates"]["ConcurrentAdmission"] = True
     merged = overlay(base, own)

@@ -24,9 +24,9 @@ from kueue_admission.api import (
 from kueue_admission.api.cluster_queue import LocalQueueSpec
 from kueue_admission.api.cohort_tree import root_of, with_ancestors
 from kueue_admission.api.multi_kueue import MOST_CLUSTERS
-from kueue_admission.forms.names import FALLBACK_CHECK
+from kueue_admission.forms.names import ACCELERATOR_RESOURCES, BUDGET_CHECK, FALLBACK_CHECK
 from kueue_admission.forms.quantity import ZERO, Quantity
-from kueue_fleet.fleet_file.model.capacity import Reserved
+from kueue_fleet.fleet_file.model.capacity import FlexStart, Reserved, Spot
 from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetFlavorQuotas, FleetResourceGroup
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -177,6 +177,8 @@ def queue_on(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str) -> Cluste
         # The manager's flavor stands for all of the workers' that the queue has.
         on_flavors = () if dispatching else patient
         rules.append(AdmissionCheckStrategyRule.model_construct(name=FALLBACK_CHECK, on_flavors=on_flavors))
+    if fleet.controller_cluster == cluster and queue.name in budgeted_queues(fleet):
+        rules.append(AdmissionCheckStrategyRule.model_construct(name=BUDGET_CHECK, on_flavors=()))
     return ClusterQueueSpec.model_construct(
         resource_groups=groups,
         cohort_name=queue.cohort_name,
@@ -387,3 +389,34 @@ def cluster_queue_of(fleet: FleetSpec) -> Mapping[str, str]:
 def queue_goals(fleet: FleetSpec) -> dict[str, Goals]:
     """The goals of queues that have some."""
     return {queue.name: queue.goals for queue in fleet.cluster_queues if queue.goals is not None}
+
+
+def budgeted_queues(fleet: FleetSpec) -> frozenset[str]:
+    """The ClusterQueues for which LocalQueues of teams with an enforced budget are."""
+    names = {team.name for team in fleet.teams if team.budget is not None and team.budget.enforce is not None}
+    queues = local_queues(fleet) if names else ()
+    return frozenset(spec.cluster_queue for namespace, _, spec in queues if fleet.team_of.get(namespace) in names)
+
+
+def limits_flavors(fleet: FleetSpec) -> bool:
+    """Whether a budget limits the flavors that jobs may have."""
+    return any(team.budget is not None and team.budget.enforce == "interruptibleOnly" for team in fleet.teams)
+
+
+def interruptible_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
+    """The queue's flavors with GPUs or TPUs that lead to nodes of Spot and DWS Flex Start alone, on each cluster."""
+    return tuple(
+        flavor.name
+        for group in queue.resource_groups
+        for flavor in group.flavors
+        if not set(ACCELERATOR_RESOURCES).isdisjoint(group.covered_resources) and _is_interruptible(fleet, flavor.name)
+    )
+
+
+def _is_interruptible(fleet: FleetSpec, name: str) -> bool:
+    entry = fleet.flavor(name)
+    if entry is None:
+        return False
+    places = [fleet.flavor_nodes(entry, each) for each in fleet.job_clusters if name in fleet.flavors_on(each)]
+    nodes = [isinstance(pool.capacity, Spot | FlexStart) for pools in places for pool in pools]
+    return all(places) and bool(nodes) and all(nodes)

@@ -85,7 +85,7 @@ class TeamGoogleServiceAccount(RuledModel):
 
 
 class TeamBudget(RuledModel):
-    """What a team means to use at most. It warns, and stops no job: quotas do that."""
+    """What a team means to use at most. It warns, and holds jobs back where `enforce` says so."""
 
     gpu_hours: AtLeastOne | None = None
     """GPUs times the hours for which its jobs hold them, as pods request them: a share of a GPU counts as one. Chips of
@@ -94,6 +94,9 @@ class TeamBudget(RuledModel):
     """What these GPUs, and chips of TPUs, cost with their machines by the table of `kueue-fleet cost`."""
     per: Literal["week", "month"] = "month"
     """Weeks begin on Monday, months on the first, at 00:00 UTC; default month."""
+    enforce: Literal["wait", "interruptibleOnly"] | None = None
+    """What jobs with GPUs or TPUs may have once it is used up, until the next week or month: nothing, or Spot and DWS
+    Flex Start alone. What runs goes on. Default: they may have what they may have anyway."""
 
     def own_problems(self) -> Iterator[Problem]:
         """It says an amount."""
@@ -237,7 +240,7 @@ class TeamEntry(RuledModel):
     priority_classes: ListOfText[DnsSubdomain] | None = None
     """WorkloadPriorityClasses and PriorityClasses that its jobs may name; default: all but the highest of each kind."""
     budget: TeamBudget | None = None
-    """What it means to use at most in a week or month; `status`, `top` and `simulate` warn when that is near."""
+    """What it is to use at most in a week or month; `status`, `top` and `simulate` warn when that is near."""
     resource_claim_templates: ListOf[ClaimTemplate] = ()
     """ResourceClaimTemplates in each of its namespaces, on every cluster: where jobs are submitted, Kueue counts by
     them. Kubernetes 1.34 or newer."""

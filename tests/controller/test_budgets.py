@@ -1,0 +1,191 @@
+"""Budgets that hold jobs back, as the controller counts and answers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from tests.controller.build import NOW, Fixture, admitted_copy, condition, when, workload
+
+from kueue_admission.forms.names import (
+    ALLOWED_FLAVORS_ANNOTATION,
+    BUDGET_CHECK,
+    OVER_BUDGET_BY_LABEL,
+    OVER_BUDGET_UNTIL_LABEL,
+)
+from kueue_fleet.dispatch.budgets import OVER_BUDGET_CONDITION
+from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
+from kueue_fleet.fleet_file.spending import period_of
+from kueue_fleet.objects.controller_configuration import LEDGER_NAME
+
+LEDGER = "/api/v1/configmaps"
+FLAVORS = {"gpu": ["spot", "multikueue"]}
+
+
+def fixture(enforce: str = "wait", **budget: Any) -> Fixture:
+    made = Fixture(dispatches=False)
+    rules = {
+        "cluster": "manager",
+        "teams": {"vision": {"enforce": enforce, **(budget or {"gpuHours": 8})}},
+        "namespaces": {"ns": "vision"},
+        "usd": {"eu": {"l4": 2.0, "h100": 9.0}},
+        "interruptible": FLAVORS,
+    }
+    made.configuration = type(made.configuration).model_validate({**made.configuration.wire(), "budgets": rules})
+    made.take_check(BUDGET_CHECK, CHECK_CONTROLLER)
+    made.api.put(LEDGER, {"kind": "ConfigMap", "metadata": {"name": LEDGER_NAME, "namespace": "system"}})
+    made.restart()
+    return made
+
+
+def ran(made: Fixture, hours: float = 8.0, name: str = "earlier") -> None:
+    """A job of the team ran for so long, on `eu`."""
+    begin = when(-hours * 3600)
+    conditions = [{**condition(kind), "lastTransitionTime": begin} for kind in ("QuotaReserved", "Admitted")]
+    conditions.append({**condition("Finished"), "lastTransitionTime": when(0)})
+    made.take(workload(name, conditions=conditions, checks={}, status={"clusterName": "eu"}))
+
+
+def waiting(name: str = "train", **changes: Any) -> dict[str, Any]:
+    return workload(name, checks={"multikueue": "Pending", BUDGET_CHECK: "Pending"}, **changes)
+
+
+async def test_within_the_budget_a_job_passes() -> None:
+    made = fixture()
+    ran(made, 7.9)
+    await made.reconciler.budgets.load()
+    await made.look(waiting())
+    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+
+
+async def test_over_it_a_job_is_rejected_and_its_user_learns_why() -> None:
+    made = fixture()
+    ran(made)
+    await made.reconciler.budgets.load()
+    await made.look(waiting())
+    found = made.check(BUDGET_CHECK)
+    assert found["state"] == "Rejected"
+    assert found["message"].startswith("Team vision has used 8 of 8 GPU hours per month; it waits until ")
+    assert made.told == [("CheckRejected", f"{BUDGET_CHECK}: {found['message']}", True)]
+    [said] = [one for one in made.status()["conditions"] if one["type"] == OVER_BUDGET_CONDITION]
+    assert said["message"] == found["message"]
+
+
+def deactivated(**changes: Any) -> dict[str, Any]:
+    """As Kueue leaves a job whose check was rejected."""
+    said = condition(OVER_BUDGET_CONDITION, message="Team vision has used it")
+    made = waiting(active=False, conditions=[condition("Evicted"), condition("QuotaReserved", status=False), said])
+    made["metadata"].update(changes)
+    del made["status"]["admission"]
+    return made
+
+
+def is_active(made: Fixture) -> bool:
+    found = made.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"]["ns/train"]["spec"]
+    return bool(found.get("active", True))
+
+
+async def test_it_is_active_again_in_the_next_month_and_not_before() -> None:
+    made = fixture()
+    ran(made)
+    await made.reconciler.budgets.load()
+    again = await made.look(deactivated())
+    assert not is_active(made)
+    assert again == period_of(NOW, "month")[1]
+    made.clock.now = again
+    await made.reconciler.reconcile("ns/train")
+    assert is_active(made)
+    assert made.api.applied[-1][1]["status"] == {"conditions": []}
+
+
+async def test_it_is_active_again_once_somebody_allows_it() -> None:
+    made = fixture()
+    ran(made)
+    await made.reconciler.budgets.load()
+    await made.look(deactivated(labels={OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}))
+    assert is_active(made)
+
+
+async def test_what_its_user_deactivated_stays_so() -> None:
+    made = fixture()
+    await made.reconciler.budgets.load()
+    await made.look(workload(active=False, conditions=[condition("Evicted")], checks={}, status={"admission": None}))
+    assert made.api.applied == []
+
+
+async def test_a_job_without_gpus_passes() -> None:
+    made = fixture()
+    ran(made)
+    await made.reconciler.budgets.load()
+    [pods] = waiting()["spec"]["podSets"]
+    pods["template"]["spec"]["containers"] = [{"resources": {"requests": {"cpu": 1}}}]
+    await made.look(waiting(podSets=[pods]))
+    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+
+
+async def test_what_was_let_in_stays_so() -> None:
+    made = fixture()
+    ran(made)
+    await made.reconciler.budgets.load()
+    await made.look(workload(checks={"multikueue": "Pending", BUDGET_CHECK: "Ready"}))
+    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+
+
+async def test_a_label_of_its_workload_lets_it_pass() -> None:
+    made = fixture()
+    ran(made)
+    await made.reconciler.budgets.load()
+    await made.look(waiting(labels={OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}))
+    found = made.check(BUDGET_CHECK)
+    assert (found["state"], found["message"].partition("; ")[2]) == ("Ready", "jane allowed it until 2099-12-31")
+
+
+async def test_interruptible_flavors_are_written_before_its_quota_goes() -> None:
+    made = fixture("interruptibleOnly")
+    ran(made)
+    await made.reconciler.budgets.load()
+    await made.look(waiting())
+    assert [path.rpartition("/")[2] for path, _, _ in made.api.applied[-2:]] == ["train", "status"]
+    found = made.api.lists["/apis/kueue.x-k8s.io/v1beta2/workloads"]["ns/train"]["metadata"]["annotations"]
+    assert found == {ALLOWED_FLAVORS_ANNOTATION: "spot,multikueue"}
+    assert made.check(BUDGET_CHECK)["state"] == "Retry"
+    await made.look(waiting(annotations=found))
+    assert made.check(BUDGET_CHECK)["state"] == "Ready"
+
+
+async def test_dollars_are_those_of_the_flavor_that_the_copy_had() -> None:
+    made = fixture(usd=100)
+    conditions = [condition("QuotaReserved"), condition("Admitted")]
+    made.take(workload(conditions=conditions, checks={}, status={"clusterName": "eu"}))
+    made.workers["eu"].take_workload("ns/train", admitted_copy())
+    await made.reconciler.budgets.load()
+    made.workers["eu"].take_workload("ns/train", None)
+    made.clock.now = NOW + 3600
+    made.reconciler.budgets.count()
+    assert made.metrics.registry.get_sample_value("kueue_fleet_budget_usd", {"team": "vision"}) == pytest.approx(2.0)
+
+
+async def test_what_is_counted_is_kept_and_the_next_leader_goes_on_from_it() -> None:
+    made = fixture()
+    ran(made)
+    await made.reconciler.budgets.load()
+    await made.reconciler.budgets.keep()
+    kept = json.loads(made.api.lists[LEDGER][f"system/{LEDGER_NAME}"]["data"]["ledger"])
+    assert kept["used"]["vision"][2] == pytest.approx(8.0)
+    made.manager.take_workload("ns/earlier", None)
+    made.restart()
+    await made.reconciler.budgets.load()
+    await made.look(waiting())
+    assert made.check(BUDGET_CHECK)["state"] == "Rejected"
+
+
+async def test_a_ledger_that_cannot_be_read_holds_nothing_back_by_itself(caplog: pytest.LogCaptureFixture) -> None:
+    made = fixture()
+    made.api.put(
+        LEDGER, {"kind": "ConfigMap", "metadata": {"name": LEDGER_NAME, "namespace": "system"}, "data": {"ledger": "{"}}
+    )
+    await made.reconciler.budgets.load()
+    assert "no ledger of budgets" in caplog.text
+    await made.look(waiting())
+    assert made.check(BUDGET_CHECK)["state"] == "Ready"

@@ -1,0 +1,78 @@
+"""A team that has used up its budget: on the real Kueue its job waits without quota, and runs once it is allowed."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from controller_lab import MANAGER, ControllerLab, apply_object, job
+from kueue_admission.forms.names import BUDGET_CHECK, OVER_BUDGET_BY_LABEL, OVER_BUDGET_UNTIL_LABEL
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.spending import period_of
+from kueue_fleet.objects import render_cluster
+from kueue_fleet.objects.controller_configuration import LEDGER_NAME
+from one_cluster import KUEUE, Json, condition, wait_until
+from two_regions import data
+
+CONFIG_MAPS = "/api/v1/namespaces/kueue-fleet-system/configmaps"
+
+
+def apply_queue(lab: ControllerLab) -> None:
+    """The queue `gpu` of the manager, with the checks that it has."""
+    for manifest in render_cluster(lab.fleet, MANAGER):
+        if manifest["metadata"]["name"] in (BUDGET_CHECK, "gpu") and manifest["kind"] in (
+            "AdmissionCheck",
+            "ClusterQueue",
+        ):
+            apply_object(lab.manager, manifest)
+
+
+def kept(lab: ControllerLab) -> Json:
+    found: Json = json.loads(lab.manager.get(f"{CONFIG_MAPS}/{LEDGER_NAME}")["data"]["ledger"])
+    return found
+
+
+def test_a_job_over_the_budget_waits_and_runs_once_it_is_allowed(
+    lab: ControllerLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for replica in lab.replicas:
+        replica.stop()
+    lab.clear()
+    usual = lab.fleet
+    budgeted = {**data(), "teams": [{"name": "team", "budget": {"gpuHours": 1, "enforce": "wait"}}]}
+    monkeypatch.setattr(lab, "fleet", parse_fleet(budgeted))
+    begin, _ = period_of(time.time(), "month")
+    ledger = {"until": time.time(), "used": {"team": [begin, begin, 1.0, 0.0]}}
+    metadata = {"name": LEDGER_NAME, "namespace": "kueue-fleet-system"}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"ledger": json.dumps(ledger)}}
+    lab.manager.create(CONFIG_MAPS, body)
+    apply_queue(lab)
+    try:
+        lab.start_controller("budgets")
+        lab.submit(job("over"))
+        found = wait_until(
+            lambda: (
+                w
+                if condition(w := lab.workload("over") or {}, "QuotaReserved") == "False"
+                and condition(w, "Evicted") == "True"
+                else None
+            )
+        )
+        said = {each["type"]: each["message"] for each in found["status"]["conditions"]}
+        assert "Team team has used 1 of 1 GPU hours per month; it waits until " in said["Evicted"]
+
+        path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
+        labels = {OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}
+        lab.manager.request("PATCH", path, {"metadata": {"labels": labels}}, "application/merge-patch+json")
+        lab.placed("over")
+        checks = {each["name"]: each["message"] for each in (lab.workload("over") or {})["status"]["admissionChecks"]}
+        assert checks[BUDGET_CHECK].endswith("jane allowed it until 2099-12-31")
+        wait_until(lambda: condition(lab.workload("over") or {}, "Finished") == "True")
+        assert kept(lab)["until"] > ledger["until"]
+    finally:
+        for replica in lab.replicas:
+            replica.stop()
+        monkeypatch.setattr(lab, "fleet", usual)
+        apply_queue(lab)

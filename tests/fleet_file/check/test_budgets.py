@@ -1,0 +1,81 @@
+"""Budgets that hold jobs back: what they need, and what they make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kueue_admission.forms.names import BUDGET_CHECK
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
+from kueue_fleet.fleet_file.parse import read_fleet
+from kueue_fleet.objects import render_cluster
+from kueue_fleet.objects.controller_configuration import LEDGER_NAME
+from small_fleets import standalone_data
+
+CONTROLLER = {"image": "example.com/controller:1"}
+AT = "teams[vision].budget"
+
+
+def data(enforce: str = "wait", **budget: Any) -> dict[str, Any]:
+    made = standalone_data(admissionController=CONTROLLER)
+    made["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    entrance = {"name": "gpu", "clusterQueue": made["clusterQueues"][0]["name"]}
+    budget = budget or {"gpuHours": 10}
+    made["teams"] = [{"name": "vision", "localQueues": [entrance], "budget": {**budget, "enforce": enforce}}]
+    return made
+
+
+def problems(made: dict[str, Any]) -> list[tuple[str, str]]:
+    found = read_fleet(made).problems
+    return [(each.path, each.wrong) for each in found if each.rule.code in ("KF839", "KF840")]
+
+
+def test_its_check_is_on_the_queues_of_the_team_and_the_controller_may_keep_what_is_used() -> None:
+    fleet = parse_fleet(data())
+    objects = {(item["kind"], item["metadata"]["name"]): item for item in render_cluster(fleet, "batch")}
+    assert ("AdmissionCheck", BUDGET_CHECK) in objects
+    queue = objects["ClusterQueue", "gpu"]["spec"]
+    assert queue["admissionChecksStrategy"]["admissionChecks"][-1] == {"name": BUDGET_CHECK}
+    [rule] = [
+        rule
+        for rule in objects["Role", "kueue-fleet-controller"]["rules"]
+        if rule["resources"] == ["configmaps"] and "patch" in rule["verbs"]
+    ]
+    assert rule["resourceNames"] == [LEDGER_NAME]
+
+
+def test_a_budget_that_only_warns_makes_nothing() -> None:
+    made = data()
+    del made["teams"][0]["budget"]["enforce"], made["admissionController"]
+    objects = render_cluster(parse_fleet(made), "batch")
+    assert not [item for item in objects if item["metadata"]["name"] == BUDGET_CHECK]
+
+
+def test_without_the_controller_nothing_holds_jobs_back() -> None:
+    made = data()
+    del made["admissionController"]
+    assert problems(made) == [(f"{AT}.enforce", "set, but only the fleet's controller holds jobs back")]
+
+
+def test_a_queue_without_interruptible_flavors_is_named() -> None:
+    [(path, wrong)] = problems(data("interruptibleOnly"))
+    assert path == f"{AT}.enforce"
+    assert wrong.startswith("interruptibleOnly, but queue gpu has no flavor of Spot or flexStart nodes alone")
+
+
+def test_hours_without_a_price_hold_no_job_back() -> None:
+    assert f"{AT}.usd" in dict(problems(data(usd=100)))
+    assert problems(data(gpuHours=100)) == []
+
+
+def test_flavors_are_limited_by_a_feature_gate_that_must_not_be_off() -> None:
+    made = data("interruptibleOnly")
+    assert kueue_configuration(parse_fleet(made), "batch")["featureGates"]["ConcurrentAdmission"] is True
+    made["kueue"] = {"configuration": {"featureGates": {"ConcurrentAdmission": False}}}
+    assert "kueue.configuration.featureGates.ConcurrentAdmission" in dict(problems(made))
+
+
+def test_the_check_is_the_controllers_own() -> None:
+    made = data()
+    made["admissionChecks"] = [{"name": BUDGET_CHECK, "controllerName": "example.com/other"}]
+    assert any("is the fleet's own check of that name" in str(each) for each in read_fleet(made).problems)
