@@ -1,4 +1,7 @@
-"""Budgets that hold jobs back: who does it, what is counted, and what is left to jobs."""
+"""Budgets that hold jobs back: who does it, what is counted, and what is left to jobs.
+
+Source: kueue@v0.19.2 pkg/scheduler/flavorassigner/flavorassigner.go (IsFlavorAllowedForVariant: the feature gate).
+"""
 
 from __future__ import annotations
 
