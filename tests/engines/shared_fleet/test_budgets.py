@@ -70,7 +70,7 @@ def test_a_job_over_the_budget_waits_and_runs_once_it_is_allowed(
         checks = {each["name"]: each["message"] for each in (lab.workload("over") or {})["status"]["admissionChecks"]}
         assert checks[BUDGET_CHECK].endswith("jane allowed it until 2099-12-31")
         wait_until(lambda: condition(lab.workload("over") or {}, "Finished") == "True")
-        assert kept(lab)["until"] > ledger["until"]
+        wait_until(lambda: kept(lab)["until"] > ledger["until"])
     finally:
         for replica in lab.replicas:
             replica.stop()
