@@ -96,7 +96,8 @@ async def test_it_is_active_again_in_the_next_month_and_not_before() -> None:
     made.clock.now = again
     await made.reconciler.reconcile("ns/train")
     assert is_active(made)
-    assert made.api.applied[-1][1]["status"] == {"conditions": []}
+    [requeued] = made.api.applied[-1][1]["status"]["conditions"]
+    assert (requeued["type"], requeued["status"]) == ("Requeued", "True")
 
 
 async def test_it_is_active_again_once_somebody_allows_it() -> None:

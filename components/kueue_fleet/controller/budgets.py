@@ -100,16 +100,18 @@ class Budgets:
 
     async def release(self, record: Record) -> float:
         """Activate a job that was deactivated, where it may have quota now; when to look again. Raises ApiError."""
-        if self._rules is None or not record.over_budget or record.workload.active:
+        if self._rules is None or not record.over_budget:
             return math.inf
         found = self.decide(record, self._fleet.clock())
         if found.check.state is CheckState.REJECTED:
             return math.inf if found.until is None else found.until
-        path = patches.workload_path(record.key)
-        answer = await self._fleet.api.apply(path, patches.active_body(record), LEDGER_NAME)
-        self._fleet.manager.take_answer(record, answer)
-        record = self._fleet.manager.records.get(record.key, record)
-        await self._fleet.write_status(record, patches.over_budget_body(record), LEDGER_NAME)
+        now = self._fleet.clock()
+        if not record.workload.active:
+            path = patches.workload_path(record.key)
+            answer = await self._fleet.api.apply(path, patches.active_body(record), LEDGER_NAME)
+            self._fleet.manager.take_answer(record, answer)
+            record = self._fleet.manager.records.get(record.key, record)
+        await self._fleet.write_status(record, patches.reactivated_body(record, now), LEDGER_NAME)
         return math.inf
 
     @property

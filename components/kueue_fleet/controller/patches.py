@@ -169,10 +169,21 @@ def check_body(record: Record, checks: Mapping[str, tuple[CheckDecision, float |
     return _body(record, {"admissionChecks": entries})
 
 
-def over_budget_body(record: Record, why: str = "", at: float = 0.0) -> Json:
-    """The status with why the Workload waits for its team's budget; without a reason it loses that condition."""
+def over_budget_body(record: Record, why: str, now: float) -> Json:
+    """The status with why the Workload waits for its team's budget."""
     condition = {"type": OVER_BUDGET_CONDITION, "status": "True", "reason": "OverBudget", "message": why}
-    return _body(record, {"conditions": [{**condition, "lastTransitionTime": format_time(at)}] if why else []})
+    return _body(record, {"conditions": [{**condition, "lastTransitionTime": format_time(now)}]})
+
+
+def reactivated_body(record: Record, now: float) -> Json:
+    """The status without that, and queued again: Kueue does so only for what a user has deactivated.
+
+    Source: kueue@v0.19.2 pkg/controller/core/workload_controller.go (Reconcile: no case for
+    DeactivatedDueToAdmissionCheck).
+    """
+    why = "Its team is within the budget again, or it may go over it"
+    condition = {"type": "Requeued", "status": "True", "reason": "Reactivated", "message": why}
+    return _body(record, {"conditions": [{**condition, "lastTransitionTime": format_time(now)}]})
 
 
 def active_body(record: Record) -> Json:
