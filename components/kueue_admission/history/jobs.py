@@ -106,8 +106,8 @@ def past_of(events: Iterable[Event]) -> Past:
         if arrival is None:
             unknown += 1
             continue
-        job = _job(arrival, events_of_one)
         of_copies = copies.get((arrival.namespace, arrival.workload), [])
+        job = _job(arrival, [*_only_on_worker(events_of_one, of_copies), *events_of_one])
         for copy in of_copies:
             _place(job, copy)
         jobs.append(job)
@@ -116,6 +116,18 @@ def past_of(events: Iterable[Event]) -> Past:
             waits += _waits(by_uid[uid], admitted, last)
     jobs.sort(key=lambda job: (job.arrival.time, job.arrival.key))
     return Past(tuple(jobs), tuple(waits), unknown, first, last)
+
+
+def _only_on_worker(own: Sequence[Event], of_copies: Sequence[Event]) -> list[Event]:
+    """The admission of a job that the manager never admitted: there it was finished as soon as its copy had ended.
+
+    Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/workload.go (reconcileGroup, step 3 before 6).
+    """
+    kinds = {each.kind for each in own}
+    if Kind.ENDED not in kinds or Kind.ADMITTED in kinds:
+        return []
+    ended = {copy.uid for copy in of_copies if copy.kind is Kind.ENDED}
+    return [copy for copy in of_copies if copy.kind is Kind.ADMITTED and copy.uid in ended][-1:]
 
 
 def _job(arrival: Event, events: Iterable[Event]) -> PastJob:
