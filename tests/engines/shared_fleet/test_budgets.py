@@ -36,7 +36,7 @@ def kept(lab: ControllerLab) -> Json:
 
 def allowed(lab: ControllerLab) -> bool:
     status = (lab.workload("over") or {})["status"]
-    checks = {each["name"]: each["message"] for each in status.get("admissionChecks", ())}
+    checks: dict[str, str] = {each["name"]: each["message"] for each in status.get("admissionChecks", ())}
     return checks.get(BUDGET_CHECK, "").endswith("jane allowed it until 2099-12-31")
 
 
