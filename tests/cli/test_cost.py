@@ -84,3 +84,38 @@ def test_a_fleet_with_errors_is_refused_for_these_and_not_for_its_warnings() -> 
     heading, problem = str(refused).splitlines()
     assert heading == "<stdin> does not describe a fleet:"
     assert problem.startswith("  <stdin>:23: clusters[worker-us-east4].region: us-eats4 is not a known region; ")
+
+
+SHARED = PROD.parents[1] / "examples" / "shared-gpus" / "fleet.yaml"
+"""Team research has a budget for each week."""
+JOBS = """submitted,queue,gpus,runSeconds,started
+2026-10-05T08:00:00Z,research/training,4,36000,2026-10-05T08:10:00Z
+2026-10-12T08:00:00Z,research/training,8,360000,2026-10-17T00:00:00Z
+"""
+
+
+def used(folder: Path, *options: str) -> Result:
+    (folder / "jobs.csv").write_text(JOBS)
+    store = str(folder / "history")
+    done = CliRunner().invoke(app, ["record", str(SHARED), "--store", store, "--from", str(folder / "jobs.csv")])
+    assert done.exit_code == 0
+    return run(str(SHARED), "--store", store, *options)
+
+
+def test_what_teams_used_by_week_against_their_budgets(tmp_path: Path) -> None:
+    document = json.loads(used(tmp_path, "--per", "week", "-o", "json").stdout)
+    found = [(each["begin"], each["team"], each["gpuHours"], each["budget"][0]) for each in document["used"]]
+    budget = {"of": "GPU hours", "limit": 2000}
+    # The last one runs for 100 hours, the first two days of them in the week of the 12th.
+    assert found == [
+        ("2026-10-05", "research", 40.0, {**budget, "percent": 2}),
+        ("2026-10-12", "research", 8 * 48.0, {**budget, "percent": 19}),
+        ("2026-10-19", "research", 8 * 52.0, {**budget, "percent": 20}),
+    ]
+
+
+def test_by_month_a_budget_for_weeks_does_not_count(tmp_path: Path) -> None:
+    lines = used(tmp_path).stdout.splitlines()
+    assert lines[1].split() == ["month", "of", "team", "GPU", "hours", "USD", "budget"]
+    assert lines[2].split()[:3] == ["2026-10-01", "research", "840.0"]
+    assert lines[2].endswith("-")

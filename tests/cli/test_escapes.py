@@ -126,7 +126,12 @@ CALLS = {
     "controller": [["controller", "--config", "controller.yaml", "--workers", HOSTILE]],
     "import": [["import", "a=queues.yaml", *IMPORT], ["import", f"{HOSTILE}=queues.yaml", *IMPORT]],
     "diff": [["diff", "fleet.yaml", FLEET]],
-    "cost": [["cost", "fleet.yaml"], ["cost", FLEET, "--prices", "prices.csv"], ["cost", FLEET, "--prices", HOSTILE]],
+    "cost": [
+        ["cost", "fleet.yaml"],
+        ["cost", FLEET, "--prices", "prices.csv"],
+        ["cost", FLEET, "--prices", HOSTILE],
+        ["cost", FLEET, "--store", HOSTILE],
+    ],
     "upgrade": [
         ["upgrade", "fleet.yaml", "--to", "0.19.2"],
         ["upgrade", FLEET, "--to", HOSTILE],

@@ -46,6 +46,7 @@ CALLS: Final = (
     "upgrade fleet.yaml --to 0.20.0 --objects {file}",
     "preflight {file}",
     "cost fleet.yaml --prices {file}",
+    "cost fleet.yaml --store {file}",
     f"import a={{file}} {IDENTITY}",
     f"import a=queues.yaml --node-pools a={{file}} {IDENTITY}",
     "ui {file}",

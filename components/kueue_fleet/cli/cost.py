@@ -3,22 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_fleet.cli.fleet_files import PricesFile, load_fleet, load_prices
 from kueue_fleet.cli.spec_commands import FleetFile
+from kueue_fleet.cli.stores import opened_store
 from kueue_fleet.fleet_file.cost import Cost, cost_of
 from kueue_fleet.gke.prices import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from kueue_admission.cli.tables import Table
+    from kueue_fleet.fleet_file import FleetSpec
+    from kueue_fleet.fleet_file.spending import Period
+    from kueue_fleet.gke.prices import Prices
+
+
+class Per(StrEnum):
+    """How long the times are that are summed up."""
+
+    week = "week"
+    month = "month"
 
 
 def cost(
     file: FleetFile,
     prices: PricesFile = None,
+    store: Annotated[
+        str | None,
+        typer.Option("--store", metavar="DIR", help="Instead: what teams used, by the history that `record` wrote."),
+    ] = None,
+    per: Annotated[Per | None, typer.Option("--per", help="With --store: for each ...", show_default="month")] = None,
     output: OutputOption = Output.text,
 ) -> None:
     """Say what a fleet costs: what is paid whether it is used or not, and what nodes cost while they are there.
@@ -26,13 +45,23 @@ def cost(
     In USD, without discounts. Unknown prices are listed, and not in the sums. Traffic, NAT, logs, metrics and disks of
     jobs are not counted. `diff` shows what a change costs.
 
+    With --store it says in place of that what the jobs of each team used in each week or month, in GPU hours and USD,
+    and how far that used up budgets. It needs the extra `history`.
+
     \b
     Examples:
       kueue-fleet cost stacks/Pulumi.prod.yaml
       kueue-fleet cost .
       kueue-fleet cost stacks/Pulumi.prod.yaml --prices our-prices.csv -o json
+      kueue-fleet cost fleet.yaml --store history --per week
     """
-    found = cost_of(load_fleet(file), load_prices(prices))
+    if per is not None and store is None:
+        raise console.mistyped("--per: is for what teams used; give --store too")
+    fleet = load_fleet(file)
+    if store is not None:
+        _used(fleet, store, load_prices(prices), (per or Per.month).value, output)
+        return
+    found = cost_of(fleet, load_prices(prices))
     if output is Output.json:
         console.json_document(_document(found))
         return
@@ -43,6 +72,47 @@ def cost(
         console.line(console.Styled("Not in the sums", "bold"))
         for each in found.unknown:
             console.line(f"  {each}")
+
+
+def _used(fleet: FleetSpec, store: str, prices: Prices, per: Period, output: Output) -> None:
+    from kueue_admission.cli.tables import Column, Table
+    from kueue_admission.history.jobs import OF_JOBS, past_of
+    from kueue_fleet.fleet_file.spending import without_price
+    from kueue_fleet.status.ledger import ledger
+
+    with opened_store(store) as opened:
+        entries = list(ledger(fleet, past_of(opened.read(kinds=OF_JOBS)), prices, per))
+    if output is Output.json:
+        rows = [
+            {
+                "begin": each.begin,
+                "team": each.team,
+                "gpuHours": round(each.used.gpu_hours, 3),
+                "usdLeast": round(each.used.usd_least, 2),
+                "usdMost": round(each.used.usd_most, 2),
+                "unpricedHours": each.used.unpriced_hours,
+                "budget": [{"of": use.of, "limit": use.limit, "percent": use.percent} for use in each.budget],
+            }
+            for each in entries
+        ]
+        console.json_document({"schemaVersion": 1, "currency": "USD", "prices": prices.date, "per": per, "used": rows})
+        return
+    table = Table(
+        Column(f"{per} of"),
+        Column("team"),
+        Column("GPU hours", right=True),
+        Column("USD", right=True),
+        Column("budget"),
+    )
+    for each in entries:
+        least, most = f"{each.used.usd_least:,.2f}", f"{each.used.usd_most:,.2f}"
+        usd = most if least == most else f"{least} to {most}"
+        if each.used.unpriced:
+            usd += f" + {without_price(each.used.unpriced_hours)}"
+        budget = ", ".join(f"{use.percent} % of {use.limit:,} {use.of}" for use in each.budget)
+        table.add(each.begin, each.team, f"{each.used.gpu_hours:,.1f}", usd, budget or "-")
+    console.line(f"USD, prices of {prices.date}")
+    console.show(table)
 
 
 def _lines(found: Cost) -> Table:

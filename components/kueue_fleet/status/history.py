@@ -122,7 +122,7 @@ def held_by_teams(fleet: FleetSpec, clusters: Clusters, now: datetime) -> list[H
         queue = queues.get((workload.namespace, workload.queue), "")
         for resource in ACCELERATOR_RESOURCES:
             if count := accelerators_held(workload, resource) or accelerators_asked(workload, resource):
-                places = _assigned(cluster, copy, resource) or _possible(fleet, cluster, queue, resource)
+                places = _assigned(cluster, copy, resource) or possible_places(fleet, cluster, queue, resource)
                 held.append(Held(team, resource, count, places, begin, end))
     return held
 
@@ -133,12 +133,12 @@ def _assigned(cluster: str, workload: PrintedWorkload | None, resource: str) -> 
     return frozenset((cluster, flavor) for flavor in flavors if flavor)
 
 
-def _possible(fleet: FleetSpec, cluster: str, queue: str, resource: str) -> frozenset[tuple[str, str]]:
-    """The flavors with the resource that a job of the ClusterQueue may have had; on any worker where none is known."""
+def possible_places(fleet: FleetSpec, cluster: str, queue: str, resource: str) -> frozenset[tuple[str, str]]:
+    """The flavors with the resource that a job of the ClusterQueue may have had; on any cluster where none is known."""
     entry = fleet.queue(queue)
     return frozenset(
         (where, flavor.name)
-        for where in ([cluster] if cluster else fleet.dispatch_workers(queue))
+        for where in ([cluster] if cluster else fleet.dispatch_workers(queue) or fleet.job_clusters)
         if entry is not None
         for group in quotas_on(fleet, entry, where)
         for flavor in group.flavors
