@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 from tests.browser.test_ui import READABLE
-from tests.page.test_team_page import served
+from tests.page import test_team_page
+from tests.page.test_team_page import served, workload
 
 
 @contextmanager
@@ -73,6 +74,16 @@ def test_it_is_readable_before_and_after_signing_in(browser: Browser, width: int
         assert page.locator("img, main script, iframe").count() == 0
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert said == []
+        page.context.close()
+
+
+def test_a_job_that_comes_is_shown_by_itself(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(tmp_path) as url:
+        page, _ = opened(browser, url)
+        sign_in(page, "ada")
+        page.locator("[data-job]").wait_for()
+        monkeypatch.setattr(test_team_page, "workload", lambda namespace, _: workload(namespace, "new"))
+        page.locator("[data-job='vision/new']").wait_for()
         page.context.close()
 
 
