@@ -2,10 +2,38 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from tests.decide.build import job
 from tests.decide.workload.test_variants import cluster, run
+from typer.testing import CliRunner
 
 from kueue_admission.explain import explain
+from kueue_fleet.cli import app
+
+DUMP = Path(__file__).parent / "variants.yaml"
+
+
+def run_on_dump(*command: str) -> str:
+    done = CliRunner().invoke(app, [*command, str(DUMP), *(["-o", "json"] if "simulate" in command else [])])
+    assert done.exit_code == 0, done.stderr
+    return done.stdout
+
+
+def test_of_a_dump_each_job_is_listed_once() -> None:
+    lines = run_on_dump("explain", "--objects").splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["v0/job-b"]
+
+
+def test_a_job_goes_by_its_own_name() -> None:
+    assert run_on_dump("explain", "job-b", "--objects").startswith("v0/job-b is Pending: WaitingForQuota")
+
+
+def test_a_simulation_goes_on_with_the_variants_of_the_dump() -> None:
+    result = json.loads(run_on_dump("simulate", "objects"))
+    states = {each["name"]: (each["state"], each["reason"]) for each in result["workloads"]}
+    assert states == {"job-a": ("Admitted", "Admitted"), "job-b": ("Pending", "WaitingForQuota")}
 
 
 def test_the_job_is_explained_as_if_it_tried_its_flavors_in_turn() -> None:

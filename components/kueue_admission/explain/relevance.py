@@ -118,7 +118,7 @@ def _owners_of_workload(manifest: Manifest, called: str | None = None) -> list[s
                 break
         else:
             return []
-    return [owner for _, owner in owners_of(manifest)]
+    return [owner for kind, owner in owners_of(manifest) if kind != "Workload"]
 
 
 def _roots(manifests: Iterable[Manifest]) -> dict[str, str]:

@@ -298,9 +298,10 @@ def _arrivals(
     yield from sorted(found, key=_precedence)
 
 
-def _precedence(arrival: Arrival) -> tuple[bool, bool]:
+def _precedence(arrival: Arrival) -> tuple[bool, bool, bool]:
     status = arrival.workload.status
-    return status.admission is None, not arrival.resumed or status.evaluated is None
+    # A parent that comes before its variants would get others.
+    return not arrival.workload.parent, status.admission is None, not arrival.resumed or status.evaluated is None
 
 
 def check_references(parsed: Parsed) -> Iterator[Problem]:

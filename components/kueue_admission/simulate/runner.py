@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Generic, TypeVar
 
-from kueue_admission.decide.decisions import Admitted, Decision, Evicted, Replaced
+from kueue_admission.decide.decisions import Admitted, Decision, Evicted, Parked, Replaced, Requeued
 from kueue_admission.decide.engine import Engine
 from kueue_admission.decide.events import Event, Finished, PodsReadyChanged, PodsStopped, Submitted
 from kueue_admission.decide.model import Objects, Workload
+from kueue_admission.decide.reasons import LASTING
 from kueue_admission.simulate.agenda import Action, Agenda
 from kueue_admission.simulate.clock import End, Watch, drive
 from kueue_admission.simulate.cluster import SimulatedCluster
@@ -130,7 +131,11 @@ class ClusterRun(Generic[J]):
         return record
 
     def submit(self, job: J, arrival: Arrival) -> None:
-        """Let a workload arrive."""
+        """Let a workload arrive; a variant is not a job, what happens to it happens to the workload of its job."""
+        if job.workload.parent:
+            event = partial(Submitted, workload=job.workload, resumed=arrival.resumed)
+            self.agenda.plan(arrival.at, lambda now: self.handle(self.home, event(now)))
+            return
         self.jobs[job.record.key] = job
         if arrival.finished_at is not None:
             job.record.finish(arrival.finished_at)
@@ -179,9 +184,13 @@ class ClusterRun(Generic[J]):
     # What is heard
 
     def _listen(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
-        # What matters about a variant is decided about the job's own workload too.
         if decision.key in self.jobs:
             self._hear(cluster, decision, at)
+        elif isinstance(decision, Parked | Requeued):
+            # What else matters about a variant is decided about the workload of its job too.
+            job = self.jobs.get(cluster.engine.workloads[decision.key].workload.parent)
+            if job is not None and job.record.reserved_at is None and decision.reason not in LASTING:
+                job.record.take(decision, at)
 
     def _hear(self, cluster: SimulatedCluster, decision: Decision, at: float) -> None:
         job = self.jobs[decision.key]

@@ -46,13 +46,15 @@ class Recorder:
         """Take in what the API servers say now.
 
         Raises:
-            NotModelledError: a Workload is one that the admission core cannot read, such as a variant.
+            NotModelledError: a Workload is one that the admission core cannot read.
         """
         copies = {
             name: {key_of(copy): copy for copy in listed} for name, listed in workloads.items() if name != self._home
         }
         by_job = {name: _by_job(map(PrintedPod.of, listed)) for name, listed in pods.items()}
         for workload in map(PrintedWorkload.of, workloads[self._home]):
+            if workload.parent:
+                continue
             key = workload.key
             if key not in self._records:
                 self._records[key] = None if workload.is_true("Finished") else self._record(key, workload)
