@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from tests.adopt.existing_platform import existing_platform, printed_pool
 from tests.fleet_file.builders import COVERED, REMOVED, changed, flavor_quotas, fleet_data
@@ -21,6 +23,8 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
 from kueue_fleet.fleet_file.parse import read_fleet
 from kueue_fleet.objects import render_cluster
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def adopt(fleet: FleetSpec) -> Adopted:
@@ -118,6 +122,30 @@ def test_the_managers_flavors_have_the_names_again_that_they_have() -> None:
     adopted = adopt(parse_fleet(data))
     assert [note for note in adopted.notes if note.endswith(" is new")] == []
     assert not any("manager" in queue for queue in adopted.data["clusterQueues"])
+
+
+def test_data_of_teams_is_kept_as_what_exists() -> None:
+    """What the fleet made of file servers is left out: their volumes are named by what was not known yet."""
+    data = yaml.safe_load((EXAMPLES / "data" / "fleet.yaml").read_text())
+    server = {"name": "nfs", "location": "us-central1-a", "address": "10.1.2.3", "share": "vol1"}
+    theirs = {"name": "theirs", "teams": ["research"], "volume": {"type": "filestore"}, "readOnly": True}
+    data["storage"].append(changed(theirs, {"volume/existing": {"us-central1": server}}))
+    data["storage"][0]["mountOptions"] = []
+    fleet = parse_fleet(data)
+    adopted = adopt(fleet)
+    kept = {each["name"]: each["volume"]["existing"]["us-central1"] for each in adopted.data["storage"]}
+    disk, bucket = f"{fleet.name}-weights", f"{fleet.project}-{fleet.name}-datasets-us-central1"
+    assert kept == {"datasets": bucket, "weights": disk, "theirs": server}
+    again = parse_fleet(adopted.data)
+    objects = [objects_of(each, each.cluster_names[0]) for each in (fleet, again)]
+    volumes = [{key: each[key] for key in each if key[0].startswith("PersistentVolume")} for each in objects]
+    assert {
+        name.rpartition("/")[2] for kind, name in volumes[0].keys() - volumes[1].keys() if kind.endswith("Claim")
+    } == {
+        "scratch",
+        "home",
+    }
+    assert volumes[1].items() <= volumes[0].items()
 
 
 def test_flavors_of_node_pools_name_their_pool_again() -> None:

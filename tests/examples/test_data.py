@@ -193,6 +193,14 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "storage[datasets].volume.location: in US, but data of team research stays in us-central1; write one of these "
         "regions",
     ),
+    "a server that exists outside of the team's regions": (
+        {
+            "teams/0/allowedRegions": ["us-central1"],
+            f"{HOME}/volume/existing": {"us-central1": SERVER | {"location": "europe-west4-a"}},
+        },
+        "storage[home].clusters: in europe-west4, but data of team research stays in us-central1; name clusters there, "
+        "or allow the region",
+    ),
     "a zone elsewhere": (
         {f"{SCRATCH}/volume/zones": ["us-east4-a"]},
         "storage[scratch].volume.zones[0]: is us-east4-a, but no cluster of the entry is in us-east4; use zones of "

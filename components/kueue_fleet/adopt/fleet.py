@@ -29,6 +29,7 @@ from kueue_fleet.adopt.queues import (
     adopt_queues,
 )
 from kueue_fleet.adopt.remainder import remainder_notes
+from kueue_fleet.adopt.storage import add_drivers, adopt_storage
 from kueue_fleet.adopt.teams import adopt_teams
 from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
@@ -115,8 +116,10 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         **adopt_teams(platform, regions),
         "admissionController": controller,
         **_page(platform),
+        "storage": adopt_storage(platform),
         "observability": monitoring,
     }
+    add_drivers(data, platform.job_clusters)
     if platform.manager is not None:
         section = adopt_multi_kueue(platform, settings.multi_kueue, identity.rotate_by, identity.today)
         data["multiKueue"] = section

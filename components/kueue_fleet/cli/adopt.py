@@ -122,7 +122,8 @@ def import_(
           provisioningrequestconfigs multikueueclusters multikueueconfigs \\
           workloadpriorityclasses priorityclasses namespaces \\
           serviceaccounts resourcequotas limitranges roles rolebindings \\
-          validatingadmissionpolicies; \\
+          validatingadmissionpolicies \\
+          persistentvolumes persistentvolumeclaims; \\
           do kubectl get $kind -A -o yaml > batch/$kind.yaml; done
       kubectl get configmaps,deployments -n kueue-system -o yaml \\
           > batch/kueue.yaml

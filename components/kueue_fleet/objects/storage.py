@@ -55,8 +55,7 @@ def _objects(fleet: FleetSpec, place: StoragePlace) -> Iterator[Manifest]:
                 **({"mountOptions": list(entry.options)} if entry.options else {}),
                 **({"nodeAffinity": _in_zones(place)} if place.zones else {}),
             }
-            # What a volume leads to cannot be changed: another one has another name, and the claim goes over to it.
-            name = with_digest(f"{namespace}-{entry.name}", json.dumps(volume, sort_keys=True), _LONGEST_NAME)
+            name = volume_name(namespace, entry.name, volume)
             yield manifest("v1", "PersistentVolume", name, spec={**volume, "capacity": {"storage": str(entry.size)}})
             claim = {
                 "accessModes": [entry.access_mode],
@@ -65,6 +64,14 @@ def _objects(fleet: FleetSpec, place: StoragePlace) -> Iterator[Manifest]:
                 "volumeName": name,
             }
             yield manifest("v1", "PersistentVolumeClaim", entry.name, namespace, spec=claim)
+
+
+def volume_name(namespace: str, claim: str, spec: Manifest) -> str:
+    """Name of the volume with this `spec`, without its capacity.
+
+    What a volume leads to cannot be changed: another one has another name, and the claim goes over to it.
+    """
+    return with_digest(f"{namespace}-{claim}", json.dumps(spec, sort_keys=True), _LONGEST_NAME)
 
 
 def _source(fleet: FleetSpec, place: StoragePlace) -> dict[str, Any]:

@@ -25,7 +25,14 @@ from kueue_fleet.fleet_file.fleet_rules import (
     ZONE,
 )
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
-from kueue_fleet.fleet_file.model.storage import CLAIM_SIZE, Bucket, HyperdiskMl, MultiTierCheckpoints, StorageEntry
+from kueue_fleet.fleet_file.model.storage import (
+    CLAIM_SIZE,
+    Bucket,
+    ExistingInstance,
+    HyperdiskMl,
+    MultiTierCheckpoints,
+    StorageEntry,
+)
 from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_places
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.gke.zones import region_at
@@ -113,7 +120,9 @@ def _allowed(scope: Scope, place: StoragePlace) -> Iterator[Problem]:
     """Data of a team that is kept to some regions is in one of them, and so is every copy of it."""
     fleet, volume = scope.fleet, place.entry.volume
     own = place.made and isinstance(volume, Bucket) and volume.location is not None
-    where = place.location.lower() if own else place.region
+    server = volume.existing.get(place.region)
+    where = region_at(server.location) if isinstance(server, ExistingInstance) else place.region
+    where = place.location.lower() if own else where
     for team in fleet.teams:
         allowed = fleet.allowed_regions(team) if team.name in place.entry.teams else ()
         if allowed and where not in allowed:

@@ -28,7 +28,7 @@ ProjectNumber = Annotated[Text, syntax_of(google_syntax.project_number)]
 """Number of a Google Cloud project."""
 CLAIM_SIZE: Final = 1
 """GiB that each claim asks for, whatever is behind it: a claim cannot grow as that can."""
-_NOT_COUNTED: Final = 1024
+NOT_COUNTED: Final = 1024
 """GiB of a volume where they mean nothing: a bucket grows, and how large it is what exists is not known."""
 
 Sizes = Sequence[tuple[int, int, int]]
@@ -224,7 +224,7 @@ class StorageEntry(RuledModel):
     @property
     def size(self) -> Quantity:
         """Of the volume, as pods see it; nothing holds them to it."""
-        return Quantity(f"{getattr(self.volume, 'capacity_gib', None) or _NOT_COUNTED}Gi")
+        return Quantity(f"{getattr(self.volume, 'capacity_gib', None) or NOT_COUNTED}Gi")
 
     def own_problems(self) -> Iterator[Problem]:
         """Teams once each; a size that Google has."""
