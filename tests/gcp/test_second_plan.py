@@ -24,13 +24,12 @@ from small_fleets import fleet, standalone_data
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "examples" / "data" / "fleet.yaml"
+GPU_NETWORKS = ROOT / "examples" / "gpu-networks" / "fleet.yaml"
 FILES = sorted(
     [
         *(ROOT / "stacks").glob("Pulumi.*.yaml"),
         *(each for each in (ROOT / "examples").glob("*/Pulumi.*.yaml") if "kueue-fleet:fleet" in each.read_text()),
-        ROOT / "examples" / "jobs" / "fleet.yaml",
-        ROOT / "examples" / "shared-gpus" / "fleet.yaml",
-        DATA,
+        *(ROOT / "examples").glob("*/fleet.yaml"),
     ]
 )
 
@@ -46,7 +45,7 @@ TEST_FLEETS = {
     "controller": fleet(admissionController={}),
     "standard": parse_fleet(standalone_data()),
     "company": parse_fleet(company_data()),
-    "gpu networks": parse_fleet(yaml.safe_load((ROOT / "examples" / "gpu-networks" / "fleet.yaml").read_text())),
+    "gpu networks": parse_fleet_text(GPU_NETWORKS.read_text(encoding="utf-8"), GPU_NETWORKS.name),
     "shared by id": _company(sharedWith=["company-research"]),
     "shared network": fleet(
         network={
