@@ -122,6 +122,7 @@ def test_each_plugin_is_put_on_the_nodes_of_its_pools() -> None:
         "nccl-tcpx-installer": ["h100"],
         "nccl-tcpxo-installer": ["h100-mega"],
         "nccl-rdma-installer": ["h200", "b200"],
+        "nccl-rdma-installer-arm64": ["gb200"],
         INJECTOR: ["h100", "h100-mega"],
     }
 
@@ -224,16 +225,15 @@ def test_a_team_whose_pods_may_not_mount_the_plugin_is_warned() -> None:
 
 
 def claiming(*, mapped: bool = True, covered: bool = True) -> FleetSpec:
-    """A fleet whose team has a template for the cards of A4X, by DRANET."""
+    """The example, whose team has a template for the cards of A4X, by DRANET."""
     made = data()
-    made["teams"][0]["resourceClaimTemplates"] = [{"name": "rdma", "deviceClassName": "mrdma.google.com", "count": 4}]
-    mapping = {"name": "example.com/rdma", "deviceClassNames": ["mrdma.google.com"]}
-    if mapped:
-        made["kueue"] = {"configuration": {"resources": {"deviceClassMappings": [mapping]}}}
-    if covered:
-        [group] = made["clusterQueues"][0]["resourceGroups"]
-        group["coveredResources"].append("example.com/rdma")
-        group["flavors"][0]["resources"].append({"name": "example.com/rdma", "nominalQuota": 16})
+    if not mapped:
+        del made["kueue"]
+    if not covered:
+        [group] = made["clusterQueues"][-1]["resourceGroups"]
+        group["coveredResources"].remove("example.com/rdma")
+        [quotas] = group["flavors"]
+        quotas["resources"] = [each for each in quotas["resources"] if each["name"] != "example.com/rdma"]
     return parse_fleet(made)
 
 
@@ -261,16 +261,15 @@ def test_what_kueue_does_not_count_is_warned_of(fleet_: FleetSpec, wrong: list[s
 
 
 def test_claims_count_against_quota() -> None:
-    """A pod claims 4 of 16 devices."""
+    """A pod claims 4 of 8 devices."""
 
     def warnings(pods: int) -> str:
-        job = jobs()["h100"]
+        job = jobs()["gb200"]
         spec = job["spec"]["replicatedJobs"][0]["template"]["spec"]
         spec |= {"parallelism": pods, "completions": pods}
-        template_of(job)["spec"]["resourceClaims"] = [{"name": "rdma", "resourceClaimTemplateName": "rdma"}]
         container = template_of(job)["spec"]["containers"][0]
         container["resources"] = {"requests": {"cpu": "1"}, "claims": [{"name": "rdma"}]}
         return str([each.wrong for each in check_manifests(claiming(), [Document("", job)]).problems])
 
-    assert warnings(4) == "[]"
-    assert "example.com/rdma" in warnings(5)
+    assert warnings(2) == "[]"
+    assert "example.com/rdma" in warnings(3)
