@@ -13,7 +13,7 @@ from kueue_admission.api.manifests import TEAM_LABEL
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.quantity import Quantity
 from kueue_fleet.adopt.live_objects import Data, Object
-from kueue_fleet.adopt.platform import Platform
+from kueue_fleet.adopt.platform import Platform, Specs
 from kueue_fleet.fleet_file.check.storage import DRIVERS
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.storage import NOT_COUNTED
@@ -52,7 +52,8 @@ def adopt_storage(platform: Platform) -> list[Data]:
     entries = []
     for name, claims in named.items():
         existing = {regions[each.cluster]: each.existing for each in claims}
-        teams, clusters = ({getattr(each, what): {} for each in claims} for what in ("team", "cluster"))
+        teams = list(dict.fromkeys(each.team for each in claims))
+        clusters: Specs = {each.cluster: {} for each in claims}
         wanted = {
             (cluster, namespace)
             for cluster in clusters
@@ -67,7 +68,7 @@ def adopt_storage(platform: Platform) -> list[Data]:
         shared = dict(claims[0].shared)
         zones = list(dict.fromkeys(zone for each in claims for zone in each.zones))
         volume = {**shared.pop("volume"), "existing": existing, **({"zones": zones} if zones else {})}
-        entries.append({"name": name, "teams": list(teams), "volume": volume, **platform.where(clusters), **shared})
+        entries.append({"name": name, "teams": teams, "volume": volume, **platform.where(clusters), **shared})
     return entries
 
 
