@@ -7,6 +7,7 @@ platform of this repository. docs/batch-platform.md shows the same table and say
 from __future__ import annotations
 
 import copy
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,10 +18,12 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.raw import prepare_objects, read_raw
+from kueue_fleet.cli import app
 from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.objects import render_cluster
 
@@ -166,3 +169,25 @@ def test_compact_jobs_run_on_a100_spot_nodes() -> None:
 
 def test_jobsets_run_as_low_priority_jobs() -> None:
     assert set(flavors_of(False, "jobset")) == {"gpu-l4-reserved", "gpu-l4-spot"}
+
+
+def test_nodes_and_the_queue_of_dws_are_as_published_at_each_step() -> None:
+    """Spot, on-demand and reserved nodes, those that GKE makes for compact jobs, and the two jobs of DWS."""
+    examples = ROOT / "examples/batch-platform"
+    given = [str(ROOT / "stacks/Pulumi.batch-platform.yaml"), "--jobs", str(examples / "jobs.yaml")]
+    walk = ["--workload", str(examples / "walk-through.yaml"), "--output", "json"]
+    printed = CliRunner().invoke(app, ["simulate", "fleet", *given, *walk], catch_exceptions=False).stdout
+    found = {each["at"]: each for each in json.loads(printed)["snapshots"]}
+    pools = "spot-np", "ondemand-np", "reserved-np", "gpu-a100-compact-spot", "dws-a100-np", "dws-h100-np"
+    assert {at: [each["nodes"].get(pool, 0) for pool in pools] for at, each in found.items()} == {
+        2: [24, 0, 4, 0, 0, 0],
+        12: [24, 8, 4, 0, 0, 0],
+        34: [8, 8, 4, 8, 0, 0],
+        66: [24, 4, 4, 8, 0, 0],
+        88: [0, 0, 4, 8, 0, 0],
+        106: [0, 0, 4, 0, 1, 1],
+        120: [0, 0, 4, 0, 0, 0],
+    }
+    dws = {at: each["queues"]["dws-cluster-queue"] for at, each in found.items()}
+    assert dws[88] == {"pending": 0, "admitted": 0}
+    assert dws[106] == {"pending": 0, "admitted": 2}

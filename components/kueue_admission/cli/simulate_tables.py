@@ -58,6 +58,7 @@ def show(result: Result) -> None:
     for wait in waiting_times(result.records):
         waits.add(wait.name, str(wait.workloads), str(wait.admitted), _span(wait.mean), _span(wait.longest))
     console.show(waits)
+    _show_snapshots(result)
     _show_contended(result)
     _show_budgets(result)
     for workload in workloads[:_SHOWN_WORKLOADS]:
@@ -66,6 +67,22 @@ def show(result: Result) -> None:
         if workload["notKnown"]:
             name = f"{workload['namespace']}/{workload['name']}"
             console.paragraph(f"{name}: whether it starts is not known: {workload['notKnown']}")
+
+
+def _show_snapshots(result: Result) -> None:
+    """Print the pending and admitted jobs of each queue, and the nodes of each pool, with a column for each time."""
+    if not result.snapshots:
+        return
+    times = [Column(f"at {_time(each.at)} s", right=True) for each in result.snapshots]
+    queues, nodes = Table(Column("pending/admitted"), *times), Table(Column("nodes"), *times)
+    for name in dict.fromkeys(name for each in result.snapshots for name in each.queues):
+        counts = [each.queues[name] for each in result.snapshots]
+        queues.add(name, *(f"{count['pending']}/{count['admitted']}" for count in counts))
+    for name in sorted({name for each in result.snapshots for name in each.nodes}):
+        nodes.add(name, *(str(each.nodes.get(name, 0)) for each in result.snapshots))
+    for table in (queues, nodes):
+        console.line()
+        console.show(table)
 
 
 def _show_contended(result: Result, run: str = "") -> None:

@@ -8,7 +8,8 @@ runs[] {cluster, flavors, admittedAt, startedAt, endedAt, end, reclaimedAt[]}. `
 Times are seconds; second 0 is the earliest creationTimestamp of the input, or the beginning of a workload or generator
 file. `end` is {reason, at}: see `clock.EndReason`. `contended[]` {cluster, preemptor, preempted, times}: see
 `contention`. `budgets[]` {team, of, used, limit, per, begin}: see `UsedBudget`. `goals[]` {path, of, limit, quantile,
-priorityClass, standing, found, why}: see `goals.Judged`.
+priorityClass, standing, found, why}: see `goals.Judged`. `snapshots[]` {at, queues {queue: {pending, admitted}}, nodes
+{pool: number}}: see `Snapshot`.
 """
 
 from __future__ import annotations
@@ -78,6 +79,18 @@ class JudgedGoal(Protocol):
         """Its fields, as in the result."""
 
 
+class Snapshot(NamedTuple):
+    """What `kubectl get clusterqueues` and `kubectl get nodes` print at a time of the clock.
+
+    `nodes` are those of node pools, by `cluster/pool` where several clusters have nodes. Where GKE makes pools by itself
+    the name is the flavor, and the number is that of its pods.
+    """
+
+    at: float
+    queues: Mapping[str, Mapping[str, int]]
+    nodes: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """What happened: the records, the second 0 of their clock, and `until` in seconds from it (None: to the end)."""
@@ -97,6 +110,7 @@ class Result:
     quotas: tuple[Quota, ...] = ()
     """Of the clusters that run jobs."""
     goals: tuple[JudgedGoal, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
     accelerator_usd: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """What a GPU or TPU chip costs for an hour, by cluster and flavor, as far as it is known."""
 
@@ -153,6 +167,7 @@ class Result:
             "contended": [{**asdict(pair), "cluster": pair.cluster or None} for pair in self.contended],
             "budgets": [each.to_dict() for each in self.budgets],
             "goals": [each.to_dict() for each in self.goals],
+            "snapshots": [each._asdict() for each in self.snapshots],
         }
 
     def _workload(self, record: Record) -> dict[str, Any]:

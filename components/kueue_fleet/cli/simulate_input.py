@@ -22,7 +22,7 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.gke.prices import Prices
 
-JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps", "begin")
+JOB_FIELDS: Final = ("jobs", "waits", "reclaims", "outages", "stockOuts", "steps", "snapshots", "begin")
 """What --what-if changes in the workload file; everything else is the fleet's."""
 
 

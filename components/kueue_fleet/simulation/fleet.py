@@ -92,7 +92,8 @@ def prepare_fleet(
             accelerator_usd=accelerator_usd(fleet, table),
             job_clusters=fleet.job_clusters,
         )
-        return replace(result, budgets=tuple(simulated_budgets(fleet, table, result.records, end.at)))
+        budgets = tuple(simulated_budgets(fleet, table, result.records, end.at))
+        return replace(result, budgets=budgets, snapshots=tuple(run.snapshots))
 
     return Prepared(run.queues, go, fleet.name, goals_of(fleet))
 

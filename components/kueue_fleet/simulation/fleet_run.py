@@ -32,6 +32,7 @@ from kueue_admission.simulate.agenda import Action
 from kueue_admission.simulate.cluster import SimulatedCluster
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.records import State
+from kueue_admission.simulate.result import Snapshot
 from kueue_admission.simulate.runner import Arrival, ClusterRun, while_same
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
@@ -77,6 +78,10 @@ class FleetRun(ClusterRun[FleetJob]):
             self.agenda.plan(outage.at, partial(self.lose, outage.cluster))
             self.agenda.plan(outage.at + outage.seconds, partial(self.reach, outage.cluster))
             self.agenda.progress(outage.at + outage.seconds)
+        self.snapshots: list[Snapshot] = []
+        for at in file.snapshots:
+            self.agenda.plan(at, self._count)
+            self.agenda.progress(at)
         for name, nodes in self._nodes.items():
             nodes.plan(self.agenda, partial(self._end_pool, name))
 
@@ -116,6 +121,23 @@ class FleetRun(ClusterRun[FleetJob]):
         record.not_known = str(start_not_known(self._fleet, job) or "")
 
     # What is planned
+
+    def _count(self, now: float) -> None:
+        queues: dict[str, dict[str, int]] = {}
+        nodes = {(name, pool): number for name, of in self._nodes.items() for pool, number in of.standing.items()}
+        for job in self.jobs.values():
+            record = job.record
+            count = queues.setdefault(record.cluster_queue, {"pending": 0, "admitted": 0})
+            count["pending"] += record.arrived_at <= now and record.state is State.PENDING
+            count["admitted"] += record.state is State.ADMITTED
+            if record.state is State.ADMITTED and record.runs:
+                where = record.runs[-1].cluster or self.home
+                for pods in record.runs[-1].admission.pod_sets:
+                    for flavor in {flavor for _, flavor in pods.flavors if not self._nodes[where].has(flavor)}:
+                        nodes[where, flavor] = nodes.get((where, flavor), 0) + pods.count
+        several = len({where for where, _ in nodes}) > 1
+        named = {f"{where}/{name}" if several else name: number for (where, name), number in sorted(nodes.items())}
+        self.snapshots.append(Snapshot(now, dict(sorted(queues.items())), named))
 
     def handle(self, cluster: str, event: Event) -> None:
         """Give a cluster an event now."""

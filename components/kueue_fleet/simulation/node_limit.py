@@ -33,6 +33,7 @@ class _Pool:
     """`nodes` are those in use; `ends_at` is when its calendar reservation ends. `queued`: only requests get more."""
 
     name: str
+    least: int
     most: int
     allocatable: Mapping[str, int]
     ends_at: float | None = None
@@ -133,6 +134,16 @@ class Nodes:
         lost = {key: sum(place.pool is pool for place in given) for key, given in places.items()}
         return {key: count for key, count in lost.items() if count}
 
+    @property
+    def standing(self) -> Mapping[str, int]:
+        """How many nodes each pool has: those in use, and at least its minimum."""
+        pools = {pool.name: pool for leads_to in self._pools.values() for pool in leads_to}
+        return {name: max(len(pool.nodes), min(pool.least, pool.most)) for name, pool in pools.items()}
+
+    def has(self, flavor: str) -> bool:
+        """Whether the flavor leads to a node pool of the fleet."""
+        return flavor in self._pools
+
     def leave(self, key: str, now: float) -> None:
         """Take the workload's pods away; it waits no longer, and others get its room."""
         self._waiting.pop(key, None)
@@ -151,7 +162,7 @@ class Nodes:
 
 def _pool(pool: ResolvedNodePool, begin: datetime | None) -> _Pool:
     allocatable = pool.allocatable if pool.machine is not None else {}
-    made = _Pool(pool.name, pool.max_nodes, allocatable, queued=pool.queued)
+    made = _Pool(pool.name, pool.min_nodes, pool.max_nodes, allocatable, queued=pool.queued)
     if begin is not None and isinstance(pool.capacity, Calendar):
         made.ends_at = max(0.0, (pool.capacity.end - begin).total_seconds())
     return made

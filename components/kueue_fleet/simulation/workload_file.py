@@ -23,6 +23,7 @@ Strict: unknown fields and wrong values are refused, all at once.
     outages:                            # the manager cannot reach a worker
       - { cluster: worker-us-east4, at: 600, seconds: 1800 }
     steps: { first: 0, second: 60 }     # when jobs of `--jobs` are submitted, by their label kueue-fleet.dev/step
+    snapshots: [30, 90]                 # when queues are counted, and nodes
     begin: 2026-12-01T00:00:00Z         # what second 0 is, for calendar windows and ends of calendar pools
 """
 
@@ -191,6 +192,8 @@ class WorkloadFile(SpecModel):
     """When workers cannot be reached."""
     stock_outs: tuple[StockOutEntry, ...] = ()
     """When flavors get no further nodes."""
+    snapshots: tuple[Second, ...] = ()
+    """Seconds at which pending and admitted jobs are counted, and nodes; before what else happens then."""
     begin: Timestamp | None = None
     """The moment that is second 0, for windows of a calendar and the ends of calendar pools; default: none."""
 
