@@ -82,7 +82,7 @@ class JudgedGoal(Protocol):
 class Snapshot(NamedTuple):
     """What `kubectl get clusterqueues` and `kubectl get nodes` print at a time of the clock.
 
-    `nodes` are those of node pools, by `cluster/pool` where several clusters have nodes. Where GKE makes pools by itself
+    `nodes` are those of node pools, by `cluster/pool` where several clusters have nodes. Where GKE makes pools itself
     the name is the flavor, and the number is that of its pods.
     """
 
