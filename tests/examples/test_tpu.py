@@ -23,11 +23,12 @@ FLEET = FOLDER / "fleet.yaml"
 ACCELERATOR, TOPOLOGY = "cloud.google.com/gke-tpu-accelerator", "cloud.google.com/gke-tpu-topology"
 TAINT = {"key": "google.com/tpu", "value": "present", "effect": "NoSchedule"}
 MEANT = {
-    "single.yaml": ("fine-tune", "flex-single"),
-    "slice.yaml": ("pretrain", "reserved-0"),
-    "flex-slice.yaml": ("pretrain-flex", "flex-slice"),
+    "single.yaml": ("fine-tune", {"flex-single"}),
+    "slice.yaml": ("pretrain", {"reserved-0"}),
+    "flex-slice.yaml": ("pretrain-flex", {"flex-slice"}),
+    "pathways.yaml": ("pathways", {"heads", "reserved-0"}),
 }
-"""Name of the job in each file, and its flavor."""
+"""Name of the job in each file, and its flavors."""
 
 
 def data() -> dict[str, Any]:
@@ -60,9 +61,9 @@ def test_each_job_fits_and_is_admitted_to_the_flavor_it_is_meant_for(name: str) 
     done = CliRunner().invoke(app, ["simulate", "fleet", str(FLEET), "--jobs", str(FOLDER / name), "-o", "json"])
     assert done.exit_code == 0, done.output
     (workload,) = json.loads(done.stdout)["workloads"]
-    job, flavor = MEANT[name]
+    job, meant = MEANT[name]
     assert (workload["name"], workload["state"]) == (job, "Finished")
-    assert {chosen for flavors in workload["flavors"].values() for chosen in flavors.values()} == {flavor}
+    assert {chosen for flavors in workload["flavors"].values() for chosen in flavors.values()} == meant
 
 
 def test_a_second_job_gets_the_second_slice_and_a_third_one_waits(tmp_path: Path) -> None:
