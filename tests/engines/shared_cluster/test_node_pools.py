@@ -301,7 +301,9 @@ def test_jobs_of_one_share_run_together_on_a_node_of_a_shared_pool(standard: One
     assert node["status"]["allocatable"]["nvidia.com/gpu"] == "4"
     assert node["metadata"]["labels"].items() >= pods[0]["spec"]["nodeSelector"].items()
     assert pods[0]["spec"]["nodeSelector"]["cloud.google.com/gke-gpu-sharing-strategy"] == "time-sharing"
-    for name in names:
+    standard.create(JOBS, job("two-shares", "shares", pod_template(2)))
+    assert wait_until(partial(refused, standard, "two-shares")) == "UnexpectedAdmissionError"
+    for name in (*names, "two-shares"):
         standard.delete(f"{JOBS}/{name}")
 
 
@@ -351,6 +353,11 @@ def queued_job(name: str, may_fail: int) -> dict[str, Any]:
 def running(cluster: OneCluster, name: str) -> dict[str, Any] | None:
     found = placed(cluster, name)
     return next((pod for pod in found if pod["status"]["phase"] == "Running"), None)
+
+
+def refused(cluster: OneCluster, name: str) -> str | None:
+    """Why a node refused a pod of the Job."""
+    return next((pod["status"]["reason"] for pod in placed(cluster, name) if pod["status"]["phase"] == "Failed"), None)
 
 
 def fate(cluster: OneCluster, name: str) -> tuple[str, list[str]]:

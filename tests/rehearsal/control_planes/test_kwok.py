@@ -12,6 +12,7 @@ def test_the_stages_are_documents_that_stand_alone() -> None:
     assert [document["metadata"]["name"] for document in documents] == [
         "node-ready",
         "pod-run",
+        "pod-refuse",
         "pod-succeed",
         "pod-fail",
         "pod-terminate",
