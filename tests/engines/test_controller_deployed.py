@@ -22,7 +22,7 @@ import yaml
 
 from alerting import Collector, Labels, firing
 from controller_faults import no_worker_recorded
-from controller_lab import JOBS, MANAGER, fleet_data, job
+from controller_lab import GPU, JOBS, MANAGER, fleet_data, job, queue_data
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.read.dispatch_report import WAITING_CONDITION
 from kueue_fleet.controller.patches import DISPATCH_MANAGER
@@ -88,6 +88,26 @@ class Deployed:
         return str(self.clusters[cluster].create(path, body)["status"]["token"])
 
 
+FOLLOWS = "follows"
+"""A queue whose quota follows capacity, its flavor, and the label of its nodes."""
+FOLLOWED = 5
+"""Its GPUs: 8 in the file less those of a cordoned node."""
+CORDONED: Json = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "cordoned", "labels": {FOLLOWS: "true"}},
+    "spec": {"unschedulable": True},
+    "status": {"allocatable": {GPU: "3", "cpu": "8"}, "capacity": {GPU: "3", "cpu": "8"}},
+}
+
+
+def followed_quota(clusters: Mapping[str, OneCluster]) -> list[int]:
+    """Nominal GPUs of that queue on the manager and the worker."""
+    queues = [clusters[name].get(f"{KUEUE}/clusterqueues/{FOLLOWS}") for name in (MANAGER, WORKER)]
+    flavors = [queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"] for queue in queues]
+    return [int(each["nominalQuota"]) for quotas in flavors for each in quotas if each["name"] == GPU]
+
+
 @pytest.fixture(scope="module")
 def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     folder = tmp_path_factory.mktemp("project")
@@ -99,6 +119,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     data = fleet_data({WORKER: "europe-west4"}, prices=prices, watchdog={"stuckAfter": "2s"})
     data["jobSet"] = {"enabled": True}
     data["fleetPage"] = {}
+    data["flavors"].append({"name": FOLLOWS, "nodeLabels": {FOLLOWS: "true"}})
+    data["clusterQueues"].append({**queue_data(FOLLOWS, FOLLOWS, 8), "quotaFollows": "capacity"})
     del data["admissionController"]["image"]
     del data["kueue"]  # what other tests have less of, to be quicker
     settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
@@ -114,12 +136,14 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         run = session.pulumi().up()
         for _ in run:
             pass
+        token = session.paths.admin_token.read_text().strip()
+        clusters = {made["name"]: one_of(session, made, token) for made in session.client.clusters()}
+        clusters[WORKER].create("/api/v1/nodes", CORDONED)
+        wait_until(lambda: followed_quota(clusters) == [FOLLOWED, FOLLOWED])
         again = session.pulumi().up()
         for _ in again:
             pass
         [state] = session.paths.pulumi_backend.rglob("stacks/*/controller.json")
-        token = session.paths.admin_token.read_text().strip()
-        clusters = {made["name"]: one_of(session, made, token) for made in session.client.clusters()}
         fleet = parse_fleet(data)
         told = (run.result.warnings, again.result, state.read_text())
         supervisor = psutil.Process(session.client.health()["pid"])
@@ -168,6 +192,11 @@ def test_a_second_up_changes_nothing_and_the_token_is_not_in_clear_in_the_state(
     assert deployed.again.warnings == []
     assert IMAGE in deployed.state
     assert NO_TOKEN not in deployed.state
+
+
+def test_a_second_up_leaves_the_quota_that_the_controller_wrote(deployed: Deployed) -> None:
+    """The provider is Pulumi's own; `again` changed nothing, as the test before says."""
+    assert followed_quota(deployed.clusters) == [FOLLOWED, FOLLOWED]
 
 
 KUEUE_PODS = "/api/v1/namespaces/kueue-system/pods"
