@@ -6,16 +6,18 @@ The real Kueue does the same: tests/engines/shared_cluster/test_node_pools.py.
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from tests.simulation.fleets import GPU, calendar_data
 
 from command_line import call
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
-from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file import check_fleet, parse_fleet
 from kueue_fleet.simulation.fleet import prepare_fleet
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
@@ -125,3 +127,26 @@ def test_the_pool_is_open_or_closed_as_it_is_at_second_0(tmp_path: Path, begin: 
         printed = json.loads(done.stdout)
         for each in (printed,) if not change else (printed["before"], printed["after"]):
             assert [one["state"] for one in each["workloads"]] == [state]
+
+
+def test_without_a_pool_the_window_opens_the_reservation_by_itself() -> None:
+    """The settings of the page, on Autopilot: nothing to say of them, and the job starts with the reservation."""
+    page = (Path(__file__).parents[2] / "docs/tasks/calendar.md").read_text(encoding="utf-8")
+    [block] = [each for each in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "reservation-affinity" in each]
+    reserved = {"name": "h100-december", "zone": "us-central1-a", "machineType": "a3-highgpu-8g", "count": 4}
+    asked = {"start": "2026-12-01T00:00:00Z", "duration": "336h", "planningStatus": "SUBMITTED"}
+    data = {
+        **yaml.safe_load(block),
+        "name": "research",
+        "project": "research-project",
+        "clusters": [{"name": "batch", "role": "standalone", "region": "us-central1", "mode": "Autopilot"}],
+        "futureReservations": [{**reserved, **asked}],
+        "localQueues": [{"namespace": "team", "name": "december", "clusterQueue": "december"}],
+    }
+    fleet = parse_fleet(data)
+    assert [str(problem) for problem in check_fleet(fleet)] == []
+    requests = {GPU: 8, "cpu": 8, "memory": "10Gi", "ephemeral-storage": "1Gi"}
+    job = {"name": "j", "namespace": "team", "queue": "december", "requests": requests, "runSeconds": 600}
+    file = WorkloadFile.model_validate({"jobs": [{**job, "maxRunSeconds": 7200}], "begin": "2026-11-30T23:00:00Z"})
+    [found] = prepare_fleet(fleet, file, Delays()).run().as_json()["workloads"]
+    assert (found["quotaReservedAt"], found["admittedAt"], found["finishedAt"]) == (0, 3600, 4200)

@@ -83,6 +83,10 @@ REGION: Final = "topology.kubernetes.io/region"
 """Node label with the region."""
 ZONE: Final = "topology.kubernetes.io/zone"
 """Node label with the zone."""
+RESERVATION_NAME: Final = "cloud.google.com/reservation-name"
+"""Node label with the reservation that the node is from. A pod that selects it gets such a node where GKE makes nodes.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/consuming-reservations."""
 
 NODE_LABELS: Final = (
     NODE_POOL,

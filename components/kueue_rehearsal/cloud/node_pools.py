@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.gke.block_topology import topology_labels
-from kueue_fleet.gke.labels import NODE_POOL, ZONE
+from kueue_fleet.gke.labels import NODE_POOL, RESERVATION_NAME, ZONE
 from kueue_fleet.gke.machines import MachineType
 from kueue_fleet.gke.pool import Pool, read_pool
 from kueue_fleet.gke.pool_nodes import known_labels, node_taints
@@ -78,7 +78,7 @@ class NodePool:
         if self.view.autoscaling:
             all_labels[AUTOSCALED] = "true"
         if self.view.reservation is not None:
-            all_labels["cloud.google.com/reservation-name"] = self.view.reservation
+            all_labels[RESERVATION_NAME] = self.view.reservation
         all_labels |= topology_labels(self.machine.name, self.name, _number(key, digest))
         all_labels |= labels or {}
         name = numbered_name(f"gke-{place.cluster}-{self.name}", digest)

@@ -44,6 +44,7 @@ from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.per_cluster import backup_flavors
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, offered_problems, zone_problems
+from kueue_fleet.gke.labels import RESERVATION_NAME
 from kueue_fleet.gke.machine_rules import check_gpus
 from kueue_fleet.gke.machines import TPU_MACHINES, machine_names, machine_type
 from kueue_fleet.gke.pool import Gpus, Pool
@@ -329,7 +330,7 @@ def _counts(scope: Scope) -> Iterator[Problem]:
 
 @where_read
 def _unused(scope: Scope) -> Iterator[Problem]:
-    users = _users(scope)
+    users = {*_users(scope), *(flavor.node_labels.get(RESERVATION_NAME) for flavor in scope.fleet.flavors)}
     for entry in scope.fleet.reservations:
         if entry.name not in users and not entry.shared_with:
             backup = " whose flavor comes after others in its queues" if entry.purpose == "backup" else ""
