@@ -196,7 +196,7 @@ def test_a_second_up_changes_nothing_and_the_token_is_not_in_clear_in_the_state(
 
 def test_a_second_up_leaves_the_quota_that_the_controller_wrote(deployed: Deployed) -> None:
     """The provider is Pulumi's own; `again` changed nothing, as the test before says."""
-    assert followed_quota(deployed.clusters) == [FOLLOWED, FOLLOWED]
+    assert followed_quota(deployed.clusters) == [FOLLOWED, FOLLOWED]  # settled: the up is over
 
 
 KUEUE_PODS = "/api/v1/namespaces/kueue-system/pods"
