@@ -28,8 +28,6 @@ NOT_DRAWN = {
     "TeamEntry.secrets": "are nothing without the stack's config, which has what is in them",
     "TeamEntry.priorityClasses": "names classes of the file, which a drawn team need not have",
     "ClusterQueueEntry.fallback": "needs the fleet's controller, which a drawn fleet need not have",
-    "ClusterQueueEntry.quotaFollows": "needs the fleet's controller too",
-    "ClusterQueueEntry.slack": "needs a queue that no LocalQueue leads to",
     "FlavorPatience.flavor": "is of fallback",
     "FlavorPatience.patience": "is of fallback",
     "NodePoolEntry.acceleratorNetworkProfile": "is for A3 and newer machines, and no pool is of them",

@@ -47,6 +47,8 @@ def _file(draw: Draw) -> Data:
     if controller:
         controller["admissionController"] |= _answers(draw, checks)
         controller |= fields(draw, fleetPage=one_of({}, _PAGE))
+        _follow_capacity(draw, queues)
+    entered = [queue for queue in queues if not queue.get("slack")]
     regions = sorted({entry["region"] for entry in data["clusters"] if entry["role"] != "manager"})
     enforced = multi_kueue["multiKueue"].get("queues", named(queues)) if controller else []
     sections = {
@@ -56,8 +58,8 @@ def _file(draw: Draw) -> Data:
         "cohorts": tree,
         "clusterQueues": queues,
         "admissionChecks": checks,
-        "teams": teams(draw, queues, regions, enforced),
-        "localQueues": local_queues(draw, queues),
+        "teams": teams(draw, entered, regions, enforced),
+        "localQueues": local_queues(draw, entered),
     }
     sections["storage"] = storage(draw, sections["teams"], data["clusters"], pools)
     data |= {name: entries for name, entries in sections.items() if entries}
@@ -159,6 +161,15 @@ def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
             ),
         )
     return {"admissionController": section}
+
+
+def _follow_capacity(draw: Draw, queues: Sequence[Data]) -> None:
+    """Quotas that the controller writes; one queue at most is slack, and others are there for jobs."""
+    for queue in queues:
+        queue |= fields(draw, quotaFollows=one_of("file", "capacity"))
+    follows = [queue for queue in queues if queue.get("quotaFollows") == "capacity" and "cohortName" in queue]
+    if follows and len(queues) > 1:
+        follows[0] |= fields(draw, slack=flags)
 
 
 def _answers(draw: Draw, checks: Sequence[Data]) -> Data:
