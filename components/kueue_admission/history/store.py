@@ -9,6 +9,7 @@ A file is there as a whole or not at all. The same event may be in two files, af
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -65,7 +66,9 @@ class Store:
                 self._files.create_dir(f"{self._root}/events", recursive=True)
             self._about = self._read_about()
         except (OSError, ValueError) as failed:
-            raise StoreError(where, f"cannot be used: {failed}", "give another --store") from None
+            number = failed.errno if isinstance(failed, OSError) else None
+            why = os.strerror(number) if number else failed
+            raise StoreError(where, f"cannot be used: {why}", "give another --store") from None
         if not create and not self._is_there(f"{self._root}/events"):
             raise StoreError(where, "has no history", "write it with kueue-fleet record")
         self._schema = pa.schema([(name, self._type(kind)) for name, kind in COLUMNS.items()])
