@@ -39,6 +39,50 @@ def data() -> Json:
     return made
 
 
+def backed() -> Json:
+    """The same with pools: H100 from DWS, and a reservation that is a backup."""
+    made = data()
+    made["clusters"][0]["mode"] = "Standard"
+    machine = {"machineType": "a3-highgpu-8g", "zones": ["europe-west4-b"]}
+    flex = {"type": "flexStart", "queuedProvisioning": True}
+    kept = {"type": "reserved", "reservation": "kept"}
+    made["reservations"] = [
+        {"name": "kept", "zone": "europe-west4-b", "machineType": "a3-highgpu-8g", "count": 2, "purpose": "backup"}
+    ]
+    made["nodePools"] = [
+        {"name": "dws", **machine, "capacity": flex, "autoscaling": {"totalMinNodeCount": 0, "totalMaxNodeCount": 1}},
+        {"name": "kept", **machine, "capacity": kept, "nodeCount": 2},
+    ]
+    made["flavors"] = [{"name": name, "nodePool": name} for name in ("dws", "kept")]
+    queue, backup = queue_data("gpu", "dws", 8), queue_data("", "kept", 16)
+    queue["resourceGroups"][0]["flavors"] += backup["resourceGroups"][0]["flavors"]
+    for flavor in queue["resourceGroups"][0]["flavors"]:
+        flavor["resources"][1]["nominalQuota"] = 100
+    queue["admissionChecksStrategy"] = {"admissionChecks": [{"name": "dws", "onFlavors": ["dws"]}]}
+    queue["fallback"] = [{"flavor": "dws", "patience": f"{PATIENCE}s"}]
+    made["clusterQueues"] = [queue]
+    made["localQueues"] = [{"namespace": "team", "name": "gpu", "clusterQueue": "gpu"}]
+    return made
+
+
+def allowed(lab: ControllerLab, name: str) -> str:
+    """The flavors that the controller leaves the job."""
+    found = (lab.workload(name) or {}).get("metadata", {}).get("annotations", {})
+    return str(found.get("kueue.x-k8s.io/workload-allowed-resource-flavors", ""))
+
+
+def test_a_backup_is_for_jobs_without_nodes_and_not_for_those_without_quota(tmp_path: Path) -> None:
+    """The first job has all quota of the first choice, and waits for DWS."""
+    with controller_lab(tmp_path, backed()) as lab:
+        lab.start_controller()
+        lab.submit(job("first", 8))
+        wait_until(lambda: condition(lab.workload("first") or {}, "QuotaReserved") == "True")
+        lab.submit(job("second", 8))
+        wait_until(lambda: allowed(lab, "second") == "dws")
+        wait_until(lambda: condition(lab.workload("second") or {}, "QuotaReserved") == "False")
+        wait_until(lambda: allowed(lab, "first") == "kept")
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControllerLab]:
     with controller_lab(tmp_path_factory.mktemp("lab"), data()) as made:
