@@ -84,7 +84,13 @@ class Fleet:
         if not isinstance(found, list):
             return 200, found
         self.listed[path] += 1
-        return 200, {"metadata": {"resourceVersion": "1"}, "items": found}
+        asked = {
+            name: int(values[0]) for name, values in parse_qs(parts.query).items() if name in ("limit", "continue")
+        }
+        begin = asked.get("continue", 0)
+        end = begin + asked.get("limit", len(found))
+        more = {"continue": str(end)} if end < len(found) else {}
+        return 200, {"metadata": {"resourceVersion": "1", **more}, "items": found[begin:end]}
 
 
 @contextmanager

@@ -60,6 +60,15 @@ def test_a_change_comes_without_another_list(fleet: Fleet, followed: FollowedLis
     assert not any("managedFields" in each["metadata"] for each in followed.objects())
 
 
+def test_pages_are_one_list(
+    fleet: Fleet, followed: FollowedList[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kueue_fleet.kube.followed._PAGE", "2")
+    fleet.tables["home"][PATH] = [item(name) for name in "abcde"]
+    assert names(followed) == list("abcde")
+    assert fleet.listed[PATH] == 3
+
+
 def test_after_the_end_of_a_watch_it_is_listed_again(fleet: Fleet, followed: FollowedList[dict[str, Any]]) -> None:
     followed.objects()
     until(lambda: len(fleet.watched(PATH)), 1)

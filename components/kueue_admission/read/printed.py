@@ -230,7 +230,7 @@ class PrintedWorkload(Printed):
         """Namespace and name of the LocalQueue."""
         return f"{self.namespace}/{self.queue}"
 
-    @property
+    @_Once
     def parent(self) -> str:
         """Namespace and name of its parent, if it is a variant, for one flavor; empty: it belongs to a job.
 
