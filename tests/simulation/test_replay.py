@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tests.bench.large_fleet import STACK
+from tests.bench.plan import EXAMPLE
 from tests.fleet_file.builders import standalone_data
 from tests.history.workloads import workload
 
@@ -111,13 +112,13 @@ def one_cluster() -> FleetSpec:
     return parse_fleet(data)
 
 
-def past(*jobs: Sequence[tuple[Kind, str]], cpu: int = 1, **arrival: Any) -> Past:
+def past(*jobs: Sequence[tuple[Kind, str]], cpu: int = 1, gpus: int = 0, **arrival: Any) -> Past:
     """Jobs of the events that follow their arrival at 9:00."""
     found = []
     for number, events in enumerate(jobs):
         data = workload()
         data["metadata"] |= {"uid": f"u{number}", "name": f"job-{number}", "namespace": "default"}
-        container = {"resources": {"requests": {"cpu": cpu}}}
+        container = {"resources": {"requests": {"cpu": cpu} | ({"nvidia.com/gpu": gpus} if gpus else {})}}
         data["spec"]["podSets"][0]["template"]["spec"] = {"containers": [container]}
         data["spec"] |= {"queueName": "gpu", **arrival}
         (arrived,) = workload_events(PrintedWorkload.of(data), Place("only"))
@@ -172,6 +173,16 @@ def test_a_queue_that_is_not_in_the_fleet_is_said_and_can_be_named() -> None:
     assert dict(replay.left_out) == {
         "of LocalQueue default/gone, which is not in the fleet (--queue says which it is)": 1
     }
+
+
+def test_a_job_of_which_a_pod_fits_on_no_node_is_left_out_and_said() -> None:
+    """Kueue would admit and evict it without end."""
+    fleet = parse_fleet_text((EXAMPLE / "fleet.yaml").read_text(), "plan")
+    window, queues = Window(moment("09:00:00"), moment("12:00:00")), {"default/gpu": "vision/gpu"}
+    assert len(Replay(fleet, past(RAN, gpus=2), window, queues).run(0)) == 1
+    replay = Replay(fleet, past(RAN, gpus=4), window, queues)
+    assert replay.run(0) == []
+    assert dict(replay.left_out) == {"of which a pod asks for 4 nvidia.com/gpu, more than any node has": 1}
 
 
 def test_what_passes_between_two_runs_is_what_passed() -> None:

@@ -81,7 +81,8 @@ def unmanaged_namespaces(manifests: Iterable[Manifest]) -> Mapping[str, Manifest
         labels = {
             _name(m): {**inside(m, "metadata", "labels"), _NAMESPACE_NAME: _name(m)} for m in _of(given, "Namespace")
         }
-        used = {_namespace(m) for m in given if m.get("kind") in (*JOBS, *WITH_QUEUE)}
+        kinds = (*JOBS, *WITH_QUEUE)
+        used = {_namespace(m) for m in given if m.get("kind") in kinds}
         return {each: config for each in used if not selector.matches(labels.get(each, {_NAMESPACE_NAME: each}))}
     return {}
 

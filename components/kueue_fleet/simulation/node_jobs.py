@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from kueue_admission.decide.amounts import format_request
 from kueue_admission.decide.pods import NodeSelectorTerm, PodSet, Requirement, ResourceRules, Taint, Toleration
 from kueue_admission.forms.form_rules import Fault
 from kueue_admission.forms.problem import Problem
@@ -123,6 +124,24 @@ def possible_flavors(
             if all(selector.get(key, value) == value for key, value in there.node_labels.items()):
                 added = (parse_toleration(Fields(each.wire(), "", [])) for each in there.tolerations)
                 yield flavor, _with(pods, there.node_labels, added)
+
+
+def too_large(fleet: FleetSpec, queue: str, pods: PodSet) -> str:
+    """What a pod asks for that none of its nodes has as much of; empty where one has, or it is not known."""
+    entry, pools = fleet.queue(queue), list[ResolvedNodePool]()
+    if entry is None:
+        return ""
+    for cluster in (name for name in fleet.clusters_of(entry) if name in fleet.job_clusters):
+        for flavor, _ in possible_flavors(fleet, entry, pods, cluster):
+            found = fleet.flavor_nodes(flavor, cluster)
+            if not found or any(pool.machine is None for pool in found):
+                return ""
+            pools += found
+    lacking = [[each for each in pods.node_requests if pool.allocatable.get(each[0], 0) < each[1]] for pool in pools]
+    if not lacking or not all(lacking):
+        return ""
+    resource, amount = lacking[0][0]
+    return f"{format_request(resource, amount)} {resource}"
 
 
 def _refused(

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.model import Objects, Workload
+from kueue_admission.decide.pods import PodSet
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.history.jobs import Past, PastJob, Ran, Waited
@@ -33,6 +34,7 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
 from kueue_fleet.simulation.fleet import parse_fleet_objects
 from kueue_fleet.simulation.fleet_run import FleetRun
+from kueue_fleet.simulation.node_jobs import too_large
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.workload_file import ReclaimEntry, WaitEntry, WorkloadFile
 
@@ -202,6 +204,7 @@ class Replay:
         self.drawn = observe(self.past, self.fleet)
         self.targets = cluster_queue_of(self.fleet)
         self._jobs: list[tuple[PastJob, Workload]] = []
+        self._sizes: dict[object, str] = {}
         parsed = parse_fleet_objects(self.fleet, self.fleet.home, [], self._read)
         self._objects: dict[str, Objects] = {name: each.objects for name, each in parsed.items()}
 
@@ -226,8 +229,18 @@ class Replay:
             except NotModelledError as refused:
                 self.left_out[f"with {refused.feature}, which is not modelled"] += 1
                 continue
+            if what := self._too_large(self.targets[queue], workload.pod_sets):
+                self.left_out[f"of which a pod asks for {what}, more than any node has"] += 1
+                continue
             self._jobs.append((job, workload))
             yield workload
+
+    def _too_large(self, queue: str, pod_sets: tuple[PodSet, ...]) -> str:
+        """What no node has for them; the same is asked of many jobs."""
+        key = queue, tuple((each.node_requests, each.node_selector) for each in pod_sets)
+        if key not in self._sizes:
+            self._sizes[key] = next(filter(None, (too_large(self.fleet, queue, each) for each in pod_sets)), "")
+        return self._sizes[key]
 
     def run(
         self,
