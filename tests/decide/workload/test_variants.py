@@ -41,6 +41,11 @@ def test_a_job_waits_with_a_variant_for_each_flavor() -> None:
     assert set(made.engine.workloads) == {"ns/a", "ns/a-variant-res", "ns/a-variant-spot"}
 
 
+def test_another_job_may_have_the_name_of_a_variant() -> None:
+    made = run(cluster(res=0, spot=0), job("a-variant-res"), job("a"))
+    assert {"ns/a-variant-res", "ns/a-variant-res-2"} <= set(made.engine.workloads)
+
+
 def test_the_job_is_admitted_with_its_variant() -> None:
     made = run(cluster(), job("a"))
     assert made.admitted == {"a", "a-variant-res"}

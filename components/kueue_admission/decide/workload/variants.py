@@ -134,10 +134,13 @@ class Variants:
 
     def _create(self, parent: WorkloadInfo, flavor: str, index: int) -> None:
         workload = parent.workload
+        name = f"{workload.name}-variant-{flavor}"
+        while f"{workload.namespace}/{name}" in self._queues.workloads:
+            name += "-2"  # Kueue's names end with a hash.
         self._add(
             replace(
                 workload,
-                name=f"{workload.name}-variant-{flavor}",
+                name=name,
                 uid=f"{workload.uid}-{index:02}",
                 parent=parent.key,
                 allowed_flavors=(flavor,),
