@@ -174,7 +174,7 @@ def _wrong_about(ended: Ended, name: str) -> Iterator[str]:
             yield f"does not say what to do: {line[:200]}"
     if not first.startswith("error: "):
         yield f"begins with {first[:200]}"
-    place = r"wrong\.(yaml|json)|folder|<stdin>|project/Pulumi\.yaml|^  a(\[|\.nodePools)"
+    place = r"wrong\.(yaml|json)|folder|<stdin>|project/Pulumi\.yaml|^  a(\[|\.nodePools|\.ClusterQueue a: )"
     if not re.search(place + (r":\d+: " if name in NOT_YAML and "json" not in first else ""), ended.err, re.MULTILINE):
         yield f"does not name the place: {first[:200]}"
     if name not in NOT_TEXT and (found := OF_PROGRAMMERS.search(ended.err)):
