@@ -88,9 +88,9 @@ class Fleet:
             name: int(values[0]) for name, values in parse_qs(parts.query).items() if name in ("limit", "continue")
         }
         begin = asked.get("continue", 0)
-        end = begin + asked.get("limit", len(found))
-        more = {"continue": str(end)} if end < len(found) else {}
-        return 200, {"metadata": {"resourceVersion": "1", **more}, "items": found[begin:end]}
+        until = begin + asked.get("limit", len(found))
+        more = {"continue": str(until)} if until < len(found) else {}
+        return 200, {"metadata": {"resourceVersion": "1", **more}, "items": found[begin:until]}
 
 
 @contextmanager
