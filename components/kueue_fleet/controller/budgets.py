@@ -86,9 +86,8 @@ class Budgets:
         team = self._rules.namespaces.get(record.namespace)
         devices = any(name in ACCELERATOR_RESOURCES for name, _ in record.workload.requests)
         over = self._ledger.over(team, now) if team is not None and devices else None
-        limited = team is not None and self._rules.teams[team].enforce == "interruptibleOnly"
-        interruptible = self._rules.interruptible.get(record.cluster_queue, ()) if limited else ()
-        return decide_budget(over, record.exemption, interruptible, record.workload.allowed_flavors, now)
+        left = self._rules.left_to(team, record.cluster_queue)
+        return decide_budget(over, record.exemption, left, record.workload.allowed_flavors, now)
 
     async def hold(self, record: Record, why: str) -> Record:
         """Write on a job that its check is about to be rejected for, so that it is active again later. Raises ApiError.

@@ -85,6 +85,11 @@ class EnforcedBudgets(SpecModel):
     interruptible: Mapping[Text, tuple[Text, ...]]
     """By ClusterQueue: the flavors that are left where only interruptible ones are; none: jobs wait."""
 
+    def left_to(self, team: str | None, cluster_queue: str) -> tuple[str, ...]:
+        """The flavors of a ClusterQueue that jobs of a team may have over its budget; none: they wait."""
+        limited = team is not None and self.teams[team].enforce == "interruptibleOnly"
+        return self.interruptible.get(cluster_queue, ()) if limited else ()
+
 
 class ControllerConfiguration(SpecModel):
     """Everything that the controller takes from the fleet."""

@@ -99,8 +99,7 @@ class HeldBack:
             self._ledger.count((run for each in self._running.values() for run in self._runs(each)), now)
             self._running = {key: each for key, each in self._running.items() if each.record.finished_at is None}
             over = self._ledger.over(team, now)
-        limited = team is not None and self._rules.teams[team].enforce == "interruptibleOnly"
-        left = self._rules.interruptible.get(job.record.cluster_queue, ()) if limited else ()
+        left = self._rules.left_to(team, job.record.cluster_queue)
         return decide_budget(over, Exemption(), left, job.workload.allowed_flavors, now)
 
     def _runs(self, job: FleetJob) -> Iterator[TeamRun]:

@@ -85,6 +85,13 @@ class QueueNode(TreeNode):
             fair_sharing and preemption.reclaim_within_cohort != "Never"
         )
 
+    @property
+    def last_acceptable(self) -> int | None:
+        """Place, among its flavors, of the last one to which a job may migrate; None: it may to any."""
+        limits = self.spec.migration.constraints if self.spec.migration else None
+        name = limits.last_acceptable_flavor_name if limits else None
+        return None if name is None else self.groups[0].flavors.index(name)
+
     def resolve(
         self,
         flavors: Mapping[str, ResourceFlavor],

@@ -241,8 +241,10 @@ class Cache:
 
     def admitted_variants(self, info: WorkloadInfo) -> tuple[WorkloadInfo | None, WorkloadInfo | None]:
         """The admitted variants of the same job on a more, and on a less preferred flavor of the queue."""
+        if not info.workload.parent or not self.gates.concurrent_admission:
+            return None, None
         family, queue = self.families.get(info.workload.parent, {}), self.queues[info.cluster_queue]
-        if not info.workload.parent or not self.gates.concurrent_admission or not queue.groups:
+        if not queue.groups:
             return None, None
         flavors = queue.groups[0].flavors
         own = next((index for index, name in enumerate(flavors) if family.get(name) is info), len(flavors))

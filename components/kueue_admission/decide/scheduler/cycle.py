@@ -258,11 +258,9 @@ def _admit(cycle: _Cycle, entry: Entry) -> None:
 def _migrate(cycle: _Cycle, entry: Entry) -> None:
     """It takes its quota once the variant on the less preferred flavor is gone."""
     _hold(cycle, entry, entry.usage())
-    migration, flavors = entry.queue.spec.migration, entry.queue.groups[0].flavors
-    limits = migration.constraints if migration else None
-    last = limits.last_acceptable_flavor_name if limits else None
+    last = entry.queue.last_acceptable
     own = next(iter(entry.info.workload.allowed_flavors or ()))
-    if last is not None and flavors.index(own) > flavors.index(last):
+    if last is not None and entry.queue.groups[0].flavors.index(own) > last:
         entry.migrates = None
         text = "Target flavor is below LastAcceptableFlavorName"
         entry.refuse(Outcome.INADMISSIBLE, QuotaReservedReason.PENDING_EVALUATION, text)

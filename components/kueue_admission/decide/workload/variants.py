@@ -117,7 +117,7 @@ class Variants:
             self._controller.release(evicted, Step.STOP)
             changed = True
         admitted = next((each for each in variants if each.is_admitted), None)
-        active = _active(parent, variants, admitted, queue.spec.migration.mode, self._last_acceptable(queue.name))
+        active = _active(parent, variants, admitted, queue.spec.migration.mode, queue.last_acceptable)
         changed = self._share_admission(parent, admitted) or changed
         for variant in variants:
             if variant.workload.active != active.get(variant.key, variant.workload.active):
@@ -125,12 +125,6 @@ class Variants:
                 self._controller.change_active(variant)
                 changed = True
         return self._open_gate(parent, variants) or changed
-
-    def _last_acceptable(self, queue: str) -> int | None:
-        node = self._queues.cache.queues[queue]
-        limits = node.spec.migration.constraints if node.spec.migration else None
-        last = limits.last_acceptable_flavor_name if limits else None
-        return None if last is None else node.groups[0].flavors.index(last)
 
     def _create(self, parent: WorkloadInfo, flavor: str, index: int) -> None:
         workload = parent.workload
