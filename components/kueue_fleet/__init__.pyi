@@ -203,6 +203,7 @@ from kueue_fleet.kueue import ManagedMonitoring as ManagedMonitoring
 from kueue_fleet.kueue import MultiKueue as MultiKueue
 from kueue_fleet.kueue import Namespaces as Namespaces
 from kueue_fleet.kueue import NodeNetworks as NodeNetworks
+from kueue_fleet.kueue import NvidiaDraDriverInstall as NvidiaDraDriverInstall
 from kueue_fleet.kueue import PriorityClass as PriorityClass
 from kueue_fleet.kueue import ProvisioningRequestCheck as ProvisioningRequestCheck
 from kueue_fleet.kueue import ResourceFlavor as ResourceFlavor

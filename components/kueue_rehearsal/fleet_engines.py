@@ -31,6 +31,14 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
                 "set it to false in a copy of this stack, and rehearse that",
             )
         )
+    if any(map(fleet.dra_pools_on, fleet.cluster_names)):
+        found.append(
+            NOT_REHEARSED.at(
+                "nvidiaDraDriver",
+                "installed, but nodes of a rehearsal have no devices, and no program stands in for the driver",
+                "remove it in a copy of this stack, and rehearse that",
+            )
+        )
     known = listed([_VERSIONS[name] for name in KUEUE_ENGINES.values()])
     for path, version in _kueue_versions(fleet).items():
         if minor_of(version) not in KUEUE_ENGINES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import yaml
 
 from kueue_admission.forms import SpecError
 from kueue_admission.simulate.documents import Document
+from kueue_fleet.diff import compare_fleets
 from kueue_fleet.fleet_file import FleetSpec, check_fleet, parse_fleet
 from kueue_fleet.google.resources import resources_on
 from kueue_fleet.objects import objects_on
@@ -35,12 +36,18 @@ def fleet(**h100: Any) -> FleetSpec:
 
 
 def jobs() -> dict[str, dict[str, Any]]:
-    """The example's jobs by the queue that they are for."""
+    """The example's jobs by the queue that they are for, and what is beside them by its kind."""
     found = yaml.safe_load_all((FOLDER / "jobs.yaml").read_text())
-    return {job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"]: job for job in found}
+    return {job["metadata"].get("labels", {}).get("kueue.x-k8s.io/queue-name", job["kind"]): job for job in found}
 
 
-def template_of(job: dict[str, Any]) -> dict[str, Any]:
+def documents(*names: str) -> list[Document]:
+    """Some of `jobs`."""
+    found = jobs()
+    return [Document("", found[name]) for name in names]
+
+
+def template_of(job: Mapping[str, Any]) -> dict[str, Any]:
     pods: dict[str, Any] = job["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]
     return pods
 
@@ -132,7 +139,7 @@ def test_a_plugin_of_ones_own_is_left_alone() -> None:
 
 
 def test_the_jobs_lack_nothing() -> None:
-    found = check_manifests(fleet(), [Document("", job) for job in jobs().values()])
+    found = check_manifests(fleet(), documents(*jobs()))
     assert (found.problems, found.warnings) == ([], [])
 
 
@@ -228,7 +235,7 @@ def claiming(*, mapped: bool = True, covered: bool = True) -> FleetSpec:
     """The example, whose team has a template for the cards of A4X, by DRANET."""
     made = data()
     if not mapped:
-        del made["kueue"]
+        del made["kueue"], made["nvidiaDraDriver"]
     if not covered:
         [group] = made["clusterQueues"][-1]["resourceGroups"]
         group["coveredResources"].remove("example.com/rdma")
@@ -269,7 +276,118 @@ def test_claims_count_against_quota() -> None:
         spec |= {"parallelism": pods, "completions": pods}
         container = template_of(job)["spec"]["containers"][0]
         container["resources"] = {"requests": {"cpu": "1"}, "claims": [{"name": "rdma"}]}
+        template_of(job)["spec"]["resourceClaims"].pop()
         return str([each.wrong for each in check_manifests(claiming(), [Document("", job)]).problems])
 
     assert warnings(2) == "[]"
     assert "example.com/rdma" in warnings(3)
+
+
+def with_pods(count: int) -> list[Document]:
+    """The job on A4X with this many pods of little else than a channel, and its domain."""
+    domain, job = documents("ComputeDomain", "gb200")
+    spec = job.data["spec"]["replicatedJobs"][0]["template"]["spec"]
+    spec |= {"parallelism": count, "completions": count}
+    template = spec["template"]["spec"]
+    template["resourceClaims"] = [each for each in template["resourceClaims"] if each["name"] == "nvlink"]
+    template["containers"][0]["resources"] = {"requests": {"cpu": "1"}, "claims": [{"name": "nvlink"}]}
+    return [domain, job]
+
+
+def test_a_channel_of_a_domain_counts_once_for_each_pod() -> None:
+    assert check_manifests(fleet(), with_pods(2)).problems == []
+    [problem] = check_manifests(fleet(), with_pods(3)).problems
+    assert "example.com/nvlink" in problem.wrong
+
+
+def test_a_domain_needs_the_driver_and_one_cluster() -> None:
+    made = data()
+    del made["nvidiaDraDriver"]
+    [problem] = check_manifests(parse_fleet(made), documents("ComputeDomain", "gb200")).problems
+    assert (problem.path, "write nvidiaDraDriver: {} in the fleet") == ("ComputeDomain research/nccl-a4x", problem.fix)
+    made = data()
+    made["clusters"] = [
+        {"name": "manager", "role": "manager", "region": "us-central1"},
+        {**made["clusters"][0], "role": "worker"},
+    ]
+    made["multiKueue"] = {"credentials": {"type": "ServiceAccountToken", "rotation": "1", "rotateBy": "2027-02-01"}}
+    found = check_manifests(parse_fleet(made), documents("ComputeDomain", "gb200")).problems
+    assert ["on manager, where jobs are submitted" in each.wrong for each in found] == [True]
+
+
+@pytest.mark.parametrize("channel", [None, {}, {"resourceClaimTemplate": []}, {"resourceClaimTemplate": {"name": ""}}])
+def test_a_domain_names_its_claim_template(channel: object) -> None:
+    domain, job = documents("ComputeDomain", "gb200")
+    domain.data["spec"]["channel"] = channel
+    [problem] = check_manifests(fleet(), [domain, job]).problems
+    assert problem.path == "ComputeDomain research/nccl-a4x.spec.channel.resourceClaimTemplate.name"
+
+
+def test_claims_without_their_domain_are_named() -> None:
+    [problem] = check_manifests(fleet(), documents("gb200")).problems
+    assert "there is no ResourceClaimTemplate research/nccl-a4x-channel" in problem.wrong
+
+
+def test_machines_of_a_rack_without_a_domain_are_warned_of() -> None:
+    [job] = documents("gb200")
+    pods = template_of(job.data)["spec"]
+    pods["resourceClaims"] = pods["resourceClaims"][:1]
+    pods["containers"][0]["resources"]["claims"] = [{"name": "rdma"}]
+    [warning] = check_manifests(fleet(), [job]).warnings
+    assert "is in no ComputeDomain" in warning.wrong
+
+
+def test_a_channel_is_on_machines_of_a4x_alone() -> None:
+    domain, job = documents("ComputeDomain", "h200")
+    template_of(job.data)["spec"]["resourceClaims"] = [
+        {"name": "nvlink", "resourceClaimTemplateName": "nccl-a4x-channel"}
+    ]
+    found = check_manifests(fleet(), [domain, job]).problems
+    assert ["which only nodes of A4X have" in each.wrong for each in found] == [True]
+
+
+SECTIONS = ("nodePools", "flavors", "clusterQueues")
+LABEL = "gke-no-default-nvidia-gpu-device-plugin"
+
+
+def claimed(driver: str, **others: Any) -> dict[str, Any]:
+    """The example with a pool whose GPUs pods claim."""
+    made = data()
+    accelerator = {"type": "nvidia-l4", "count": 2, "driverVersion": driver}
+    pool = {"name": "l4", "machineType": "g2-standard-24", "nodeCount": 1, "accelerator": accelerator}
+    made["nodePools"].append({**pool, "labels": {LABEL: "true"}})
+    return made | others
+
+
+def test_gpus_are_claimed_on_all_nodes_of_the_driver_or_on_none() -> None:
+    with pytest.raises(SpecError) as refused:
+        parse_fleet(claimed("DEFAULT"))
+    found = [problem.path for problem in refused.value.problems if problem.rule.code == "KF841"]
+    assert found == ["nodePools[gb200].labels", "nodePools[l4].accelerator.driverVersion"]
+    made = claimed("INSTALLATION_DISABLED")
+    made["nodePools"][4]["labels"][LABEL] = "true"
+    made["nodePools"][4]["accelerator"] = {"type": "nvidia-gb200", "count": 4, "driverVersion": "INSTALLATION_DISABLED"}
+    spec = parse_fleet(made)
+    assert spec.nvidia_dra_driver is not None
+    values = spec.nvidia_dra_driver.helm_values(spec.dra_pools_on("gpus"))
+    assert values["resources"] == {"gpus": {"enabled": True}, "computeDomains": {"enabled": True}}
+
+
+def test_a_driver_without_nodes_or_a_mapping_or_before_dra_is_named() -> None:
+    made = data()
+    made["clusters"][0]["minMasterVersion"] = "1.33"
+    made["kueue"]["configuration"]["resources"]["deviceClassMappings"].pop()
+    codes = {problem.rule.code: problem.wrong for problem in check_fleet(parse_fleet(made))}
+    assert "nvidiaDraDriver needs 1.34" in codes["KF617"]
+    assert "compute-domain-default-channel.nvidia.com is in no deviceClassMappings" in codes["KF831"]
+    made["nodePools"], made["flavors"], made["clusterQueues"] = (made[name][:4] for name in SECTIONS)
+    made["teams"][0]["localQueues"].pop()
+    codes = {problem.rule.code: problem.wrong for problem in check_fleet(parse_fleet(made))}
+    assert "no node pool is of A4X" in codes["KF525"]
+
+
+def test_diff_says_that_claims_are_not_served() -> None:
+    made = data()
+    del made["nvidiaDraDriver"]
+    found = " ".join(str(each) for each in compare_fleets(fleet(), parse_fleet(made)))
+    assert "NVIDIA's DRA driver is uninstalled on gpus: pods that claim its devices no longer start" in found

@@ -166,7 +166,7 @@ _SPREAD: Final = {"topologyKey": "kubernetes.io/hostname", "maxSkew": 2, "whenUn
 
 
 def installations(draw: Draw) -> Data:
-    """The sections `kueue`, `jobSet` and `operators`."""
+    """The sections `kueue`, `jobSet`, `operators` and `nvidiaDraDriver`."""
     kueue = fields(
         draw,
         version=one_of("0.19.2", "0.19.1"),
@@ -191,7 +191,14 @@ def installations(draw: Draw) -> Data:
         image=one_of("mirror.example.com/jobset/jobset"),
         namespace=one_of("jobset-system", "sets"),
     )
-    sections = {"kueue": kueue, "jobSet": job_set, "operators": _operators(draw)}
+    driver = fields(
+        draw,
+        version=one_of("0.4.0"),
+        chart=one_of("oci://mirror.example.com/charts/driver"),
+        image=one_of("mirror.example.com/driver"),
+        namespace=one_of("drivers"),
+    )
+    sections = {"kueue": kueue, "jobSet": job_set, "operators": _operators(draw), "nvidiaDraDriver": driver}
     return {name: section for name, section in sections.items() if section}
 
 

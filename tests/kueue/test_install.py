@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -10,11 +11,12 @@ import pulumi_mocks
 from kueue_admission.api import KueueConfiguration
 from kueue_admission.api.configuration import Integrations
 from kueue_admission.api.manifests import manifest
-from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall
-from kueue_fleet.fleet_file import Grafana, JobSetInstallation, KueueInstallation
+from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall, NvidiaDraDriverInstall
+from kueue_fleet.fleet_file import Grafana, JobSetInstallation, KueueInstallation, parse_fleet
 from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Operator, Trainer
 from kueue_fleet.kueue.install import OperatorInstall
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 IMAGE = {"repository": "registry.k8s.io/kueue/kueue", "tag": "v0.19.2", "pullPolicy": "IfNotPresent"}
 VALUES = {"managerConfig": {"controllerManagerConfigYaml": "kind: Configuration"}}
 
@@ -172,6 +174,23 @@ def test_an_unknown_chart_is_refused() -> None:
     config = {"kueue-fleet:charts": {"kueu": "/charts/kueue"}}
     with pytest.raises(ValueError, match="kueue-fleet:charts: kueu is not a chart; the charts are kueue, jobSet"):
         pulumi_mocks.run(lambda: KueueInstall("kueue") and None, config=config)
+
+
+def test_the_dra_driver_runs_on_the_nodes_of_its_pools() -> None:
+    spec = parse_fleet(yaml.safe_load((EXAMPLES / "gpu-networks" / "fleet.yaml").read_text()))
+    driver = spec.nvidia_dra_driver
+    assert driver is not None
+    values = driver.helm_values(spec.dra_pools_on("gpus"))
+    recording = pulumi_mocks.run(lambda: NvidiaDraDriverInstall("dra", driver, values=values) and None)
+    release = recording.one("kubernetes:helm.sh/v3:Release").inputs
+    chart = "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu"
+    assert (release["chart"], release["version"]) == (chart, "0.4.1")
+    assert release["values"]["resources"] == {"gpus": {"enabled": False}, "computeDomains": {"enabled": True}}
+    labels = recording.one("Namespace").inputs["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
+    required = release["values"]["kubeletPlugin"]["affinity"]["nodeAffinity"]
+    [term] = required["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"][0]["values"] == ["gb200"]
 
 
 def test_prometheus_and_grafana_come_before_what_they_are_told() -> None:

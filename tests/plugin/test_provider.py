@@ -63,6 +63,7 @@ INPUTS: dict[str, dict[str, Any]] = {
     "MultiKueue": {"spec": fleet_data(WORKER), "kubeconfigs": {WORKER: '{"clusters": [{}]}'}},
     "Namespaces": {"spec": ["team-a", "team-b"]},
     "Network": {**PROJECT, "regions": ["europe-west4", "us-east4"]},
+    "NvidiaDraDriverInstall": {"values": {"resources": {"gpus": {"enabled": True}}}},
     "NodeNetworks": {"objects": [manifest("networking.gke.io/v1", "Network", "vpc1", spec={"type": "Device"})]},
     "NodeIdentity": {**PROJECT, "clusterName": "eu"},
     "ProjectServices": {**PROJECT, "apis": ["container.googleapis.com"]},

@@ -175,6 +175,10 @@ def _installations(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[
             kinds = ", ".join(KINDS[framework].kind for framework in FRAMEWORKS[name])
             text = f"the operator is uninstalled on {listed(stay)}: jobs of kind {kinds} no longer start or end"
             yield consequence(f"operators.{name}", text)
+    without = [name for name in stay if old.dra_pools_on(name) and not new.dra_pools_on(name)]
+    if without:
+        text = f"NVIDIA's DRA driver is uninstalled on {listed(without)}: pods that claim its devices no longer start"
+        yield consequence("nvidiaDraDriver", text)
 
 
 def _other_configuration(old: FleetSpec, new: FleetSpec, stay: list[str]) -> Iterator[Difference]:

@@ -64,6 +64,12 @@ def network_of(machine: str) -> Mapping[str, str] | None:
     return row_of(machine, accelerator_networks())
 
 
+def has_compute_domains(machine: str) -> bool:
+    """Whether NVLink joins the GPUs of several machines, those of one rack."""
+    row = network_of(machine)
+    return row is not None and row["computeDomains"] == "yes"
+
+
 def check_network_profile(pool: Pool) -> Iterator[Breach]:
     """The machines have networks that GKE makes, and stand in one zone."""
     profile = pool.network_profile

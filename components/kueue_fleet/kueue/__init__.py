@@ -7,7 +7,7 @@ on any Kubernetes cluster, or together by `kueue_fleet.fleet`. Nothing here know
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess, WorkerGrant
-from kueue_fleet.kueue.install import GrafanaInstall, JobSetInstall, KueueInstall
+from kueue_fleet.kueue.install import GrafanaInstall, JobSetInstall, KueueInstall, NvidiaDraDriverInstall
 from kueue_fleet.kueue.multikueue import MultiKueue
 from kueue_fleet.kueue.platform import (
     ComputeClasses,
@@ -47,6 +47,7 @@ __all__ = [
     "MultiKueue",
     "Namespaces",
     "NodeNetworks",
+    "NvidiaDraDriverInstall",
     "PriorityClass",
     "ProvisioningRequestCheck",
     "ResourceFlavor",

@@ -17,7 +17,14 @@ from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.applied_objects import is_kueue_object
 from kueue_fleet.kueue.component import OrderedObjects
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
-from kueue_fleet.kueue.install import RELEASES, GrafanaInstall, JobSetInstall, KueueInstall, OperatorInstall
+from kueue_fleet.kueue.install import (
+    RELEASES,
+    GrafanaInstall,
+    JobSetInstall,
+    KueueInstall,
+    NvidiaDraDriverInstall,
+    OperatorInstall,
+)
 from kueue_fleet.kueue.multikueue import MultiKueue
 from kueue_fleet.kueue.platform import (
     ComputeClasses,
@@ -96,6 +103,8 @@ class ClusterContents:
     """Prometheus and Grafana in the cluster, if the fleet asks for them."""
     compute_classes: ComputeClasses | None
     """Compute classes, if a flavor here has one."""
+    dra_driver: NvidiaDraDriverInstall | None
+    """NVIDIA's DRA driver, if the fleet has it and a node pool here is for it."""
     gpu_drivers: GpuDrivers | None
     """The driver installer, if a node pool of the cluster leaves drivers to the fleet."""
     node_networks: NodeNetworks | None
@@ -221,6 +230,17 @@ class ClusterContents:
             )
             for operator, spec in self._spec.operators.installed.items()
         ]
+        self.dra_driver = None
+        driver, pools = self._spec.nvidia_dra_driver, self._spec.dra_pools_on(self._cluster.name)
+        if driver is not None and pools:
+            self.dra_driver = NvidiaDraDriverInstall(
+                self._name("nvidia-dra-driver"),
+                driver,
+                values=driver.helm_values(pools),
+                deletion_protection=protect,
+                take_ownership=take_over,
+                opts=self._opts(*before),
+            )
         self.kueue = KueueInstall(
             self._name("kueue"),
             self._spec.kueue_on(self._cluster.name),

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pulumi
 
 from kueue_admission.api.configuration import overlay
-from kueue_admission.api.manifests import namespace_manifest
+from kueue_admission.api.manifests import namespace_labels, namespace_manifest
 from kueue_admission.forms import Problem
 from kueue_admission.forms.manifest import WholeManifest
 from kueue_admission.forms.names import PRODUCT
@@ -22,6 +22,7 @@ from kueue_fleet.fleet_file import ClusterEntry, JobSetInstallation, KueueInstal
 from kueue_fleet.fleet_file.alone import check_alone
 from kueue_fleet.fleet_file.check.chart_values import check_chart_values
 from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT
+from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana
@@ -33,7 +34,7 @@ from kueue_fleet.objects.monitoring import GRAFANA_RELEASE, grafana_helm_values
 CHARTS_CONFIG = "charts"
 """Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the names of `CHART_NAMES`
 and of `kueue_chart`."""
-CHART_NAMES = ("kueue", "jobSet", *FRAMEWORKS, "grafana")
+CHART_NAMES = ("kueue", "jobSet", *FRAMEWORKS, "nvidiaDraDriver", "grafana")
 """Charts whose reference a stack can replace."""
 RELEASES = {"kubeRay": "kuberay-operator", "leaderWorkerSet": "lws", "trainer": "kubeflow-trainer"}
 """Helm releases of the operators, by their field in the fleet file; named as their own pages name them."""
@@ -69,7 +70,7 @@ class _Installation(Component):
     def _install(
         self,
         name: str,
-        spec: KueueInstallation | JobSetInstallation | Operator | Grafana,
+        spec: KueueInstallation | JobSetInstallation | Operator | NvidiaDraDriver | Grafana,
         *,
         release_name: str,
         chart_name: str,
@@ -78,6 +79,7 @@ class _Installation(Component):
         protect: bool,
         take_ownership: bool = False,
         before: Sequence[pulumi.Resource] = (),
+        labels: Mapping[str, str] | None = None,
     ) -> None:
         """Declare the namespace, and the release after it and `before`.
 
@@ -90,7 +92,7 @@ class _Installation(Component):
                 pulumi.ResourceOptions(parent=self),
             )
         self.namespace = spec.namespace
-        self.namespace_object = declare_object(self, f"{name}-namespace", namespace_manifest(spec.namespace))
+        self.namespace_object = declare_object(self, f"{name}-namespace", namespace_manifest(spec.namespace, labels))
         charts = _charts_of_stack()
         replaced = charts.get(kueue_chart(spec.version)) if chart_name == "kueue" and spec.version else None
         replaced = replaced or charts.get(chart_name)
@@ -232,6 +234,37 @@ class OperatorInstall(_Installation):
             values=spec.helm_values(),
             protect=deletion_protection,
             take_ownership=take_ownership,
+        )
+
+
+class NvidiaDraDriverInstall(_Installation):
+    """NVIDIA's DRA driver on one cluster, which brings its DeviceClasses and ComputeDomains."""
+
+    pulumi_type = "kueue-fleet:index:NvidiaDraDriverInstall"
+
+    def __init__(
+        self,
+        name: str,
+        spec: NvidiaDraDriver | None = None,
+        *,
+        values: Mapping[str, Any],
+        deletion_protection: bool = True,
+        take_ownership: bool = False,
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the installation. `values` are the chart's, in a fleet those of `NvidiaDraDriver.helm_values`; the
+        others are as for `KueueInstall`."""
+        super().__init__(name, opts)
+        self._install(
+            name,
+            spec or NvidiaDraDriver(),
+            release_name="dra-driver-nvidia-gpu",
+            chart_name="nvidiaDraDriver",
+            values=values,
+            protect=deletion_protection,
+            take_ownership=take_ownership,
+            # Its pods on nodes are privileged, by its chart.
+            labels=namespace_labels(pod_security="privileged"),
         )
 
 

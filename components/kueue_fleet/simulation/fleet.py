@@ -34,6 +34,7 @@ from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.objects import render_cluster
+from kueue_fleet.simulation.compute_domains import check_channels, check_domains, claim_templates, claims_apart
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.gpu_network_jobs import warn_of_networks
 from kueue_fleet.simulation.job_amounts import warn_of_amounts
@@ -116,15 +117,16 @@ def fleet_run(
 ) -> FleetRun:
     """The same before anything has happened. Raises SimulationError with every problem of the jobs."""
     submitted = list(file.submissions(seed))
-    manifests = name_documents(manifests)
-    problems = list(check_jobs(fleet, file, submitted, manifests, sources))
+    manifests, claims = claims_apart(name_documents(manifests))
+    problems = [*check_jobs(fleet, file, submitted, manifests, sources), *check_domains(fleet, claims)]
     if problems:
         raise SimulationError(problems)
     ordered = _by_kind(manifests)
     home = fleet.home
     entries = [entry for entry in file.jobs if entry.count]
     try:
-        parsed = parse_fleet_objects(fleet, home, [each.data for each in ordered], first_of_each(entries))
+        given = [*claim_templates(claims), *(each.data for each in ordered)]
+        parsed = parse_fleet_objects(fleet, home, given, first_of_each(entries))
     except SimulationError as refused:
         raise SimulationError(as_in_files(refused.problems, entries, manifests, sources)) from None
     run = FleetRun(fleet, file, home, {name: found.objects for name, found in parsed.items()}, delays, seed)
@@ -179,19 +181,24 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     `form_only`: of their form and kind; Kueue finds the others.
     """
     try:
-        named = name_documents(manifests)
+        named, claims = claims_apart(name_documents(manifests))
     except SimulationError as refused:
         return JobFindings(list(refused.problems), [])
-    problems = [*check_kinds(fleet, named), *check_forms(named)]
+    problems = [*check_kinds(fleet, named), *check_forms(named), *check_domains(fleet, claims)]
     if problems or form_only:
         return JobFindings(problems, [])
     fleet = fleet_opened(fleet)
     ordered = _by_kind(named)
     try:
-        parsed = parse_fleet_objects(fleet, fleet.home, [document.data for document in ordered])
+        given = [*claim_templates(claims), *(document.data for document in ordered)]
+        parsed = parse_fleet_objects(fleet, fleet.home, given)
     except SimulationError as refused:
         return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
-    maybe = [*check_shared_gpus(fleet, named), *check_storage_jobs(fleet, named)]
+    maybe = [
+        *check_shared_gpus(fleet, named),
+        *check_storage_jobs(fleet, named),
+        *check_channels(fleet, named, claims),
+    ]
     problems = [
         *check_provisioning_requests(fleet, named),
         *check_tpu_jobs(fleet, named),

@@ -37,7 +37,8 @@ def warn_of_networks(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterato
     for job, name in queued_jobs(fleet, manifests):
         queue = fleet.queue(name)
         for template in pod_set_templates(job.data) if queue is not None else ():
-            pools = list(_pools(fleet, queue, template)) if queue is not None and template.count > 1 else []
+            several = queue is not None and template.count > 1 and asks_for_gpus(template)
+            pools = list(pools_of(fleet, queue, template)) if queue is not None and several else []
             if pools and all(pool.networks for pool in pools) and (lacking := list(_lacking(pools[0], template))):
                 wrong = f"runs on GPUs of pool {pools[0].name}, whose networks it does not use: it lacks "
                 fix = "add it as docs/tasks/gpu-networks.md shows, or let `kueue-fleet submit` make the job"
@@ -75,13 +76,17 @@ def _add_plugin(plugin: Plugin, spec: dict[str, Any]) -> None:
         spec["initContainers"] = [daemon_container(plugin.daemon)]
 
 
-def _pools(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Iterator[ResolvedNodePool]:
-    """The pools whose nodes the pods may come to, of pods that ask for GPUs."""
+def asks_for_gpus(template: PodSetTemplate) -> bool:
+    """Whether the pods request GPUs."""
+    return GPU_RESOURCE in {name for name, amount in pod_set_of(template).requests if amount}
+
+
+def pools_of(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Iterator[ResolvedNodePool]:
+    """The pools whose nodes the pods may come to."""
     pods = pod_set_of(template)
-    if GPU_RESOURCE in {name for name, amount in pods.requests if amount}:
-        for cluster in fleet.clusters_of(queue):
-            for flavor, _ in possible_flavors(fleet, queue, pods, cluster):
-                yield from fleet.flavor_nodes(flavor, cluster)
+    for cluster in fleet.clusters_of(queue):
+        for flavor, _ in possible_flavors(fleet, queue, pods, cluster):
+            yield from fleet.flavor_nodes(flavor, cluster)
 
 
 def _lacking(pool: ResolvedNodePool, template: PodSetTemplate) -> Iterator[str]:

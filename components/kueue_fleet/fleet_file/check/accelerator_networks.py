@@ -9,16 +9,31 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.forms.problem import Problem, where_read
+from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import MULTI_NETWORKING, NETWORKS_DIFFER, NO_CARDS, NODE_NETWORK_PROJECT
+from kueue_fleet.fleet_file.fleet_rules import (
+    CLAIMED_CLASS,
+    CLAIMED_GPUS,
+    GKE_VERSION,
+    MULTI_NETWORKING,
+    NETWORKS_DIFFER,
+    NO_CARDS,
+    NO_EFFECT,
+    NODE_NETWORK_PROJECT,
+)
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS, DRA_SINCE, has_claimed_gpus
+from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 
 
 def check_accelerator_networks(scope: Scope) -> Iterator[Problem]:
     """What the networks of pools need of their clusters, and of each other."""
     for cluster in scope.entries("clusters"):
         yield from _on(scope, cluster)
+    yield from _driver(scope)
+    for cluster in scope.entries("clusters"):
+        yield from _driver_on(scope, cluster)
 
 
 @where_read
@@ -55,3 +70,47 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
                 fix = "name the same networks, or put the pool on another cluster"
                 yield NETWORKS_DIFFER.at(at, f"{wrong}{' (another zone)' if zone else ''}", fix).on(cluster.name)
                 break
+
+
+@where_read
+def _driver(scope: Scope) -> Iterator[Problem]:
+    """NVIDIA's DRA driver has nodes, and Kueue counts what the pods of ComputeDomains claim."""
+    fleet = scope.fleet
+    if fleet.nvidia_dra_driver is None:
+        return
+    pools = [pool for name in fleet.cluster_names for pool in fleet.dra_pools_on(name)]
+    if not pools:
+        wrong = f"is not installed, as no node pool is of A4X or has the label {NO_DEVICE_PLUGIN}"
+        yield NO_EFFECT.at("nvidiaDraDriver", wrong, "remove it, or add a node pool")
+    resources = fleet.kueue.configuration.resources
+    mappings = (resources and resources.device_class_mappings) or ()
+    counted = {name for each in mappings for name in each.get("deviceClassNames") or ()}
+    if CHANNEL_CLASS not in counted and not all(map(has_claimed_gpus, pools)):
+        wrong = f"{CHANNEL_CLASS} is in no deviceClassMappings, so Kueue admits no job that is in a ComputeDomain"
+        yield CLAIMED_CLASS.at("nvidiaDraDriver", wrong, "add it to kueue.configuration.resources.deviceClassMappings")
+
+
+@where_read
+def _driver_on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    """GPUs are handed out by claims or by GKE's device plugin, on all nodes with NVIDIA's DRA driver alike."""
+    pools = scope.fleet.dra_pools_on(cluster.name)
+    claimed = [pool.name for pool in pools if has_claimed_gpus(pool)]
+    for pool in pools:
+        entry = scope.fleet.node_pool(pool.name)
+        if entry is None:
+            continue
+        at = path_on(scope, entry, cluster.name)
+        if pool.name not in claimed and claimed:
+            wrong = (
+                f"without {NO_DEVICE_PLUGIN}, but pods claim the GPUs of pool {claimed[0]} on {{cluster}}: those of "
+            )
+            fix = "give both pools the label, or put one of them on another cluster"
+            yield CLAIMED_GPUS.at(f"{at}.labels", f"{wrong}this pool would be handed out twice", fix).on(cluster.name)
+        if pool.name in claimed and not entry.existing and pool.driver_version != "INSTALLATION_DISABLED":
+            wrong = f"{pool.driver_version}, but GKE installs no drivers for GPUs that pods claim"
+            fix = "set it to INSTALLATION_DISABLED: the fleet installs them"
+            yield CLAIMED_GPUS.at(f"{at}.accelerator.driverVersion", wrong, fix)
+    version = cluster.min_master_version
+    if pools and version is not None and is_older(version, DRA_SINCE):
+        wrong = f"{version}, with which a new cluster begins, but nvidiaDraDriver needs {DRA_SINCE}"
+        yield GKE_VERSION.at(f"{scope.path(cluster)}.minMasterVersion", wrong, "write that or a newer one")

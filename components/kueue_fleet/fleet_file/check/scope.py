@@ -62,6 +62,7 @@ _ORDER: Final = (
     "kueue",
     "jobSet",
     "operators",
+    "nvidiaDraDriver",
     *SECTIONS,
     "multiKueue",
     "admissionController",

@@ -180,6 +180,7 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
         fleet.kueue.namespace: "Kueue",
         **({fleet.job_set.namespace: "JobSet"} if fleet.job_set.enabled else {}),
         **{operator.namespace: name for name, operator in fleet.operators.installed.items()},
+        **({driver.namespace: "NVIDIA's DRA driver"} if (driver := fleet.nvidia_dra_driver) is not None else {}),
         **({section.namespace: "the fleet's controller"} if section is not None else {}),
         **({PAGE_NAME: "the page for teams"} if fleet.fleet_page is not None else {}),
     }

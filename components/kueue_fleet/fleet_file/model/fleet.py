@@ -28,6 +28,7 @@ from kueue_fleet.fleet_file.model.clusters import (
 )
 from kueue_fleet.fleet_file.model.compute_classes import class_flavor
 from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
+from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver, dra_pools
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     ClusterQueueEntry,
@@ -85,6 +86,8 @@ class FleetSpec(SpecModel):
     """How JobSet is installed."""
     operators: Operators = Field(default_factory=Operators)
     """The operators of other kinds of jobs."""
+    nvidia_dra_driver: NvidiaDraDriver | None = None
+    """NVIDIA's DRA driver, `{}` for the defaults; absent: not installed."""
     clusters: Annotated[ListOf[ClusterEntry], Hint("add a manager and its workers, or one cluster of role standalone")]
     """One manager with up to 100 workers, or one standalone cluster; a queue is on at most 20 of the workers."""
     node_pools: ListOf[NodePoolEntry] = ()
@@ -323,6 +326,10 @@ class FleetSpec(SpecModel):
             found = (self.node_pool_on(pool.name, cluster) for pool in self.node_pools)
             self._pools_by_cluster[cluster] = tuple(pool for pool in found if pool is not None)
         return self._pools_by_cluster[cluster]
+
+    def dra_pools_on(self, cluster: str) -> Sequence[ResolvedNodePool]:
+        """The pools on whose nodes there the fleet's NVIDIA DRA driver runs."""
+        return dra_pools(self.node_pools_on(cluster)) if self.nvidia_dra_driver is not None else ()
 
     def system_pool_on(self, cluster: str) -> ResolvedNodePool | None:
         """The system pool that the fleet makes on `cluster`; None on Autopilot. Raises KeyError for an unknown one."""

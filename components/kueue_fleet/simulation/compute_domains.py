@@ -1,0 +1,102 @@
+"""ComputeDomains, and claim templates, that are written beside the jobs that use them.
+
+NVIDIA's DRA driver makes the claim template that a ComputeDomain names, of one channel for each pod. Pods of different
+machines that have a channel of one domain reach each other's GPUs over NVLink, within a rack of A4X.
+
+Source: kubernetes-sigs/dra-driver-nvidia-gpu@v0.4.1 deployments/helm/dra-driver-nvidia-gpu/crds,
+templates/compute-domain-workload-claim-template.tmpl.yaml.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from kueue_admission.api.manifests import manifest
+from kueue_admission.forms.form_rules import JOB, NEEDED
+from kueue_admission.forms.manifest import Manifest, inside
+from kueue_admission.forms.problem import Problem
+from kueue_admission.read.manifests import key_of, label_of
+from kueue_admission.simulate.documents import Document
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS
+from kueue_fleet.gke.accelerator_networks import has_compute_domains
+from kueue_fleet.simulation.gpu_network_jobs import asks_for_gpus, pools_of
+from kueue_fleet.simulation.provisioning_request import (
+    PodSetTemplate,
+    job_fault,
+    of_pod_set,
+    pod_set_templates,
+    queued_jobs,
+)
+
+_DOMAIN: Final = "ComputeDomain"
+_KINDS: Final = (_DOMAIN, "ResourceClaimTemplate")
+
+
+def claims_apart(manifests: Iterable[Document]) -> tuple[list[Document], list[Document]]:
+    """The jobs, and beside them the objects by which their pods claim devices."""
+    given = list(manifests)
+    claims = [each for each in given if each.data["kind"] in _KINDS]
+    return [each for each in given if each.data["kind"] not in _KINDS], claims
+
+
+def claim_templates(claims: Iterable[Document]) -> list[Manifest]:
+    """The claim templates, those of ComputeDomains as the driver makes them."""
+    return [each.data if each.data["kind"] != _DOMAIN else _template(each.data) for each in claims]
+
+
+def _template(domain: Mapping[str, Any]) -> Manifest:
+    request = {"name": "channel", "exactly": {"deviceClassName": CHANNEL_CLASS}}
+    namespace, _, _ = key_of(domain).partition("/")
+    spec = {"spec": {"devices": {"requests": [request]}}}
+    return manifest("resource.k8s.io/v1", "ResourceClaimTemplate", _template_name(domain), namespace, spec=spec)
+
+
+def _template_name(domain: Mapping[str, Any]) -> str:
+    return str(inside(domain, "spec", "channel", "resourceClaimTemplate").get("name") or "")
+
+
+def check_domains(fleet: FleetSpec, claims: Iterable[Document]) -> Iterator[Problem]:
+    """Each domain names its claim template, which a driver of the fleet makes where Kueue looks for it."""
+    for where, data in claims:
+        if data["kind"] != _DOMAIN:
+            continue
+        if not _template_name(data):
+            path = f"{label_of(data)}.spec.channel.resourceClaimTemplate.name"
+            yield NEEDED.at(path, "is missing", "name the template that pods claim").behind(where)
+        if not any(map(fleet.dra_pools_on, fleet.job_clusters)):
+            wrong = "no driver makes its claim template: the fleet does not install NVIDIA's where jobs run"
+            yield JOB.at(label_of(data), wrong, "write nvidiaDraDriver: {} in the fleet").behind(where)
+        elif fleet.manager is not None:
+            wrong = (
+                "its claim template is made on workers alone, and Kueue counts devices by the templates on "
+                f"{fleet.manager.name}, where jobs are submitted, so that it admits none that uses it"
+            )
+            yield JOB.at(label_of(data), wrong, "use a fleet of one cluster, of role standalone").behind(where)
+
+
+def check_channels(fleet: FleetSpec, jobs: Iterable[Document], claims: Sequence[Document]) -> Iterator[Problem]:
+    """Pods that claim a channel where no node has one; a warning where several machines of A4X do without."""
+    domains = [each.data for each in claims if each.data["kind"] == _DOMAIN]
+    templates = {f"{key_of(each).partition('/')[0]}/{_template_name(each)}" for each in domains}
+    for job, name in queued_jobs(fleet, jobs):
+        queue, namespace = fleet.queue(name), key_of(job.data).partition("/")[0]
+        for pods in pod_set_templates(job.data) if queue is not None else ():
+            pools = list(pools_of(fleet, queue, pods)) if queue is not None else []
+            joined = [has_compute_domains(pool.machine_type) for pool in pools]
+            claimed = any(f"{namespace}/{each}" in templates for each in _claimed(pods))
+            if claimed and not any(joined):
+                wrong = "claims a channel of a ComputeDomain, which only nodes of A4X have, and comes to none of these"
+                yield of_pod_set(job, pods, job_fault(wrong, "remove the claim, or use a queue of A4X"))
+            alone = not claimed and pods.count > 1 and asks_for_gpus(pods)
+            if alone and joined and all(joined) and fleet.nvidia_dra_driver is not None:
+                wrong = "is in no ComputeDomain, so its machines reach each other over the network, not over NVLink"
+                fault = job_fault(wrong, "write a ComputeDomain beside it, as docs/tasks/gpu-networks.md shows")
+                yield replace(of_pod_set(job, pods, fault), severity="warning")
+
+
+def _claimed(pods: PodSetTemplate) -> Iterator[str]:
+    for claim in inside(pods.template, "spec").get("resourceClaims") or ():
+        yield str(inside(claim).get("resourceClaimTemplateName"))
