@@ -128,6 +128,7 @@ def adopt_configuration(
         if cluster == platform.manager:
             multi_kueue = _take_section(plain)
         _take_managed_jobs(platform, plain)
+        _take_flavor_limits(platform, cluster, plain)
         here = versions.get(cluster) or version
         release = nearest(here if here and syntax.version(here) is None else DEFAULT_VERSION)
         base = default_configuration(namespace or "kueue-system", release, observed=observed, job_sets=job_sets)
@@ -237,6 +238,15 @@ def _take_managed_jobs(platform: Platform, configuration: Data) -> None:
     for name, value in added.items():
         if configuration.get(name) == value:
             del configuration[name]
+
+
+def _take_flavor_limits(platform: Platform, cluster: str, configuration: Data) -> None:
+    """What the fleet adds where its own controller limits the flavors that jobs may have."""
+    settings = platform.controller_settings or {}
+    budgets = ((settings.get("budgets") or {}).get("teams") or {}).values()
+    falls_back = not set(settings.get("fallback") or ()).isdisjoint(platform.objects[cluster].of("ClusterQueue"))
+    if falls_back or any(budget.get("enforce") == "interruptibleOnly" for budget in budgets):
+        _without_gate(configuration, "ConcurrentAdmission")
 
 
 def _take_dispatcher(configuration: Data) -> None:

@@ -1,8 +1,7 @@
-"""The fleet's own controller, where it runs: its section of the file, and the regions of teams from its ConfigMap."""
+"""The fleet's own controller, where it runs: its section of the file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kueue_fleet.adopt.live_objects import Data
@@ -13,8 +12,8 @@ from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 _OWN_CONTROLLERS: Final = (ASSIGNMENT_CONTROLLER, CHECK_CONTROLLER)
 
 
-def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data | None, Mapping[str, Sequence[str]]]:
-    """The section of the controller, None where there is none, and the allowed regions by namespace.
+def adopt_controller(platform: Platform, dispatcher: str | None) -> Data | None:
+    """The section of the controller; None where there is none.
 
     It is a problem where objects mention the controller and its settings are not given.
     """
@@ -24,7 +23,7 @@ def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data |
         if dispatcher != DISPATCHER_NAME:
             # The section has this only where the controller dispatches.
             section.pop("dispatch", None)
-        return section, settings.get("teamRegions") or {}
+        return section
     checks = [spec for specs in platform.found("AdmissionCheck").values() for spec in specs.values()]
     if dispatcher == DISPATCHER_NAME or any(spec.get("controllerName") in _OWN_CONTROLLERS for spec in checks):
         platform.problem(
@@ -32,4 +31,4 @@ def adopt_controller(platform: Platform, dispatcher: str | None) -> tuple[Data |
             "is not known: the fleet's own controller runs here, and its settings are not among the objects",
             f"add the ConfigMap {CONTROLLER_NAME} of the manager to them",
         )
-    return None, {}
+    return None

@@ -91,7 +91,7 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
     configurations = read_configurations(platform, default=identity.default_kueue)
     monitoring = _observability(platform)
     settings = adopt_configuration(platform, configurations, observed=bool(monitoring), default=identity.default_kueue)
-    controller, regions = adopt_controller(platform, settings.multi_kueue.get("external", {}).get("name"))
+    controller = adopt_controller(platform, settings.multi_kueue.get("external", {}).get("name"))
     flavors = platform.found("ResourceFlavor").values()
     of_flavors = {(spec.get("nodeLabels") or {}).get(NODE_POOL, "") for specs in flavors for spec in specs.values()}
     pools, problems, notes = node_pool_entries(
@@ -113,7 +113,7 @@ def adopt_fleet(clusters: Sequence[AdoptedCluster], identity: Identity) -> Adopt
         "admissionChecks": adopt_checks(platform),
         "priorityClasses": adopt_entries(platform, "PriorityClass"),
         "workloadPriorityClasses": adopt_entries(platform, "WorkloadPriorityClass"),
-        **adopt_teams(platform, regions),
+        **adopt_teams(platform),
         "admissionController": controller,
         **_page(platform),
         "storage": adopt_storage(platform),
@@ -204,7 +204,10 @@ def _cluster(
 ) -> Data:
     role = "manager" if cluster.name == platform.manager else "worker" if platform.manager else "standalone"
     own = configurations[cluster.name]
+    told = {each["name"]: each for each in platform.following.get("clusters", ())}
     return {
+        # What only Google Cloud says otherwise.
+        **{field: value for field, value in told.get(cluster.name, {}).items() if field != "kueue"},
         "name": cluster.name,
         "role": role,
         "region": cluster.region,

@@ -27,8 +27,11 @@ from kueue_fleet.objects.team_policy import team_policy_name
 from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, default_limits
 
 
-def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> Data:
-    """`teams`, `localQueues` and `namespaceLabels`; `regions` says in which the jobs of a namespace may run."""
+def adopt_teams(platform: Platform) -> Data:
+    """`teams`, `localQueues` and `namespaceLabels`; regions and enforced budgets are what the controller is told."""
+    of_controller = platform.controller_settings or {}
+    regions = of_controller.get("teamRegions") or {}
+    budgets = (of_controller.get("budgets") or {}).get("teams") or {}
     queues = _local_queues(platform)
     teams = _teams(platform)
     namespaces_of = {namespace: team for team, namespaces in teams.items() for namespace in namespaces}
@@ -49,6 +52,7 @@ def adopt_teams(platform: Platform, regions: Mapping[str, Sequence[str]]) -> Dat
             **_claim_templates(platform, first),
             "priorityClasses": _let_through(platform, team, "priorityClasses"),
             "allowedRegions": list(regions.get(first, ())) or _let_through(platform, team, "regions"),
+            "budget": budgets.get(team),
         }
         entries.append({field: value for field, value in entry.items() if value})
         for namespace in namespaces:
