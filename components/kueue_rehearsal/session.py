@@ -10,6 +10,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -389,11 +390,16 @@ class Session:
         watch: Watch | None = None,
     ) -> Iterator[list[JobView]]:
         """Submit jobs, those of FILE if it is given, and follow them: see `jobs.submission.follow_jobs`."""
-        jobs = submit_jobs(self.clients(fleet), fleet.home, documents)
-        if file is not None:
-            with self.paths.submitted.open("a") as submitted:
-                submitted.write(f"{file.absolute()}\n")
-        yield from self.follow_jobs(fleet, jobs, timeout_seconds, watch)
+        jobs: list[dict[str, Any]] = []
+
+        def submit() -> None:
+            submit_jobs(self.clients(fleet), fleet.home, documents, jobs)
+            if file is not None:
+                with self.paths.submitted.open("a") as submitted:
+                    submitted.write(f"{file.absolute()}\n")
+
+        with ThreadPoolExecutor(1) as thread:
+            yield from self.follow_jobs(fleet, jobs, timeout_seconds, watch, thread.submit(submit))
 
     def unfinished_jobs(self, fleet: FleetSpec) -> list[dict[str, Any]]:
         """See `jobs.submission.unfinished_jobs`."""
@@ -401,11 +407,16 @@ class Session:
         return unfinished_jobs(self.clients(fleet), fleet.home, [kind for kind in managed if kind.kind in JOB_KINDS])
 
     def follow_jobs(
-        self, fleet: FleetSpec, jobs: Sequence[Mapping[str, Any]], timeout_seconds: float, watch: Watch | None = None
+        self,
+        fleet: FleetSpec,
+        jobs: Sequence[Mapping[str, Any]],
+        timeout_seconds: float,
+        watch: Watch | None = None,
+        submission: Future[None] | None = None,
     ) -> Iterator[list[JobView]]:
         """Follow jobs that are submitted: see `jobs.submission.follow_jobs`."""
         beyond = partial(beyond_stock, fleet, self.settings.dws)
-        yield from follow_jobs(self.clients(fleet), fleet.home, jobs, timeout_seconds, beyond, watch)
+        yield from follow_jobs(self.clients(fleet), fleet.home, jobs, timeout_seconds, beyond, watch, submission)
 
     def list_quotas(self, fleet: FleetSpec) -> dict[str, list[dict[str, Any]]]:
         """The ClusterQueues and Cohorts of each cluster that runs jobs, by its name."""

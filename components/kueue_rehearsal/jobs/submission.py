@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -40,12 +41,17 @@ Watch = Callable[[Mapping[str, Sequence[Mapping[str, Any]]], Mapping[str, Sequen
 """Takes the Workloads and the pods of each cluster, by its name."""
 
 
-def submit_jobs(clients: ClusterClients, home: str, documents: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def submit_jobs(
+    clients: ClusterClients,
+    home: str,
+    documents: Sequence[Mapping[str, Any]],
+    submitted: list[dict[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
     """Create jobs in the cluster `home`, all in order, or none; before that, in every cluster, what they use.
 
     MultiKueue copies only the jobs. What they use are the objects of `USED_KINDS`.
 
-    Returns the jobs as the API server keeps them.
+    Returns the jobs as the API server keeps them, in SUBMITTED if it is given, where each is as soon as it is created.
 
     Raises:
         RehearsalError: with the reason of each object that the cluster refuses; no job has been created then.
@@ -66,7 +72,10 @@ def submit_jobs(clients: ClusterClients, home: str, documents: Sequence[Mapping[
             refusals.append(str(refused))
     if refusals:
         raise RehearsalError("\n".join([*refusals, "no job has been submitted; correct these and run it again"]))
-    return [{**clients.create(home, job), "kind": job["kind"]} for job in jobs]
+    submitted = [] if submitted is None else submitted
+    for job in jobs:
+        submitted.append({**clients.create(home, job), "kind": job["kind"]})
+    return submitted
 
 
 def unfinished_jobs(clients: ClusterClients, home: str, kinds: Iterable[JobKind]) -> list[dict[str, Any]]:
@@ -94,18 +103,24 @@ def follow_jobs(
     timeout_seconds: float,
     beyond: Beyond = lambda cluster, workload: None,
     watch: Watch | None = None,
+    submission: Future[None] | None = None,
 ) -> Iterator[list[JobView]]:
     """A view of every job, twice a second, until all are settled or `timeout_seconds` have passed.
 
     Jobs that wait for each other alone are settled when nothing has changed for some seconds. `watch` gets each time
-    what there is of Workloads and pods.
+    what there is of Workloads and pods. `submission` is what still adds to JOBS: the first may end before the last is
+    submitted. The time counts from its end, and what it raises is raised.
     """
     deadline = time.monotonic() + timeout_seconds
     placements: dict[str, Placement] = {}
-    submitted = [Printed.of(job) for job in jobs]
     seen: list[object] = []
     changed = time.monotonic()
     while True:
+        if submission is not None and submission.done():
+            submission.result()
+            submission, deadline = None, time.monotonic() + timeout_seconds
+        complete = submission is None
+        submitted = [Printed.of(job) for job in tuple(jobs)]
         listed = {name: clients.list(name, *_WORKLOADS) for name in clients.names}
         workloads = {name: [PrintedWorkload.of(each) for each in found] for name, found in listed.items()}
         placements |= admitted_placements(workloads, home)
@@ -118,10 +133,11 @@ def follow_jobs(
             changed = time.monotonic()
         # Kueue may not have seen a job that has no Workload yet.
         quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(submitted, workloads[home], owners)
-        if quiet and only_wait_for_each_other(workloads, home, beyond):
+        if complete and quiet and only_wait_for_each_other(workloads, home, beyond):
             views = [in_vain(view) for view in views]
-        yield views
-        if all(view.settled for view in views) or time.monotonic() > deadline:
+        if submitted:
+            yield views
+        if complete and (all(view.settled for view in views) or time.monotonic() > deadline):
             return
         time.sleep(_POLL_SECONDS)
 

@@ -224,7 +224,7 @@ def _view(
         namespace=job.namespace,
         name=job.name,
         state=_state(workload),
-        cluster=placement.cluster if placement else "",
+        cluster=placement.cluster if placement else workload.cluster_name if workload else "",
         flavors=placement.flavors if placement else (),
         waited_seconds=max(0.0, (now.timestamp() if until is None else until) - (job.created or 0.0)),
         reasons=tuple(Answer(cluster, f"{why.reason}: {why.message}") for cluster, why in reasons.items()),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,34 @@ def test_it_ends_when_all_have_ended(clock: Clock) -> None:
     )
     assert 20 < seconds < 22
     assert all(view.settled for view in views)
+
+
+def test_a_job_is_followed_while_others_are_still_submitted(clock: Clock) -> None:
+    """Its Workload on the worker may be gone before the last is there."""
+    jobs, submission = JOBS[:1], Future[None]()
+
+    def answer() -> list[dict[str, Any]]:
+        if clock.seconds > 120 and not submission.done():
+            jobs.append(JOBS[1])
+            submission.set_result(None)
+        return [
+            workload("a", "Admitted" if clock.seconds < 110 else "Finished", reason="Succeeded"),
+            workload("b", "Finished", reason="Succeeded"),
+        ]
+
+    found = [*follow_jobs(Cluster(lambda plural: answer()), "solo", jobs, 300, submission=submission)]
+    assert [(view.cluster, view.state) for view in found[0]] == [("solo", JobState.ADMITTED)]
+    assert [(view.cluster, view.state) for view in found[-1]] == [
+        ("solo", JobState.FINISHED),
+        ("", JobState.FINISHED),
+    ]
+
+
+def test_what_refuses_the_submission_is_raised(clock: Clock) -> None:
+    submission = Future[None]()
+    submission.set_exception(RehearsalError("job is refused"))
+    with pytest.raises(RehearsalError, match="job is refused"):
+        next(follow_jobs(Cluster(lambda plural: []), "solo", [], 300, submission=submission))
 
 
 def test_it_waits_as_long_as_something_runs_and_then_gives_up(clock: Clock) -> None:
