@@ -70,8 +70,8 @@ _LONGEST = (
 _SHOWN = 30
 _CPU = pytest.StashKey[float]()
 
-# A busy machine is slow, which says nothing about the code. `make test` draws the same examples each time: what fails is
-# the change, not the draw. `make properties` draws others, and a failure prints how to get it again.
+# A busy machine is slow, which says nothing about the code. `make test` draws the same examples each time: what fails
+# is the change, not the draw. `make properties` draws others, and a failure prints how to get it again.
 settings.register_profile(
     "any machine",
     deadline=None,
