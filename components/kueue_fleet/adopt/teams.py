@@ -28,7 +28,7 @@ from kueue_fleet.objects.teams import GUARD, MEMBERS_ROLE, default_limits
 
 
 def adopt_teams(platform: Platform) -> Data:
-    """`teams`, `localQueues` and `namespaceLabels`; regions and enforced budgets are what the controller is told."""
+    """`teams`, `localQueues` and `namespaceLabels`; regions and budgets are in the settings of the controller."""
     of_controller = platform.controller_settings or {}
     regions = of_controller.get("teamRegions") or {}
     budgets = (of_controller.get("budgets") or {}).get("teams") or {}
