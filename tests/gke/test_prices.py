@@ -36,6 +36,16 @@ def test_a_machine_costs_what_its_parts_cost(name: str, region: str, usd: float)
     assert not [part for part in parts if isinstance(part, Missing)]
 
 
+def test_machines_of_n2_have_a_price_in_nearly_every_region() -> None:
+    prices = list_prices()
+    found = {region: prices.price("n2-standard-64", region, "onDemand") for region in REGION_RANGES}
+    assert {region for region, price in found.items() if isinstance(price, Missing)} == {
+        "europe-north2",
+        "northamerica-south1",
+    }
+    assert found["us-east5"] == pytest.approx(3.88472 / 80, abs=1e-6), "of n2-standard-80, in the catalogue"
+
+
 def test_what_is_not_known_is_missing_and_not_free() -> None:
     a3 = Missing("a3-highgpu-8g", "us-central1", "flexStart")
     assert machine("a3-highgpu-8g", "us-central1", "flexStart")[0] == a3
