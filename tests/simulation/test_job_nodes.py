@@ -95,6 +95,61 @@ def test_autopilot_takes(job: dict[str, Any]) -> None:
     assert on_autopilot(**job) == []
 
 
+CLASS: Final = {"priorities": [{"machineType": "g2-standard-24"}, {"machineType": "g2-standard-24", "spot": True}]}
+
+
+@pytest.mark.parametrize("kind", ["Job", "JobSet"])
+@pytest.mark.parametrize(
+    ("flavor", "of"),
+    [({}, "nvidia-l4"), ({"nodeLabels": REMOVED, "computeClass": CLASS}, "nvidia-l4")],
+    ids=["by its label", "by a compute class"],
+)
+def test_pods_without_gpus_stay_pending_where_gke_makes_nodes_with_some(
+    kind: str, flavor: dict[str, Any], of: str
+) -> None:
+    made = changed(standalone_data(), {f"flavors/0/{field}": value for field, value in flavor.items()})
+    [found] = map(str, check_manifests(parse_fleet(made), documents(kind=kind, gpus=0)).problems)
+    assert f"pod set main requests no {GPU}, and flavor l4 puts it on nodes with {of}" in found
+    assert "stays pending on only" in found
+
+
+ANYWAY: Final = {"nodeLabels": REMOVED, "computeClass": CLASS | {"whenUnsatisfiable": "ScaleUpAnyway"}}
+
+
+def test_pods_without_gpus_go_where_a_class_may_make_others() -> None:
+    made = changed(standalone_data(), {f"flavors/0/{field}": value for field, value in ANYWAY.items()})
+    assert check_manifests(parse_fleet(made), documents(gpus=0)).problems == []
+
+
+def test_auto_provisioning_makes_the_taint_too_and_pods_may_tolerate_it() -> None:
+    limits = [{"resourceType": kind, "maximum": 800} for kind in ("nvidia-l4", "cpu", "memory")]
+    made = changed(
+        standalone_data(),
+        {"clusters/0/mode": "Standard", "clusters/0/nodeAutoProvisioning": {"resourceLimits": limits}},
+    )
+    [found] = map(str, check_manifests(parse_fleet(made), documents(gpus=0)).problems)
+    assert f"requests no {GPU}" in found
+    tolerated = documents(gpus=0, tolerations=[{"key": GPU, "operator": "Exists"}])
+    assert check_manifests(parse_fleet(made), tolerated).problems == []
+
+
+@pytest.mark.parametrize(("selected", "whole"), [({}, False), ({"cloud.google.com/gke-tpu-topology": "2x2"}, True)])
+def test_tpus_of_autopilot_are_selected_by_kind_and_topology(selected: dict[str, str], whole: bool) -> None:
+    chips = "google.com/tpu"
+    changes = {
+        "flavors/0/nodeLabels": {"cloud.google.com/gke-tpu-accelerator": "tpu-v6e-slice"},
+        "clusterQueues/0/resourceGroups/0/coveredResources/0": chips,
+        "clusterQueues/0/resourceGroups/0/flavors/0/resources/0/name": chips,
+    }
+    [job] = documents(kind="JobSet", nodeSelector=selected)
+    container = job.data["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {field: {chips: 4} for field in ("requests", "limits")}
+    found = [str(each) for each in check_manifests(parse_fleet(changed(standalone_data(), changes)), [job]).problems]
+    assert [
+        "nothing selects cloud.google.com/gke-tpu-topology, so that GKE makes no node" in each for each in found
+    ] == ([] if whole else [True])
+
+
 AFFINITY: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 

@@ -4,7 +4,11 @@ A label that GKE gives to nodes by itself, and that is not known of a pool, rule
 Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-separation (nodes with custom labels). What
 Autopilot's admission says is from reports of its refusals: https://github.com/GoogleCloudPlatform/ai-on-gke/pull/983
 (selectors, on a Job when it is created), https://github.com/GoogleCloudPlatform/k8s-stackdriver/issues/1079
-(tolerations).
+(tolerations). Nodes with accelerators that GKE makes by itself have a taint, which pods tolerate by themselves if they
+request some: https://cloud.google.com/kubernetes-engine/docs/concepts/gpus#gpu_quota and
+https://cloud.google.com/kubernetes-engine/docs/concepts/tpus; those of a compute class too:
+https://github.com/google/skills at 1af7795, gke-compute-classes. TPUs on Autopilot:
+https://cloud.google.com/kubernetes-engine/docs/how-to/tpus-autopilot (both selectors).
 """
 
 from __future__ import annotations
@@ -34,9 +38,14 @@ from kueue_fleet.gke.labels import (
     NODE_POOL,
     SYSTEM_LABEL,
     TOLERATED_BY_GKE,
+    TPU_ACCELERATOR,
+    TPU_RESOURCE,
+    TPU_TOPOLOGY,
     ZONE,
     accelerator_of,
+    accelerator_resource,
 )
+from kueue_fleet.gke.machines import tpus
 from kueue_fleet.simulation.not_known import is_label_known
 from kueue_fleet.simulation.provisioning_request import (
     PodSetTemplate,
@@ -208,8 +217,13 @@ def _nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplat
 
 def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: ChosenPods) -> Fault | None:
     pools = fleet.flavor_nodes(flavor, cluster.name)
-    if cluster.mode == "Autopilot" or (not pools and cluster.node_auto_provisioning is None):
+    standard = cluster.mode != "Autopilot"
+    if not pools and standard and cluster.node_auto_provisioning is None and flavor.compute_class is None:
         # Nodes that this file does not describe; `check` says where there are none.
+        return None
+    if not pools and (fault := _not_on_accelerators(flavor, pods, cluster)):
+        return fault
+    if not standard or (not pools and cluster.node_auto_provisioning is None):
         return None
     reasons = [_unfit(pod_labels, pool, pods) for pool in pools for pod_labels in _labels_of(pool)]
     if pools and not all(reasons):
@@ -221,6 +235,35 @@ def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry,
     if NODE_POOL in pods.labels or (kind is not None and not provisioning.limit(kind)):
         return reasons[0] if reasons else None
     return _not_separated(pods, f"and {cluster.name} makes no node for that by itself")
+
+
+def _not_on_accelerators(flavor: FlavorEntry, pods: ChosenPods, cluster: ClusterEntry) -> Fault | None:
+    """Pods that request no accelerator on nodes that GKE makes for some, or TPUs by half of their selectors."""
+    device, of = accelerator_resource(pods.labels), f"{accelerator_of(pods.labels)}"
+    nodes = flavor.compute_class
+    if (
+        nodes is not None
+        and nodes.when_unsatisfiable == "DoNotScaleUp"
+        and all(each.accelerator for each in nodes.priorities)
+    ):
+        of = " or ".join(nodes.accelerators)
+        device = TPU_RESOURCE if tpus().issuperset(nodes.accelerators) else GPU_RESOURCE
+    if device is not None and device not in pods.resources:
+        taint = Taint(device, "present")
+        if not any(each.tolerates(taint) for each in pods.tolerations):
+            return job_fault(
+                f"requests no {device}, and flavor {flavor.name} puts it on nodes with {of}, whose taint {device} only "
+                f"pods that request it tolerate by themselves, so that it stays pending on {cluster.name}",
+                f"request {device}, or use a queue with a flavor of nodes without",
+            )
+    missing = [key for key in (TPU_ACCELERATOR, TPU_TOPOLOGY) if key not in pods.keys]
+    if cluster.mode == "Autopilot" and TPU_RESOURCE in pods.resources and missing and COMPUTE_CLASS not in pods.keys:
+        return job_fault(
+            f"requests {TPU_RESOURCE} and nothing selects {' or '.join(missing)}, so that GKE makes no node for it on "
+            f"{cluster.name}",
+            "add both to the nodeLabels of the flavor, or to its pods",
+        )
+    return None
 
 
 def _labels_of(pool: ResolvedNodePool) -> list[Mapping[str, str]]:
