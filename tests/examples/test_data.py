@@ -201,6 +201,26 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "storage[home].clusters: in europe-west4, but data of team research stays in us-central1; name clusters there, "
         "or allow the region",
     ),
+    "a snapshot outside of the team's regions": (
+        {
+            "teams/0/allowedRegions": ["us-central1"],
+            f"{WEIGHTS}/volume/snapshot": "projects/my-gcp-project/regions/europe-west4/snapshots/gemma-3-12b",
+        },
+        "storage[weights].volume.snapshot: in europe-west4, but data of team research stays in us-central1; name a "
+        "snapshot in one of these regions",
+    ),
+    "an image of a template outside of the team's regions": (
+        {
+            "teams/0/allowedRegions": ["us-central1"],
+            "teams/0/jobTemplates": [
+                {"name": "here", "image": "us-central1-docker.pkg.dev/my-gcp-project/research/train:1"},
+                {"name": "there", "image": "europe-docker.pkg.dev/my-gcp-project/research/train:1"},
+                {"name": "public", "image": "busybox"},
+            ],
+        },
+        "warning: teams[research].jobTemplates[there].image: in europe, but data of team research stays in "
+        "us-central1; use a repository there, or make sure that the image holds nothing of the team's",
+    ),
     "a zone elsewhere": (
         {f"{SCRATCH}/volume/zones": ["us-east4-a"]},
         "storage[scratch].volume.zones[0]: is us-east4-a, but no cluster of the entry is in us-east4; use zones of "

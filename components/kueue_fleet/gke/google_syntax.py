@@ -25,6 +25,8 @@ _ADDRESS = re.compile(r"[^@\s:]+@[^@\s:]+\.[^@\s:]+")
 _AUDIENCE = re.compile(r"/projects/[1-9][0-9]{5,18}/global/backendServices/[0-9]{1,20}")
 _LONGEST_ADDRESS = 254
 _LONGEST_MEMBER = len("serviceAccount:") + _LONGEST_ADDRESS
+_REPOSITORY = re.compile(r"([a-z0-9-]+)-docker\.pkg\.dev/")
+_SNAPSHOT_REGION = re.compile(r"(?:^|/)regions/([^/]+)/snapshots/")
 _ROLE = re.compile(r"(roles|projects/[^/]+/roles|organizations/[0-9]+/roles)/[A-Za-z][A-Za-z0-9_.]*")
 _API = re.compile(r"[a-z][-a-z0-9]*\.googleapis\.com")
 _KMS_KEY = re.compile(r"projects/[^/]+/locations/[^/]+/keyRings/[^/]+/cryptoKeys/[^/]+")
@@ -217,3 +219,21 @@ def ip_address(text: str) -> Fault | None:
 def project_number(text: str) -> Fault | None:
     """The number of a project, not its id."""
     return None if _PROJECT_NUMBER.fullmatch(text) else Fault("is not the number of a project", "write 6 to 19 digits")
+
+
+def repository_location(image: str) -> str | None:
+    """Where the repository of an image is, by its name; None where that does not say.
+
+    Source: https://cloud.google.com/artifact-registry/docs/repositories/repo-locations.
+    """
+    found = _REPOSITORY.match(image)
+    return found[1] if found else None
+
+
+def snapshot_region(snapshot: str) -> str | None:
+    """The region of a snapshot, by its name; None of a global one, whose name does not say where it is stored.
+
+    Source: https://cloud.google.com/compute/docs/disks/snapshots (storage location).
+    """
+    found = _SNAPSHOT_REGION.search(snapshot)
+    return found[1] if found else None

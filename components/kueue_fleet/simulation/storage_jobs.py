@@ -1,12 +1,11 @@
 """Whether jobs can mount what they name, and whether it is in the regions of their team.
 
 Sources: https://cloud.google.com/kubernetes-engine/docs/how-to/cloud-storage-fuse-csi-driver-setup (the annotation and
-the service account); https://cloud.google.com/artifact-registry/docs/repositories/repo-locations (locations of images).
+the service account).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -18,11 +17,11 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.storage import Bucket, GcsFuse, StorageEntry
 from kueue_fleet.fleet_file.model.storage_places import storage_places
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.gke.google_syntax import repository_location
 from kueue_fleet.gke.labels import GCS_FUSE_VOLUMES
 from kueue_fleet.simulation.provisioning_request import job_fault, of_pod_set, pod_set_templates, queued_jobs
 
 _BUCKET_DRIVER: Final = "gcsfuse.csi.storage.gke.io"
-_REPOSITORY: Final = re.compile(r"(?P<location>[a-z0-9-]+)-docker\.pkg\.dev/")
 
 _Found = tuple[str, str, str]
 """Severity, what is wrong, and what to do."""
@@ -108,9 +107,7 @@ def _images(fleet: FleetSpec, team: TeamEntry | None, spec: Mapping[str, Any]) -
     """Images of Artifact Registry say in their names where they are."""
     allowed = fleet.allowed_regions(team) if team is not None else ()
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())) if allowed else ():
-        found = _REPOSITORY.match(str(container.get("image")))
-        if found and found["location"] not in allowed:
-            wrong = (
-                f"has an image from {found['location']}, and what belongs to its team stays in {listed(list(allowed))}"
-            )
+        location = repository_location(str(container.get("image")))
+        if location is not None and location not in allowed:
+            wrong = f"has an image from {location}, and what belongs to its team stays in {listed(list(allowed))}"
             yield "warning", wrong, "use a repository there, or make sure that the image holds nothing of the team's"

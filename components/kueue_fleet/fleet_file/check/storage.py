@@ -34,7 +34,9 @@ from kueue_fleet.fleet_file.model.storage import (
     StorageEntry,
 )
 from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_places
+from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
+from kueue_fleet.gke.google_syntax import repository_location, snapshot_region
 from kueue_fleet.gke.zones import region_at
 
 DRIVERS: Final = {
@@ -56,7 +58,10 @@ def check_storage(scope: Scope) -> Iterator[Problem]:
         yield from scope.unknown_clusters(entry)
         yield from _teams(scope, entry)
         yield from _nodes(scope, entry)
+        yield from _sources(scope, entry)
         yield from _places(scope, entry)
+    for team in scope.entries("teams"):
+        yield from _images(scope, team)
     yield from _claims(scope)
 
 
@@ -79,6 +84,33 @@ def _teams(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
 def _nodes(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
     if isinstance(entry.volume, MultiTierCheckpoints):
         yield from scope.unknown("nodePools", entry.volume.node_pool, f"{scope.path(entry)}.volume.nodePool")
+
+
+@where_read
+def _sources(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
+    """The snapshot that disks are made of is where its teams may have data, if its name says where it is."""
+    snapshot = entry.volume.snapshot if isinstance(entry.volume, HyperdiskMl) else None
+    region = snapshot_region(snapshot or "")
+    for team in scope.fleet.teams if region is not None else ():
+        allowed = scope.fleet.allowed_regions(team) if team.name in entry.teams else ()
+        if allowed and region not in allowed:
+            wrong = f"in {region}, but data of team {team.name} stays in {', '.join(allowed)}"
+            yield DATA_REGION.at(
+                f"{scope.path(entry)}.volume.snapshot", wrong, "name a snapshot in one of these regions"
+            )
+
+
+@where_read
+def _images(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
+    """Images that jobs of a team are made with are where the team may have data; they may be anybody's, too."""
+    allowed = scope.fleet.allowed_regions(team)
+    for template in team.job_templates if allowed else ():
+        location = repository_location(template.image or "")
+        if location is not None and location not in allowed:
+            at = f"{scope.path(team)}.jobTemplates[{template.name}].image"
+            wrong = f"in {location}, but data of team {team.name} stays in {', '.join(allowed)}"
+            fix = "use a repository there, or make sure that the image holds nothing of the team's"
+            yield DATA_REGION.at(at, wrong, fix, "warning")
 
 
 @where_read
