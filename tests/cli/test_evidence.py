@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli import app
-from kueue_fleet.cli.record import Watched
+from kueue_fleet.controller.history import Watched
 
 FLEET = Path(__file__).parents[2] / "stacks" / "Pulumi.prod.yaml"
 NOVEMBER = ("--from", "2026-11-01", "--to", "2026-12-01")

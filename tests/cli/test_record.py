@@ -96,6 +96,10 @@ def test_a_file_that_is_none_of_them_is_refused(tmp_path: Path) -> None:
     [
         (["--team", "team-vision"], "--older-than and --team: say what --prune deletes; add --prune"),
         (["--prune"], "--prune: deletes nothing without a limit"),
+        (["--keep", "90d", "--once"], "--keep and --max-size: bound a store while clusters are followed"),
+        (["--keep", "1h"], "--keep 1h: is less than a day; write 1d or more"),
+        (["--max-size", "lots"], "--max-size lots: is not "),
+        (["--max-size", "10"], "--max-size 10: is less than 16Mi"),
         (["--prune", "--older-than", "soon"], "--older-than soon: is not a valid duration"),
         (["--prune", "--team", "team-visoin"], "did you mean team-vision?"),
     ],

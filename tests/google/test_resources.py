@@ -134,3 +134,17 @@ def test_what_is_rendered_is_what_is_declared(name: str) -> None:
 def test_a_text_that_looks_like_an_expression_is_none() -> None:
     resource = CloudResource("gcp:a/b:C", "lab/c", {"text": "${a}", "ref": Ref("Account/lab/a.b", "email")})
     assert document(resource)["properties"] == {"text": "$${a}", "ref": '${["Account/lab/a.b"].email}'}
+
+
+def test_who_writes_a_history_creates_and_reads_objects_below_its_path_and_nothing_else() -> None:
+    found = [each for each in resources_on(TEST_FLEETS["history in a bucket"]) if "/manager/" in each.name]
+    kinds = [each.type.rpartition(":")[2] for each in found]
+    assert kinds == ["Account", "BucketIAMMember", "BucketIAMMember", "IAMMember"]
+    grants = {each.properties["role"]: each.properties for each in found if "BucketIAM" in each.type}
+    here = 'resource.name.startsWith("projects/_/buckets/lab-history/objects/fleets/lab/")'
+    listed = 'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("fleets/lab/")'
+    assert {role: each["condition"]["expression"] for role, each in grants.items()} == {
+        "roles/storage.objectCreator": here,
+        "roles/storage.objectViewer": f"{here} || {listed}",
+    }
+    assert {each["bucket"] for each in grants.values()} == {"lab-history"}

@@ -123,3 +123,21 @@ def test_what_was_pruned_is_said(store: Store) -> None:
     store.add(life())
     store.prune(5.0, "vision")
     assert Store(store.where).pruned == [(5.0, "vision")]
+
+
+def test_whole_days_go_by_age_and_size_and_the_last_stays(store: Store) -> None:
+    for day in range(5):
+        store.add(life(f"u{day}", days=day))
+    assert store.bound(seconds_of("2026-11-02T23:00:00Z")) == 4
+    assert store.days == ["2026-11-02", "2026-11-03", "2026-11-04", "2026-11-05"]
+    [size] = [each.stat().st_size for each in Path(store.where, "events/day=2026-11-05").iterdir()]
+    assert store.bound(most_bytes=2 * size + size // 2) == 8
+    assert store.bound(most_bytes=1) == 4
+    assert (store.days, store.bound(most_bytes=1), store.bound()) == (["2026-11-05"], 0, 0)
+    assert Store(store.where).pruned == [(seconds_of("2026-11-05T00:00:00Z"), "")]
+
+
+def test_what_prunes_more_takes_the_place_of_what_pruned_less(store: Store) -> None:
+    for before, team in ((5.0, "vision"), (7.0, "vision"), (6.0, "speech"), (6.5, "")):
+        store.prune(before, team)
+    assert store.pruned == [(7.0, "vision"), (6.5, "")]

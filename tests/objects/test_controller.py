@@ -287,3 +287,37 @@ def test_the_controller_is_given_the_release_of_each_cluster() -> None:
         ("worker-a", "0.18"),
         ("worker-b", "0.19"),
     ]
+
+
+def test_a_history_on_a_volume_is_mounted_and_takes_the_right_to_follow_nodes() -> None:
+    rendered = by_kind(render_controller(with_controller(history={"volumeClaim": "history"}), "manager"))
+    pod = rendered["Deployment"]["spec"]["template"]["spec"]
+    assert {"name": "history", "persistentVolumeClaim": {"claimName": "history"}} in pod["volumes"]
+    [container] = pod["containers"]
+    assert {"name": "history", "mountPath": "/var/lib/kueue-fleet/history"} in container["volumeMounts"]
+    assert "iam.gke.io/gcp-service-account" not in str(rendered["ServiceAccount"])
+
+
+def test_with_a_history_nodes_are_followed_everywhere_and_without_nowhere() -> None:
+    def follows_nodes(**section: Any) -> list[bool]:
+        made = with_controller(**section)
+        manager = by_name(render_controller(made, "manager"), "ClusterRole")["kueue-fleet-controller"]
+        worker = by_name(render_controller_worker_access(made, "worker-a"), "ClusterRole")["kueue-fleet-controller"]
+        return [any("nodes" in rule["resources"] for rule in role["rules"]) for role in (manager, worker)]
+
+    assert (follows_nodes(), follows_nodes(history={"volumeClaim": "h"})) == ([False, False], [True, True])
+
+
+def test_with_a_history_in_a_bucket_it_acts_as_a_google_account_that_reaches_no_worker() -> None:
+    made = with_controller(history={"store": "gs://lab-history/fleet"})
+    rendered = by_kind(render_controller(made, "manager"))
+    address = rendered["ServiceAccount"]["metadata"]["annotations"]["iam.gke.io/gcp-service-account"]
+    assert address.endswith(".iam.gserviceaccount.com")
+    assert {"169.254.169.252/32", "169.254.169.254/32"} <= {
+        to["ipBlock"]["cidr"] for rule in rendered["NetworkPolicy"]["spec"]["egress"] for to in rule.get("to", ())
+    }
+    worker = render_controller_worker_access(made, "worker-a")
+    assert address not in str(worker)
+    told = ControllerConfiguration.model_validate(yaml.safe_load(rendered["ConfigMap"]["data"]["config.yaml"])).history
+    assert told is not None
+    assert (told.store, told.settings.pause, told.regions["worker-a"]) == ("gs://lab-history/fleet", 900.0, "us-east4")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
 from kueue_admission.forms.manifest import Manifest
@@ -24,11 +26,21 @@ class Known(Protocol):
         """The first event of everything that has not ended and is not said to be gone."""
 
 
+class _Nothing:
+    """Nothing was written before."""
+
+    def keys(self, uids: set[str], since: float) -> Mapping[str, set[str]]:
+        return {}
+
+    def open(self, cluster: str) -> Iterable[Event]:
+        return ()
+
+
 class Recorder:
     """One cluster. What it keeps grows with what is in the cluster, not with the history."""
 
-    def __init__(self, place: Place, known: Known) -> None:
-        self._place, self._known = place, known
+    def __init__(self, place: Place, known: Known | None = None) -> None:
+        self._place, self._known = place, known or _Nothing()
         self._first: dict[str, Event] = {}
         """The first event of each Workload and node that is in the cluster, by its path."""
         self._keys: dict[str, set[str]] = {}
@@ -48,7 +60,7 @@ class Recorder:
             if event.kind in FIRST.values():
                 if path in self._first and self._first[path].uid != event.uid:
                     self.lose(path, event.time)
-                self._first[path] = event
+                self._first[path] = replace(event, requests={}, pod_sets="", labels={})
             elif event.kind is Kind.ENDED:
                 self._over.add(event.uid)
             self.note([event])
@@ -66,10 +78,13 @@ class Recorder:
             self._left.add(first.uid)
             self._end(first, now)
 
-    def listed(self, kind: str, now: float) -> None:
-        """All of a kind, `Workload` or `Node`, that is in the cluster was seen: what was known beside is gone."""
+    def listed(self, kind: str, now: float, opened: Iterable[Event] | None = None) -> None:
+        """All of a kind, `Workload` or `Node`, that is in the cluster was seen: what was known beside is gone.
+
+        `opened` is what was known: `Known.open` of the cluster, by default asked here.
+        """
         there = {event.uid for event in self._first.values()}
-        for first in self._known.open(self._place.cluster):
+        for first in self._known.open(self._place.cluster) if opened is None else opened:
             if first.kind is FIRST[kind] and first.uid not in there:
                 self._end(first, now)
 
@@ -79,17 +94,47 @@ class Recorder:
 
     def take(self) -> list[Event]:
         """The new events, each once."""
-        asked = {event.uid for event in self._new.values()} - set(self._keys)
-        if asked:
-            since = min(event.time for event in self._new.values() if event.uid in asked)
-            found = self._known.keys(asked, since)
-            self._keys |= {uid: set(found.get(uid, ())) for uid in asked}
-        new = [event for event in self._new.values() if event.key not in self._keys[event.uid]]
+        uids, since = self.unknown()
+        if uids:
+            self.learn(uids, self._known.keys(uids, since))
+        return self.take_known()
+
+    def unknown(self, begun: float = math.inf) -> tuple[set[str], float]:
+        """The uids of new events whose written ones are yet to be asked for, and since when there can be any.
+
+        Of what came after `begun`, only this recorder can have written.
+        """
+        first: dict[str, float] = {}
+        for event in self._new.values():
+            if event.uid not in self._keys:
+                first[event.uid] = min(first.get(event.uid, event.time), event.time)
+        self.learn([uid for uid, time in first.items() if time >= begun], {})
+        asked = {uid: time for uid, time in first.items() if time < begun}
+        return set(asked), min(asked.values(), default=0.0)
+
+    @property
+    def waiting(self) -> int:
+        """How many events are new."""
+        return len(self._new)
+
+    def give_up(self) -> None:
+        """Forget the new events, which cannot be written."""
         self._new.clear()
+
+    def learn(self, uids: Iterable[str], found: Mapping[str, set[str]]) -> None:
+        """What was written of these uids: `Known.keys`."""
+        self._keys |= {uid: set(found.get(uid, ())) for uid in uids}
+
+    def take_known(self) -> list[Event]:
+        """The new events of which that is known, each once."""
+        known = [event for event in self._new.values() if event.uid in self._keys]
+        self._new = {key: event for key, event in self._new.items() if event.uid not in self._keys}
+        new = [event for event in known if event.key not in self._keys[event.uid]]
         for event in new:
             self._keys[event.uid].add(event.key)
-        for uid in self._left:
+        left = self._left - {event.uid for event in self._new.values()}
+        for uid in left:
             self._keys.pop(uid, None)
-        self._over -= self._left
-        self._left.clear()
+        self._over -= left
+        self._left -= left
         return new

@@ -1,7 +1,8 @@
 """Events as Parquet: a folder, or a bucket of Cloud Storage, with files that are only added, in a folder for each day.
 
-    DIR/history.json                    version of the schema, what was pruned, when which cluster was followed
+    DIR/history.json                    version of the schema, and what was pruned
     DIR/events/day=2026-11-27/*.parquet
+    DIR/followed/CLUSTER/BEGIN-END      empty: nothing of it was missed between these milliseconds since 1970
 
 A file is there as a whole or not at all. The same event may be in two files, after a crash; whoever reads takes one.
 """
@@ -11,8 +12,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from operator import attrgetter
 from pathlib import Path
@@ -26,7 +29,14 @@ CLOSING: Final = (Kind.ENDED, Kind.DELETED, Kind.NODE_GONE)
 """The last events of a Workload or node."""
 MOST_FILES: Final = 24
 """Files of a day; more are made one."""
+NOTE_SECONDS: Final = 3600.0
+"""After which it is noted again that a cluster is followed, where no note can be replaced."""
 _ABOUT: Final = "history.json"
+_DAY: Final = 86_400.0
+_AT_ONCE: Final = 16
+"""Objects of a bucket that are read at the same time."""
+_BRIEF: Final = tuple(name for name in COLUMNS if name not in ("requests", "pod_sets", "labels"))
+"""The columns that say what a Workload or node is, without what only admission looks at."""
 
 
 class StoreError(Exception):
@@ -42,16 +52,26 @@ def day_of(time: float) -> str:
     return datetime.fromtimestamp(time, UTC).date().isoformat()
 
 
-class Store:
-    """The events in a folder, or below `gs://bucket/path`. Raises StoreError where it cannot be used."""
+def _is_whole(name: str) -> bool:
+    """Whether a file has that name once it is finished."""
+    return name.endswith(".parquet") and not name.startswith(".")
 
-    def __init__(self, where: str, *, create: bool = False) -> None:
+
+class Store:
+    """The events in a folder, or below `gs://bucket/path`. Raises StoreError where it cannot be used.
+
+    With `appends` files are only created: nothing is deleted or written again, for who may do no more in a bucket.
+    """
+
+    def __init__(self, where: str, *, create: bool = False, appends: bool = False) -> None:
         try:
             import pyarrow as pa
             from pyarrow import fs
         except ImportError:
             raise StoreError(where, "needs pyarrow", "pip install 'kueue-admission[history]'") from None
-        self.where, self._pa, self._fs = where, pa, fs
+        self.where, self._pa, self._fs, self._appends = where, pa, fs, appends
+        self._noted: dict[str, tuple[float, float]] = {}
+        """For each cluster since when it is followed, and until when that is noted; with `appends`, not yet noted."""
         scheme, separator, _ = where.partition("://")
         if separator and scheme != "gs":
             raise StoreError(where, f"is of the kind {scheme}", "give a folder, or gs://BUCKET/PATH")
@@ -62,17 +82,22 @@ class Store:
             uri = f"{where}{'&' if '?' in where else '?'}retry_limit_seconds=60"
             self._files, path = fs.FileSystem.from_uri(uri if separator else Path(where).resolve().as_uri())
             self._root = path.rstrip("/")
+            self._is_local = not separator
             if create:
-                self._files.create_dir(f"{self._root}/events", recursive=True)
-            self._about = self._read_about()
+                self._make_folder("events")
+            is_new = not self._is_there("", _ABOUT)
+            self._about: dict[str, Any] = (
+                {"schemaVersion": SCHEMA_VERSION, "pruned": []} if is_new else self._read_about()
+            )
+            if create and is_new:
+                self._write_about()
         except (OSError, ValueError) as failed:
             number = failed.errno if isinstance(failed, OSError) else None
             why = os.strerror(number) if number else failed
             raise StoreError(where, f"cannot be used: {why}", "give another --store") from None
-        if not create and not self._is_there(f"{self._root}/events"):
+        if is_new and not create:
             raise StoreError(where, "has no history", "write it with kueue-fleet record")
         self._schema = pa.schema([(name, self._type(kind)) for name, kind in COLUMNS.items()])
-        self._is_local = not separator
 
     def _type(self, kind: str) -> Any:
         pa = self._pa
@@ -86,13 +111,17 @@ class Store:
         }
         return types.get(kind, pa.string())
 
-    def _is_there(self, path: str) -> bool:
-        return bool(self._files.get_file_info(path).type != self._fs.FileType.NotFound)
+    def _make_folder(self, name: str) -> None:
+        """Not in a bucket, which has none; to ask for one takes a right on the whole bucket."""
+        if self._is_local:
+            self._files.create_dir(f"{self._root}/{name}", recursive=True)
+
+    def _is_there(self, folder: str, name: str) -> bool:
+        """By a list: who may list only below a path in a bucket is refused where an object is asked for in vain."""
+        return any(each.base_name == name for each in self._listed(folder, recursive=False))
 
     def _read_about(self) -> dict[str, Any]:
         path = f"{self._root}/{_ABOUT}"
-        if not self._is_there(path):
-            return {"schemaVersion": SCHEMA_VERSION, "pruned": []}
         with self._files.open_input_stream(path) as stream:
             about: dict[str, Any] = json.loads(stream.read())
         if about["schemaVersion"] > SCHEMA_VERSION:
@@ -123,7 +152,6 @@ class Store:
         for event in events:
             if not self._is_pruned(event):
                 days.setdefault(day_of(event.time), {}).setdefault(event.key, event)
-        self._write_about()
         for day, of_it in sorted(days.items()):
             rows = sorted(of_it.values(), key=attrgetter("time", "key"))
             columns = [[getattr(each, name) for each in rows] for name in COLUMNS]
@@ -133,20 +161,42 @@ class Store:
                 for values, field in zip(columns, self._schema, strict=True)
             ]
             self._write(day, self._pa.table(arrays, schema=self._schema))
-            if len(self._paths(day)) > MOST_FILES:
+            if not self._appends and len(self._paths(day)) > MOST_FILES:
                 self._rewrite(day, lambda table: table)
         return sum(map(len, days.values()))
 
     def follow(self, since: Mapping[str, float], end: float) -> None:
         """Note that nothing of these clusters was missed from these times to END, and all that happened is written."""
-        followed = self._about.setdefault("followed", {})
         for cluster, begin in since.items():
-            times = followed.setdefault(cluster, [])
-            if times and begin <= times[-1][1]:
-                times[-1][1] = end
-            else:
-                times.append([begin, end])
-        self._write_about()
+            first, last = self._noted.get(cluster, (begin, begin))
+            if begin > last:
+                self._finish_note(cluster)
+                first = last = begin
+            self._noted[cluster] = (first, end)
+            if not self._appends:
+                self._write_note(cluster, first, end)
+                if last > first:
+                    self._files.delete_file(self._note(cluster, first, last))
+            elif end - first >= NOTE_SECONDS:
+                self._finish_note(cluster)
+
+    def finish(self) -> None:
+        """Note what is not noted yet, at the end."""
+        for cluster in list(self._noted):
+            self._finish_note(cluster)
+
+    def _finish_note(self, cluster: str) -> None:
+        first, last = self._noted.get(cluster, (0.0, 0.0))
+        if self._appends and last > first:
+            self._write_note(cluster, first, last)
+            self._noted[cluster] = (last, last)
+
+    def _note(self, cluster: str, begin: float, end: float) -> str:
+        return f"{self._root}/followed/{cluster}/{1000 * begin:.0f}-{1000 * end:.0f}"
+
+    def _write_note(self, cluster: str, begin: float, end: float) -> None:
+        self._make_folder(f"followed/{cluster}")
+        self._files.open_output_stream(self._note(cluster, begin, end)).close()
 
     def _write_about(self) -> None:
         path = f"{self._root}/{_ABOUT}"
@@ -163,8 +213,10 @@ class Store:
         table = table.replace_schema_metadata({"kueue-fleet.schemaVersion": str(SCHEMA_VERSION)})
         name = sha256("\n".join(table["key"].to_pylist()).encode()).hexdigest()[:24]
         folder = f"{self._root}/events/day={day}"
-        self._files.create_dir(folder, recursive=True)
+        self._make_folder(f"events/day={day}")
         path = f"{folder}/{name}.parquet"
+        if self._appends and self._is_there(f"events/day={day}", f"{name}.parquet"):
+            return path  # An upload of which the answer was lost: to write it again would take the right to delete.
         unfinished = f"{folder}/.{name}" if self._is_local else path
         parquet.write_table(table, unfinished, filesystem=self._files, compression="zstd")
         if unfinished != path:
@@ -186,7 +238,8 @@ class Store:
         """Delete events before a time, of a team or of all; they do not come back. How many there were."""
         from pyarrow import compute as pc
 
-        self._about["pruned"] = [*self._about["pruned"], {"before": before, "team": team}]
+        others = [each for each in self._about["pruned"] if each["before"] > before or team not in ("", each["team"])]
+        self._about["pruned"] = [*others, {"before": before, "team": team}]
         self._write_about()
         border = self._pa.scalar(round(before * 1e6), self._pa.timestamp("us", tz="UTC"))
 
@@ -196,6 +249,19 @@ class Store:
 
         return sum(self._rewrite(day, kept) for day in self.days if day <= day_of(before))
 
+    def bound(self, oldest: float = 0.0, most_bytes: int | None = None) -> int:
+        """Delete whole days: those before OLDEST, then the first while there is more. How many events there were.
+
+        The last day stays, whatever its size.
+        """
+        days = self._by_day()
+        sizes = {day: sum(file.size for file in files) for day, files in days.items()}
+        gone = [day for day in days if day < day_of(oldest)]
+        left = [day for day in days if day not in gone]
+        while most_bytes is not None and len(left) > 1 and sum(sizes[day] for day in left) > most_bytes:
+            gone.append(left.pop(0))
+        return self.prune(datetime.fromisoformat(gone[-1]).replace(tzinfo=UTC).timestamp() + _DAY) if gone else 0
+
     def _is_pruned(self, event: Event) -> bool:
         return any(event.time < each["before"] and each["team"] in ("", event.team) for each in self._about["pruned"])
 
@@ -204,10 +270,19 @@ class Store:
     @property
     def followed(self) -> Mapping[str, Sequence[tuple[float, float]]]:
         """For each cluster the times without a gap in what was recorded, in seconds."""
-        return {
-            cluster: [(begin, end) for begin, end in times]
-            for cluster, times in self._about.get("followed", {}).items()
-        }
+        found: dict[str, list[tuple[float, float]]] = {}
+        times = []
+        for path in (each.path for each in self._listed("followed")):
+            cluster, _, name = path.rpartition("/")
+            begin, _, end = name.partition("-")
+            if begin.isdecimal() and end.isdecimal():
+                times.append((int(begin) / 1000, int(end) / 1000, cluster.rpartition("/")[2]))
+        for begin, end, cluster in sorted(times):
+            of_it = found.setdefault(cluster, [])
+            if of_it and begin <= of_it[-1][1]:
+                begin, end = of_it[-1][0], max(of_it.pop()[1], end)
+            of_it.append((begin, end))
+        return found
 
     @property
     def pruned(self) -> Sequence[tuple[float, str]]:
@@ -217,25 +292,39 @@ class Store:
     @property
     def days(self) -> Sequence[str]:
         """The days that have events."""
-        found = self._files.get_file_info(self._fs.FileSelector(f"{self._root}/events", allow_not_found=True))
-        return sorted(each.base_name.removeprefix("day=") for each in found if each.base_name.startswith("day="))
+        return list(self._by_day())
+
+    def _listed(self, folder: str, *, recursive: bool = True) -> Any:
+        """Every file in a folder, and those below."""
+        selector = self._fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True, recursive=recursive)
+        return [each for each in self._files.get_file_info(selector) if each.type == self._fs.FileType.File]
+
+    def _by_day(self) -> dict[str, list[Any]]:
+        """The files of each day, in order."""
+        found: dict[str, list[Any]] = {}
+        for each in sorted(self._listed("events"), key=attrgetter("path")):
+            day = each.path.split("/")[-2].removeprefix("day=")
+            if _is_whole(each.base_name):
+                found.setdefault(day, []).append(each)
+        return found
 
     def _paths(self, day: str) -> list[str]:
-        selector = self._fs.FileSelector(f"{self._root}/events/day={day}", allow_not_found=True)
-        found = self._files.get_file_info(selector)
-        return sorted(each.path for each in found if each.base_name.endswith(".parquet") and each.base_name[0] != ".")
+        return sorted(each.path for each in self._listed(f"events/day={day}") if _is_whole(each.base_name))
 
-    def _table(self, paths: Iterable[str], columns: Sequence[str] | None = None) -> Any:
+    def _table(self, paths: Sequence[str], columns: Sequence[str] | None = None) -> Any:
+        schema = self._schema if columns is None else self._pa.schema([self._schema.field(name) for name in columns])
+        with ThreadPoolExecutor(1 if self._is_local else _AT_ONCE) as pool:
+            tables = list(pool.map(partial(self._columns, names=schema.names), paths))
+        return self._pa.concat_tables([schema.empty_table(), *tables], promote_options="default")
+
+    def _columns(self, path: str, names: Sequence[str]) -> Any:
+        """Of a file, as far as it has them."""
         from pyarrow import parquet
 
-        schema = self._schema if columns is None else self._pa.schema([self._schema.field(name) for name in columns])
-        tables = []
-        for path in paths:
-            with self._files.open_input_file(path) as file:
-                read = parquet.ParquetFile(file)
-                there = [name for name in schema.names if name in read.schema_arrow.names]
-                tables.append(read.read(columns=there))
-        return self._pa.concat_tables([schema.empty_table(), *tables], promote_options="default")
+        with self._files.open_input_file(path) as file:
+            # All at once: pyarrow holds the interpreter while it reads the end of a file by itself.
+            read = parquet.ParquetFile(self._pa.BufferReader(file.read_buffer()))
+        return read.read(columns=[name for name in names if name in read.schema_arrow.names])
 
     def _once(self, table: Any) -> Any:
         """Each event once, in the order of time."""
@@ -246,26 +335,41 @@ class Store:
         )
 
     def _since(self, day: str, columns: Sequence[str] | None = None) -> Any:
-        return self._table([path for each in self.days if each >= day for path in self._paths(each)], columns)
+        return self._table(self._paths_since(day), columns)
+
+    def _paths_since(self, day: str) -> list[str]:
+        return [file.path for each, files in self._by_day().items() if each >= day for file in files]
 
     def keys(self, uids: Collection[str], since: float) -> dict[str, set[str]]:
         """The keys of these Workloads and nodes, by uid; they were created after `since`."""
-        table = self._since(day_of(since), ("uid", "key"))
-        table = table.filter(self._is_in(table["uid"], uids))
         found: dict[str, set[str]] = {}
-        for uid, key in zip(table["uid"].to_pylist(), table["key"].to_pylist(), strict=True):
-            found.setdefault(uid, set()).add(key)
+        for path in self._paths_since(day_of(since)):
+            table = self._table([path], ("uid", "key"))
+            table = table.filter(self._is_in(table["uid"], uids))
+            for uid, key in zip(table["uid"].to_pylist(), table["key"].to_pylist(), strict=True):
+                found.setdefault(uid, set()).add(key)
         return found
 
     def open(self, cluster: str) -> list[Event]:
-        """The first event of each Workload and node of a cluster that has not ended, and is not said to be gone."""
+        """The first event of each Workload and node of a cluster that has not ended, and is not said to be gone.
+
+        Without requests, pod sets and labels. Of what is over, only a day and the next are in memory at a time.
+        """
         from pyarrow import compute as pc
 
-        table = self._since("")
-        table = table.filter(pc.equal(table["cluster"], cluster))
-        closed = set(self._of_kinds(table, CLOSING)["uid"].to_pylist())
-        begun = self._of_kinds(table, (Kind.ARRIVED, Kind.NODE_ADDED))
-        return self._events(self._once(begun.filter(pc.invert(self._is_in(begun["uid"], closed)))))
+        begun: dict[str, Event] = {}
+        before: set[str] = set()
+        for files in self._by_day().values():
+            table = self._table([file.path for file in files], _BRIEF)
+            table = table.filter(pc.equal(table["cluster"], cluster))
+            # A clock that is behind another's has the end of something on the day before it begins.
+            over = set(self._of_kinds(table, CLOSING)["uid"].to_pylist())
+            firsts = self._events(self._once(self._of_kinds(table, (Kind.ARRIVED, Kind.NODE_ADDED))))
+            begun |= {each.uid: each for each in firsts if each.uid not in before}
+            for uid in over:
+                begun.pop(uid, None)
+            before = over
+        return list(begun.values())
 
     def read(self, since: float = 0.0, kinds: Collection[Kind] = tuple(Kind)) -> list[Event]:
         """The events of these kinds from the day of a time on, in the order of time."""
@@ -286,7 +390,7 @@ class Store:
         columns = {name: table[name].to_pylist() for name in COLUMNS if name in table.column_names}
         columns["time"] = [time / 1e6 for time in columns["time"]]
         columns["kind"] = list(map(Kind, columns["kind"]))
-        for name, kind in COLUMNS.items():
+        for name, kind in ((name, COLUMNS[name]) for name in columns):
             if kind in ("amounts", "labels"):
                 columns[name] = [None if each is None else dict(each) for each in columns[name]]
             elif kind == "texts":

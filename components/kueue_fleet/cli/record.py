@@ -5,33 +5,32 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import read_objects, read_text, well_formed
-from kueue_admission.forms.names import KUEUE_API
 from kueue_fleet.cli.contexts import Kubeconfig, check_readable, kubeconfig_files
 from kueue_fleet.cli.fleet_files import load_fleet
 from kueue_fleet.cli.live_jobs import Clusters
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.stores import StoreOption, opened_store
 from kueue_fleet.gke.labels import NODE_POOL, SPOT
-from kueue_fleet.kube.answers import Json, object_key
+from kueue_fleet.kube.answers import object_key
 
 if TYPE_CHECKING:
+    from kueue_admission.history.events import Place
     from kueue_admission.history.recorder import Recorder
     from kueue_admission.history.schema import Event
     from kueue_admission.history.store import Store
     from kueue_fleet.fleet_file import FleetSpec
-    from kueue_fleet.kube.api import ListAndWatch
 
-_PATHS: Final = {"Workload": f"/apis/{KUEUE_API}/workloads", "Node": "/api/v1/nodes"}
-"""What is recorded, and where API servers have it."""
+Bounds = Callable[[float], tuple[float, int | None]]
+"""At a time: before when days are deleted, and how many bytes are kept."""
 
 
 def record(
@@ -40,6 +39,13 @@ def record(
     kubeconfig: Kubeconfig = None,
     once: Annotated[bool, typer.Option("--once", help="Write what there is now, and end.")] = False,
     every: Annotated[float, typer.Option("--every", min=1, help="Seconds between two writes.")] = 60.0,
+    keep: Annotated[
+        str | None, typer.Option("--keep", metavar="TIME", help="While following, delete days older than 90d, ...")
+    ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option("--max-size", metavar="BYTES", help="And the oldest where there is more than 20Gi, ..."),
+    ] = None,
     label: Annotated[
         list[str] | None,
         typer.Option("--label", metavar="KEY", help="Also keep this label or annotation of Workloads; repeatable."),
@@ -79,6 +85,9 @@ def record(
     """
     if not prune and (older_than or team):
         raise console.mistyped("--older-than and --team: say what --prune deletes; add --prune")
+    if (prune or once or sources) and (keep or max_size):
+        raise console.mistyped("--keep and --max-size: bound a store while clusters are followed; use --prune instead")
+    bounds = _bounds(keep, max_size)
     fleet = load_fleet(file)
     with _opened(store, create=not prune) as opened:
         if prune:
@@ -89,7 +98,7 @@ def record(
             _say(opened.add(_once(fleet, opened, kubeconfig, label or [])), store)
         else:
             check_readable(kubeconfig)
-            asyncio.run(_follow(fleet, opened, kubeconfig, label or [], every))
+            asyncio.run(_follow(fleet, opened, kubeconfig, label or [], every, bounds))
 
 
 @contextmanager
@@ -108,20 +117,42 @@ def _say(events: int, store: str) -> None:
     console.line(f"{console.count(events, 'new event')} written to {store}")
 
 
-def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | None) -> None:
+def _age(option: str, text: str) -> float:
+    """Seconds of 90d, 12h, ... Raises CommandError."""
     from kueue_admission.forms.duration import Duration
     from kueue_admission.forms.form_rules import FaultError
-    from kueue_admission.forms.suggest import instead
     from kueue_admission.forms.syntax import whole_number
+
+    try:
+        days = whole_number(text[:-1]) if text.endswith("d") else None
+        return Duration(text).seconds if days is None else days * 86_400.0
+    except FaultError as wrong:
+        raise console.mistyped(f"{option} {text}: {wrong}") from None
+
+
+def _bounds(keep: str | None, max_size: str | None) -> Bounds:
+    """What is deleted at a time: days before another time, and the oldest beyond so many bytes. Raises CommandError."""
+    from kueue_admission.forms.form_rules import FaultError
+    from kueue_admission.forms.quantity import Quantity
+
+    age = _age("--keep", keep) if keep is not None else None
+    if age is not None and age < 86_400:
+        raise console.mistyped(f"--keep {keep}: is less than a day; write 1d or more")
+    try:
+        most = None if max_size is None else Quantity(max_size).value
+    except FaultError as wrong:
+        raise console.mistyped(f"--max-size {max_size}: {wrong}") from None
+    if most is not None and most < 2**24:
+        raise console.mistyped(f"--max-size {max_size}: is less than 16Mi; write 16Mi or more")
+    return lambda now: (0.0 if age is None else now - age, most)
+
+
+def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | None) -> None:
+    from kueue_admission.forms.suggest import instead
 
     if older_than is None and team is None:
         raise console.mistyped("--prune: deletes nothing without a limit; give --older-than TIME or --team NAME")
-    try:
-        text = older_than or "0"
-        days = whole_number(text[:-1]) if text.endswith("d") else None
-        age = Duration(text).seconds if days is None else days * 86_400.0
-    except FaultError as wrong:
-        raise console.mistyped(f"--older-than {older_than}: {wrong}") from None
+    age = _age("--older-than", older_than or "0")
     gone = store.prune(time.time() - age, team or "")
     teams = sorted({each.name for each in fleet.teams})
     if not gone and team is not None and team not in teams:
@@ -137,6 +168,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
 
     from kueue_admission.forms.problem import SpecError
     from kueue_admission.history.elsewhere import table_reader
+    from kueue_fleet.controller.history import PATHS
 
     cluster, separator, path = given.partition("=")
     named = bool(separator) and cluster in fleet.cluster_names
@@ -154,7 +186,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
             recorder.note(replace(each, team=fleet.team_of.get(each.namespace, "")) for each in placed)
             return recorder.take()
     with well_formed():
-        documents = [each.data for each in read_objects(source) if each.data.get("kind") in _PATHS]
+        documents = [each.data for each in read_objects(source) if each.data.get("kind") in PATHS]
     if not documents:
         raise console.CommandError(f"{source}: holds no Workloads; print them with kubectl get workloads -A -o yaml")
     for item in documents:
@@ -162,119 +194,82 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
     return recorder.take()
 
 
-def _recorder(fleet: FleetSpec, cluster: str, store: Store, labels: list[str]) -> Recorder:
+def _place(fleet: FleetSpec, cluster: str, labels: list[str]) -> Place:
     from kueue_admission.history.events import Place
+
+    return Place(cluster, fleet.cluster(cluster).region, fleet.team_of, labels, NODE_POOL, SPOT)
+
+
+def _recorder(fleet: FleetSpec, cluster: str, store: Store, labels: list[str]) -> Recorder:
     from kueue_admission.history.recorder import Recorder
 
-    place = Place(cluster, fleet.cluster(cluster).region, fleet.team_of, labels, NODE_POOL, SPOT)
-    return Recorder(place, store)
+    return Recorder(_place(fleet, cluster, labels), store)
 
 
 def _once(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[str]) -> list[Event]:
+    from kueue_fleet.controller.history import PATHS
+
     clusters = Clusters("record", kubeconfig)
     found: list[Event] = []
     for cluster in fleet.cluster_names:
         recorder = _recorder(fleet, cluster, store, labels)
-        for kind in _PATHS:
-            for item in clusters.read(cluster, _PATHS[kind], f"its {kind}s"):
+        for kind in PATHS:
+            for item in clusters.read(cluster, PATHS[kind], f"its {kind}s"):
                 recorder.see(f"{kind}/{object_key(item)}", {**item, "kind": kind})
             recorder.listed(kind, time.time())
         found += recorder.take()
     return found
 
 
-async def _follow(fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[str], every: float) -> None:
+async def _pause(stopped: asyncio.Event, seconds: float, tasks: Iterable[asyncio.Task[None]]) -> None:
+    """Until it is stopped, at most so long. Raises what ended a task."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stopped.wait(), seconds)
+    for task in tasks:
+        if task.done():
+            task.result()
+
+
+async def _follow(
+    fleet: FleetSpec, store: Store, kubeconfig: Path | None, labels: list[str], every: float, bounds: Bounds
+) -> None:
     """Follow every cluster, and write what is new now and then, until a signal ends it."""
+    from kueue_fleet.controller.history import PATHS, Following
     from kueue_fleet.kube.access import AccessError
     from kueue_fleet.kube.client import KubeApi
+    from kueue_fleet.kube.watching import Watch
 
     clusters = Clusters("record", kubeconfig)
-    recorders = {name: _recorder(fleet, name, store, labels) for name in fleet.cluster_names}
-    for name in recorders:
-        for kind in _PATHS:
-            clusters.read(name, _PATHS[kind], f"its {kind}s", {"limit": "1"})  # What is refused is said at once.
+    places = {name: _place(fleet, name, labels) for name in fleet.cluster_names}
+    for name in places:
+        for kind in PATHS:
+            clusters.read(name, PATHS[kind], f"its {kind}s", {"limit": "1"})  # What is refused is said at once.
     [given, *_] = kubeconfig_files(kubeconfig)
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
-    apis = {name: KubeApi(given, context=name) for name in recorders}
-    watched = {name: Watched() for name in recorders}
-    following: list[asyncio.Task[None]] = []
+    apis = {name: KubeApi(given, context=name) for name in places}
+    following = Following(places, time.time, console.warning)
+    tasks: list[asyncio.Task[None]] = []
     try:
-        for api in apis.values():
+        for name, api in apis.items():
             await api.client()
-        following += [
-            asyncio.create_task(_watch(name, apis[name], kind, recorder, watched[name]))
-            for name, recorder in recorders.items()
-            for kind in _PATHS
-        ]
+            for kind, path in PATHS.items():
+                watch = Watch(api, path, lambda *_: None)
+                following.follow(name, kind, watch)
+                tasks.append(asyncio.create_task(watch.run()))
+        tasks.append(asyncio.create_task(following.compare(store)))
         while not stopped.is_set():
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stopped.wait(), every)
-            for task in following:
-                if task.done():
-                    task.result()
-            _write(store, recorders, watched, time.time())
+            await _pause(stopped, every, tasks)
+            if events := await following.write(store):
+                _say(events, store.where)
+            store.bound(*bounds(time.time()))
+        store.finish()
     except AccessError as refused:
         raise console.CommandError(str(refused)) from None
     finally:
-        for task in following:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*following, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         for api in apis.values():
             await api.close()
-
-
-def _write(store: Store, recorders: Mapping[str, Recorder], watched: Mapping[str, Watched], now: float) -> None:
-    """Write what is new, then that nothing was missed up to now where that is so."""
-    if events := [event for recorder in recorders.values() for event in recorder.take()]:
-        _say(store.add(events), store.where)
-    store.follow({name: since for name, each in watched.items() if (since := each.seen_until(now)) is not None}, now)
-
-
-class Watched:
-    """Since when all kinds of a cluster are followed without a break."""
-
-    def __init__(self) -> None:
-        self._followed: set[str] = set()
-        self._since: float | None = None
-
-    def hear(self, kind: str, now: float, *, follows: bool) -> None:
-        """A kind is followed from NOW on, or no more."""
-        if follows:
-            self._followed.add(kind)
-        else:
-            self._followed.discard(kind)
-        is_whole = len(self._followed) == len(_PATHS)
-        self._since = (self._since or now) if is_whole else None
-
-    def seen_until(self, now: float) -> float | None:
-        """From when to NOW nothing was missed, the next time from NOW on; None: there was a break."""
-        since = self._since
-        self._since = since and now
-        return since
-
-
-async def _watch(cluster: str, api: ListAndWatch, kind: str, recorder: Recorder, watched: Watched) -> None:
-    """Follow what is of a kind in a cluster."""
-    from kueue_fleet.kube.watching import Watch
-
-    def hear(key: str, item: Json | None) -> None:
-        if item is None:
-            recorder.lose(f"{kind}/{key}", time.time())
-        else:
-            recorder.see(f"{kind}/{key}", {**item, "kind": kind})
-
-    def tell() -> None:
-        watched.hear(kind, time.time(), follows=watch.connected and watch.synced.is_set())
-        if not watch.connected:
-            console.warning(
-                f"{cluster}: its {kind}s cannot be followed; trying again, what is deleted meanwhile is lost"
-            )
-
-    watch = Watch(api, _PATHS[kind], hear, on_connection=tell)
-    async with asyncio.TaskGroup() as group:
-        group.create_task(watch.run())
-        await watch.synced.wait()
-        recorder.listed(kind, time.time())
-        watched.hear(kind, time.time(), follows=watch.connected)

@@ -30,6 +30,7 @@ from kueue_fleet.controller.capacity import CapacityWriter
 from kueue_fleet.controller.configured_quota import ConfiguredQuota
 from kueue_fleet.controller.election import Terms, lead
 from kueue_fleet.controller.fleet import Fleet
+from kueue_fleet.controller.history import HistoryWriter
 from kueue_fleet.controller.journal import Events, log_to_stdout
 from kueue_fleet.controller.manager import ManagerState
 from kueue_fleet.controller.metrics import Metrics
@@ -167,12 +168,16 @@ class Controller:
         quota = self._say_reasons(kueue, fleet, events) if says else None
         tokens, lifetime = self._configuration.tokens, self._configuration.token_lifetime.seconds
         renewal = TokenRenewal(tokens, lifetime, manager_api, worker_apis, self.metrics, time.time)
+        history = HistoryWriter(self._configuration, self.metrics, time.time)
         capacity = CapacityWriter(self._configuration.following, manager_api, worker_apis, self.metrics, time.time)
         try:
             async with asyncio.TaskGroup() as group:
                 watches = manager.watch(manager_api)
+                history.follow(None, manager_api, watches)
                 for name, worker in workers.items():
-                    for watch in worker.watch(worker_apis[name]):
+                    of_worker = worker.watch(worker_apis[name])
+                    history.follow(name, worker_apis[name], of_worker)
+                    for watch in of_worker:
                         group.create_task(watch.run())
                 for watch in (*watches, *(quota.watch(manager_api) if quota is not None else ())):
                     group.create_task(watch.run())
@@ -181,9 +186,10 @@ class Controller:
                 group.create_task(events.run())
                 group.create_task(self._measure(queue, manager, workers))
                 group.create_task(renewal.run())
-                for watch in capacity.watches:
+                for watch in (*capacity.watches, *history.watches):
                     group.create_task(watch.run())
                 group.create_task(capacity.run())
+                group.create_task(history.run())
                 for watch in watches:
                     await watch.synced.wait()
                 await self._wait_for_workers(workers)

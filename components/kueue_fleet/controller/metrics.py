@@ -48,7 +48,8 @@ class Metrics:
             "Attempts to check or renew a token that failed.",
             ["cluster", "account"],
         )
-        self.failures = counter("kueue_fleet_failures", "Writes that failed, by HTTP status.", ["status"])
+        self.failures = counter("kueue_fleet_failures", "Writes that failed, by HTTP status, or history.", ["status"])
+        self.history_events = counter("kueue_fleet_history_events", "Events written to the history.")
         self.lost_capacity = gauge(
             "kueue_fleet_lost_capacity",
             "What queues may not use of a flavor, of the quota that the fleet file gives, for want of nodes.",

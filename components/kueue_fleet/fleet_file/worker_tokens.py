@@ -7,7 +7,7 @@ it to the manager. It is replaced by tokens that expire, and its Secret is delet
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
@@ -64,7 +64,7 @@ def profile_credentials(fleet: FleetSpec) -> ClusterProfile | None:
 
 @dataclass(frozen=True, slots=True)
 class ManagerAccount:
-    """A Google service account by which a pod of the manager reaches the workers."""
+    """A Google service account of a pod of the manager: for the workers, for a history in a bucket, or for both."""
 
     name: str
     """What it is for: `multikueue-manager` or `kueue-fleet-controller`."""
@@ -74,16 +74,24 @@ class ManagerAccount:
     """Namespace of the pod's own account on the manager."""
     service_account: str
     """The pod's own account, which acts as the Google one."""
+    connects: bool = True
+    """Whether it reaches the workers."""
+    store: str = ""
+    """gs://BUCKET/PATH, where it creates and reads objects; may be empty."""
 
 
 def manager_accounts(fleet: FleetSpec) -> tuple[ManagerAccount, ...]:
-    """Kueue's, then that of the fleet's own controller; none where the credentials are tokens."""
-    if profile_credentials(fleet) is None:
-        return ()
-    found = [_manager_account(fleet, ACCOUNT_NAME, "multikueue", fleet.kueue.namespace, KUEUE_SERVICE_ACCOUNT)]
+    """Kueue's, then that of the fleet's own controller. Where the credentials are tokens only the second, and that only
+    where its history is in a bucket."""
+    connects = profile_credentials(fleet) is not None
+    namespace = fleet.kueue.namespace
+    kueue = _manager_account(fleet, ACCOUNT_NAME, "multikueue", namespace, KUEUE_SERVICE_ACCOUNT)
+    found = [kueue] if connects else []
     section = fleet.admission_controller
-    if section is not None:
-        found.append(_manager_account(fleet, CONTROLLER_NAME, "dispatch", section.namespace, CONTROLLER_NAME))
+    store = section.history.store if section is not None and section.history is not None else None
+    if section is not None and (connects or store):
+        own = _manager_account(fleet, CONTROLLER_NAME, "dispatch", section.namespace, CONTROLLER_NAME)
+        found.append(replace(own, connects=connects, store=store or ""))
     return tuple(found)
 
 

@@ -13,12 +13,16 @@ from typing import Any
 from kueue_fleet.fleet_file.model.accounts import account_id, connect_role_id, members_role_id, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
+from kueue_fleet.google.storage import READS_OBJECTS
 
 READS_IMAGES = "roles/artifactregistry.reader"
 """To pull images of a project's registries."""
 NODE_ROLES: tuple[str, ...] = ("roles/container.defaultNodeServiceAccount", READS_IMAGES)
 """Logs, metrics and autoscaling; images of the project's registries. Source:
 https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts#default-gke-service-agent."""
+CREATES_OBJECTS = "roles/storage.objectCreator"
+"""To create objects in a bucket, not to read, replace or delete them. Source:
+https://cloud.google.com/storage/docs/access-control/iam-roles."""
 WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
 """To act as a Google service account from a pod."""
 CONNECT_PERMISSIONS: tuple[str, ...] = (
@@ -81,7 +85,8 @@ def manager_identity(
     after: Sequence[str],
     elsewhere: Sequence[str] = (),
 ) -> list[CloudResource]:
-    """The accounts by which the manager's pods reach the workers: they may connect, and no more; `after` as above.
+    """The accounts of the manager's pods: those that reach the workers may connect, and no more; that of a history in
+    a bucket may create and read objects below its path. `after` as above.
 
     `elsewhere` are other projects with workers.
     """
@@ -94,7 +99,7 @@ def manager_identity(
             "Connect to the workers. What it may do there is in their ClusterRoles and RoleBindings.",
             ("container.clusters.connect",),
         )
-        for at, place in _places(project, elsewhere)
+        for at, place in (_places(project, elsewhere) if any(each.connects for each in accounts) else ())
     }
     found = [*roles.values()]
     for each in accounts:
@@ -106,11 +111,39 @@ def manager_identity(
                 _grant(
                     f"{name}/{each.name}/connect{at}", role.properties["project"], role.ref("name"), _member(account)
                 )
-                for at, role in roles.items()
+                for at, role in (roles.items() if each.connects else ())
             ),
+            *_store_grants(f"{name}/{each.name}", each.store, _member(account)),
             _pods_act_as(f"{name}/{each.name}/pods", project, account, pods, after),
         ]
     return found
+
+
+def _store_grants(name: str, store: str, member: Any) -> list[CloudResource]:
+    """Create and read objects below the path of a bucket; listing has another condition, as it names no object.
+
+    Source: https://cloud.google.com/iam/docs/conditions-attribute-reference#extract-storage-object-prefix.
+    """
+    if not store:
+        return []
+    bucket, _, path = store.removeprefix("gs://").partition("/")
+    folder = f"{path.rstrip('/')}/"
+    here = f'resource.name.startsWith("projects/_/buckets/{bucket}/objects/{folder}")'
+    listed = f'api.getAttribute("storage.googleapis.com/objectListPrefix", "").startsWith("{folder}")'
+    conditions = {CREATES_OBJECTS: here, READS_OBJECTS: f"{here} || {listed}"}
+    return [
+        CloudResource(
+            "gcp:storage/bucketIAMMember:BucketIAMMember",
+            f"{name}/{role.rpartition('.')[2]}",
+            {
+                "bucket": bucket,
+                "role": role,
+                "member": member,
+                "condition": {"title": "history", "expression": expression},
+            },
+        )
+        for role, expression in conditions.items()
+    ]
 
 
 def member_access(

@@ -55,9 +55,9 @@ class Watch:
         self.connected = False
         self.lists = 0
         self._api = api
-        self._listener = listener
+        self._listeners = [listener]
         self._optional = optional
-        self._on_connection = on_connection
+        self._on_connection = [] if on_connection is None else [on_connection]
         self._on_list = on_list
         self._grace = grace
         self._page = page
@@ -67,6 +67,11 @@ class Watch:
         self._identity = ""
         self._latest = 0
         self._told = False
+
+    def tell_too(self, listener: Listener, on_connection: Callable[[], None]) -> None:
+        """Tell another one the same, from the beginning: before this runs."""
+        self._listeners.append(listener)
+        self._on_connection.append(on_connection)
 
     async def run(self) -> None:
         """Follow until cancelled."""
@@ -144,8 +149,8 @@ class Watch:
             self._losing = None
         if connected != self.connected:
             self.connected = connected
-            if self._on_connection is not None:
-                self._on_connection()
+            for told in self._on_connection:
+                told()
 
     async def _list(self, *, reset: bool) -> str:
         self.lists += 1
@@ -186,8 +191,9 @@ class Watch:
         self._listen(key, None if gone else item)
 
     def _listen(self, key: str, item: Json | None) -> None:
-        try:
-            self._listener(key, item)
-        except Exception:
-            # One object that cannot be read must not end the following of all others.
-            log.exception("object not understood", extra={"fields": {"path": self.path, "key": key}})
+        for listener in self._listeners:
+            try:
+                listener(key, item)
+            except Exception:
+                # One object that cannot be read must not end the following of all others.
+                log.exception("object not understood", extra={"fields": {"path": self.path, "key": key}})

@@ -16,7 +16,7 @@ from kueue_admission.api.multi_kueue import MOST_CLUSTERS
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.names import KUEUE_GROUP
 from kueue_fleet.fleet_file.controller_image import controller_image
-from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK
+from kueue_fleet.fleet_file.model.dispatch import ASSIGNMENT_CHECK, AdmissionControllerArgs
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import budgeted_queues, following_clusters
 from kueue_fleet.fleet_file.worker_tokens import (
@@ -31,6 +31,7 @@ from kueue_fleet.fleet_file.worker_tokens import (
 from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.cluster_profiles import NONROOT_USER, plugin_containers, plugin_mount, plugin_volumes
 from kueue_fleet.objects.controller_configuration import (
+    HISTORY_FOLDER,
     LEASE_NAME,
     LEDGER_NAME,
     asks_for_nodes,
@@ -73,12 +74,12 @@ Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
 
 def capacity_rules(fleet: FleetSpec, cluster: str) -> list[dict[str, Any]]:
     """What the controller does on a cluster with queues whose quotas follow capacity: it reads nodes where they are,
-    and writes these queues; none without such a queue."""
+    and writes these queues; with a history, it reads nodes everywhere."""
     names = [queue.name for queue in fleet.cluster_queues if cluster in following_clusters(fleet, queue)]
-    if not names:
-        return []
-    nodes = [policy_rule("", "nodes", _FOLLOW)] if fleet.cluster(cluster).runs_jobs else []
-    return [*nodes, policy_rule(KUEUE_GROUP, "clusterqueues", ["patch"], names)]
+    section = fleet.admission_controller
+    records = section is not None and section.history is not None
+    nodes = [policy_rule("", "nodes", _FOLLOW)] if records or (names and fleet.cluster(cluster).runs_jobs) else []
+    return [*nodes, *([policy_rule(KUEUE_GROUP, "clusterqueues", ["patch"], names)] if names else [])]
 
 
 def manager_rules(*, asks: bool, explains: bool) -> list[dict[str, Any]]:
@@ -280,7 +281,7 @@ def _network_policy(namespace: str, fleet: FleetSpec) -> Manifest:
         "egress": [
             {"ports": [{"protocol": "TCP", "port": 443}]},
             {"ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]},
-            *(_METADATA_SERVER if profile_credentials(fleet) is not None else ()),
+            *(_METADATA_SERVER if manager_account(fleet, CONTROLLER_NAME) is not None else ()),
         ],
     }
     return manifest("networking.k8s.io/v1", "NetworkPolicy", CONTROLLER_NAME, namespace, spec=spec)
@@ -333,10 +334,16 @@ def _deployment(fleet: FleetSpec, configuration: str) -> dict[str, Any]:
                     {"name": "configuration", "configMap": {"name": CONTROLLER_NAME}},
                     {"name": "workers", **_workers_volume(fleet)},
                     *plugin_volumes(fleet),
+                    *_history_volume(section),
                 ],
             },
         },
     }
+
+
+def _history_volume(section: AdmissionControllerArgs) -> list[dict[str, Any]]:
+    claim = section.history.volume_claim if section.history is not None else None
+    return [] if claim is None else [{"name": "history", "persistentVolumeClaim": {"claimName": claim}}]
 
 
 def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
@@ -352,8 +359,10 @@ def _workers_volume(fleet: FleetSpec) -> dict[str, Any]:
 
 
 def _container(fleet: FleetSpec) -> dict[str, Any]:
+    section = fleet.admission_controller
+    assert section is not None
     # Measured: docs/controller.md.
-    mebibytes = 256 + 3 * max(0, len(fleet.worker_names) - MOST_CLUSTERS)
+    mebibytes = 256 + 3 * max(0, len(fleet.worker_names) - MOST_CLUSTERS) + (128 if section.history is not None else 0)
 
     def field(name: str, path: str) -> dict[str, Any]:
         return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
@@ -387,5 +396,6 @@ def _container(fleet: FleetSpec) -> dict[str, Any]:
             {"name": "configuration", "mountPath": f"{_FOLDER}/configuration", "readOnly": True},
             {"name": "workers", "mountPath": f"{_FOLDER}/workers", "readOnly": True},
             *([plugin_mount(f"{_FOLDER}/plugins")] if plugin_volumes(fleet) else []),
+            *({"name": each["name"], "mountPath": HISTORY_FOLDER} for each in _history_volume(section)),
         ],
     }

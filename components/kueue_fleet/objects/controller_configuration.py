@@ -18,7 +18,7 @@ from kueue_admission.releases import DEFAULT_VERSION
 from kueue_fleet.fleet_file.calendar_pools import fleet_undated
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
-from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionControllerArgs
+from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME, AdmissionControllerArgs, History
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorPatience
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.kueue_installation import kueue_configuration
@@ -38,6 +38,8 @@ DEFAULT_ORIGIN: Final = "multikueue"
 _DEFAULT_RELEASE: Final = minor_of(DEFAULT_VERSION)
 LEDGER_NAME: Final = f"{CONTROLLER_NAME}-budgets"
 """Name of the ConfigMap in which the controller keeps what teams used of their budgets, in its namespace."""
+HISTORY_FOLDER: Final = "/var/lib/kueue-fleet/history"
+"""Where the controller has the volume of its history."""
 LEASE_NAME: Final = CONTROLLER_NAME
 """Name of the Lease that the leader holds, in the controller's namespace."""
 
@@ -91,6 +93,21 @@ class EnforcedBudgets(SpecModel):
         return self.interruptible.get(cluster_queue, ()) if limited else ()
 
 
+class RecordedFleet(SpecModel):
+    """What the controller writes into a history, and where."""
+
+    store: Text
+    """gs://BUCKET/PATH, or a folder."""
+    settings: History
+    """As in the fleet file."""
+    home: Text
+    """The controller's own cluster."""
+    regions: Mapping[Text, Text]
+    """Region of each cluster."""
+    teams: Mapping[Text, Text]
+    """The team of each namespace."""
+
+
 class ControllerConfiguration(SpecModel):
     """Everything that the controller takes from the fleet."""
 
@@ -130,6 +147,8 @@ class ControllerConfiguration(SpecModel):
     """Where teams have budgets that hold jobs back."""
     following: FleetSpec | None = None
     """The fleet as far as quotas depend on it, where some follow capacity."""
+    history: RecordedFleet | None = None
+    """Where it writes what happens to jobs."""
 
 
 def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
@@ -168,6 +187,7 @@ def controller_configuration(fleet: FleetSpec) -> ControllerConfiguration:
         tokens=worker_tokens(fleet),
         budgets=enforced_budgets(fleet),
         following=_following(fleet),
+        history=_recorded(fleet, home, section.history),
         **({"token_lifetime": credentials.lifetime} if credentials is not None else {}),
     )
 
@@ -191,6 +211,15 @@ def _following(fleet: FleetSpec) -> FleetSpec | None:
         return None
     undated = fleet_undated(fleet)
     return FleetSpec.model_construct(**{name: getattr(undated, name) for name in _OF_QUOTAS})
+
+
+def _recorded(fleet: FleetSpec, home: str, settings: History | None) -> RecordedFleet | None:
+    if settings is None:
+        return None
+    regions = {name: fleet.cluster(name).region for name in (home, *_workers(fleet))}
+    return RecordedFleet(
+        store=settings.store or HISTORY_FOLDER, settings=settings, home=home, regions=regions, teams=fleet.team_of
+    )
 
 
 def asks_for_nodes(fleet: FleetSpec, cluster: str) -> bool:

@@ -43,7 +43,7 @@ def google_subject(address: str) -> dict[str, str]:
 def worker_subject(fleet: FleetSpec, name: str) -> dict[str, str]:
     """Whom a worker grants rights to: the Google account that reaches it, or a ServiceAccount of its own."""
     account = manager_account(fleet, name)
-    if account is not None:
+    if account is not None and account.connects:
         return google_subject(account.address)
     return service_account_subject(name, fleet.kueue.namespace)
 

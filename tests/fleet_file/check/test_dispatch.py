@@ -53,6 +53,57 @@ SECTION: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"checks": [{"name": "fleet", "runDuration": {"max": "169h"}}]},
         ["checks[fleet].runDuration.max: 169h is not between 1s and 168h; write at most 168h"],
     ),
+    "a history nowhere": (
+        {"history": {}},
+        [
+            "history: sets neither store nor volumeClaim; write one of them: gs://BUCKET/PATH, or the name of a "
+            "PersistentVolumeClaim"
+        ],
+    ),
+    "a history twice": (
+        {"history": {"store": "gs://lab-history/fleet", "volumeClaim": "history"}},
+        [
+            "history: sets both store and volumeClaim; write one of them: gs://BUCKET/PATH, or the name of a "
+            "PersistentVolumeClaim"
+        ],
+    ),
+    **{
+        f"a history in {store}": (
+            {"history": {"store": store}},
+            [
+                f"history.store: {store} is not a folder of a bucket; write gs://BUCKET/PATH, the path of letters, "
+                "digits, -, _, . and /"
+            ],
+        )
+        for store in (
+            "gs://lab-history",
+            "gs://lab-history/",
+            "gs:///fleet",
+            "s3://lab-history/fleet",
+            "/mnt/history",
+            "gs://Lab/fleet",
+            'gs://lab-history/a") || true || ("',
+            "gs://lab-history/a//b",
+            "gs://lab-history/../others",
+            "gs://lab-history/a?endpoint_override=evil.example",
+        )
+    },
+    "what deletes from a bucket": (
+        {"history": {"store": "gs://lab-history/fleet", "keep": "720h", "maxSize": "1Gi"}},
+        [
+            f"history.{name}: set, but the controller deletes nothing from a bucket; give the bucket a lifecycle rule, "
+            "and remove it"
+            for name in ("keep", "maxSize")
+        ],
+    ),
+    "a history that keeps next to nothing": (
+        {"history": {"volumeClaim": "history", "every": "1ms", "keep": "1h", "maxSize": "1Mi"}},
+        [
+            "history.every: 1ms is less than 1s; write 1s or more",
+            "history.keep: 1h is less than 24h; write 24h or more",
+            "history.maxSize: 1Mi is less than 16Mi; write 16Mi or more",
+        ],
+    ),
     "an empty window": (
         {"checks": [{"name": "fleet", "calendar": [{"name": "w", "start": "2026-12-01T00:00:00Z", "duration": "0s"}]}]},
         ["checks[fleet].calendar[w].duration: 0s is not longer than 0; write how long it lasts, such as 336h"],
@@ -208,8 +259,8 @@ def test_a_section_that_does_not_fit_the_fleet(changes: dict[str, Any], expected
 def test_without_workers_there_is_nothing_to_dispatch() -> None:
     without = changed(fleet_data(), {"multiKueue": REMOVED, AT: IMAGE})
     expected = (
-        "admissionController: set, but there is no multiKueue section, and no checks, fallback, quotaFollows or "
-        "enforced budget"
+        "admissionController: set, but there is no multiKueue section, and no checks, fallback, quotaFollows, "
+        "enforced budget or history"
     )
     assert expected in [problem.partition("; ")[0] for problem in problems(without)]
 

@@ -69,8 +69,10 @@ def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """On a standalone cluster it has something to do."""
     queues = scope.fleet.cluster_queues
     works = any(queue.fallback or queue.quota_follows == "capacity" for queue in queues) or budgeted_queues(scope.fleet)
-    if not section.checks and not works:
-        what = "set, but there is no multiKueue section, and no checks, fallback, quotaFollows or enforced budget"
+    if not section.checks and not works and section.history is None:
+        what = (
+            "set, but there is no multiKueue section, and no checks, fallback, quotaFollows, enforced budget or history"
+        )
         yield OWN_CONTROLLER.at(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
 
 

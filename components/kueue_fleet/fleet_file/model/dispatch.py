@@ -6,6 +6,7 @@ Deciding is the admission core's job (`dispatch`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Annotated, Final, Literal, get_args
@@ -15,12 +16,22 @@ from pydantic import Field
 
 from kueue_admission.forms.base import Count, DnsLabel, DnsSubdomain, Flag, Number, RuledModel, SpecModel, Text
 from kueue_admission.forms.duration import Duration, DurationField, duration
-from kueue_admission.forms.form_rules import BAD_AMOUNT, LISTED_TWICE, NEEDED, OUT_OF_RANGE, UNKNOWN_NAME, WRONG_ORDER
-from kueue_admission.forms.given import ListOf, ListOfText
+from kueue_admission.forms.form_rules import (
+    BAD_AMOUNT,
+    EXCLUDED,
+    LISTED_TWICE,
+    NEEDED,
+    OUT_OF_RANGE,
+    UNKNOWN_NAME,
+    WRONG_ORDER,
+)
+from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
 from kueue_admission.forms.suggest import instead
 from kueue_admission.forms.timestamp import TimestampField
 from kueue_fleet.fleet_file.fleet_rules import IMAGE
+from kueue_fleet.gke.google_syntax import bucket_name
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
 """`multiKueue.external.name` of a fleet whose dispatcher is this controller."""
@@ -30,6 +41,8 @@ ASSIGNMENT_CHECK: Final = "kueue-fleet-assignment"
 """AdmissionCheck on the workers' queues: a copy is admitted once the controller has assigned the job to that worker."""
 ASSIGNMENT_CONTROLLER: Final = "kueue-fleet.dev/assignment"
 """`controllerName` of that check, which this controller answers too."""
+_LEAST_HISTORY: Final = Quantity("16Mi")
+_STORE_PATH: Final = re.compile(r"[\w-][\w.-]*(/[\w-][\w.-]*)*/?", re.ASCII)
 LONGEST_RUN: Final = "168h"
 """Longest run that DWS grants, seven days."""
 Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
@@ -191,6 +204,64 @@ class Watchdog(RuledModel):
             yield OUT_OF_RANGE.at("stuckAfter", f"{self.stuck_after} is less than a second", "write 1m or more")
 
 
+class History(RuledModel):
+    """Where the controller writes what happens to jobs, as `kueue-fleet record` does: in one of `store` and
+    `volumeClaim`."""
+
+    store: Text | None = None
+    """A folder of a bucket that exists: gs://BUCKET/PATH. The controller may create and read objects there, and no
+    more: it deletes and replaces none, which a lifecycle rule of the bucket does."""
+    volume_claim: DnsSubdomain | None = None
+    """A PersistentVolumeClaim in the controller's namespace, of a volume that all its replicas may mount
+    (ReadWriteMany)."""
+    every: DurationField | None = None
+    """Pause between two writes; default 1m, and 15m for a bucket, where each is an object that stays."""
+    keep: DurationField | None = None
+    """Days that are older are deleted from the volume; default: none."""
+    max_size: OptionalQuantityField = NOT_GIVEN
+    """Of the volume, in bytes: the oldest days are deleted where there is more, but for the last; default: no limit."""
+    labels: ListOfText[Text] = ()
+    """Labels and annotations of Workloads that are kept too."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two writes."""
+        default = 60.0 if self.store is None else 900.0
+        return default if self.every is None else self.every.seconds
+
+    def bounds(self, now: float) -> tuple[float, int | None]:
+        """The time before which days are deleted, and how many bytes are kept of the others."""
+        size = self.max_size
+        return 0.0 if self.keep is None else now - self.keep.seconds, None if size is None else size.value
+
+    def own_problems(self) -> Iterator[Problem]:
+        """One place; a path in a bucket; what deletes is for volumes."""
+        if (self.store is None) == (self.volume_claim is None):
+            wrong = "sets neither store nor volumeClaim" if self.store is None else "sets both store and volumeClaim"
+            yield NEEDED.at("", wrong, "write one of them: gs://BUCKET/PATH, or the name of a PersistentVolumeClaim")
+        elif self.store is not None:
+            yield from self._store_problems(self.store)
+        for path, value in (("every", self.every), ("keep", self.keep)):
+            least = Duration("1s" if path == "every" else "24h")
+            if value is not None and value < least:
+                yield OUT_OF_RANGE.at(path, f"{value} is less than {least}", f"write {least} or more")
+        if self.max_size is not None and self.max_size < _LEAST_HISTORY:
+            wrong = f"{self.max_size} is less than {_LEAST_HISTORY}"
+            yield OUT_OF_RANGE.at("maxSize", wrong, f"write {_LEAST_HISTORY} or more")
+
+    def _store_problems(self, store: str) -> Iterator[Problem]:
+        scheme, _, rest = store.partition("gs://")
+        bucket, _, path = rest.partition("/")
+        fault = bucket_name(bucket)
+        if scheme or fault is not None or not _STORE_PATH.fullmatch(path):
+            fix = "write gs://BUCKET/PATH, the path of letters, digits, -, _, . and /"
+            yield BAD_AMOUNT.at("store", f"{store} is not a folder of a bucket", fix)
+        for name, value in (("keep", self.keep), ("maxSize", self.max_size)):
+            if value is not None:
+                fix = "give the bucket a lifecycle rule, and remove it"
+                yield EXCLUDED.at(name, "set, but the controller deletes nothing from a bucket", fix)
+
+
 class AdmissionControllerArgs(RuledModel):
     """The fleet's controller on the manager: dispatcher, admission checks, watchdog."""
 
@@ -215,6 +286,9 @@ class AdmissionControllerArgs(RuledModel):
     """When a worker that keeps a job waiting is given up."""
     explain_waiting: Flag = True
     """Whether each Workload that waits says why in a condition of its own, and its job in an event; default true."""
+
+    history: History | None = None
+    """Where it writes what happens to jobs, for `replay`, `plan`, `cost` and `evidence`; default: nowhere."""
 
     def regions(self, words: Iterable[str]) -> tuple[str, ...]:
         """The regions that are named, and those of the groups that are."""
