@@ -74,7 +74,10 @@ def role_needs(fleet: FleetSpec, project: str) -> tuple[RoleNeed, ...]:
         _role(
             "roles/iam.roleAdmin",
             "the roles by which members of teams, and the manager, connect",
-            ("iam.roles.create", any(team.members for team in fleet.teams) or bool(manager_accounts(fleet))),
+            (
+                "iam.roles.create",
+                any(team.members for team in fleet.teams) or any(each.connects for each in manager_accounts(fleet)),
+            ),
         ),
         _role(
             "roles/gkehub.admin",

@@ -9,7 +9,7 @@ import pytest
 from tests.fleet_file.builders import REMOVED, changed, fleet, fleet_data, model_problems, problems
 
 from kueue_fleet.fleet_file.controller_image import built_image, controller_image
-from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs
+from kueue_fleet.fleet_file.model.dispatch import AdmissionControllerArgs, FleetCheck
 from kueue_fleet.objects.controller_configuration import controller_configuration
 
 OURS = {"multiKueue/dispatcher": "External", "multiKueue/external": {"name": "kueue-fleet.dev/dispatcher"}}
@@ -322,3 +322,26 @@ def test_what_the_controller_is_told() -> None:
 def test_without_a_controller_there_is_nothing_to_tell() -> None:
     with pytest.raises(ValueError, match="the fleet has no admissionController"):
         controller_configuration(fleet())
+
+
+MORNINGS = {"name": "mornings", "start": "2026-12-01T06:00:00Z", "duration": "4h", "days": ["Tuesday", "Friday"]}
+
+
+@pytest.mark.parametrize(
+    ("window", "since"),
+    [
+        (MORNINGS, "2026-12-01T06:00Z"),
+        ({**MORNINGS, "days": ["Wednesday"]}, "2026-12-02T06:00Z"),
+        ({**MORNINGS, "start": "2026-12-01T08:00:00Z"}, None),
+        ({**MORNINGS, "days": ["Thursday", "Friday"]}, None),
+        ({**MORNINGS, "start": "2026-12-03T07:00:00Z", "days": []}, None),
+        ({**MORNINGS, "start": "2027-01-05T07:00:00Z", "days": []}, "2027-01-05T07:00Z"),
+        # At nine in Berlin it is eight by UTC in winter, and seven in summer.
+        ({**MORNINGS, "start": "2026-12-01T08:00:00Z", "timeZone": "Europe/Berlin"}, "2027-03-30T07:00Z"),
+    ],
+)
+def test_windows_that_are_open_at_the_same_time_are_warned_of(window: dict[str, Any], since: str | None) -> None:
+    nights = {**NIGHTS, "start": "2026-11-30T20:00:00Z"}
+    check = FleetCheck.model_validate({"name": "fleet", "calendar": [nights, window]})
+    wrong = [] if since is None else [f"is open at the same time as nights, as at {since}"]
+    assert [each.wrong for each in check.own_problems()] == wrong

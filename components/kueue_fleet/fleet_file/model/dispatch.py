@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
+from datetime import UTC, datetime, timedelta
+from itertools import combinations, pairwise
 from typing import Annotated, Final, Literal, get_args
-from zoneinfo import available_timezones
+from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import Field
 
@@ -30,7 +31,7 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
 from kueue_admission.forms.suggest import instead
 from kueue_admission.forms.timestamp import TimestampField
-from kueue_fleet.fleet_file.fleet_rules import IMAGE
+from kueue_fleet.fleet_file.fleet_rules import IMAGE, OVERLAP
 from kueue_fleet.gke.google_syntax import bucket_name
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
@@ -138,12 +139,41 @@ class CalendarWindow(RuledModel):
         days = sorted({WEEKDAYS.index(day) for day in self.days})
         return 24 * min(after - before for before, after in pairwise([*days, days[0] + len(WEEKDAYS)]))
 
+    def opens(self, begin: datetime, end: datetime) -> Iterator[tuple[datetime, datetime]]:
+        """Start and end, in UTC, of the times at which it is open between two points in time."""
+        length, at = timedelta(seconds=self.duration.seconds), self.start.astimezone(UTC)
+        if not self.days:
+            yield at, at + length
+            return
+        local = self.start.astimezone(ZoneInfo(self.time_zone))
+        first = (max(begin, at) - length).date()
+        for number in range((end.date() - first).days + 2):
+            day = first + timedelta(days=number)
+            opens = datetime.combine(day, local.timetz()).astimezone(UTC)
+            if WEEKDAYS[day.weekday()] in self.days and at <= opens < end and begin < opens + length:
+                yield opens, opens + length
+
     def _zone_problems(self) -> Iterator[Problem]:
         if not self.days:
             yield NEEDED.at("timeZone", "set, but days is not", "name the days on which it opens, or remove timeZone")
         elif self.time_zone not in (zones := available_timezones()):
             fix = instead(self.time_zone, sorted(zones), "time zones")
             yield UNKNOWN_NAME.at("timeZone", f"there is no time zone {self.time_zone}", fix)
+
+
+def _both_open(one: CalendarWindow, other: CalendarWindow) -> datetime | None:
+    """When two windows are open at the same time, for the first time in the year after the later one begins.
+
+    A year has every week and every change of the clocks.
+    """
+    begin = max(one.start, other.start).astimezone(UTC)
+    end = begin + timedelta(days=371)
+    others = list(other.opens(begin, end))
+    for start, over in one.opens(begin, end):
+        for starts, overs in others:
+            if max(start, starts) < min(over, overs):
+                return max(start, starts)
+    return None
 
 
 class RunDuration(RuledModel):
@@ -178,6 +208,12 @@ class FleetCheck(RuledModel):
         for index, window in enumerate(self.calendar):
             if window.name in [other.name for other in self.calendar[:index]]:
                 yield LISTED_TWICE.at(f"calendar[{window.name}]", "is listed twice", "give each window a unique name")
+        sound = [window for window in self.calendar if not any(window.own_problems())]
+        for other, window in combinations(sound, 2):
+            if (both := _both_open(other, window)) is not None and other.name != window.name:
+                wrong = f"is open at the same time as {other.name}, as at {both:%Y-%m-%dT%H:%MZ}"
+                fix = "make one window of both, or let one begin where the other ends"
+                yield OVERLAP.at(f"calendar[{window.name}]", wrong, fix)
 
 
 class Watchdog(RuledModel):
