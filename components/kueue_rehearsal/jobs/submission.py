@@ -135,7 +135,7 @@ def follow_jobs(
         quiet = time.monotonic() - changed > QUIET_SECONDS and all_have_workloads(submitted, workloads[home], owners)
         if complete and quiet and only_wait_for_each_other(workloads, home, beyond):
             views = [in_vain(view) for view in views]
-        if submitted:
+        if submitted or complete:
             yield views
         if complete and (all(view.settled for view in views) or time.monotonic() > deadline):
             return
