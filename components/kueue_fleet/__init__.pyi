@@ -97,6 +97,7 @@ from kueue_fleet.fleet_file.model.dispatch import DispatchWeights as DispatchWei
 from kueue_fleet.fleet_file.model.dispatch import FleetCheck as FleetCheck
 from kueue_fleet.fleet_file.model.dispatch import RunDuration as RunDuration
 from kueue_fleet.fleet_file.model.dispatch import Watchdog as Watchdog
+from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver as NvidiaDraDriver
 from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry as AdmissionCheckEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry as ClusterQueueEntry
 from kueue_fleet.fleet_file.model.entries import ClusterQuota as ClusterQuota

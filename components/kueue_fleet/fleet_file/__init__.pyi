@@ -21,6 +21,7 @@ from .model.clusters import JobSetInstallation as JobSetInstallation
 from .model.clusters import KueueInstallation as KueueInstallation
 from .model.clusters import MultiKueueArgs as MultiKueueArgs
 from .model.clusters import ServiceAccountToken as ServiceAccountToken
+from .model.dra_driver import NvidiaDraDriver as NvidiaDraDriver
 from .model.entries import AdmissionCheckEntry as AdmissionCheckEntry
 from .model.entries import ClusterQueueEntry as ClusterQueueEntry
 from .model.entries import CohortEntry as CohortEntry
