@@ -95,6 +95,7 @@ from kueue_fleet.fleet_file.model.dispatch import CalendarWindow as CalendarWind
 from kueue_fleet.fleet_file.model.dispatch import Dispatch as Dispatch
 from kueue_fleet.fleet_file.model.dispatch import DispatchWeights as DispatchWeights
 from kueue_fleet.fleet_file.model.dispatch import FleetCheck as FleetCheck
+from kueue_fleet.fleet_file.model.dispatch import History as History
 from kueue_fleet.fleet_file.model.dispatch import RunDuration as RunDuration
 from kueue_fleet.fleet_file.model.dispatch import Watchdog as Watchdog
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver as NvidiaDraDriver
