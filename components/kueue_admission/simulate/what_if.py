@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from kueue_admission.forms.form_rules import OPTION
+from kueue_admission.forms.paths import Parts, item_index, keys_of, parts_of
 from kueue_admission.forms.problem import SpecError
-from kueue_admission.forms.syntax import whole_number
 from kueue_admission.forms.yaml_text import load_yaml
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.result import SCHEMA_VERSION, Result
 
-_PART: Final = re.compile(r"(?:^|\.)([^.\[\]=]+)|\[([^\]]+)\]")
 _COMPARED: Final = ("state", "cluster", "flavors", "admittedAt", "finishedAt", "evictions")
 
 
@@ -25,7 +23,7 @@ class Change:
 
     text: str
     path: str
-    parts: tuple[tuple[str, bool], ...]
+    parts: Parts
     value: Any
 
     @property
@@ -36,19 +34,17 @@ class Change:
 
 def parse_change(text: str) -> Change:
     """The change that `path=value` says; the value is YAML. Raises SimulationError for anything else."""
-    end, parts = 0, []
-    while (match := _PART.match(text, end)) is not None and end < len(text):
-        parts.append((match[1] or match[2], match[1] is None))
-        end = match.end()
-    if not parts or parts[0][1] or text[end : end + 1] != "=":
+    parts, rest = parts_of(text)
+    path = text.removesuffix(rest)
+    if not parts or parts[0][1] or not rest.startswith("="):
         raise SimulationError(
             [OPTION.at(f"--what-if {text!r}", "is not path=value", "write it as clusterQueues[dws].stopPolicy=Hold")]
         )
     try:
-        value = load_yaml(text[end + 1 :], f"--what-if {text[:end]}")
+        value = load_yaml(rest[1:], f"--what-if {path}")
     except SpecError as error:
         raise SimulationError(error.problems) from None
-    return Change(text, text[:end], tuple(parts), value)
+    return Change(text, path, parts, value)
 
 
 def apply_changes(data: Any, changes: Iterable[Change]) -> Any:
@@ -94,31 +90,12 @@ def _replaced(data: Any, change: Change, depth: int) -> Any:
     if isinstance(data, Mapping) and (key in data or last):
         return {**data, key: _replaced(data.get(key), change, depth + 1)}
     if isinstance(data, list) and bracketed:
-        index = _index(data, key)
+        index = item_index(data, key)
         if index is not None:
             return [*data[:index], _replaced(data[index], change, depth + 1), *data[index + 1 :]]
     if data is None and not bracketed:
         return {key: _replaced(None, change, depth + 1)}
-    raise _refused(change, f"there is no {key}", _choices(data))
-
-
-def _index(items: list[Any], key: str) -> int | None:
-    for index, item in enumerate(items):
-        if isinstance(item, Mapping) and item.get("name") == key:
-            return index
-    number = whole_number(key)
-    return number if number is not None and number < len(items) else None
-
-
-def _choices(data: Any) -> str:
-    if isinstance(data, Mapping):
-        return f"there are {', '.join(map(str, list(data)[:10])) or 'no fields'}"
-    if isinstance(data, list):
-        names = [
-            str(item["name"]) if isinstance(item, Mapping) and "name" in item else str(n) for n, item in enumerate(data)
-        ]
-        return f"write one of {', '.join(names[:10]) or 'nothing, the list is empty'} in brackets"
-    return "end the path before it"
+    raise _refused(change, f"there is no {key}", keys_of(data))
 
 
 def differences(before: Result, after: Result) -> list[dict[str, Any]]:

@@ -39,7 +39,9 @@ from kueue_fleet.cli.stores import StoreOption
 
 if TYPE_CHECKING:
     from kueue_admission.forms.yaml_text import YamlDocument
-    from kueue_fleet.simulation.plan import Knob, Question
+    from kueue_fleet.fleet_file import FleetSpec
+    from kueue_fleet.fleet_file.knobs import Knob
+    from kueue_fleet.simulation.plan import Question
     from kueue_fleet.simulation.planner import Answer, Candidate, Goal, Reason
     from kueue_fleet.simulation.replay import Window
 
@@ -54,21 +56,22 @@ def plan(
     file: FleetFile,
     store: StoreOption,
     may_change: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(
             "--may-change",
             metavar="PATH=LOW..HIGH[/STEP]",
-            help="A whole number of FILE that may be changed, and its limits. Several paths with commas between change "
-            "together, one with *N as N times the number; repeatable.",
+            help="A whole number of FILE that may be changed, and its limits, in place of FILE's plan.mayChange. "
+            "Several paths with commas between change together, one with *N as N times the number; a text such as "
+            "a machineType is one of PATH=TEXT,TEXT; repeatable.",
         ),
-    ],
+    ] = None,
     begin: FromOption = None,
     end: ToOption = None,
     hold_out: Annotated[
         int, typer.Option("--hold-out", min=0, help="The last weeks, by which only the answer is judged.")
     ] = 1,
     budget: Annotated[
-        float | None, typer.Option("--budget", min=0, help="USD a month at most.", show_default="none")
+        float | None, typer.Option("--budget", min=0, help="USD a month at most.", show_default="plan.budget of FILE")
     ] = None,
     growth: GrowthOption = None,
     queue: QueueOption = None,
@@ -92,8 +95,7 @@ def plan(
 
     \b
     Examples:
-      kueue-fleet plan fleet.yaml --store history \\
-          --may-change 'nodePools[l4].nodeCount=0..8'
+      kueue-fleet plan fleet.yaml --store history
       kueue-fleet plan fleet.yaml --store history \\
           --may-change \\
           'reservations[l4].count,nodePools[l4].nodeCount=1..8' \\
@@ -104,23 +106,22 @@ def plan(
     fleet = load_fleet(given)  # What is wrong with it is said first; calendars are looked at when the window begins.
     check_teams("--growth", grown.teams, fleet)
     document, text = _written(given)
-    from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.fleet_file.goals import goals_of
-    from kueue_fleet.simulation.plan import Question, parse_knob
+    from kueue_fleet.simulation.plan import Question
 
-    try:
-        knobs = [parse_knob(each, document, text) for each in may_change]
-    except SimulationError as wrong:
-        raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
+    knobs = _knobs(fleet, may_change or [], document, given.source)
+    if budget is None and fleet.plan is not None:
+        budget = fleet.plan.budget
     if not goals_of(fleet):
         raise console.CommandError(f"{given.source}: has no goals; set goals of a ClusterQueue or a team")
     past, window = read_past(store, begin, end)
     window, held_out = _held_out(window, hold_out)
     at = datetime.fromtimestamp(window.begin, UTC)
-    question = Question(document.data, at, past, window, knobs, table, queues, grown)
+    # The limits are those of the command, so a file's own refuse no fleet that is tried.
+    data = {key: value for key, value in document.data.items() if key != "plan"}
+    question = Question(data, at, past, window, knobs, table, queues, grown)
     answer = _answer(question, range(seed, seed + seeds), processes, study, most, budget, held_out)
-    edited = _edited(question, answer.best, document, text)
-    source = given.source
+    edited, source = _edited(question, answer.best, document, text), given.source
     difference = "".join(unified_diff(text.splitlines(True), edited.splitlines(True), source, source))
     if output is Output.json:
         console.json_document(_document(question, answer, held_out, difference))
@@ -145,6 +146,29 @@ def _written(given: GivenFleet) -> tuple[YamlDocument, str]:
     if given.declared is not None:
         raise console.CommandError(f"{given.source}: is a program; give the fleet as a file, which plan can change")
     return fleet_part(load_document(given.text, given.source)), given.text
+
+
+def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, source: str) -> list[Knob]:
+    """What may change: as the options say, else as the file does. Raises CommandError."""
+    from kueue_admission.simulate.errors import SimulationError
+    from kueue_fleet.fleet_file.knobs import knob_of
+    from kueue_fleet.simulation.plan import parse_knob
+
+    try:
+        knobs = [parse_knob(each, document.data) for each in may_change]
+    except SimulationError as wrong:
+        raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
+    if not may_change and fleet.plan is not None:
+        knobs = [knob_of(each, document.data) for each in fleet.plan.may_change]  # `check` has passed them.
+    if not knobs:
+        raise console.CommandError(f"{source}: says nothing may change; write plan.mayChange, or give --may-change")
+    places = [place.path for knob in knobs for place in knob.places]
+    spans = [document.span_of(path) for path in places]
+    for path, span in zip(places, spans, strict=True):
+        if span is None or spans.count(span) > 1:
+            told = "is given twice, or comes from a YAML anchor; name it once, and write its value where it is used"
+            raise console.CommandError(f"{source}: {path}: {told}")
+    return knobs
 
 
 def _held_out(window: Window, weeks: int) -> tuple[Window, Window | None]:
@@ -204,7 +228,7 @@ def _edited(question: Question, best: Candidate, document: YamlDocument, text: s
 def _changed(knob: Knob, level: int) -> str:
     place = knob.places[0]
     more = f" and {len(knob.places) - 1} more" if len(knob.places) > 1 else ""
-    return f"{place.path}{more}: {place.today}{place.unit} to {knob.levels[level] * place.factor}{place.unit}"
+    return f"{place.path}{more}: {place.today}{place.unit} to {place.text(knob.levels[level])}"
 
 
 def _why(question: Question, answer: Answer, reason: Reason) -> str:

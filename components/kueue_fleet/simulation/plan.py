@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from kueue_admission.forms.form_rules import OPTION
-from kueue_admission.forms.problem import Problem, errors_of
-from kueue_admission.forms.syntax import whole_number
-from kueue_admission.forms.yaml_text import YamlDocument
+from kueue_admission.forms.form_rules import OPTION, FaultError
+from kueue_admission.forms.problem import Problem, SpecError, errors_of
 from kueue_admission.history.jobs import Past
 from kueue_admission.read.goals import Goal, Judged, Seen, Standing
 from kueue_admission.simulate.clock import Watch
@@ -25,6 +23,8 @@ from kueue_admission.simulate.what_if import Change, apply_changes, parse_change
 from kueue_fleet.fleet_file import Calendar, FleetSpec, Reserved
 from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.goals import goals_of
+from kueue_fleet.fleet_file.knobs import Knob, knob_of
+from kueue_fleet.fleet_file.model.planning import MayChange
 from kueue_fleet.fleet_file.parse import Reading, read_fleet
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
@@ -33,8 +33,7 @@ from kueue_fleet.simulation.replay import Growth, Replay, Replayed, Window
 from kueue_fleet.simulation.replay_fit import goals_in, jobs_seen
 from kueue_fleet.simulation.search import Point
 
-_KNOB: Final = re.compile(r"(?P<paths>.+)=(?P<low>[0-9]{1,12})\.\.(?P<high>[0-9]{1,12})(?:/(?P<step>[0-9]{1,12}))?")
-_AMOUNT: Final = re.compile(r"([0-9]{1,12})([A-Za-z]*)")
+_LEVELS: Final = re.compile(r"(?P<least>[0-9]{1,12})\.\.(?P<most>[0-9]{1,12})(?:/(?P<step>[0-9]{1,12}))?")
 _LOOK: Final = 21_600.0
 """Seconds of the simulation between two looks at whether a goal is missed already."""
 _SCARCE: Final = 0.5
@@ -43,66 +42,24 @@ _FAR: Final = 1000.0
 """How far a goal is missed at most, as where jobs wait without end."""
 
 
-class Place(NamedTuple):
-    """A number of the file: the level times `factor`, before the `unit` that the file has there."""
-
-    path: str
-    factor: int
-    today: int
-    unit: str
-
-
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """Numbers of the file that change together; `levels` are those that may be tried."""
-
-    text: str
-    places: tuple[Place, ...]
-    levels: range
-
-    @property
-    def today(self) -> int:
-        """Which of the levels the file has."""
-        return self.levels.index(self.places[0].today // self.places[0].factor)
-
-    def changes(self, level: int) -> Iterator[Change]:
-        """What is other than in the file."""
-        for place in self.places:
-            amount = self.levels[level] * place.factor
-            if amount != place.today:
-                yield parse_change(f"{place.path}={amount}{place.unit}")
-
-
-def parse_knob(text: str, document: YamlDocument, source: str) -> Knob:
-    """The knob that `PATH[*N],...=LOW..HIGH[/STEP]` says, of the file's text. Raises SimulationError."""
-    match = _KNOB.fullmatch(text)
-    if match is None:
+def parse_knob(text: str, data: Any) -> Knob:
+    """The knob that `PATH[*N],...=LOW..HIGH[/STEP]`, or `PATH,...=TEXT,...`, says of a file's data. Raises
+    SimulationError."""
+    paths, equals, wanted = text.rpartition("=")
+    listed = [part.strip() for part in paths.split(",")]
+    match = _LEVELS.fullmatch(wanted)
+    given: dict[str, Any] = {"values": [part.strip() for part in wanted.split(",")]}
+    if match is not None:
+        given = {name: int(match[name]) for name in ("least", "most", "step") if match[name]}
+    if not equals or (match is None and ".." in wanted):
         fix = "write it as nodePools[l4].nodeCount=0..8, or nodePools[l4].nodeCount,reservations[l4].count=0..8/2"
         raise _refused(text, "is not PATH=LOW..HIGH", fix)
-    low, high, step = (whole_number(match[name] or "1") or 0 for name in ("low", "high", "step"))
-    if low > high or not step or (high - low) // step >= 10_000:
-        raise _refused(text, "has no levels, or more than 10,000", "write the lower number first, and a step above 0")
-    levels = range(low, high + 1, step)
-    places = [_place(text, part.strip(), document, source) for part in match["paths"].split(",")]
-    for place in places:
-        if place.today % place.factor or place.today // place.factor not in levels:
-            wrong = f"{place.path} is {place.today}{place.unit} in the file, which is none of the levels"
-            raise _refused(text, wrong, "widen them, change the file, or give it another factor, as in PATH*8")
-        if place.today // place.factor != places[0].today // places[0].factor:
-            wrong = f"{places[0].path} and {place.path} are of different levels in the file"
-            raise _refused(text, wrong, "change the file, or give each --may-change of its own")
-    return Knob(text, tuple(places), levels)
-
-
-def _place(text: str, part: str, document: YamlDocument, source: str) -> Place:
-    path, star, factor = part.partition("*")
-    times = whole_number(factor) if star else 1
-    span = document.span_of(path)
-    found = None if span is None else _AMOUNT.fullmatch(source[slice(*span)])
-    if not times or found is None:
-        wrong = f"{path} is not a whole number in the file" if times else f"*{factor} is not a factor"
-        raise _refused(text, wrong, "give the path of a number that is written in the file, and a factor above 0")
-    return Place(path, times, int(found[1]), found[2])
+    try:
+        return knob_of(MayChange.model_validate({"paths": listed, **given}), data, text)
+    except FaultError as wrong:
+        raise _refused(text, wrong.fault.wrong, wrong.fault.fix) from None
+    except SpecError as wrong:
+        raise SimulationError(problem.at(f"--may-change {text}") for problem in wrong.problems) from None
 
 
 def _refused(text: str, wrong: str, fix: str) -> SimulationError:
@@ -163,7 +120,8 @@ class Question:
 
     def changes(self, point: Point) -> list[Change]:
         """What is other than in the file."""
-        return [each for knob, level in zip(self.knobs, point, strict=True) for each in knob.changes(level)]
+        changed = [each for knob, level in zip(self.knobs, point, strict=True) for each in knob.changes(level)]
+        return [parse_change(f"{path}={text}") for path, text in changed]
 
     def reading(self, point: Point) -> Reading:
         """The fleet of a point, and what `check` says of it."""

@@ -10,7 +10,7 @@ nothing but its arguments.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 from typing import NamedTuple
@@ -44,6 +44,8 @@ class Search:
     most: int
     budget: float = math.inf
     """What it may cost; above it, less is better even if it misses more."""
+    unordered: Set[int] = frozenset()
+    """Numbers of which a higher level is not more of anything, such as machine types: each is tried."""
     evaluated: dict[Point, Outcome] = field(default_factory=dict)
     pruned: set[Point] = field(default_factory=set)
     refused: set[Point] = field(default_factory=set)
@@ -80,6 +82,11 @@ class Search:
     def _neighbours(self, steps: Sequence[int]) -> Iterator[Point]:
         """What saves most comes first."""
         for number in sorted(range(len(self.sizes)), key=self._saved, reverse=True):
+            if number in self.unordered:
+                for level in range(self.sizes[number]):
+                    step = level - self.best[number]
+                    yield from () if not step else (*self._fleets({number: step}, -1), *self._fleets({number: step}, 1))
+                continue
             for way in (-1, 1):
                 before: Point = ()
                 while before != self.best:  # Go on where the last step was an improvement.
@@ -88,7 +95,7 @@ class Search:
 
     def _exchanges(self) -> Iterator[Point]:
         """One number lower, and another one higher: by a level, and by as many as what is saved pays for."""
-        for less, more in permutations(range(len(self.sizes)), 2):
+        for less, more in permutations(sorted({*range(len(self.sizes))} - self.unordered), 2):
             level = self.best[less]
             for down in sorted({*(1 << power for power in range(level.bit_length())), level} - {0}):
                 ups = range(self.sizes[more] - 1 - self.best[more], 0, -1)
@@ -105,7 +112,8 @@ class Search:
             yield point
             return
         for number, size in enumerate(self.sizes):
-            ways = (self._moved({**steps, number: way * times}) for times in range(1, 0 if number in steps else size))
+            stays = number in steps or number in self.unordered
+            ways = (self._moved({**steps, number: way * times}) for times in range(1, 0 if stays else size))
             yield from islice((other for other in ways if self.floor(other) is not None), 1)
 
     def _moved(self, steps: dict[int, int]) -> Point:
@@ -124,7 +132,9 @@ class Search:
     def _has_less(self, point: Point) -> bool:
         """Whether a point with no less of anything misses a goal."""
         return any(
-            found.missed and all(mine <= its for mine, its in zip(point, other, strict=True))
+            found.missed
+            and all(mine <= its for mine, its in zip(point, other, strict=True))
+            and all(point[number] == other[number] for number in self.unordered)
             for other, found in self.evaluated.items()
         )
 

@@ -29,6 +29,7 @@ from kueue_fleet.fleet_file.check.google_cloud import check_google_cloud
 from kueue_fleet.fleet_file.check.names import check_names
 from kueue_fleet.fleet_file.check.networks import check_network
 from kueue_fleet.fleet_file.check.node_pools import check_pools
+from kueue_fleet.fleet_file.check.planning import check_planning
 from kueue_fleet.fleet_file.check.pool_quotas import check_pool_quotas
 from kueue_fleet.fleet_file.check.priorities import check_priorities
 from kueue_fleet.fleet_file.check.queued_pools import check_queued_pools, check_waiting_copies
@@ -72,6 +73,7 @@ _RULES = (
     check_settings,
     check_dispatch,
     check_fleet_page,
+    check_planning,
 )
 
 

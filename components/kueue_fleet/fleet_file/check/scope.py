@@ -67,6 +67,7 @@ _ORDER: Final = (
     "multiKueue",
     "admissionController",
     "fleetPage",
+    "plan",
 )
 
 
@@ -79,6 +80,7 @@ class Scope:
 
     def __init__(self, fleet: FleetSpec, data: Any = None) -> None:
         self.fleet = fleet
+        self.data = data
         self._paths: dict[int, str] = {}
         self._names: dict[str, tuple[str, ...]] = {}
         for section in SECTIONS:

@@ -47,6 +47,7 @@ from kueue_fleet.fleet_file.model.network import NetworkArgs
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.observability import NO_OBSERVABILITY, Observability
 from kueue_fleet.fleet_file.model.operators import Operators
+from kueue_fleet.fleet_file.model.planning import PlanLimits
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool, resolve_pool, system_pool_entry
 from kueue_fleet.fleet_file.model.storage import StorageEntry
 from kueue_fleet.fleet_file.model.teams import TeamEntry
@@ -129,6 +130,8 @@ class FleetSpec(SpecModel):
     """A page beside the controller on which members of teams see their jobs; absent: not deployed."""
     observability: Observability = NO_OBSERVABILITY
     """Metrics, dashboards and alerts; without the section there are none."""
+    plan: PlanLimits | None = None
+    """What `kueue-fleet plan` may change; nothing is made of it."""
 
     @property
     def network_name(self) -> str:

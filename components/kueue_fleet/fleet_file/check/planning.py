@@ -1,0 +1,33 @@
+"""What `plan` may change: values that the file has, at one of the levels, each in one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kueue_admission.forms.base import problems_in
+from kueue_admission.forms.form_rules import FaultError
+from kueue_admission.forms.problem import Problem, errors_of, where_read
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import PLAN_LIMIT
+from kueue_fleet.fleet_file.knobs import knob_of
+
+
+@where_read
+def check_planning(scope: Scope) -> Iterator[Problem]:
+    """Each entry of `plan.mayChange`."""
+    section = scope.fleet.plan
+    data = scope.fleet.wire() if scope.data is None else scope.data
+    seen: dict[str, int] = {}
+    for number, entry in enumerate(section.may_change if section is not None else ()):
+        path = f"plan.mayChange[{number}]"
+        if errors_of([*problems_in(entry, path)]):
+            continue  # Said where the entry is read.
+        try:
+            knob = knob_of(entry, data)
+        except FaultError as wrong:
+            yield PLAN_LIMIT.at(path, wrong.fault.wrong, wrong.fault.fix)
+            continue
+        for place in knob.places:
+            if seen.setdefault(place.path, number) != number:
+                other = f"{place.path} is in plan.mayChange[{seen[place.path]}] too"
+                yield PLAN_LIMIT.at(path, other, "keep it in one of them")
