@@ -137,6 +137,8 @@ from kueue_fleet.fleet_file.model.operators import KubeRay as KubeRay
 from kueue_fleet.fleet_file.model.operators import LeaderWorkerSet as LeaderWorkerSet
 from kueue_fleet.fleet_file.model.operators import Operators as Operators
 from kueue_fleet.fleet_file.model.operators import Trainer as Trainer
+from kueue_fleet.fleet_file.model.planning import MayChange as MayChange
+from kueue_fleet.fleet_file.model.planning import PlanLimits as PlanLimits
 from kueue_fleet.fleet_file.model.pool_fields import Accelerator as Accelerator
 from kueue_fleet.fleet_file.model.pool_fields import GpuSharing as GpuSharing
 from kueue_fleet.fleet_file.model.pool_fields import NodeNetwork as NodeNetwork

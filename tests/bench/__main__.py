@@ -31,6 +31,7 @@ from kueue_rehearsal.paths import RehearsalError
 from tests.bench.harness import DRAWN, HarnessRun, recorded, run_harness
 from tests.bench.large_fleet import large_fleet
 from tests.bench.newcomer import measure_newcomer
+from tests.bench.plan import COMPANIES
 from tests.bench.rehearsal import measure_by_hand, measure_rehearsal
 from tests.bench.simulation import HARNESS_MEANS, measure
 
@@ -164,14 +165,14 @@ def replay() -> Iterator[Figure]:
 
 
 def plan() -> Iterator[Figure]:
-    """The search for a fleet of the example company, beside every fleet within the same limits tried."""
-    row = run_module("tests.bench.plan", [])
-    peer = f"all {row['bruteFleets']} fleets"
-    yield Figure(
-        "plan: the fleet found, USD a month", row["cost"], "USD", row["bruteCost"] + 0.01, peer, row["bruteCost"]
-    )
-    yield Figure("plan: fleets simulated", row["fleets"], "", row["bruteFleets"] / 10, peer, row["bruteFleets"])
-    yield Figure("plan: CPU", row["seconds"], "s", row["bruteSeconds"] / 10, peer, row["bruteSeconds"])
+    """The search for a fleet of each example company, beside a grid of fleets within the same limits tried."""
+    for company in COMPANIES:
+        row = run_module("tests.bench.plan", [company])
+        name, peer = f"plan for {company}", f"all {row['bruteFleets']} fleets of a grid"
+        yield Figure(f"{name}: USD a month", row["cost"], "USD", row["bruteCost"] + 0.01, peer, row["bruteCost"])
+        yield Figure(f"{name}: CPU", row["seconds"], "s", row["bruteSeconds"] / 10, peer, row["bruteSeconds"])
+        missed = row["heldOut"].count("missed")
+        yield Figure(f"{name}: goals missed in the week held out", missed, f"of {len(row['heldOut'])}", 0)
 
 
 def harness() -> Iterator[Figure]:

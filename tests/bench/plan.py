@@ -1,13 +1,20 @@
-"""`plan` beside all fleets tried: `python -m tests.bench.plan` prints what both found, and their CPU seconds."""
+"""`plan` beside a grid of fleets that are all tried: `python -m tests.bench.plan [COMPANY ...]` prints what both found.
+
+For each example company: USD a month of the cheapest fleet that meets the goals, CPU seconds, and whether the answer
+meets the goals in the week that was held out.
+"""
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from runpy import run_path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -15,53 +22,77 @@ from typer.testing import CliRunner
 
 from kueue_admission.forms.yaml_text import load_document
 from kueue_fleet.cli import app
+from kueue_fleet.cli.plan import held_out_of
 from kueue_fleet.cli.plan_runs import simulations
 from kueue_fleet.cli.replay import read_past
-from kueue_fleet.gke.prices import list_prices
-from kueue_fleet.simulation.plan import Question, Terms, missed_by, parse_knob
+from kueue_fleet.fleet_file import parse_fleet_text
+from kueue_fleet.fleet_file.knobs import knob_of
+from kueue_fleet.gke.prices import HOURS_PER_MONTH, list_prices
+from kueue_fleet.simulation.plan import Question, Terms, missed_by
 from kueue_fleet.simulation.planner import Planner
+from kueue_fleet.simulation.replay import Window
+from kueue_fleet.simulation.search import Point
 
-EXAMPLE: Final = Path(__file__).parents[2] / "examples" / "plan"
-RESERVED: Final = "resourceGroups[0].flavors[l4-reserved].resources[nvidia.com/gpu].nominalQuota"
-ON_DEMAND: Final = "resourceGroups[0].flavors[l4-ondemand].resources[nvidia.com/gpu].nominalQuota"
-MAY_CHANGE: Final = (
-    "reservations[l4].count,nodePools[l4-reserved].nodeCount=1..8",
-    f"clusterQueues[vision].{RESERVED}=0..16/2",
-    f"clusterQueues[research].{RESERVED}=0..16/2",
-    "nodePools[l4-ondemand].autoscaling.totalMaxNodeCount,"
-    f"clusterQueues[vision].{ON_DEMAND},clusterQueues[research].{ON_DEMAND}=0..4",
-)
-"""What docs/plan.md lets it change."""
+EXAMPLES: Final = Path(__file__).parents[2] / "examples"
+COMPANIES: Final = ("lab", "saas", "regions")
+GRID: Final = 500
+"""Fleets of the grid, before `check`, at least."""
 
 
-def question_of(folder: str, end: datetime | None = None, may_change: Sequence[str] = MAY_CHANGE) -> Question:
-    """The example with its history up to then, which is recorded in the folder."""
-    file = EXAMPLE / "fleet.yaml"
-    CliRunner().invoke(app, ["record", str(file), "--store", folder, "--from", str(EXAMPLE / "jobs.csv")])
+def question_of(file: Path, folder: str, end: datetime | None = None, weeks: int = 0) -> tuple[Question, Window | None]:
+    """What the limits of a file ask of the history in a folder, and the weeks that are held out."""
     text = file.read_text()
-    document = load_document(text, str(file))
-    past, window = read_past(folder, None, end)
+    data, fleet = load_document(text, str(file)).data, parse_fleet_text(text, str(file))
+    past, whole = read_past(folder, None, end)
+    window, held_out = held_out_of(whole, weeks)
+    knobs = [knob_of(each, data) for each in fleet.plan.may_change] if fleet.plan is not None else []
     at = datetime.fromtimestamp(window.begin, UTC)
-    knobs = [parse_knob(each, document, text) for each in may_change]
-    return Question(document.data, at, past, window, knobs, list_prices())
+    data = {key: value for key, value in data.items() if key != "plan"}
+    return Question(data, at, past, window, knobs, list_prices()), held_out
 
 
-def compare(question: Question, seeds: range) -> dict[str, Any]:
+def company(name: str, folder: str) -> tuple[Question, Window | None]:
+    """An example company, whose history is written into the folder."""
+    history = run_path(str(EXAMPLES / "companies" / "history.py"))
+    history["write"](name, folder)
+    return question_of(EXAMPLES / "companies" / f"{name}.yaml", folder, weeks=1)
+
+
+def record_example(folder: str) -> str:
+    """Record the history of the company of docs/plan.md in the folder."""
+    example = EXAMPLES / "plan"
+    CliRunner().invoke(
+        app, ["record", str(example / "fleet.yaml"), "--store", folder, "--from", str(example / "jobs.csv")]
+    )
+    return folder
+
+
+def grid(question: Question, most: float) -> Iterator[Point]:
+    """Levels that are evenly apart, as many of each number as give `most` points."""
+    each = math.ceil(most ** (1 / len(question.knobs)) - 1e-9) if math.isfinite(most) else sys.maxsize
+    axes = []
+    for knob in question.knobs:
+        last, count = len(knob.levels) - 1, min(each, len(knob.levels))
+        axes.append(sorted({round(number * last / max(1, count - 1)) for number in range(count)}))
+    return itertools.product(*axes)
+
+
+def compare(question: Question, seeds: range, most: float = GRID, held_out: Window | None = None) -> dict[str, Any]:
     """Both, by the same simulations."""
     began = time.process_time()
     with simulations(question, seeds, 1, None) as runs:
-        answer = Planner(question, runs, 10_000, float("inf"), lambda text: None).answer(None)
+        answer = Planner(question, runs, 10_000, math.inf, lambda text: None).answer(held_out)
     planned = time.process_time()
-    terms, best, tried = Terms(question), float("inf"), 0
+    terms, best, tried = Terms(question), math.inf, 0
     with simulations(question, seeds, 1, None) as runs:
-        for point in itertools.product(*(range(len(knob.levels)) for knob in question.knobs)):
+        for point in grid(question, most):
             paid = terms.floor(point)
             if paid is None:
                 continue
             tried += 1
             found = runs(point, whole=True)
             if not missed_by(found):
-                best = min(best, paid + 730 * sum(each.used for each in found) / len(found))
+                best = min(best, paid + HOURS_PER_MONTH * sum(each.used for each in found) / len(found))
     return {
         "cost": answer.best.cost,
         "bruteCost": best,
@@ -70,9 +101,13 @@ def compare(question: Question, seeds: range) -> dict[str, Any]:
         "seconds": planned - began,
         "bruteSeconds": time.process_time() - planned,
         "today": answer.today.cost,
+        "levels": [knob.levels[level] for knob, level in zip(question.knobs, answer.best.point, strict=True)],
+        "heldOut": [goal.standing for goal in answer.held_out],
     }
 
 
 if __name__ == "__main__":
-    with TemporaryDirectory() as store:
-        print(json.dumps(compare(question_of(store), range(3))))
+    for each in sys.argv[1:] or COMPANIES:
+        with TemporaryDirectory() as store:
+            asked, later = company(each, store)
+            print(json.dumps({"company": each, **compare(asked, range(1), GRID, later)}), flush=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.bench.plan import EXAMPLE, MAY_CHANGE, ON_DEMAND, RESERVED, compare, question_of
+from tests.bench.plan import compare, question_of, record_example
 from typer.testing import CliRunner, Result
 
 from kueue_admission.cli.console import CommandError
@@ -18,19 +19,24 @@ from kueue_fleet.fleet_file import parse_fleet_text
 from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.gke.prices import list_prices
 
-FLEET = EXAMPLE / "fleet.yaml"
+FLEET = Path(__file__).parents[2] / "examples" / "plan" / "fleet.yaml"
 QUICK = ("--seeds", "1", "--processes", "1")
-FEW = (MAY_CHANGE[0], MAY_CHANGE[2])
+RESERVED = "resourceGroups[0].flavors[l4-reserved].resources[nvidia.com/gpu].nominalQuota"
+ON_DEMAND = "resourceGroups[0].flavors[l4-ondemand].resources[nvidia.com/gpu].nominalQuota"
+FEW = (
+    "reservations[l4].count,nodePools[l4-reserved].nodeCount=1..8",
+    f"clusterQueues[research].{RESERVED}=0..16/2",
+)
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     made = str(tmp_path_factory.mktemp("history"))
-    CliRunner().invoke(app, ["record", str(FLEET), "--store", made, "--from", str(EXAMPLE / "jobs.csv")])
+    record_example(made)
     return made
 
 
-def run(store: str, *arguments: str, file: Path = FLEET, may_change: tuple[str, ...] = MAY_CHANGE) -> Result:
+def run(store: str, *arguments: str, file: Path = FLEET, may_change: tuple[str, ...] = ()) -> Result:
     options = [text for each in may_change for text in ("--may-change", each)]
     return CliRunner().invoke(app, ["plan", str(file), "--store", store, *options, *arguments])
 
@@ -82,10 +88,12 @@ def test_what_the_history_cannot_say_is_said(document: dict[str, Any]) -> None:
 
 
 def test_it_is_as_cheap_as_the_best_of_all_with_a_tenth_of_the_simulations(tmp_path: Path) -> None:
-    reserved, vision, research, on_demand = MAY_CHANGE
-    reserved, vision = reserved.replace("1..8", "1..6"), vision.replace("0..16/2", "0..8/4")
-    some = (reserved, vision, research.replace("0..16/2", "0..8/2"), on_demand)
-    found = compare(question_of(str(tmp_path), datetime(2026, 10, 7, tzinfo=UTC), some), range(1))
+    some = tmp_path / "fleet.yaml"
+    text = FLEET.read_text().replace("most: 8", "most: 6")
+    text = text.replace("most: 16\n      step: 2", "most: 8\n      step: 4", 1)
+    some.write_text(text.replace("most: 16", "most: 8"))
+    question, _ = question_of(some, record_example(str(tmp_path / "store")), datetime(2026, 10, 7, tzinfo=UTC))
+    found = compare(question, range(1), math.inf)
     assert found["cost"] <= found["bruteCost"] + 0.01
     assert found["fleets"] <= found["bruteFleets"] / 10
 

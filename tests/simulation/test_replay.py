@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from tests.bench.large_fleet import STACK
-from tests.bench.plan import EXAMPLE
+from tests.bench.plan import EXAMPLES
 from tests.fleet_file.builders import standalone_data
 from tests.history.workloads import workload
 
+from kueue_admission.history.elsewhere import table_reader
 from kueue_admission.history.events import Place, workload_events
 from kueue_admission.history.jobs import Past, Waited, past_of
 from kueue_admission.history.schema import Event, Kind
@@ -72,6 +73,25 @@ def test_more_jobs_of_a_team_wait_longer() -> None:
     )
     assert grown.jobs.middle == pytest.approx(2 * plain.jobs.middle, rel=0.02)
     assert grown.quantiles["p90"].middle > plain.quantiles["p90"].middle
+
+
+def test_redrawn_days_are_days_of_the_window_on_the_same_weekday() -> None:
+    example = EXAMPLES / "plan"
+    fleet, text = parse_fleet_text((example / "fleet.yaml").read_text(), "plan"), (example / "jobs.csv").read_text()
+    read = table_reader(text)
+    assert read is not None
+    past = past_of(read(text, "jobs.csv"))
+    replay = Replay(fleet, past, Window(past.begin, past.begin + 14 * 24 * HOUR))
+    first, again, other = (arrived(replay, seed) for seed in (1, 1, 2))
+    assert first == again != other
+    apart = [at - came for came, at in first]
+    assert {round(each / (24 * HOUR), 3) for each in apart} == {-7.0, 0.0, 7.0}
+
+
+def arrived(replay: Replay, seed: int) -> list[tuple[float, float]]:
+    """Of each job when it came, and when it does in a simulation, in seconds of the window."""
+    jobs = replay.run(seed, redrawn=True)
+    return [(each.job.arrival.time - replay.window.begin, each.record.arrived_at) for each in jobs]
 
 
 def test_fewer_jobs_come_by_a_factor_below_one() -> None:
@@ -177,7 +197,7 @@ def test_a_queue_that_is_not_in_the_fleet_is_said_and_can_be_named() -> None:
 
 def test_a_job_of_which_a_pod_fits_on_no_node_is_left_out_and_said() -> None:
     """Kueue would admit and evict it without end."""
-    fleet = parse_fleet_text((EXAMPLE / "fleet.yaml").read_text(), "plan")
+    fleet = parse_fleet_text((EXAMPLES / "plan" / "fleet.yaml").read_text(), "plan")
     window, queues = Window(moment("09:00:00"), moment("12:00:00")), {"default/gpu": "vision/gpu"}
     assert len(Replay(fleet, past(RAN, gpus=2), window, queues).run(0)) == 1
     replay = Replay(fleet, past(RAN, gpus=4), window, queues)

@@ -92,3 +92,14 @@ def test_it_always_ends_and_is_never_worse_than_its_start(sizes: list[int], sour
     refused = {point: refuses and draw([True, False]) for point in every(tuple(sizes)) if point != start}
     search = Search(sizes, evaluate, lambda point: None if refused.get(point) else 0.0, 10_000)
     assert known[search.run(start)] <= known[start]
+
+
+def test_each_of_a_number_without_an_order_is_tried() -> None:
+    """Of three machine types the last is the cheapest, and two of them with it do what four do without."""
+
+    def evaluate(point: Point, whole: bool) -> Outcome:
+        machine, count = point
+        return Outcome(max(0.0, (2.0 if machine == 2 else 4.0) - count), (10.0, 30.0, 12.0)[machine] * count)
+
+    search = Search((3, 9), evaluate, lambda point: 0.0, 10_000, unordered={0})
+    assert search.run((0, 8)) == (2, 2)

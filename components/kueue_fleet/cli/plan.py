@@ -115,11 +115,11 @@ def plan(
     if not goals_of(fleet):
         raise console.CommandError(f"{given.source}: has no goals; set goals of a ClusterQueue or a team")
     past, window = read_past(store, begin, end)
-    window, held_out = _held_out(window, hold_out)
+    window, held_out = held_out_of(window, hold_out)
     at = datetime.fromtimestamp(window.begin, UTC)
     # The limits are those of the command, so a file's own refuse no fleet that is tried.
     data = {key: value for key, value in document.data.items() if key != "plan"}
-    question = Question(data, at, past, window, knobs, table, queues, grown)
+    question = Question(data, at, past, window, knobs, table, queues, grown, seed)
     answer = _answer(question, range(seed, seed + seeds), processes, study, most, budget, held_out)
     edited, source = _edited(question, answer.best, document, text), given.source
     difference = "".join(unified_diff(text.splitlines(True), edited.splitlines(True), source, source))
@@ -171,7 +171,7 @@ def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, 
     return knobs
 
 
-def _held_out(window: Window, weeks: int) -> tuple[Window, Window | None]:
+def held_out_of(window: Window, weeks: int) -> tuple[Window, Window | None]:
     """The time to search by, and the weeks at the end; a history of less than twice as many holds out none."""
     from kueue_fleet.simulation.replay import Window
 

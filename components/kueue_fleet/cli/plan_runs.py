@@ -130,6 +130,15 @@ def _fingerprint(question: Question) -> str:
     """What simulations depend on."""
     past = question.past
     arrivals = [(job.arrival.key, job.ended, job.run_seconds) for job in past.jobs]
-    about = [question.data, question.at.date(), arrivals, past.begin, past.end, question.queues, question.growth]
+    about = [
+        question.data,
+        question.at.date(),
+        arrivals,
+        past.begin,
+        past.end,
+        question.queues,
+        question.growth,
+        question.seed,
+    ]
     about += [[knob.text for knob in question.knobs], question.prices.date]
     return sha256(repr(about).encode()).hexdigest()

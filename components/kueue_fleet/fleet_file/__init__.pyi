@@ -52,6 +52,8 @@ from .model.per_cluster import DispatchGroup as DispatchGroup
 from .model.per_cluster import cohorts_on as cohorts_on
 from .model.per_cluster import dispatch_groups as dispatch_groups
 from .model.per_cluster import local_queues as local_queues
+from .model.planning import MayChange as MayChange
+from .model.planning import PlanLimits as PlanLimits
 from .model.pool_fields import Accelerator as Accelerator
 from .model.pool_fields import GpuSharing as GpuSharing
 from .model.pool_fields import PoolAutoscaling as PoolAutoscaling

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pkgutil import get_data
 from typing import Final, Literal
@@ -55,6 +55,15 @@ class Prices:
     def under(self, other: Prices) -> Prices:
         """These prices, replaced by those of `other` where it has some."""
         return Prices(f"{self.date}, and {other.date}", {**self.rows, **other.rows})
+
+    @property
+    def at_most(self) -> Prices:
+        """The same with what it costs on demand where the price of Spot or Flex Start is not known: it is not more."""
+        rows = {
+            of: {**dict.fromkeys(("spot", "flexStart"), row["onDemand"]), **row} if "onDemand" in row else row
+            for of, row in self.rows.items()
+        }
+        return replace(self, rows=rows)
 
     def price(self, of: str, region: str, model: Model) -> float | Missing:
         """The price of one unit. A row whose name ends with `-` is for all that begin so; the longest name counts."""

@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kueue_admission.forms.form_rules import OPTION, FaultError
 from kueue_admission.forms.problem import Problem, SpecError, errors_of
 from kueue_admission.history.jobs import Past
-from kueue_admission.read.goals import Goal, Judged, Seen, Standing
+from kueue_admission.read.goals import WEEK, Goal, Judged, Seen, Standing, judge
 from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.records import Record
 from kueue_admission.simulate.what_if import Change, apply_changes, parse_change
 from kueue_fleet.fleet_file import Calendar, FleetSpec, Reserved
 from kueue_fleet.fleet_file.cost import cost_of
@@ -29,8 +30,8 @@ from kueue_fleet.fleet_file.parse import Reading, read_fleet
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
 from kueue_fleet.simulation.fleet import accelerator_usd
-from kueue_fleet.simulation.replay import Growth, Replay, Replayed, Window
-from kueue_fleet.simulation.replay_fit import goals_in, jobs_seen
+from kueue_fleet.simulation.replay import LATER, Growth, Replay, Replayed, Window
+from kueue_fleet.simulation.replay_fit import goals_in, has_left, jobs_seen
 from kueue_fleet.simulation.search import Point
 
 _LEVELS: Final = re.compile(r"(?P<least>[0-9]{1,12})\.\.(?P<most>[0-9]{1,12})(?:/(?P<step>[0-9]{1,12}))?")
@@ -38,6 +39,7 @@ _LOOK: Final = 21_600.0
 """Seconds of the simulation between two looks at whether a goal is missed already."""
 _SCARCE: Final = 0.5
 """How far a goal that is at risk is missed: other weeks will not be like those of the history."""
+_Job = TypeVar("_Job")
 _FAR: Final = 1000.0
 """How far a goal is missed at most, as where jobs wait without end."""
 
@@ -75,14 +77,14 @@ class GoalFound(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """One simulation of a fleet. Where it was `stopped`, only that a goal is missed is known."""
+    """One simulation of a fleet. Where it was `stopped`, only that a goal is missed or at risk is known."""
 
     stopped: bool
     goals: tuple[GoalFound, ...] = ()
     used: float = 0.0
     """USD an hour, beyond what is paid anyway."""
     unpriced: float = 0.0
-    """GPU hours a week whose price is not known."""
+    """GPU hours a week whose price is not known; they count as on demand, if that is known."""
     wait: float = 0.0
     """Mean seconds from arrival to first admission, up to the end of the window where there was none."""
 
@@ -112,6 +114,8 @@ class Question:
     prices: Prices
     queues: Mapping[str, str] = field(default_factory=dict)
     growth: Growth = field(default_factory=Growth)
+    seed: int = 0
+    """Of the simulation in which jobs come as they came; in those with other seeds the days are drawn."""
 
     @property
     def today(self) -> Point:
@@ -132,47 +136,93 @@ class Question:
         return self.reading(point).whole()
 
     def simulate(self, point: Point, seed: int, *, whole: bool, window: Window | None = None) -> Tried:
-        """One simulation. Unless `whole`, it ends when a goal is sure to be missed."""
+        """One simulation. Unless `whole`, it ends when a goal is sure to be missed, or at risk."""
         fleet = self.fleet(point)
         replay = Replay(fleet, self.past, window or self.window, self.queues)
-        stop = _Hopeless(replay)
-        jobs = replay.run(seed, self.growth, (lambda _: None) if whole else stop.begun)
+        recorded = seed == self.seed or replay.window != self.window
+        stop = _Hopeless(replay, by_week=recorded)
+        begun = (lambda _: None) if whole else stop.begun
+        jobs = replay.run(seed, self.growth, begun, redrawn=not recorded)
         if stop.is_missed:
             return Tried(stopped=True)
         hours = (replay.window.end - replay.window.begin) / 3600
         used, unpriced = _used(fleet, jobs, 3600 * hours, self.prices)
-        judged = goals_in(replay, [jobs])
+        judged = list(_judged(replay, jobs) if recorded else goals_in(replay, [jobs]))
         goals = tuple(GoalFound(each.standing, each.why) for each in judged)
         wait = _mean_wait(jobs, 3600 * hours)
         return Tried(False, goals, used / hours, 168 * unpriced / hours, wait, sum(map(_missed, judged)))
 
 
 class _Hopeless:
-    """Ends a simulation when more jobs have waited too long than a goal lets."""
+    """Ends a simulation when more jobs have waited too long than a goal lets, in all or, `by_week`, in a week."""
 
-    def __init__(self, replay: Replay) -> None:
-        self._replay = replay
-        self._goals = [goal for goal in goals_of(replay.fleet) if goal.of == "wait"]
+    def __init__(self, replay: Replay, *, by_week: bool) -> None:
+        self._replay, self._by_week = replay, by_week
         self._look_at = 0.0
+        self._allowed: list[tuple[float, int, list[Record]]] = []
+        """Of each goal, in all and in each week: the longest wait, how many may wait longer, and the jobs."""
         self.is_missed = False
 
     def begun(self, jobs: list[Replayed]) -> Watch:
         """Called before anything happens."""
+        replay = self._replay
+        own = [each for each in jobs if not has_left(each) and each.job.arrival.time >= replay.window.begin]
+        queues = [replay.targets[replay.queue_of(each.job)] for each in own]
+        seen = [
+            (replace(job, queue=queue), each.record)
+            for job, queue, each in zip(jobs_seen(replay, own), queues, own, strict=True)
+        ]
+        for goal in (goal for goal in goals_of(replay.fleet) if goal.of == "wait"):
+            of_goal = [(job, record) for job, record in seen if goal.is_of(job)]
+            weeks = _weeks(goal, of_goal, lambda pair: pair[0].arrived) if self._by_week else ()
+            for jobs_of in (of_goal, *weeks):
+                late = len(jobs_of) - math.ceil(goal.quantile * len(jobs_of))
+                self._allowed.append((goal.limit, late, [record for _, record in jobs_of]))
 
         def watch(now: float) -> bool:
             if now >= self._look_at and not self.is_missed:
                 self._look_at = now + _LOOK
-                seen = [each for each in jobs_seen(self._replay, jobs) if each.arrived >= 0]
-                self.is_missed = any(_is_missed(goal, seen, now) for goal in self._goals)
+                self.is_missed = any(_late(records, limit, now) > late for limit, late, records in self._allowed)
             return not self.is_missed
 
         return watch
 
 
-def _is_missed(goal: Goal, jobs: Sequence[Seen], now: float) -> bool:
-    own = [job for job in jobs if goal.is_of(job)]
-    late = sum((now if job.admitted is None else job.admitted) - job.arrived > goal.limit for job in own)
-    return late > len(own) - math.ceil(goal.quantile * len(own))
+def _late(records: Iterable[Record], limit: float, now: float) -> int:
+    """How many have waited longer."""
+    waits = (
+        (now if record.first_admitted_at is None else record.first_admitted_at) - record.arrived_at
+        for record in records
+    )
+    return sum(wait > limit for wait in waits)
+
+
+def _weeks(goal: Goal, jobs: Sequence[_Job], arrived: Callable[[_Job], float]) -> Iterator[list[_Job]]:
+    """The jobs of each week, from the first on, in which they are enough for the quantile of a goal."""
+    weeks: dict[int, list[_Job]] = {}
+    for job in jobs:
+        weeks.setdefault(int(arrived(job) // WEEK), []).append(job)
+    enough = 1 / (1 - goal.quantile) - 1e-9
+    yield from (of_week for _, of_week in sorted(weeks.items()) if len(of_week) >= enough)
+
+
+def _judged(replay: Replay, jobs: Sequence[Replayed]) -> Iterator[Judged]:
+    """How the goals fare. One that a week misses is at risk: `status` and the alert look at no more than a week."""
+    length = replay.window.end - replay.window.begin
+    seen = [job for job in jobs_seen(replay, jobs) if job.arrived >= 0]
+    for judged in goals_in(replay, [jobs]):
+        goal = judged.goal
+        own = [job for job in seen if goal.is_of(job)] if goal.of == "wait" else []
+        weeks = [judge([goal], week, 0.0, length, length + LATER)[0] for week in _weeks(goal, own, _arrived)]
+        missed = [week for week in weeks if week.standing is Standing.MISSED]
+        if missed and judged.standing is not Standing.MISSED:
+            why = f"{judged.why}; but in {len(missed)} of {len(weeks)} weeks it is missed: {missed[0].why}"
+            judged = replace(judged, standing=Standing.AT_RISK, why=why)
+        yield judged
+
+
+def _arrived(job: Seen) -> float:
+    return job.arrived
 
 
 def _missed(judged: Judged) -> float:
@@ -200,16 +250,14 @@ def _used(fleet: FleetSpec, jobs: Sequence[Replayed], length: float, prices: Pri
             begin, end = max(0.0, run.admitted_at), min(length, length if run.ended_at is None else run.ended_at)
             if resource in ACCELERATOR_RESOURCES and end > begin:
                 edges.setdefault((run.cluster or fleet.home, flavor), []).extend([(begin, count), (end, -count)])
-    each_hour, usd, unpriced = accelerator_usd(fleet, prices), 0.0, 0.0
+    known, each_hour, usd, unpriced = accelerator_usd(fleet, prices), accelerator_usd(fleet, prices.at_most), 0.0, 0.0
     for place, changes in edges.items():
         paid, hours, held, since = _paid_anyway(fleet, *place), 0.0, 0, 0.0
         for at, count in sorted(changes):
             hours += max(0, held - paid) * (at - since) / 3600
             held, since = held + count, at
-        if place in each_hour:
-            usd += hours * each_hour[place]
-        else:
-            unpriced += hours
+        usd += hours * each_hour.get(place, 0.0)
+        unpriced += 0.0 if place in known else hours
     return usd, unpriced
 
 
@@ -236,7 +284,9 @@ class Terms:
         if point not in self._known:
             reading = self._question.reading(point)
             wrong = errors_of(reading.problems) or any(_about(each) not in self._said for each in reading.problems)
-            paid = None if wrong or reading.fleet is None else cost_of(reading.fleet, self._question.prices).always
+            paid = (
+                None if wrong or reading.fleet is None else cost_of(reading.fleet, self._question.prices.at_most).always
+            )
             self._known[point] = None if paid is None else paid * HOURS_PER_MONTH
         return self._known[point]
 

@@ -213,9 +213,10 @@ def not_known(question: Question, found: Candidate) -> Iterator[str]:
     yield from _unseen_waits(fleet, replay)
     yield from _unseen_flavors(fleet, question)
     if found.unpriced:
-        yield f"what {found.unpriced:,.0f} GPU hours a week cost, of flavors without a price"
+        told = "they count as on demand, which is not less, or as nothing where that is not known either"
+        yield f"what {found.unpriced:,.0f} GPU hours a week cost, of flavors without a price: {told}"
     for each in cost_of(fleet, question.prices).unknown:
-        yield f"the cost of {each}"
+        yield each if each.startswith("the price of ") else f"the cost of {each}"
 
 
 def _unseen_waits(fleet: FleetSpec, replay: Replay) -> Iterator[str]:

@@ -45,6 +45,7 @@ _APART: Final = 1e-6
 _QUICK: Final = 5.0
 """Seconds that a check of no other than Kueue and the fleet's controller takes at most."""
 _HOUR: Final = 3600.0
+_DAY: Final = 86_400.0
 LATER: Final = 31 * 86_400.0
 """Seconds after the window for which jobs that wait at its end are followed, without any that would arrive then."""
 _SPREAD: Final = 1800.0
@@ -247,16 +248,19 @@ class Replay:
         seed: int,
         growth: Growth = Growth(),  # noqa: B008 - never changes
         begun: Callable[[list[Replayed]], Watch | None] = lambda _: None,
+        *,
+        redrawn: bool = False,
     ) -> list[Replayed]:
         """One simulation of the window. `begun` is given its jobs before anything happens to them; what it returns may
-        end the simulation early."""
+        end the simulation early. `redrawn`: each day is as one of the same weekday was, which is drawn."""
         begin = self.window.begin
         file = self.drawn.file.model_copy(update={"begin": datetime.fromtimestamp(begin, UTC)})
         run = FleetRun(self.fleet, file, self.fleet.home, self._objects, Delays(), seed)
         made = []
-        for number, (at, _, job, workload, is_more) in enumerate(sorted(self._arrivals(seed, growth), key=_order)):
+        arrivals = self._arrivals(seed, growth, redrawn=redrawn)
+        for number, (at, _, job, workload, is_more) in enumerate(sorted(arrivals, key=_order)):
             workload = replace(workload, created=at - begin + number * _APART)
-            if is_more:
+            if is_more or redrawn:
                 workload = replace(workload, name=f"{workload.name}-{number}", uid=f"{workload.uid}-{number}")
             self._expect(run, job, workload, seed, is_more=is_more)
             made.append((job, workload.key, is_more))
@@ -265,10 +269,12 @@ class Replay:
         run.settle()
         return jobs
 
-    def _arrivals(self, seed: int, growth: Growth) -> Iterator[tuple[float, float, PastJob, Workload, bool]]:
+    def _arrivals(
+        self, seed: int, growth: Growth, *, redrawn: bool
+    ) -> Iterator[tuple[float, float, PastJob, Workload, bool]]:
         """Each job with when it comes; what was there before, first of all in the order in which it had got there."""
-        for job, workload in self._jobs:
-            at = job.arrival.time
+        came = [(job.arrival.time, job, workload) for job, workload in self._jobs]
+        for at, job, workload in _redrawn(came, self.window, seed) if redrawn else came:
             if at < self.window.begin:
                 yield self.window.begin, (job.reserved or math.inf), job, workload, False
                 continue
@@ -309,6 +315,25 @@ class Replay:
 def _order(arrival: tuple[float, float, PastJob, Workload, bool]) -> tuple[float, float, float]:
     at, reserved, job, _, _ = arrival
     return at, reserved, job.arrival.time
+
+
+def _redrawn(
+    came: Iterable[tuple[float, PastJob, Workload]], window: Window, seed: int
+) -> Iterator[tuple[float, PastJob, Workload]]:
+    """Other weeks that are like those of the window: of each weekday, days are drawn with replacement."""
+    whole, left = divmod(window.end - window.begin, _DAY)
+    days: dict[int, list[tuple[float, PastJob, Workload]]] = {}
+    for at, job, workload in came:
+        if at < window.begin:
+            yield at, job, workload
+        else:
+            days.setdefault(int((at - window.begin) // _DAY), []).append((at, job, workload))
+    source = random.Random(f"{seed}:days")  # noqa: S311 - a simulation, not a secret
+    for day in range(math.ceil(whole + left / _DAY)):
+        other = source.choice([*range(day % 7, int(whole), 7)] or [day])
+        for at, job, workload in days.get(other, ()):
+            if (later := at + (day - other) * _DAY) < window.end:
+                yield later, job, workload
 
 
 def _running(job: PastJob, at: float) -> Ran | None:

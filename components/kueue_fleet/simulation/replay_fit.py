@@ -70,7 +70,9 @@ class Fit:
 
 def fit_of(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Fit:
     """How simulations without any change compare with what happened."""
-    counted = [[each for each in run if _counts(replay, each) and not _left(each) and _is_known(each)] for run in runs]
+    counted = [
+        [each for each in run if _counts(replay, each) and not has_left(each) and _is_known(each)] for run in runs
+    ]
 
     def was(each: Replayed) -> float:
         return _recorded(replay, each)
@@ -98,7 +100,7 @@ def waits_of(
     by_queue: dict[str, list[list[float]]] = {}
     for number, run in enumerate(runs):
         for each in run:
-            if _counts(replay, each) and not _left(each):
+            if _counts(replay, each) and not has_left(each):
                 queue = replay.targets[replay.queue_of(each.job)]
                 found = by_queue.setdefault(queue, [[] for _ in runs])
                 found[number].append((wait or _wait)(each))
@@ -122,7 +124,7 @@ def goals_in(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> list[Judged]
 def jobs_seen(replay: Replay, run: Iterable[Replayed]) -> list[Seen]:
     """The jobs of a simulation as goals look at them, without those that were deleted while they waited."""
     length = replay.window.end - replay.window.begin
-    return [_seen(replay, each, length) for each in run if not _left(each)]
+    return [_seen(replay, each, length) for each in run if not has_left(each)]
 
 
 def _seen(replay: Replay, each: Replayed, length: float) -> Seen:
@@ -151,7 +153,7 @@ def _is_known(each: Replayed) -> bool:
     return bool(each.job.runs) or each.job.ended is None
 
 
-def _left(each: Replayed) -> bool:
+def has_left(each: Replayed) -> bool:
     """Whether it was deleted before it was admitted."""
     return each.job.is_deleted and not each.job.runs
 
@@ -191,9 +193,9 @@ def _not_explained(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Iterab
         job, record = each.job, each.record
         was, found = math.isfinite(_recorded(replay, each)), record.first_admitted_at is not None
         counts["run times that are not recorded, drawn from those of jobs like them"] += job.run_seconds is None
-        counts["jobs that were deleted while they waited"] += _left(each)
-        counts["jobs without a record of when they started"] += not (_left(each) or _is_known(each))
-        if not _left(each) and _is_known(each):
+        counts["jobs that were deleted while they waited"] += has_left(each)
+        counts["jobs without a record of when they started"] += not (has_left(each) or _is_known(each))
+        if not has_left(each) and _is_known(each):
             counts["jobs that were admitted, and are not in the replay"] += was and not found
             counts["jobs that were not admitted, and are in the replay"] += found and not was
         counts["jobs that ran on another cluster than in the replay"] += bool(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import islice, permutations
+from itertools import islice, permutations, product
 from typing import NamedTuple
 
 Point = tuple[int, ...]
@@ -94,7 +94,12 @@ class Search:
                     yield from self._fleets({number: way * steps[number]}, way)
 
     def _exchanges(self) -> Iterator[Point]:
-        """One number lower, and another one higher: by a level, and by as many as what is saved pays for."""
+        """One number lower, and another one higher: by a level, and by as many as what is saved pays for; or lower with
+        another of what has no order."""
+        for number, other in product(self.unordered, sorted({*range(len(self.sizes))} - self.unordered)):
+            for step in (level - self.best[number] for level in range(self.sizes[number])):
+                for down in range(1, self.best[other] + 1) if step else ():
+                    yield from self._fleets({number: step, other: -down}, -1)
         for less, more in permutations(sorted({*range(len(self.sizes))} - self.unordered), 2):
             level = self.best[less]
             for down in sorted({*(1 << power for power in range(level.bit_length())), level} - {0}):
