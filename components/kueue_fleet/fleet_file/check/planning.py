@@ -1,4 +1,8 @@
-"""What `plan` may change: values that the file has, at one of the levels, each in one entry."""
+"""What `plan` may change: values that the file has, at one of the levels, each in one entry.
+
+A number may have a unit behind it, which stays, as in the quantities of nominalQuota. Source:
+https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/.
+"""
 
 from __future__ import annotations
 

@@ -21,11 +21,11 @@ class MayChange(RuledModel):
     paths: ListOfText[Text]
     """Where they are, `nodePools[l4].nodeCount`; `PATH*8` is eight times the number, for GPUs of nodes with eight."""
     least: Count | None = None
-    """The lowest number to try."""
+    """The lowest number to try, in the unit of the file, such as nodes or GPUs."""
     most: Count | None = None
-    """The highest one."""
+    """The highest number to try, in the unit of the file, such as nodes or GPUs."""
     step: AtLeastOne = 1
-    """Every how many are tried; default 1."""
+    """How much larger each number is than the one before, in the same unit; default 1."""
     values: ListOfText[Text] = ()
     """Texts to try in place of numbers, with that of the file; in any order."""
 
@@ -58,4 +58,4 @@ class PlanLimits(SpecModel):
     may_change: ListOf[MayChange] = ()
     """Everything else stays as it is; `--may-change` replaces it for one run."""
     budget: AtLeastOne | None = None
-    """USD a month that the fleet may cost; `--budget` replaces it for one run; default: no limit."""
+    """The price of a month that it may have, in USD; `--budget` replaces it for one run; default: no limit."""
