@@ -12,7 +12,8 @@ from tests.simulation.fleets import fleet, fleet_data
 
 from kueue_admission.cli.console import CommandError
 from kueue_fleet.cli.given_fleets import given_fleet
-from kueue_fleet.cli.rehearsed_upgrade import _ask_again, _report, _Row, _Seen, rehearse_upgrade
+from kueue_fleet.cli.rehearsed_upgrade import rehearse_upgrade
+from kueue_fleet.cli.watched_jobs import Row, Seen, ask_again, report
 from kueue_fleet.simulation.recorded import Recorder
 from kueue_rehearsal.jobs.views import JobState, JobView
 from kueue_rehearsal.jobs.witness import Sighting, Witnesses
@@ -31,8 +32,8 @@ def witnesses(*jobs: str, jobset: str = "") -> Witnesses:
 def reported(state: JobState, *jobs: str) -> bool:
     stream = cast("Any", SimpleNamespace(submitted=[], refusals=["worker: its webhook does not answer"]))
     view = JobView("Job", "team-a", "train-001", state, "worker", ("l4",), 3.0)
-    seen = _Seen(stream, witnesses(*jobs), Recorder("manager"))
-    return _report([_Row.of(view, seen, fleet())], seen)
+    seen = Seen(stream, witnesses(*jobs), Recorder("manager"))
+    return report([Row.of(view, seen, fleet())], seen)
 
 
 def test_jobs_that_ran_once_are_well(capsys: pytest.CaptureFixture[str]) -> None:
@@ -71,11 +72,11 @@ def test_a_jobset_ran_where_its_jobs_are() -> None:
 
 
 def test_a_job_that_ran_twice_at_one_time_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    seen = _Seen(cast("Any", SimpleNamespace(submitted=[], refusals=[])), witnesses("train-001"), Recorder("manager"))
+    seen = Seen(cast("Any", SimpleNamespace(submitted=[], refusals=[])), witnesses("train-001"), Recorder("manager"))
     other = Sighting({"metadata": {"name": "train-001", "namespace": "team-a"}}, 0.1, 0.5)
     seen.witnesses.jobs["other"] = cast("Any", SimpleNamespace(seen={"other": other}))
     view = JobView("Job", "team-a", "train-001", JobState.FINISHED, "worker", ("l4",), 3.0)
-    assert not _report([_Row.of(view, seen, fleet())], seen)
+    assert not report([Row.of(view, seen, fleet())], seen)
     assert "ran twice at one time: train-001 on worker until 0.9 and on other from 0.1" in capsys.readouterr().out
 
 
@@ -95,12 +96,12 @@ def test_a_job_that_kueue_does_not_dispatch_is_looked_at_again(status: dict[str,
     conditions = [{**reserved, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
     metadata = {"name": "job-train-001-a", "namespace": "team-a"}
     workload = {"metadata": metadata, "spec": {"podSets": []}, "status": {**status, "conditions": conditions}}
-    seen = _Seen(cast("Any", None), witnesses(), Recorder("manager"))
-    _ask_again(seen, clients, "manager", [workload])
+    seen = Seen(cast("Any", None), witnesses(), Recorder("manager"))
+    ask_again(seen, clients, "manager", [workload])
     path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/team-a/workloads/job-train-001-a"
     assert annotated == ([("manager", path)] if asked else [])
     assert list(seen.left) == (["team-a/job-train-001-a"] if asked else [])
-    _ask_again(seen, clients, "manager", [workload])
+    ask_again(seen, clients, "manager", [workload])
     assert len(annotated) == asked, "once in 30 seconds"
 
 

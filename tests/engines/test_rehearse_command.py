@@ -11,7 +11,7 @@ import psutil
 import pytest
 import yaml
 
-from one_cluster import PATIENCE_SECONDS
+from one_cluster import PATIENCE_SECONDS, wait_until
 from rehearse_command import CLUSTER, ROOT, STACK, Command, Project, fleet, job, project
 
 EXAMPLE = ROOT / "examples/dws-single-cluster"
@@ -204,6 +204,17 @@ def test_jobs_that_are_refused_say_why_and_none_is_submitted(kept: Project) -> N
         "  the kept rehearsal of tiny is still there",
     ]
     assert not any(each["metadata"]["name"].startswith("fine-") for each in kept.jobs())
+
+
+def test_a_drill_says_what_became_of_its_jobs_and_deletes_them(kept: Project) -> None:
+    jobs = kept.write_jobs(job("drilled", seconds=6))
+    done = kept.run("--fault", "kueue-restarted", "--jobs", jobs, "--output", "json", how="drill")
+    assert done.code == 0, done.err
+    document = json.loads(done.out)
+    assert document["problems"] == []
+    assert document["wellAfterSeconds"] > 0
+    assert {(row["state"], *row["ranOn"], row["runs"]) for row in document["jobs"]} == {("Finished", CLUSTER, 1)}
+    wait_until(lambda: not any(each["metadata"]["name"].startswith("drilled-") for each in kept.jobs()))
 
 
 def test_a_kept_rehearsal_goes_on_after_the_machine_was_switched_off(kept: Project) -> None:

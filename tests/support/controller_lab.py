@@ -30,6 +30,7 @@ from kueue_rehearsal.cloud.dws_decisions import DwsSettings
 from kueue_rehearsal.control_planes.cluster_services import cluster_services
 from kueue_rehearsal.control_planes.control_plane import ClusterAccess, ClusterService
 from kueue_rehearsal.engines import KUEUE_ENGINES, EngineCache, Engines, find_engines
+from kueue_rehearsal.faults import lose_api_server, repair_api_server
 from kueue_rehearsal.kubeconfig import rehearsal_kubeconfig, write_kubeconfig
 from kueue_rehearsal.paths import RehearsalPaths, engines_dir
 from kueue_rehearsal.processes.supervisor_client import RunningSupervisor, start_supervisor
@@ -278,19 +279,11 @@ class ControllerLab:
 
     def kill_api_server(self, name: str) -> None:
         """End the API server of a cluster as a crash would."""
-        self.supervisor.client.kill(name, "kube-apiserver")
-        wait_until(lambda: not self._answers(name))
+        lose_api_server(self.supervisor.client, name)
 
     def mend_api_server(self, name: str) -> None:
         """Start it again, at the same address."""
-        region = self.fleet.cluster(name).region
-
-        def answers() -> bool:
-            # Asked again: the supervisor may not have noticed yet that the process has ended.
-            self.supervisor.client.put_cluster(name, project="lab-project", location=region, autopilot=True)
-            return self._answers(name)
-
-        wait_until(answers)
+        repair_api_server(self.supervisor.client, name)
 
     def replace_worker(self, name: str) -> None:
         """Make another worker of the name of one that was destroyed, with Kueue and the same queues."""
@@ -312,13 +305,6 @@ class ControllerLab:
         write_kubeconfig(self.manager.folder / "kubeconfig", rehearsal_kubeconfig([made], self.manager.token, MANAGER))
         install_kueue(self, MANAGER, **multi_kueue)
         _connect(self)
-
-    def _answers(self, name: str) -> bool:
-        try:
-            self.clusters[name].get("/version")
-        except OSError:
-            return False
-        return True
 
     def clear(self) -> None:
         """Remove every Job, and wait until nothing is left of them anywhere."""

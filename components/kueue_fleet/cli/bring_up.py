@@ -32,9 +32,37 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
 
     Raises CommandError: the stack cannot be rehearsed, Pulumi cannot run here, or the jobs are wrong.
     """
-    from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, other_versions
+    from kueue_rehearsal.fleet_engines import fleet_engines
 
     began = time.monotonic()
+    given, fleet = checked(session)
+    documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
+    warn(session, fleet)
+    if seconds := session.expected_build_seconds(fleet_engines(fleet)):
+        show_what_is_known(session, given, fleet, jobs, seconds)
+    with session.exclusive(), ExitStack() as running:
+        start(session, fleet, running, keep=keep)
+        bring_up(session, fleet, given)
+        run_jobs(session, fleet, jobs, documents, began, report)
+        for pod in session.refused_pods.ask():
+            line("Not run", str(pod))
+        usage = session.usage()
+        line("Memory", f"{usage.control_planes_mib} MiB in {_planes(len(fleet.clusters))} and their Kueue")
+        stays = keep or session.kept
+        if not stays:
+            with step("Taken down"):
+                running.close()
+        line("Whole run", f"{time.monotonic() - began:.0f} s")
+    _say_what_next(session, fleet, stays)
+
+
+def checked(session: Session) -> tuple[GivenFleet, FleetSpec]:
+    """The fleet of the session's stack, which can be rehearsed here.
+
+    Raises CommandError: it cannot.
+    """
+    from kueue_rehearsal.fleet_engines import check_runs_here
+
     given = given_fleet(session.stack_file)
     fleet = load_fleet(given, as_published=session.as_published)
     if given.declared is not None:
@@ -44,31 +72,29 @@ def rehearse_stack(session: Session, jobs: Jobs, keep: bool, report: Path | None
     if missing := session.missing_parts():
         raise console.CommandError("Pulumi cannot run here:", problems=missing)
     _ = session.settings  # Raises where they are wrong.
-    documents = read_jobs(fleet, jobs.file, max_run_seconds) if jobs.none is None else []
+    return given, fleet
+
+
+def warn(session: Session, fleet: FleetSpec) -> None:
+    """Print what is doubtful in the fleet, or otherwise in a rehearsal."""
+    from kueue_rehearsal.fleet_engines import other_versions
+
     for problem in (*(each.as_published() for each in check_fleet(fleet)), *other_versions(fleet)):
         console.warning(f"{session.stack_file}: {problem.coded}")
-    if seconds := session.expected_build_seconds(more := fleet_engines(fleet)):
-        show_what_is_known(session, given, fleet, jobs, seconds)
-    with session.exclusive(), ExitStack() as running:
-        with step("Engines") as say:
-            say(session.prepare_engines(say.stage, more))
-        if session.kept:
-            line("Kept", f"a rehearsal of {session.stack} is running; this run updates it in place")
-        with step("Supervisor") as say:
-            running.enter_context(session.running(keep=keep, fleet=fleet))
-            say("started")
-        bring_up(session, fleet, given)
-        run_jobs(session, fleet, jobs, documents, began, report)
-        for pod in session.refused_pods.ask():
-            line("Not run", str(pod))
-        usage = session.usage()
-        line("Memory", f"{usage.control_planes_mib} MiB in {_planes(len(fleet.clusters))} and their Kueue")
-        stays = keep or session.kept
-        if not stays:
-            with step("Taken down") as say:
-                running.close()
-        line("Whole run", f"{time.monotonic() - began:.0f} s")
-    _say_what_next(session, fleet, stays)
+
+
+def start(session: Session, fleet: FleetSpec, running: ExitStack, *, keep: bool) -> None:
+    """Find or build the engines, and start the supervisor, or go on with that of a rehearsal that was kept; its end
+    is that of `running`."""
+    from kueue_rehearsal.fleet_engines import fleet_engines
+
+    with step("Engines") as say:
+        say(session.prepare_engines(say.stage, fleet_engines(fleet)))
+    if session.kept:
+        line("Kept", f"a rehearsal of {session.stack} is running; this run updates it in place")
+    with step("Supervisor") as say:
+        running.enter_context(session.running(keep=keep, fleet=fleet))
+        say("started")
 
 
 def _planes(number: int) -> str:

@@ -13,6 +13,7 @@ import typer
 
 from kueue_admission.cli import console
 from kueue_admission.cli.application import Command
+from kueue_admission.cli.input_files import Output, OutputOption
 from kueue_admission.cli.interrupts import Interrupted, interruptible
 from kueue_admission.cli.simulate_report import check_report_file
 from kueue_fleet.cli.bring_up import rehearse_stack
@@ -20,6 +21,7 @@ from kueue_fleet.cli.fleet_files import AsPublished
 from kueue_fleet.cli.former import Former
 from kueue_fleet.cli.given_fleets import as_program_error
 from kueue_fleet.cli.progress import spinner
+from kueue_fleet.cli.rehearsed_drill import Drill, rehearse_drill
 from kueue_fleet.cli.rehearsed_jobs import find_jobs
 
 if TYPE_CHECKING:
@@ -186,6 +188,69 @@ def reclaim_spot(
     named, _ = parse_stack(_named(file, stack))
     with plain_failures():
         _reclaim(named, nodes)
+
+
+@app.command(cls=Command)
+def drill(
+    file: _File = None,
+    fault: Annotated[
+        str,
+        typer.Option(
+            "--fault",
+            metavar="FAULT",
+            help="What breaks: one of the faults above.",
+            show_default=False,
+        ),
+    ] = "",
+    stack: _Stack = None,
+    project: ProjectFolder = None,
+    jobs: _Jobs = None,
+    max_run_seconds: _MaxRunSeconds = None,
+    lasts: Annotated[
+        int | None,
+        typer.Option(
+            "--lasts", min=1, max=3600, metavar="SECONDS", help="How long the fault lasts.", show_default="60"
+        ),
+    ] = None,
+    worker: Annotated[
+        str | None,
+        typer.Option("--worker", help="The worker that is lost.", show_default="that on which most of the jobs run"),
+    ] = None,
+    output: OutputOption = Output.text,
+) -> None:
+    """Have a fault on real control planes while the fleet's jobs run, and say what waited, moved and ran again.
+
+    The stack is brought up as by `run`, or what `up` left running is used. Its jobs run once. Those that end are
+    submitted again, one every 5 s, until the fault is repaired, and followed for 300 s at most. A rehearsal that stays
+    is rid of the jobs of the drill.
+
+    Exits 3 if a goal of the fleet is missed, and 1 if a job did not finish, or not all was well in time.
+
+    \b
+    Faults:
+      worker-lost      a worker's API server does not answer
+      manager-lost     the manager's API server does not answer
+      stock-out        DWS has nothing left
+      spot-reclaim     every Spot node is taken back
+      etcd-restored    every cluster goes back to a backup
+      kueue-restarted  Kueue is killed on every cluster
+      controller-gone  no replica of the fleet's controller runs
+
+    \b
+    Examples:
+      kueue-fleet rehearse drill --fault kueue-restarted
+      kueue-fleet rehearse drill stacks/Pulumi.dws-multikueue.yaml \\
+          --fault worker-lost --lasts 90
+      kueue-fleet rehearse drill fleet.yaml --fault stock-out \\
+          --jobs jobs.yaml --output json
+    """
+    if not fault:
+        raise console.mistyped("drill: needs a fault; give --fault FAULT, one of those that --help lists")
+    with plain_failures() as opened:
+        session = _open(_named(file, stack), project)
+        opened.append(session)
+        wanted = Drill(fault, lasts, worker, jobs, max_run_seconds, output is Output.json)
+        rehearse_drill(session, wanted)
 
 
 class _JobOptions(NamedTuple):

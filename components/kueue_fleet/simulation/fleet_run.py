@@ -50,6 +50,12 @@ WORKER_LOST_SECONDS: Final = 900.0
 """Kueue's default of multiKueue.workerLostTimeout."""
 
 
+def worker_lost_seconds(fleet: FleetSpec) -> float:
+    """After how many seconds Kueue moves the jobs of a worker that does not answer."""
+    timeout = fleet.multi_kueue.worker_lost_timeout if fleet.multi_kueue is not None else None
+    return WORKER_LOST_SECONDS if timeout is None else timeout.seconds
+
+
 class FleetRun(ClusterRun[FleetJob]):
     """A fleet on one clock."""
 
@@ -68,8 +74,7 @@ class FleetRun(ClusterRun[FleetJob]):
         self._checks = Checks(fleet, file, seed, self.dispatcher)
         self._answers = Answers(self._checks, self.clusters, self._nodes, self.agenda, self._plan_for, self._take_from)
         self._fallback = Fallback(fleet, home, self.clusters[home].engine, self._plan_for, self.handle)
-        timeout = fleet.multi_kueue.worker_lost_timeout if fleet.multi_kueue is not None else None
-        self._lost_timeout = WORKER_LOST_SECONDS if timeout is None else timeout.seconds
+        self._lost_timeout = worker_lost_seconds(fleet)
         self._keeps_lost = fleet.kueue_on(home).release.behaviours[KEEPS_JOBS_OF_LOST] != "no"
         self._orphans: dict[str, dict[str, None]] = {name: {} for name in objects}
         self._unheard: dict[str, list[Action]] = {name: [] for name in objects}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kubernetes import config
 
@@ -13,6 +13,9 @@ from kueue_fleet.kube.answers import APPLY_PATCH, ApiError, Json, list_of
 from kueue_fleet.kube.requests import request
 from kueue_rehearsal.jobs.kinds import JOB_KINDS, USED_KINDS, job_name
 from kueue_rehearsal.paths import RehearsalError
+
+_NOT_FOUND: Final = 404
+_BACKGROUND: Final = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +73,44 @@ class ClusterClients:
         Raises:
             RehearsalError: the API server refused it.
         """
-        body = {"metadata": {"annotations": dict(annotations)}}
+        self.merge(cluster, path, {"metadata": {"annotations": dict(annotations)}})
+
+    def merge(self, cluster: str, path: str, change: Json) -> None:
+        """Change fields of what is at PATH of the API: a merge patch.
+
+        Raises:
+            RehearsalError: the API server refused it.
+        """
         try:
-            request(self._clients[cluster], "PATCH", path, body, {}, "application/merge-patch+json")
+            request(self._clients[cluster], "PATCH", path, change, {}, "application/merge-patch+json")
         except ApiError as error:
             raise _failure(cluster, f"{path}: {cluster} refused it", error) from None
+
+    def delete(self, cluster: str, job: Mapping[str, Any]) -> None:
+        """Delete a job that was created, and what it made; it may be gone.
+
+        Raises:
+            RehearsalError: the API server refused it.
+        """
+        try:
+            request(self._clients[cluster], "DELETE", _path_of(job), dict(_BACKGROUND))
+        except ApiError as error:
+            if error.status != _NOT_FOUND:
+                raise _failure(cluster, f"{job_name(job)}: {cluster} does not delete it", error) from None
+
+    def has(self, cluster: str, job: Mapping[str, Any]) -> bool:
+        """Whether a job that was created is there.
+
+        Raises:
+            RehearsalError: the API server does not answer.
+        """
+        try:
+            request(self._clients[cluster], "GET", _path_of(job))
+        except ApiError as error:
+            if error.status == _NOT_FOUND:
+                return False
+            raise _failure(cluster, f"{job_name(job)}: {cluster} does not show it", error) from None
+        return True
 
     def _write(self, cluster: str, body: Mapping[str, Any], method: str, path: str, params: Mapping[str, str]) -> Json:
         content = APPLY_PATCH if method == "PATCH" else "application/json"
@@ -95,6 +131,11 @@ class ClusterClients:
             return list_of(request(self._clients[cluster], "GET", f"{_api(group, version)}/{plural}"))
         except ApiError as error:
             raise _failure(cluster, f"{cluster}: its {plural} cannot be listed", error) from None
+
+
+def _path_of(job: Mapping[str, Any]) -> str:
+    kind = JOB_KINDS[job["kind"]]
+    return f"{_path(kind.group, kind.version, kind.plural, job)}/{job_name(job)}"
 
 
 def _api(group: str, version: str) -> str:
