@@ -206,7 +206,9 @@ def _observed(
             jobs = [job for job in seen.stream.submitted if not gone or clients.has(fleet.home, job)]
             well_at = _wait_until_well(scene, seen, jobs, repaired)
             with step("Jobs") as say:
-                views = list(session.follow_jobs(fleet, jobs, JOBS_TIMEOUT_SECONDS))[-1]
+                # What does not run after so long does not end either.
+                seconds = JOBS_TIMEOUT_SECONDS if well_at is not None else 0.0
+                views = list(session.follow_jobs(fleet, jobs, seconds))[-1]
                 say(f"{len(views)} submitted meanwhile, each followed to its end")
             time.sleep(2 * LOOK_SECONDS)  # The last look is at what has ended.
         finally:
