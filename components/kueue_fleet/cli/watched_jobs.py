@@ -84,7 +84,7 @@ class Seen:
             return [each for each in self.recorder.records if (each.namespace, each.name) in names]
 
     def wait_until_one_runs(self) -> int:
-        """The number of jobs that run: a step is to begin with some."""
+        """The number of jobs that run: a step is to begin with some. Raises CommandError where none does in 300 s."""
         deadline = time.monotonic() + JOBS_TIMEOUT_SECONDS
         while not (running := sum(each.is_running for each in self.records())):
             if self.not_known or time.monotonic() > deadline:
