@@ -14,7 +14,6 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from runpy import run_path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
@@ -32,6 +31,7 @@ from kueue_fleet.simulation.plan import Question, Terms, missed_by
 from kueue_fleet.simulation.planner import Planner
 from kueue_fleet.simulation.replay import Window
 from kueue_fleet.simulation.search import Point
+from tests.bench.company_history import write
 
 EXAMPLES: Final = Path(__file__).parents[2] / "examples"
 COMPANIES: Final = ("lab", "saas", "regions")
@@ -53,8 +53,7 @@ def question_of(file: Path, folder: str, end: datetime | None = None, weeks: int
 
 def company(name: str, folder: str) -> tuple[Question, Window | None]:
     """An example company, whose history is written into the folder."""
-    history = run_path(str(EXAMPLES / "companies" / "history.py"))
-    history["write"](name, folder)
+    write(name, folder)
     return question_of(EXAMPLES / "companies" / f"{name}.yaml", folder, weeks=1)
 
 

@@ -1,4 +1,6 @@
-"""Nine weeks of a made-up company, as `kueue-fleet record` would have written them: `python history.py lab STORE`.
+"""Nine weeks of a made-up company, as `kueue-fleet record` would have written them.
+
+`python -m tests.bench.company_history lab STORE` writes those of one.
 
 Jobs are drawn, and run on the fleet of the company's file in a simulation, in which DWS takes its time and Spot nodes
 are lost. What `plan` may know of that is what is in the store. The same seed gives the same history.
@@ -25,6 +27,7 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet_text
 from kueue_fleet.simulation.fleet import fleet_run
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "companies"
 BEGIN = datetime(2026, 9, 7, tzinfo=UTC).timestamp()
 """A Monday."""
 WEEKS = 9
@@ -105,14 +108,14 @@ TRUTH: Mapping[str, Job] = {
 
 def fleet_of(company: str) -> FleetSpec:
     """The fleet of a company."""
-    file = Path(__file__).with_name(f"{company}.yaml")
+    file = EXAMPLES / f"{company}.yaml"
     return parse_fleet_text(file.read_text(), str(file))
 
 
 def write(company: str, folder: str, seed: int = 1) -> int:
     """Write the history of a company into a store; how many events it has."""
     fleet = fleet_of(company)
-    jobs = list(COMPANIES[company](random.Random(f"{company}:{seed}")))  # noqa: S311 - nothing secret
+    jobs = list(COMPANIES[company](random.Random(f"{company}:{seed}")))
     file = WorkloadFile.model_validate({"jobs": jobs, **TRUTH.get(company, {})})
     run = fleet_run(fleet, file, Delays(), seed=seed)
     drive(run.agenda, list(run.clusters.values()), 0.0, None)
@@ -187,6 +190,6 @@ def _event(
 
 if __name__ == "__main__":
     if len(sys.argv) not in (3, 4) or sys.argv[1] not in COMPANIES:
-        sys.exit(f"usage: {sys.argv[0]} {'|'.join(COMPANIES)} STORE [SEED]")
+        sys.exit(f"usage: python -m tests.bench.company_history {'|'.join(COMPANIES)} STORE [SEED]")
     written = write(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))
     print(f"{written} new events written to {sys.argv[2]}")
