@@ -202,6 +202,11 @@ class ControllerLab:
     def workers(self) -> dict[str, OneCluster]:
         return {name: cluster for name, cluster in self.clusters.items() if name != MANAGER}
 
+    @property
+    def history(self) -> Path:
+        """Where replicas with a history have what a pod has as a volume."""
+        return self.folder / "history"
+
     def workload(self, job_name: str) -> Json | None:
         """The manager's Workload of a Job, which Kueue labels with the Job's uid."""
         found = self.manager.find(f"{JOBS}/{job_name}")
@@ -262,7 +267,10 @@ class ControllerLab:
         fleet = parse_fleet({**self.fleet.wire(), "admissionController": section})
         folder = self.folder / f"controller-{identity}"
         folder.mkdir(exist_ok=True)
-        (folder / "config.yaml").write_text(yaml.safe_dump(controller_configuration(fleet).wire()))
+        configuration = controller_configuration(fleet).wire()
+        if "history" in configuration:
+            configuration["history"]["store"] = str(self.history)
+        (folder / "config.yaml").write_text(yaml.safe_dump(configuration))
         (folder / "workers").mkdir(exist_ok=True)
         for name, cluster in self.workers.items():
             write_kubeconfig_for(folder / "workers" / name, cluster, servers.get(name, cluster.server))

@@ -1,4 +1,7 @@
-"""What really happened to jobs is recorded once, though the recorder is away in between; and a replay of that fits."""
+"""What really happened to jobs is recorded once, though the recorder is away in between; and a replay of that fits.
+
+The controller records the same, though another one leads in between.
+"""
 
 from __future__ import annotations
 
@@ -128,3 +131,41 @@ def test_jobs_are_recorded_once_and_their_replay_fits(lab: ControllerLab, tmp_pa
     for share in ("p50", "p90"):
         was, found_again = (queue[side][share]["middle"] for side in ("recorded", "replayed"))
         assert abs(was - found_again) <= max(0.1 * was, 6)  # A busy machine takes seconds between two runs of four.
+
+
+def written(lab: ControllerLab) -> list[Json]:
+    """Every row of every file that controllers wrote."""
+    try:
+        table = dataset.dataset(lab.history / "events", partitioning="hive").to_table()
+    except FileNotFoundError as gone:
+        raise AssertionError(str(gone)) from None  # There is none yet, or the files of a day have just become one.
+    found: list[Json] = table.to_pylist()
+    return [row for row in found if row["job"].startswith("Job/kept-") or row["copy"]]
+
+
+def begun_and_ended(found: list[Json]) -> Counter[tuple[str, str]]:
+    """How often each job of the manager is said to have come, and to be over."""
+    kinds = (Kind.ARRIVED, Kind.ENDED, Kind.DELETED)
+    return Counter((row["job"], row["kind"]) for row in found if not row["copy"] and row["kind"] in kinds)
+
+
+def test_controllers_record_once_what_happened_before_between_and_after_them(lab: ControllerLab) -> None:
+    for replica in lab.replicas:
+        replica.stop()
+    lab.clear()
+    section = {"history": {"volumeClaim": "history", "every": "1s"}}
+    first = lab.start_controller("writes", **section)
+    names = ["kept-0", "kept-1", "kept-2"]
+    for name in names[:2]:
+        lab.submit(job(name, seconds=1))
+    wait_until(lambda: ("Job/kept-0", str(Kind.ENDED)) in begun_and_ended(written(lab)))
+    first.stop()
+    lab.submit(job(names[2], seconds=1))
+    wait_until(lambda: lab.workload(names[2]))
+    second = lab.start_controller("goes-on", **section)
+    once = Counter((f"Job/{name}", str(kind)) for name in names for kind in (Kind.ARRIVED, Kind.ENDED))
+    wait_until(lambda: begun_and_ended(written(lab)).keys() == once.keys())
+    second.stop()
+    found = written(lab)
+    assert begun_and_ended(found) == once
+    assert max(Counter(row["key"] for row in found).values()) == 1
