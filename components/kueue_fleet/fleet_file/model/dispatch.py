@@ -31,7 +31,7 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
 from kueue_admission.forms.suggest import instead
 from kueue_admission.forms.timestamp import TimestampField
-from kueue_fleet.fleet_file.fleet_rules import IMAGE, OVERLAP
+from kueue_fleet.fleet_file.fleet_rules import IMAGE, WINDOWS_OVERLAP
 from kueue_fleet.gke.google_syntax import bucket_name
 
 DISPATCHER_NAME: Final = "kueue-fleet.dev/dispatcher"
@@ -213,7 +213,7 @@ class FleetCheck(RuledModel):
             if (both := _both_open(other, window)) is not None and other.name != window.name:
                 wrong = f"is open at the same time as {other.name}, as at {both:%Y-%m-%dT%H:%MZ}"
                 fix = "make one window of both, or let one begin where the other ends"
-                yield OVERLAP.at(f"calendar[{window.name}]", wrong, fix)
+                yield WINDOWS_OVERLAP.at(f"calendar[{window.name}]", wrong, fix)
 
 
 class Watchdog(RuledModel):
