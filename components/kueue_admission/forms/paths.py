@@ -48,7 +48,7 @@ def value_at(data: Any, path: str) -> Any:
     """What is at `path`. Raises FaultError where that leads nowhere."""
     parts, rest = parts_of(path)
     if rest or not parts:
-        raise FaultError(f"{path} is not a path", "write it as clusterQueues[dws].resourceGroups[0].flavors")
+        raise FaultError(f'"{path}" is not a path', "write it as clusterQueues[dws].resourceGroups[0].flavors")
     for key, bracketed in parts:
         index = item_index(data, key) if isinstance(data, list) and bracketed else None
         if index is not None:

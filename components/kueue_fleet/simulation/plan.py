@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from kueue_admission.forms.form_rules import OPTION, FaultError
 from kueue_admission.forms.problem import Problem, SpecError, errors_of
+from kueue_admission.forms.read_model import read_model
 from kueue_admission.history.jobs import Past
 from kueue_admission.read.goals import WEEK, Goal, Judged, Seen, Standing, judge
 from kueue_admission.simulate.clock import Watch
@@ -57,11 +58,12 @@ def parse_knob(text: str, data: Any) -> Knob:
         fix = "write it as nodePools[l4].nodeCount=0..8, or nodePools[l4].nodeCount,reservations[l4].count=0..8/2"
         raise _refused(text, "is not PATH=LOW..HIGH", fix)
     try:
-        return knob_of(MayChange.model_validate({"paths": listed, **given}), data, text)
+        return knob_of(read_model(MayChange, {"paths": listed, **given}), data, text)
     except FaultError as wrong:
         raise _refused(text, wrong.fault.wrong, wrong.fault.fix) from None
     except SpecError as wrong:
-        raise SimulationError(problem.at(f"--may-change {text}") for problem in wrong.problems) from None
+        at = f"--may-change {text}"
+        raise SimulationError(replace(each, path=f"{at}: {each.path}") for each in wrong.problems) from None
 
 
 def _refused(text: str, wrong: str, fix: str) -> SimulationError:

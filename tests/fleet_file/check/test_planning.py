@@ -31,7 +31,7 @@ def fleet(*may_change: dict[str, Any]) -> dict[str, Any]:
         ({"paths": ["reservations[l5].count"], "least": 1, "most": 8}, "there is no l5; write one of l4 in brackets"),
         ({"paths": ["reservations.count"], "least": 1, "most": 8}, "there is no count; write one of l4 in brackets"),
         ({"paths": ["reservations[l4].count.x"], "least": 1, "most": 8}, "there is no x; end the path before it"),
-        ({"paths": ["=6"], "least": 1, "most": 8}, "=6 is not a path"),
+        ({"paths": ["=6"], "least": 1, "most": 8}, '"=6" is not a path'),
         ({"paths": ["name"], "least": 0, "most": 8}, "name is not a whole number in the file"),
         ({"paths": ["deletionProtection"], "least": 0, "most": 1}, "is not a whole number in the file"),
         ({"paths": [COUNT], "least": 7, "most": 8}, "reservations[l4].count is 6 in the file, which is none of the"),
