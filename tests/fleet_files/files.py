@@ -11,7 +11,7 @@ from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from tests.fleet_files.clusters import clusters, network, reserved_capacity
 from tests.fleet_files.configuration import installations
 from tests.fleet_files.data import storage
-from tests.fleet_files.drawing import Data, Draw, all_fields, fields, flags, named, one_of, part, some_of
+from tests.fleet_files.drawing import Data, Draw, all_fields, composed, fields, flags, named, one_of, part, some_of
 from tests.fleet_files.nodes import flavors, node_pools
 from tests.fleet_files.queues import OURS, Nodes, admission_checks, cluster_queues, cohorts, managers_quotas
 from tests.fleet_files.tenants import local_queues, priority_classes, teams
@@ -72,7 +72,21 @@ def _file(draw: Draw) -> Data:
     data |= priority_classes(draw) | multi_kueue | controller | _observability(draw)
     if not _has_one_leader(data):
         data["kueue"] = {**data.get("kueue", {}), "replicas": 1}
-    return data
+    return data | fields(draw, plan=composed(lambda draw: _plan(draw, data)))
+
+
+def _plan(draw: Draw, data: Data) -> Data:
+    """What `plan` may change: a number and a text of each node pool."""
+    may_change: list[Data] = []
+    for pool in data.get("nodePools", ()):
+        at = f"nodePools[{pool['name']}]"
+        number = next((name for name, value in pool.items() if type(value) is int), None)
+        if number is not None:
+            least = pool[number]
+            limits = {"least": least, "most": least + 6}
+            may_change.append({"paths": [f"{at}.{number}"], **limits, **fields(draw, step=one_of(1, 3))})
+        may_change.append({"paths": [f"{at}.machineType"], "values": [pool["machineType"], "other-standard-8"]})
+    return fields(draw, mayChange=some_of(may_change), budget=one_of(1, 250_000))
 
 
 def _groups(draw: Draw, teams: Sequence[Data]) -> Data:
@@ -142,6 +156,7 @@ def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
         regionGroups=st.just({"here": regions}),
         watchdog=part(provisioningTimeout=one_of("20m"), retries=st.integers(0, 5), stuckAfter=one_of("5m")),
         explainWaiting=st.booleans(),
+        history=composed(_history),
     )
     if nodes.flavors:
         prices = {region: {nodes.flavors[0]["name"]: 2.5} for region in regions}
@@ -161,6 +176,14 @@ def _controller(draw: Draw, nodes: Nodes, multi_kueue: Data) -> Data:
             ),
         )
     return {"admissionController": section}
+
+
+def _history(draw: Draw) -> Data:
+    """In a bucket, or in a volume that is kept small."""
+    labels = fields(draw, labels=one_of(["team", "example.com/model"]))
+    if draw(flags):
+        return {"store": "gs://jobs-of-fleet/history", **labels, **fields(draw, every=one_of("30m"))}
+    return {"volumeClaim": "history", **labels, **fields(draw, keep=one_of("720h"), maxSize=one_of("5Gi"))}
 
 
 def _follow_capacity(draw: Draw, queues: Sequence[Data]) -> None:
