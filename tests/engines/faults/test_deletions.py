@@ -41,12 +41,15 @@ class Running:
 
 
 def running(fleet: Fleet, but: set[str]) -> Running:
-    """Waits for one of this round."""
+    """Waits for one of this round; submits another where all have ended before the manager said that they run."""
 
     def look() -> Running | None:
-        for item in fleet.lab.manager.items(JOBS):
-            name = item["metadata"]["name"]
-            if name in but or not name.startswith(f"r{fleet.rounds}-") or not item.get("status", {}).get("active"):
+        there = {item["metadata"]["name"]: item for item in fleet.lab.manager.items(JOBS)}
+        jobs = {name: there[name] for name in there.keys() - but if name.startswith(f"r{fleet.rounds}-")}
+        if all(condition(item, "Complete") == "True" for item in jobs.values()):
+            fleet.submit(f"r{fleet.rounds}-more-{len(fleet.bound)}")
+        for name, item in sorted(jobs.items()):
+            if not item.get("status", {}).get("active"):
                 continue
             workload = fleet.lab.workload(name)
             where = (workload or {}).get("status", {}).get("clusterName")
@@ -68,15 +71,12 @@ def delete(cluster: OneCluster, path: str) -> None:
 )
 def test_objects_of_running_jobs_are_deleted(fleet: Fleet, objects: tuple[str, ...]) -> None:
     def strike() -> None:
-        if len(objects) > fleet.load:
-            more = f"r{fleet.rounds}-more"
-            fleet.restarted.add(more)
-            fleet.submit(more)
         struck: set[str] = set()
         for what in objects:
             one = running(fleet, struck)
             struck.add(one.name)
             one.delete(what, fleet)
+        fleet.restarted |= fleet.bound.keys()
 
     fleet.survive(strike, restarts=True)
 
