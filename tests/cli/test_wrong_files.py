@@ -69,7 +69,7 @@ CALLS: Final = (
     "when regions.yaml --job x --objects folder -w {file}",
     "submit --fleet {file} -q gpu --image i --dry-run",
     "submit --fleet regions.yaml -f {file} --dry-run",
-    "submit --fleet regions.yaml -q team-vision/gpu --image i --no-estimate --kubeconfig {file}",
+    "submit --fleet regions.yaml -q team-vision/gpu --image i --gpus 1 --no-estimate --kubeconfig {file}",
     "record {file} --store history --once",
     "record regions.yaml --store history --from {file}",
     "record regions.yaml --store history --once --kubeconfig {file}",
