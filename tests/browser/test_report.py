@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 from tests.browser.screenshots import PICTURES, SIZES, write_report
 
-from kueue_admission.cli.simulate_report import report_page
+from kueue_admission.cli.simulate_report import Choice, report_page
 from kueue_admission.decide.decisions import QuotaReserved
 from kueue_admission.decide.model import Admission, PodSetAssignment
 from kueue_admission.simulate.records import Record
@@ -250,6 +250,21 @@ def test_what_is_unusual_is_readable_too(
         page, said = window.look(file, width, scheme)
         assert page.evaluate(READABLE) == [], (width, scheme)
         assert says in page.locator("main").inner_text()
+        assert said == []
+
+
+def test_a_choice_of_fleets_is_readable(window: Window, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    choices = [
+        Choice("today", 9004.5, 0.0, "met", ""),
+        Choice("", 2373.0, 783.6, f"{LONG} missed", f"{LONG}: 6 to 1"),
+        Choice("recommended", 2447.0, 23.0, "met", f"{BACKWARDS}: 8 to 0"),
+    ]
+    file.write_text(report_page("Plan", {}, [("Today", Result(())), ("Recommended", Result(()))], choices))
+    for width, scheme in LOOKS:
+        page, said = window.look(file, width, scheme)
+        assert page.evaluate(READABLE) == [], (width, scheme)
+        assert page.locator(".dot").count() == len(choices)
         assert said == []
 
 

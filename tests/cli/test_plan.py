@@ -42,8 +42,13 @@ def run(store: str, *arguments: str, file: Path = FLEET, may_change: tuple[str, 
 
 
 @pytest.fixture(scope="module")
-def document(store: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(run(store, *QUICK, "-o", "json").stdout)
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("report") / "plan.html"
+
+
+@pytest.fixture(scope="module")
+def document(store: str, report: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(store, *QUICK, "-o", "json", "--html", str(report)).stdout)
     return found
 
 
@@ -81,6 +86,16 @@ def test_the_frontier_has_less_waiting_for_more_money(document: dict[str, Any]) 
     points = [(each["usdAMonth"], -each["meanWaitSeconds"]) for each in document["frontier"]]
     assert points == sorted(points)
     assert len(points) > 1
+
+
+def test_the_report_draws_the_frontier_and_both_fleets(document: dict[str, Any], report: Path) -> None:
+    drawn = json.loads(report.read_text().partition('id="data">')[2].partition("</script>")[0])
+    costs = {each["usdAMonth"] for each in (document["today"], *document["frontier"])}
+    assert {round(usd, 2) for _, usd, *_ in drawn["choices"]} == costs
+    assert [name for name, *_ in drawn["choices"] if name] == ["today", "recommended"]
+    assert [section["name"] for section in drawn["sections"]] == ["Today", "Recommended"]
+    today, recommended = (sum(each["quota"] for each in section["quotas"]) for section in drawn["sections"])
+    assert today > recommended
 
 
 def test_what_the_history_cannot_say_is_said(document: dict[str, Any]) -> None:

@@ -11,13 +11,27 @@ from hashlib import sha256
 from html import escape
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kueue_admission.cli import console
 from kueue_admission.cli.input_files import is_there, write_text
 
 if TYPE_CHECKING:
     from kueue_admission.simulate.result import Result
+
+
+class Choice(NamedTuple):
+    """A fleet among others, in a picture of cost against waiting."""
+
+    name: str
+    """Its label there; empty: none."""
+    usd: float
+    """What it costs a month, in USD."""
+    wait: float
+    """Seconds that jobs wait, on average."""
+    goals: str
+    changes: str
+    """What is other than today."""
 
 
 def check_report_file(file: Path) -> None:
@@ -36,13 +50,22 @@ def about_run(fleet: str, file: Path, jobs: str, seed: int) -> dict[str, str]:
     return {"Fleet": fleet, "File": str(file), "Jobs": jobs, "Seed": str(seed), "Date": today}
 
 
-def write_report(file: Path, title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]]) -> None:
+def write_report(
+    file: Path,
+    title: str,
+    about: Mapping[str, str],
+    results: Sequence[tuple[str, Result]],
+    choices: Sequence[Choice] = (),
+) -> None:
     """Write the report of results, each with a name. Raises CommandError if it cannot be written."""
-    write_text(file, report_page(title, about, results))
+    write_text(file, report_page(title, about, results, choices))
 
 
-def report_page(title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]]) -> str:
-    """The page. `about` is shown below its title; results with the same clock are drawn over each other."""
+def report_page(
+    title: str, about: Mapping[str, str], results: Sequence[tuple[str, Result]], choices: Sequence[Choice] = ()
+) -> str:
+    """The page. `about` is shown below its title; results with the same clock are drawn over each other, and above
+    them the fleets that there was a choice of."""
     from kueue_admission.simulate.report import report_data
 
     files = resources.files("kueue_admission.simulate")
@@ -51,7 +74,7 @@ def report_page(title: str, about: Mapping[str, str], results: Sequence[tuple[st
     parts = {
         "title": escape(title),
         "about": "".join(facts),
-        "data": json.dumps(report_data(results), separators=(",", ":")).replace("<", "\\u003c"),
+        "data": json.dumps({**report_data(results), "choices": choices}, separators=(",", ":")).replace("<", "\\u003c"),
         "script": script,
         # The browser runs this script alone, whatever a name of the input may contain.
         "hash": b64encode(sha256(script.encode()).digest()).decode(),

@@ -426,6 +426,40 @@ function goals() {
   table(element("div", null, part("Goals"), "panel"), "Goals", [...(before ? [""] : []), "standing", "goal"], rows);
 }
 
+// Fleets that there was a choice of
+
+function choices() {
+  if (!data.choices.length) return;
+  const place = part("Cost and waiting", "Each fleet by what it costs a month and how long jobs wait, on average. None is cheaper and faster than one of those that are joined.");
+  const box = element("div", null, place, "panel"), chart = element("div", null, box, "chart");
+  const [most, longest] = [1, 2].map((column) => Math.max(1e-9, ...data.choices.map((one) => one[column])) * 1.05);
+  const [seconds, unit] = longest > 2 * 3600 ? [3600, "hours"] : longest > 600 ? [60, "minutes"] : [1, "seconds"];
+  const scale = element("div", null, chart, "scale");
+  element("span", `${text(longest / 1.05 / seconds)} ${unit}`, scale);
+  element("span", "0", scale);
+  const plot = element("div", null, chart, "plot");
+  plot.setAttribute("role", "img");
+  plot.setAttribute("aria-label", "Cost and waiting; the table below has the same.");
+  const across = (one) => (100 * one[1]) / most, down = (one) => 96 - (96 * one[2]) / longest;
+  const svg = shape(plot, "svg", { viewBox: "0 0 100 100", preserveAspectRatio: "none", "aria-hidden": "true" });
+  const best = [...data.choices].sort((a, b) => a[1] - b[1] || a[2] - b[2]).reduce((found, one) => (!found.length || one[2] < found[found.length - 1][2] ? [...found, one] : found), []);
+  shape(svg, "path", { d: best.map((one, index) => (index ? `H${across(one)}V${down(one)}` : `M${across(one)} ${down(one)}`)).join(""), fill: "none", stroke: "var(--soft)", "stroke-dasharray": "3 3" });
+  for (const one of data.choices) {
+    const placed = [element("span", null, plot, one[0] ? "dot named" : "dot")];
+    if (one[0]) placed.push(element("span", one[0], plot, across(one) > 60 ? "label left" : "label"));
+    for (const each of placed) {
+      each.style.left = `${across(one)}%`;
+      each.style.top = `${down(one)}%`;
+    }
+  }
+  const money = element("div", null, chart, "times");
+  element("span", "0", money);
+  element("span", `${text(Math.round(most / 1.05))} USD a month`, money);
+  const rows = data.choices.map(([name, usd, wait, ...rest]) => [name || "-", Math.round(usd), wait / seconds, ...rest]);
+  table(box, "Cost and waiting", ["fleet", "USD a month", `mean wait, ${unit}`, "goals", "other than today"], rows);
+}
+
+choices();
 counts();
 goals();
 overTime();

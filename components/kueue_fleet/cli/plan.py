@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kueue_admission.cli import console, options, simulate_goals
+from kueue_admission.cli import console, options, simulate_goals, simulate_report
 from kueue_admission.cli.input_files import Output, OutputOption, well_formed
 from kueue_admission.cli.interrupts import interruptible
 from kueue_admission.cli.tables import Column, Table
@@ -85,6 +85,7 @@ def plan(
         Path | None, typer.Option("--study", help="Keep what is simulated in this file, and go on from it.")
     ] = None,
     prices: PricesFile = None,
+    report: options.Report = None,
     output: OutputOption = Output.text,
 ) -> None:
     """Search the cheapest fleet that meets the goals of FILE with recorded jobs.
@@ -101,6 +102,8 @@ def plan(
           'reservations[l4].count,nodePools[l4].nodeCount=1..8' \\
           --budget 20000 --growth 1.2 --study plan.jsonl
     """
+    if report is not None:
+        simulate_report.check_report_file(report)
     grown, queues, table = read_growth(growth or []), read_queues(queue or []), load_prices(prices)
     given = given_fleet(file)
     fleet = load_fleet(given)  # What is wrong with it is said first; calendars are looked at when the window begins.
@@ -121,6 +124,8 @@ def plan(
     data = {key: value for key, value in document.data.items() if key != "plan"}
     question = Question(data, at, past, window, knobs, table, queues, grown, seed)
     answer = _answer(question, range(seed, seed + seeds), processes, study, most, budget, held_out)
+    if report is not None:
+        _write_report(report, question, answer, fleet.name, given.source, store)
     edited, source = _edited(question, answer.best, document, text), given.source
     difference = "".join(unified_diff(text.splitlines(True), edited.splitlines(True), source, source))
     if output is Output.json:
@@ -225,6 +230,30 @@ def _edited(question: Question, best: Candidate, document: YamlDocument, text: s
     return text
 
 
+def _write_report(report: Path, question: Question, answer: Answer, fleet: str, source: str, store: str) -> None:
+    """The frontier, and what jobs would have met today and in the answer."""
+
+    def changes(each: Candidate) -> str:
+        levels = zip(question.knobs, each.point, strict=True)
+        return "; ".join(_changed(knob, level) for knob, level in levels if level != knob.today)
+
+    choices = [
+        simulate_report.Choice(name, each.cost, each.wait, _goals(each), changes(each))
+        for name, each in _choices(answer)
+    ]
+    about = simulate_report.about_run(fleet, Path(source), f"{store}, {_times(question)}", question.seed)
+    fleets = {answer.today.point: "Today", answer.best.point: "Recommended"}
+    results = [(name, question.result(point)) for point, name in fleets.items()]
+    simulate_report.write_report(report, f"Plan of {Path(source).name}", about, results, choices)
+
+
+def _times(question: Question) -> str:
+    window = question.window
+    return (
+        " to ".join(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (window.begin, window.end)) + " UTC"
+    )
+
+
 def _changed(knob: Knob, level: int) -> str:
     place = knob.places[0]
     more = f" and {len(knob.places) - 1} more" if len(knob.places) > 1 else ""
@@ -278,10 +307,10 @@ def _document(question: Question, answer: Answer, held_out: Window | None, diffe
 
 
 def _show(question: Question, answer: Answer, held_out: Window | None, seeds: int, difference: str) -> None:
-    search, window = answer.search, question.window
-    told = " to ".join(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (window.begin, window.end))
+    search = answer.search
+    simulated = f"{console.count(len(search.evaluated), 'fleet')} simulated, {console.count(seeds, 'time')} each"
     console.paragraph(
-        f"{told} UTC: {console.count(len(search.evaluated), 'fleet')} simulated, {console.count(seeds, 'time')} each; "
+        f"{_times(question)}: {simulated}; "
         f"of the others {len(search.pruned)} could not be better, and {len(search.refused)} check refuses."
     )
     if search.is_spent:
@@ -319,6 +348,13 @@ def _goals(candidate: Candidate) -> str:
     return ", ".join(f"{number} {standing}" for standing, number in counts.items()) or "met"
 
 
+def _choices(answer: Answer) -> Iterator[tuple[str, Candidate]]:
+    """What there is to choose from, each with its label."""
+    frontier = [each for each in answer.frontier if each != answer.today]
+    for each in (answer.today, *frontier, *([] if answer.best in (answer.today, *frontier) else [answer.best])):
+        yield "recommended" if each == answer.best else "today" if each == answer.today else "", each
+
+
 def _table(question: Question, answer: Answer) -> Table:
     """Cost against waiting."""
     table = Table(
@@ -329,12 +365,8 @@ def _table(question: Question, answer: Answer) -> Table:
         Column("goals"),
         Column("levels", leave_out=2),
     )
-    rows = [("today", answer.today), *(("", each) for each in answer.frontier)]
-    if answer.best not in answer.frontier:
-        rows.append(("", answer.best))
-    for name, each in rows:
-        shown = "recommended" if each == answer.best else name
+    for name, each in _choices(answer):
         levels = [str(knob.levels[level]) for knob, level in zip(question.knobs, each.point, strict=True)]
         amounts = f"{each.cost:,.0f}", f"{each.paid:,.0f}", duration(each.wait), _goals(each)
-        table.add(shown, *amounts, ", ".join(levels))
+        table.add(name, *amounts, ", ".join(levels))
     return table

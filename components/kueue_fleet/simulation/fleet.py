@@ -21,7 +21,7 @@ from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import Parsed, parse_objects
 from kueue_admission.read.manifests import QUEUED
 from kueue_admission.read.workloads import Context
-from kueue_admission.simulate.clock import Watch
+from kueue_admission.simulate.clock import End, Watch
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.documents import Document
 from kueue_admission.simulate.errors import SimulationError
@@ -82,21 +82,27 @@ def prepare_fleet(
 
     def go(watch: Watch | None) -> Result:
         end = run.drive(0.0, until, watch)
-        table = prices or list_prices()
-        result = Result.of(
-            run.settle(),
-            end,
-            run.clusters.values(),
-            until=until,
-            seed=seed,
-            teams=fleet.team_of,
-            accelerator_usd=accelerator_usd(fleet, table),
-            job_clusters=fleet.job_clusters,
-        )
-        budgets = tuple(simulated_budgets(fleet, table, result.records, end.at))
-        return replace(result, budgets=budgets, snapshots=tuple(run.snapshots))
+        return result_of(run, fleet, end, prices or list_prices(), until=until, seed=seed)
 
     return Prepared(run.queues, go, fleet.name, goals_of(fleet))
+
+
+def result_of(
+    run: FleetRun, fleet: FleetSpec, end: End, prices: Prices, *, until: float | None = None, seed: int = 0
+) -> Result:
+    """What a run of the fleet came to."""
+    result = Result.of(
+        run.settle(),
+        end,
+        run.clusters.values(),
+        until=until,
+        seed=seed,
+        teams=fleet.team_of,
+        accelerator_usd=accelerator_usd(fleet, prices),
+        job_clusters=fleet.job_clusters,
+    )
+    budgets = tuple(simulated_budgets(fleet, prices, result.records, end.at))
+    return replace(result, budgets=budgets, snapshots=tuple(run.snapshots))
 
 
 def accelerator_usd(fleet: FleetSpec, prices: Prices) -> Mapping[tuple[str, str], float]:

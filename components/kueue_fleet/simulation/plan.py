@@ -21,6 +21,7 @@ from kueue_admission.read.goals import WEEK, Goal, Judged, Seen, Standing, judge
 from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.records import Record
+from kueue_admission.simulate.result import Result
 from kueue_admission.simulate.what_if import Change, apply_changes, parse_change
 from kueue_fleet.fleet_file import Calendar, FleetSpec, Reserved
 from kueue_fleet.fleet_file.cost import cost_of
@@ -136,6 +137,11 @@ class Question:
     def fleet(self, point: Point) -> FleetSpec:
         """The fleet of a point. Raises SpecError where it is none."""
         return self.reading(point).whole()
+
+    def result(self, point: Point) -> Result:
+        """A whole simulation of a point in which jobs come as they came, for a report."""
+        replay = Replay(self.fleet(point), self.past, self.window, self.queues)
+        return replay.result(self.seed, self.growth, self.prices)
 
     def simulate(self, point: Point, seed: int, *, whole: bool, window: Window | None = None) -> Tried:
         """One simulation. Unless `whole`, it ends when a goal is sure to be missed, or at risk."""

@@ -30,9 +30,11 @@ from kueue_admission.simulate.clock import Watch
 from kueue_admission.simulate.delays import Delays
 from kueue_admission.simulate.distributions import observed
 from kueue_admission.simulate.records import Record
+from kueue_admission.simulate.result import Result
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
-from kueue_fleet.simulation.fleet import parse_fleet_objects
+from kueue_fleet.gke.prices import Prices
+from kueue_fleet.simulation.fleet import parse_fleet_objects, result_of
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.node_jobs import too_large
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
@@ -253,6 +255,19 @@ class Replay:
     ) -> list[Replayed]:
         """One simulation of the window. `begun` is given its jobs before anything happens to them; what it returns may
         end the simulation early. `redrawn`: each day is as one of the same weekday was, which is drawn."""
+        run, jobs = self._prepared(seed, growth, redrawn=redrawn)
+        run.drive(0.0, self.window.end - self.window.begin + LATER, begun(jobs))
+        run.settle()
+        return jobs
+
+    def result(self, seed: int, growth: Growth, prices: Prices) -> Result:
+        """The same for a report, up to the end of the window; jobs come as they came."""
+        run, _ = self._prepared(seed, growth, redrawn=False)
+        until = self.window.end - self.window.begin
+        return result_of(run, self.fleet, run.drive(0.0, until), prices, until=until, seed=seed)
+
+    def _prepared(self, seed: int, growth: Growth, *, redrawn: bool) -> tuple[FleetRun, list[Replayed]]:
+        """A simulation in which nothing has happened yet, and its jobs."""
         begin = self.window.begin
         file = self.drawn.file.model_copy(update={"begin": datetime.fromtimestamp(begin, UTC)})
         run = FleetRun(self.fleet, file, self.fleet.home, self._objects, Delays(), seed)
@@ -264,10 +279,7 @@ class Replay:
                 workload = replace(workload, name=f"{workload.name}-{number}", uid=f"{workload.uid}-{number}")
             self._expect(run, job, workload, seed, is_more=is_more)
             made.append((job, workload.key, is_more))
-        jobs = [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in made]
-        run.drive(0.0, self.window.end - begin + LATER, begun(jobs))
-        run.settle()
-        return jobs
+        return run, [Replayed(job, run.jobs[key].record, is_more) for job, key, is_more in made]
 
     def _arrivals(
         self, seed: int, growth: Growth, *, redrawn: bool
