@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,9 @@ _CHUNK: Final = 1 << 20
 _CONNECT_SECONDS: Final = 5
 """Longest until a connection stands: TCP asks again after 1 s and 3 s where a packet is lost."""
 
+_QUOTA_PAUSES: Final = (0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between tries to create something."""
+
 _PYTHON: Final = re.compile(r"^\w+\(host=[^)]*\): |\[(Errno|SSL)[^]]*\] | \(_ssl\.c:\d+\)")
 """What only people who program in Python understand of an error of urllib3."""
 
@@ -35,7 +39,19 @@ def request(
     seconds: float = REQUEST_SECONDS,
 ) -> Json:
     """What an API server answers. Raises ApiError if it refuses, does not answer within `seconds`, or
-    something else than an API server does."""
+    something else than an API server does.
+
+    What is created while others create in its namespace is refused where the count of a ResourceQuota changed
+    meanwhile, and is sent again. Source: kubernetes@v1.36.3
+    staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (checkQuotas).
+    """
+    for pause in _QUOTA_PAUSES:
+        try:
+            return read_object(_answer(client, method, path, body, params, kind, seconds))
+        except ApiError as refused:
+            if method != "POST" or refused.reason != "Conflict":
+                raise
+            time.sleep(pause)
     return read_object(_answer(client, method, path, body, params, kind, seconds))
 
 
