@@ -114,6 +114,15 @@ def test_what_teams_used_by_week_against_their_budgets(tmp_path: Path) -> None:
     ]
 
 
+def test_jobs_of_which_only_the_length_is_known_are_said_to_be_left_out(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text(
+        "submitted,queue,gpus,runSeconds\n2026-10-05T08:00:00Z,research/training,8,3600\n"
+    )
+    store = str(tmp_path / "history")
+    CliRunner().invoke(app, ["record", str(SHARED), "--store", store, "--from", str(tmp_path / "jobs.csv")])
+    assert "it is not known when 1 job ran, which no month has" in run(str(SHARED), "--store", store).stderr
+
+
 def test_by_month_a_budget_for_weeks_does_not_count(tmp_path: Path) -> None:
     lines = used(tmp_path).stdout.splitlines()
     assert lines[1].split() == ["month", "of", "team", "GPU", "hours", "USD", "budget"]

@@ -48,6 +48,16 @@ def test_a_job_that_was_outside_is_named_and_ends_with_3(history: tuple[str, str
     assert "the team's allowedRegions allows only europe-west4" in done.stdout
 
 
+def test_a_job_is_of_the_team_that_the_file_says_whoever_recorded_it(history: tuple[str, str], tmp_path: Path) -> None:
+    fleet, _ = history
+    other = tmp_path / "other.yaml"  # In which the namespace is of no team that is bound to a region.
+    other.write_text(Path(fleet).read_text().replace("language", "poetry"))
+    again = str(tmp_path / "again")
+    source = f"worker-us-central1={tmp_path / 'worker.json'}"
+    assert CliRunner().invoke(app, ["record", str(other), "--store", again, "--from", source]).exit_code == 0
+    assert run(fleet, "--store", again, *NOVEMBER).exit_code == 3
+
+
 def test_a_time_without_jobs_ends_with_0(history: tuple[str, str]) -> None:
     fleet, store = history
     done = run(fleet, "--store", store, "--from", "2026-10-01", "--to", "2026-10-02")

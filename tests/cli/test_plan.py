@@ -169,3 +169,70 @@ def test_only_what_may_change_changes(store: str) -> None:
         "nodePools[l4-ondemand]",
         "clusterQueues[vision]",
     }
+
+
+def history(tmp_path: Path, *rows: str) -> str:
+    """The store of a history of these rows of a CSV."""
+    (tmp_path / "jobs.csv").write_text("\n".join(["submitted,queue,gpus,runSeconds,pods", *rows, ""]))
+    made = str(tmp_path / "store")
+    done = CliRunner().invoke(app, ["record", str(FLEET), "--store", made, "--from", str(tmp_path / "jobs.csv")])
+    assert done.exit_code == 0
+    return made
+
+
+@pytest.mark.parametrize(
+    ("row", "options", "told"),
+    [
+        (
+            "2026-10-25T00:00:00Z,elsewhere/gpu,1,60,1",
+            (),
+            "jobs of LocalQueue elsewhere/gpu, which is not in the fleet",
+        ),
+        (
+            "2026-10-25T00:00:00Z,vision/gpu,1,60,1",
+            ("--growth", "0"),
+            "clusterQueues[vision] meets a goal: there is no",
+        ),
+    ],
+)
+def test_no_fleet_is_recommended_by_goals_that_are_not_known(
+    row: str, options: tuple[str, ...], told: str, tmp_path: Path
+) -> None:
+    refused = run(history(tmp_path, row), *QUICK, *options, may_change=FEW).exception
+    assert isinstance(refused, CommandError)
+    assert "no goal can be judged, so that any fleet would do" in refused.message
+    assert told in "; ".join(refused.problems)
+
+
+def test_a_fleet_in_which_no_job_runs_does_not_meet_a_share(tmp_path: Path) -> None:
+    """Its share of no GPUs at all is not known, which is no reason to take it for the cheapest one."""
+    fleet = tmp_path / "fleet.yaml"
+    text = FLEET.read_text().replace("goals: { wait: { p90: 30m } }", "goals: { share: 30 }")
+    fleet.write_text(
+        text.replace("nominalQuota: 4 }", "nominalQuota: 0 }").replace("nominalQuota: 8 }", "nominalQuota: 0 }")
+    )
+    store = history(tmp_path, *(f"2026-10-05T{hour:02}:00:00Z,vision/gpu,2,7200,2" for hour in range(8)))
+    paths = ["nodePools[l4-ondemand].autoscaling.totalMaxNodeCount"]
+    paths += [f"clusterQueues[{queue}].{ON_DEMAND}" for queue in ("vision", "research")]
+    found = json.loads(run(store, *QUICK, "-o", "json", file=fleet, may_change=(f"{','.join(paths)}=1..2",)).stdout)
+    assert found["recommended"]["changes"] == []
+    assert found["recommended"]["goals"][0]["standing"] == "met"
+
+
+def test_where_nothing_is_better_the_table_has_today_once_and_says_what_check_refuses(store: str) -> None:
+    shown = run(store, *QUICK, "--to", "2026-10-06", may_change=("nodePools[l4-reserved].nodeCount=5..8",)).stdout
+    assert [line.split()[0] for line in shown.splitlines() if "9,004" in line] == ["recommended"]
+    assert "- check refuses others: " in shown
+
+
+def test_a_study_with_other_prices_is_another_one(store: str, tmp_path: Path) -> None:
+    study, prices = tmp_path / "study.jsonl", tmp_path / "prices.csv"
+    arguments = (*QUICK, "--to", "2026-10-06", "--fleets", "1", "--study", str(study), "--prices", str(prices))
+    prices.write_text("# Prices of 2026\nof,regions,onDemand,spot,flexStart\nnvidia-l4,,0.5,0.2,0.3\n")
+    assert run(store, *arguments, may_change=FEW).exit_code == 0
+    prices.write_text(prices.read_text().replace("0.5", "0.6"))
+    assert "is of another fleet, history or --may-change" in str(run(store, *arguments, may_change=FEW).exception)
+
+
+def test_a_budget_of_nothing_is_refused(store: str) -> None:
+    assert run(store, *QUICK, "--budget", "0", may_change=FEW).exit_code == 2

@@ -102,16 +102,20 @@ def test_a_file_that_is_none_of_them_is_refused(tmp_path: Path) -> None:
         (["--max-size", "10"], "--max-size 10: is less than 16Mi"),
         (["--prune", "--older-than", "soon"], "--older-than soon: is not a valid duration"),
         (["--prune", "--team", "team-visoin"], "did you mean team-vision?"),
+        (["--prune", "--team", ""], "--team: is empty; give a value, or leave the option out"),
+        (["--prune", "--older-than", ""], "--older-than: is empty"),
     ],
 )
 def test_pruning_needs_to_know_what(arguments: list[str], told: str, tmp_path: Path) -> None:
     run("record", tmp_path, "--from", JOBS)
     assert told in refusal(run("record", tmp_path, *arguments))
+    assert len(events(tmp_path)) == 950
 
 
 def test_pruning_by_team_and_age(tmp_path: Path) -> None:
     run("record", tmp_path, "--from", JOBS)
-    assert run("record", tmp_path, "--prune", "--older-than", "100000d").stdout.startswith("0 events deleted")
+    for age in ("100000d", "99999999999999999d"):
+        assert run("record", tmp_path, "--prune", "--older-than", age).stdout.startswith("0 events deleted")
     assert run("record", tmp_path, "--prune", "--team", "team-vision").exit_code == 0
     assert {each.team for each in events(tmp_path)} == {"team-language"}
 
@@ -166,6 +170,34 @@ def test_what_a_change_does_is_beside_the_replay(history: Path) -> None:
 )
 def test_what_cannot_be_replayed_is_said(arguments: list[str], told: str, history: Path) -> None:
     assert told in refusal(run("replay", history, *arguments))
+
+
+def test_a_queue_that_the_history_does_not_have_is_said(history: Path) -> None:
+    done = run("replay", history, "--queue", "team-visoin/gpu=team-vision/gpu", "--seeds", "1")
+    assert "--queue team-visoin/gpu: no job of this time is of it; did you mean team-vision/gpu?" in done.stderr
+
+
+def test_a_replay_does_not_begin_before_the_history(history: Path) -> None:
+    done = run("replay", history, "--from", "2026-01-01", "--seeds", "1")
+    assert done.stdout.startswith("2026-11-09 06:00 to 2026-11-10 15:43 UTC, 1.4 days")
+
+
+def test_the_fit_is_not_known_where_no_wait_is_recorded(tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("submitted,queue,gpus,runSeconds\n2026-11-09T06:00:00Z,team-vision/gpu,1,60\n")
+    run("record", tmp_path / "store", "--from", str(tmp_path / "jobs.csv"))
+    done = run("replay", tmp_path / "store", "--seeds", "1")
+    assert "How well the replay fits is not known" in done.stdout
+    assert "0%" not in done.stdout
+    assert json.loads(run("replay", tmp_path / "store", "-o", "json").stdout)["close"] is None
+
+
+def test_growth_of_a_team_is_that_of_the_namespace_that_its_jobs_go_to(tmp_path: Path) -> None:
+    rows = [f"2026-11-09T{hour:02}:00:00Z,account/part,1,60" for hour in range(10)]
+    (tmp_path / "jobs.csv").write_text("\n".join(["submitted,queue,gpus,runSeconds", *rows, ""]))
+    run("record", tmp_path / "store", "--from", str(tmp_path / "jobs.csv"))
+    growth = ("--queue", "part=team-vision/gpu", "--growth", "team-vision=3")
+    (queue,) = json.loads(run("replay", tmp_path / "store", *growth, "-o", "json").stdout)["queues"]
+    assert queue["then"]["jobs"]["middle"] == 30
 
 
 def test_a_history_whose_jobs_all_go_elsewhere_says_why(tmp_path: Path) -> None:

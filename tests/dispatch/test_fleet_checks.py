@@ -128,6 +128,11 @@ def test_without_a_run_time_it_may_start_while_a_window_is_open() -> None:
     assert decide_check(WINDOWS, None, FREE, (), 1499.0).state is CheckState.READY
 
 
+@pytest.mark.parametrize("run", ["0", 0.0])
+def test_a_run_of_no_time_fits_into_no_window(run: str | float) -> None:
+    assert decide_check(WINDOWS, run, FREE, (), 1400.0).state is CheckState.REJECTED
+
+
 def test_a_run_time_that_cannot_be_read_fits_into_no_window() -> None:
     decision = decide_check(WINDOWS, "7d", FREE, (), 1400.0)
     assert decision.state is CheckState.REJECTED

@@ -94,6 +94,23 @@ def test_a_store_of_a_newer_version_is_refused(store: Store) -> None:
         Store(store.where)
 
 
+@pytest.mark.parametrize("text", ["[]", "{}", "{", '{"schemaVersion": "1", "pruned": []}', '{"schemaVersion": 1}'])
+def test_a_store_whose_description_is_broken_is_refused(store: Store, text: str) -> None:
+    store.add(life())
+    Path(store.where, "history.json").write_text(text)
+    with pytest.raises(StoreError, match="cannot be used: "):
+        Store(store.where)
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"PAR1garbagePAR1"])
+def test_a_file_that_is_broken_is_named(store: Store, content: bytes) -> None:
+    store.add(life())
+    broken = next(Path(store.where, "events").glob("*/*.parquet"))
+    broken.write_bytes(content)
+    with pytest.raises(StoreError, match=f"{broken.name} of {broken.parent.name} is broken, or not Parquet"):
+        store.read()
+
+
 def test_a_folder_without_a_history_is_said_to_have_none(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="has no history; write it with kueue-fleet record"):
         Store(str(tmp_path))

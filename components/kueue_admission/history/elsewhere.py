@@ -13,15 +13,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import ROUND_CEILING
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kueue_admission.forms.form_rules import OBJECT, FaultError
 from kueue_admission.forms.names import GPU_RESOURCE
 from kueue_admission.forms.problem import Problem, SpecError
 from kueue_admission.forms.quantity import Quantity
+from kueue_admission.forms.suggest import nearest
 from kueue_admission.forms.syntax import number, whole_number
 from kueue_admission.history.schema import Event, Kind
 from kueue_admission.read.fields import seconds_of
@@ -29,40 +31,96 @@ from kueue_admission.read.fields import seconds_of
 Row = Mapping[str, str]
 """A row by its columns; one that is not there is empty."""
 _SACCT: Final = ("JobID", "Account", "Partition", "Submit", "Start", "End", "State", "ReqTRES")
-_CSV: Final = ("submitted", "queue", "runSeconds")
 _NOT_YET: Final = ("", "None", "Unknown")
 _UNENDED: Final = ("PENDING", "RUNNING", "SUSPENDED", "RESIZING", "COMPLETING")
 _AGAIN: Final = ("PREEMPTED", "NODE_FAIL", "REQUEUED")
 """States of a run after which Slurm starts the job once more, unless it was submitted with --no-requeue."""
 _TRES: Final = {"cpu": "cpu", "mem": "memory", "gres/gpu": GPU_RESOURCE}
+_TOO_LATE: Final = 7_258_118_400.0
+"""The beginning of the year 2200, in seconds since 1970; milliseconds are beyond it."""
+_MOST_TASKS: Final = 100_000
+"""Of one row of a job array; Slurm's default for a whole one is 1,000."""
+
+
+class _Table(NamedTuple):
+    """A kind of table."""
+
+    delimiters: str
+    wanted: Sequence[str]
+    """Columns that it must have; the first one is what it is known by."""
+    events_of: Callable[[Row, int], Iterator[Event]]
+    others: Sequence[str] = ()
+    """Further columns that are read."""
+    any_of: Sequence[str] = ()
+    """Columns of which it must have one."""
+    is_unique: bool = False
+    """Whether a job has one row."""
+    fix: str = "add it to the first line"
+    """What to do where a column is missing."""
 
 
 def table_reader(text: str) -> Callable[[str, str], list[Event]] | None:
     """What reads a text that begins like this, with its name for messages; None: it is neither of the two."""
-    header = text.split("\n", 1)[0]
-    if "|" in header:
-        return partial(_read, "|", _SACCT, _slurm) if "JobID" in header else None
-    return partial(_read, ",", _CSV, _csv) if "submitted" in header.split(",") else None
+    header = text.split("\n", 1)[0].replace('"', "").lower()
+    for table in _TABLES:
+        for delimiter in table.delimiters:
+            if table.wanted[0].lower() in map(str.strip, header.split(delimiter)):
+                return partial(_read, table, delimiter)
+        if header.split()[:1] == [table.wanted[0].lower()]:  # In columns of a fixed width.
+            return partial(_read, table, table.delimiters[0])
+    return None
 
 
-def _read(
-    delimiter: str, wanted: tuple[str, ...], events_of: Callable[[Row, int], Iterator[Event]], text: str, source: str
-) -> list[Event]:
+def _read(table: _Table, delimiter: str, text: str, source: str) -> list[Event]:
     """The events of all rows. Raises SpecError with everything that is wrong, by line."""
-    rows = csv.DictReader(io.StringIO(text), delimiter=delimiter)
-    missing = ", ".join(name for name in wanted if name not in (rows.fieldnames or ()))
-    if missing:
-        raise SpecError([OBJECT.at("", f"has no column {missing}", "add it to the first line", source=source)])
-    events, problems = list[Event](), list[Problem]()
-    for row in rows:
-        try:
-            given = {name: value.strip() for name, value in row.items() if isinstance(value, str)}
-            events += events_of(given, rows.line_num)
-        except FaultError as wrong:
-            problems.append(OBJECT.at(f"line {rows.line_num}", wrong.fault.wrong, wrong.fault.fix, source=source))
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter, skipinitialspace=True)
+    events, problems, seen = list[Event](), list[Problem](), dict[str, tuple[int, Row]]()
+    try:
+        names = _columns(table, next(rows), source)
+        for cells in filter(None, rows):
+            try:
+                row = _row(names, cells)
+                found = list(table.events_of(row, rows.line_num))
+                first, same = seen.setdefault(found[0].uid, (rows.line_num, row)) if found else (0, row)
+                if table.is_unique and same != row:
+                    wrong = f"is another job with the name, the queue and the time of line {first}"
+                    raise FaultError(wrong, "give each job a name of its own, or leave the column name out")
+                events += found
+            except FaultError as fault:
+                problems.append(OBJECT.at(f"line {rows.line_num}", fault.fault.wrong, fault.fault.fix, source=source))
+    except csv.Error as broken:
+        problems.append(OBJECT.at(f"line {rows.line_num}", f"cannot be read: {broken}", "repair it", source=source))
     if problems:
         raise SpecError(problems)
     return events
+
+
+def _columns(table: _Table, header: Sequence[str], source: str) -> Sequence[str]:
+    """The names of the columns, as they are known here. Raises SpecError."""
+    known = {name.lower(): name for name in (*table.wanted, *table.others)}
+    names = [known.get(name.strip().lower(), name.strip()) for name in header]
+    missing = [", ".join(name for name in table.wanted if name not in names)]
+    if table.any_of and not set(table.any_of) & set(names):
+        missing.append(" or ".join(table.any_of))
+    problems = [OBJECT.at("", f"has no column {each}", table.fix, source=source) for each in filter(None, missing)]
+    for name, times in Counter(names).items():
+        near = nearest(name, set(table.others) - set(names), 0.8) if name and name not in known.values() else None
+        if near is not None:
+            problems.append(OBJECT.at("", f"has a column {name}", f"did you mean {near}?", source=source))
+        if times > 1 and name in known.values():
+            problems.append(OBJECT.at("", f"has the column {name} twice", "remove one of them", source=source))
+    if problems:
+        raise SpecError(problems)
+    return names
+
+
+def _row(names: Sequence[str], cells: Sequence[str]) -> Row:
+    if len(cells) != len(names):
+        fix = "write one for each column, and one with a comma in quotes"
+        raise FaultError(f"has another number of values, {len(cells)}, than the first line, {len(names)}", fix)
+    if any("\n" in cell for cell in cells):
+        raise FaultError("has a quote that ends on a later line", "close the quote on its line")
+    return {name: cell.strip() for name, cell in zip(names, cells, strict=True)}
 
 
 def _maker(
@@ -86,16 +144,62 @@ def _maker(
     return event
 
 
+_TIME: Final = "write a time such as 2026-11-01T09:30:00Z, or seconds since 1970"
+
+
+def _whole(row: Row, name: str, default: int, least: int) -> int:
+    """The whole number in a column, which may be empty. Raises FaultError."""
+    text = row.get(name, "")
+    found = whole_number(text.removeprefix("-"))
+    found = -found if found is not None and text.startswith("-") else found
+    if text and (found is None or not least <= found < 2**31):
+        raise FaultError(f"has {text!r} in {name}", f"write a whole number from {least} on")
+    return default if found is None else found
+
+
+def _amount(name: str, text: str) -> Quantity:
+    """An amount of a resource, of which it tells the name. Raises FaultError."""
+    try:
+        found = Quantity(text)
+    except FaultError as wrong:
+        raise FaultError(f"has {text!r} for {name}, which {wrong.fault.wrong}", wrong.fault.fix) from None
+    if found < Quantity(0) or (name == GPU_RESOURCE and found.decimal % 1):
+        fix = "write a whole number from 0 on" if name == GPU_RESOURCE else "write 0 or more"
+        raise FaultError(f"has {text!r} for {name}", fix)
+    return found
+
+
+def _tasks(job: str) -> Iterator[str]:
+    """Each task of a job array that has not begun, which is one row, such as `7_[1-3,9%2]`. Raises FaultError."""
+    array, bracket, listed = job.partition("_[")
+    if not bracket:
+        yield job
+        return
+    for part in listed.removesuffix("]").partition("%")[0].split(","):
+        ends, _, step = part.partition(":")
+        first, dash, last = ends.partition("-")
+        begin, end, every = whole_number(first), whole_number(last if dash else first), whole_number(step or "1")
+        if begin is None or end is None or not every or end - begin >= _MOST_TASKS:
+            raise FaultError(f"has the JobID {job}, whose tasks are not known", "print each with sacct --array")
+        yield from (f"{array}_{task}" for task in range(begin, end + 1, every))
+
+
 def _slurm(row: Row, _: int) -> Iterator[Event]:
-    job, state = row["JobID"], row["State"].split(" ")[0].rstrip("+")
-    if "." in job:
-        return  # A step of a job.
+    if "." not in row["JobID"].partition("[")[0]:  # Else it is a step of a job.
+        for job in _tasks(row["JobID"]):
+            yield from _slurm_job(row, job)
+
+
+def _slurm_job(row: Row, job: str) -> Iterator[Event]:
+    state = row["State"].split(" ")[0].rstrip("+")
     tres = dict(each.split("=", 1) for each in (row.get("AllocTRES") or row["ReqTRES"]).split(",") if "=" in each)
-    pods = whole_number(row.get("NNodes", "") or tres.get("node", "1")) or 1
+    if "gres/gpu" not in tres and (typed := [tres[name] for name in tres if name.startswith("gres/gpu:")]):
+        tres["gres/gpu"] = str(sum(_amount(GPU_RESOURCE, each).decimal for each in typed))
+    pods = _whole(row, "NNodes", 0, 0) or _whole(tres, "node", 0, 0) or 1
     requests = {}
     for name, resource in _TRES.items():
         if name in tres:
-            amount = Quantity(tres[name] + ("i" if tres[name][-1] in "KMGTP" else "")).decimal / pods
+            amount = _amount(resource, tres[name] + ("i" if tres[name][-1:] in tuple("KMGTP") else "")).decimal / pods
             requests[resource] = Quantity(amount if name == "cpu" else amount.to_integral_value(ROUND_CEILING))
     event = _maker(
         f"slurm/{job}",
@@ -109,6 +213,8 @@ def _slurm(row: Row, _: int) -> Iterator[Event]:
     submitted, started, ended = (_time(row, name) for name in ("Submit", "Start", "End"))
     if submitted is None:
         raise FaultError("has no Submit", "print it with sacct --format")
+    if started is not None and (started < submitted or (ended is not None and ended < started)):
+        raise FaultError("has times of Submit, Start and End that are not in this order", "print them with TZ=UTC")
     yield event(Kind.ARRIVED, submitted)
     if started is not None:
         yield from _started(event, started)
@@ -119,29 +225,45 @@ def _slurm(row: Row, _: int) -> Iterator[Event]:
 
 
 def _csv(row: Row, line: int) -> Iterator[Event]:
-    space, slash, queue = row["queue"].partition("/")
+    space, _, queue = row["queue"].partition("/")
     submitted, started, seconds = _time(row, "submitted"), _time(row, "started"), number(row["runSeconds"])
-    if not slash or not space or not queue:
+    if not space or not queue or "/" in queue:
         raise FaultError(f"has the queue {row['queue']!r}", "write NAMESPACE/LOCALQUEUE")
-    if submitted is None or (row["runSeconds"] and (seconds is None or seconds < 0)):
+    if submitted is None or (row["runSeconds"] and (seconds is None or not 0 <= seconds < _TOO_LATE)):
         raise FaultError("has no time in submitted, or no number in runSeconds", "write 2026-11-01T09:30:00Z, and 3600")
-    given = [each.partition("=") for each in row.get("requests", "").split()]
-    amounts = {name: text for name, _, text in given} | ({GPU_RESOURCE: row["gpus"]} if row.get("gpus") else {})
-    pods = whole_number(row.get("pods", "")) or 1
+    if started is not None and started < submitted:
+        raise FaultError("was started before it was submitted", "write both times of one clock, with their time zone")
     name = row.get("name") or f"line-{line}"
     event = _maker(
         f"csv/{row['queue']}/{name}/{submitted:.0f}",
         (space, queue),
         name,
-        {each: Quantity(amount) for each, amount in amounts.items()},
-        pods,
-        priority=whole_number(row.get("priority", "")) or 0,
+        _requests(row),
+        _whole(row, "pods", 1, 1),
+        priority=_whole(row, "priority", 0, -(2**31)),
     )
     yield event(Kind.ARRIVED, submitted)
     if started is not None:
         yield from _started(event, started)
     if seconds is not None:
         yield event(Kind.ENDED, (submitted if started is None else started) + seconds, reason="", count=round(seconds))
+
+
+def _requests(row: Row) -> dict[str, Quantity]:
+    """What each pod of a row of a CSV asks for. Raises FaultError."""
+    found, gpus = dict[str, Quantity](), row.get("gpus", "")
+    for each in row.get("requests", "").replace(",", " ").split():
+        name, equals, text = each.partition("=")
+        if not equals or name in found:
+            raise FaultError(f"has {each!r} in requests", "write each resource once, such as cpu=4 memory=16Gi")
+        found[name] = _amount(name, text)
+    if gpus and GPU_RESOURCE in found:
+        raise FaultError(f"has {GPU_RESOURCE} in requests, and gpus", "remove one of the two")
+    if gpus:
+        found[GPU_RESOURCE] = _amount(GPU_RESOURCE, gpus)
+    if not found:
+        raise FaultError("does not say what it asks for", "write gpus, 0 if it asks for none, or requests")
+    return found
 
 
 def _started(event: Callable[..., Event], at: float) -> Iterator[Event]:
@@ -156,6 +278,22 @@ def _time(row: Row, name: str) -> float | None:
         return None
     try:
         seconds = number(text)
-        return seconds_of(text) if seconds is None else seconds
+        seconds = seconds_of(text) if seconds is None else seconds
     except ValueError:
-        raise FaultError(f"has {text!r} in {name}", "write a time such as 2026-11-01T09:30:00Z") from None
+        raise FaultError(f"has {text!r} in {name}", _TIME) from None
+    if not 0 <= seconds < _TOO_LATE:
+        raise FaultError(f"has {text!r} in {name}, which is not in the years 1970 to 2199", _TIME)
+    return seconds
+
+
+_TABLES: Final = (
+    _Table("|", _SACCT, _slurm, fix=f"print it with sacct --parsable2 -X -o {','.join(_SACCT)},NNodes"),
+    _Table(
+        ",;\t",
+        ("submitted", "queue", "runSeconds"),
+        _csv,
+        others=("gpus", "requests", "started", "pods", "priority", "name"),
+        any_of=("gpus", "requests"),
+        is_unique=True,
+    ),
+)

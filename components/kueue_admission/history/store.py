@@ -124,8 +124,10 @@ class Store:
         path = f"{self._root}/{_ABOUT}"
         with self._files.open_input_stream(path) as stream:
             about: dict[str, Any] = json.loads(stream.read())
-        if about["schemaVersion"] > SCHEMA_VERSION:
-            version = about["schemaVersion"]
+        version = about.get("schemaVersion") if isinstance(about, dict) else None
+        if not isinstance(version, int) or not isinstance(about.get("pruned"), list):
+            raise ValueError(f"{_ABOUT} is not one of a history")
+        if version > SCHEMA_VERSION:
             raise StoreError(self.where, f"has schema version {version}, newer than {SCHEMA_VERSION}", "upgrade")
         return about
 
@@ -323,8 +325,13 @@ class Store:
 
         with self._files.open_input_file(path) as file:
             # All at once: pyarrow holds the interpreter while it reads the end of a file by itself.
-            read = parquet.ParquetFile(self._pa.BufferReader(file.read_buffer()))
-        return read.read(columns=[name for name in names if name in read.schema_arrow.names])
+            content = file.read_buffer()
+        try:
+            read = parquet.ParquetFile(self._pa.BufferReader(content))
+            return read.read(columns=[name for name in names if name in read.schema_arrow.names])
+        except (OSError, ValueError):
+            wrong = f"{path.rpartition('/')[2]} of {path.split('/')[-2]} is broken, or not Parquet"
+            raise StoreError(self.where, wrong, "put it back from a copy, or take it out of the folder") from None
 
     def _once(self, table: Any) -> Any:
         """Each event once, in the order of time."""

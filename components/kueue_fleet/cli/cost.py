@@ -78,10 +78,14 @@ def _used(fleet: FleetSpec, store: str, prices: Prices, per: Period, output: Out
     from kueue_admission.cli.tables import Column, Table
     from kueue_admission.history.jobs import OF_JOBS, past_of
     from kueue_fleet.fleet_file.spending import without_price
-    from kueue_fleet.status.ledger import ledger
+    from kueue_fleet.status.ledger import ledger, without_times
 
     with opened_store(store) as opened:
-        entries = list(ledger(fleet, past_of(opened.read(kinds=OF_JOBS)), prices, per))
+        past = past_of(opened.read(kinds=OF_JOBS))
+    entries = list(ledger(fleet, past, prices, per))
+    if left_out := without_times(fleet, past):
+        told = f"it is not known when {console.count(left_out, 'job')} ran, which no {per} has"
+        console.warning(f"{store}: {told}; record from a source that says when jobs started")
     if output is Output.json:
         rows = [
             {

@@ -28,6 +28,7 @@ from kueue_fleet.cli.replay import (
     GrowthOption,
     QueueOption,
     ToOption,
+    check_queues,
     check_teams,
     duration,
     read_growth,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 """Of the JSON document; larger where a reader of the former would misread it."""
 _WEEK: Final = 7 * 86_400.0
+_LISTED: Final = 3
+"""Reasons of `check` that are shown."""
 _TELL_SECONDS: Final = 10.0
 """Between two lines on stderr, unless that is a terminal."""
 
@@ -71,7 +74,7 @@ def plan(
         int, typer.Option("--hold-out", min=0, help="The last weeks, by which only the answer is judged.")
     ] = 1,
     budget: Annotated[
-        float | None, typer.Option("--budget", min=0, help="USD a month at most.", show_default="plan.budget of FILE")
+        float | None, typer.Option("--budget", min=1, help="USD a month at most.", show_default="plan.budget of FILE")
     ] = None,
     growth: GrowthOption = None,
     queue: QueueOption = None,
@@ -118,6 +121,7 @@ def plan(
     if not goals_of(fleet):
         raise console.CommandError(f"{given.source}: has no goals; set goals of a ClusterQueue or a team")
     past, window = read_past(store, begin, end)
+    check_queues(queues, past)
     window, held_out = held_out_of(window, hold_out)
     at = datetime.fromtimestamp(window.begin, UTC)
     # The limits are those of the command, so a file's own refuse no fleet that is tried.
@@ -196,12 +200,18 @@ def _answer(
     held_out: Window | None,
 ) -> Answer:
     from kueue_fleet.cli.plan_runs import simulations
-    from kueue_fleet.simulation.planner import Planner
+    from kueue_fleet.simulation.planner import NoGoalKnownError, Planner
 
     limit = math.inf if budget is None else budget
     count = min(processes or len(os.sched_getaffinity(0)), len(seeds))
     with interruptible(), _progress() as say, simulations(question, seeds, count, study) as runs, well_formed():
-        return Planner(question, runs, most, limit, say).answer(held_out)
+        try:
+            return Planner(question, runs, most, limit, say).answer(held_out)
+        except NoGoalKnownError as nothing:
+            told = (
+                "by these jobs no goal can be judged, so that any fleet would do; give other times, --queue or --growth"
+            )
+            raise console.CommandError(told, problems=nothing.reasons) from None
 
 
 @contextmanager
@@ -288,6 +298,7 @@ def _document(question: Question, answer: Answer, held_out: Window | None, diffe
             "notCheaper": len(search.pruned),
             "refusedByCheck": len(search.refused),
             "limitReached": search.is_spent,
+            "refusedFor": list(answer.refused_for),
         },
         "today": answer.today.as_json(question),
         "recommended": answer.best.as_json(question),
@@ -322,6 +333,8 @@ def _show(question: Question, answer: Answer, held_out: Window | None, seeds: in
         console.paragraph(f"- {_why(question, answer, reason)}")
     if not answer.reasons:
         console.line("No change of the file is better.")
+        for problem in answer.refused_for[:_LISTED]:
+            console.paragraph(f"- check refuses others: {problem}")
     _show_goals("goal", answer.best.goals)
     if held_out is None:
         console.paragraph("No weeks are held out: the history is too short, or --hold-out is 0.")

@@ -140,5 +140,5 @@ def _fingerprint(question: Question) -> str:
         question.growth,
         question.seed,
     ]
-    about += [[knob.text for knob in question.knobs], question.prices.date]
+    about += [[knob.text for knob in question.knobs], question.prices, past.waits]
     return sha256(repr(about).encode()).hexdigest()

@@ -83,6 +83,9 @@ def record(
       kueue-fleet record fleet.yaml --store history --prune \\
           --older-than 90d --team vision
     """
+    for option, given in (("--older-than", older_than), ("--team", team), ("--keep", keep), ("--max-size", max_size)):
+        if given == "":  # As of a variable of a shell that is not set.
+            raise console.mistyped(f"{option}: is empty; give a value, or leave the option out")
     if not prune and (older_than or team):
         raise console.mistyped("--older-than and --team: say what --prune deletes; add --prune")
     if (prune or once or sources) and (keep or max_size):
@@ -144,7 +147,7 @@ def _bounds(keep: str | None, max_size: str | None) -> Bounds:
         raise console.mistyped(f"--max-size {max_size}: {wrong}") from None
     if most is not None and most < 2**24:
         raise console.mistyped(f"--max-size {max_size}: is less than 16Mi; write 16Mi or more")
-    return lambda now: (0.0 if age is None else now - age, most)
+    return lambda now: (0.0 if age is None else max(0.0, now - age), most)
 
 
 def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | None) -> None:
@@ -153,7 +156,7 @@ def _prune(fleet: FleetSpec, store: Store, older_than: str | None, team: str | N
     if older_than is None and team is None:
         raise console.mistyped("--prune: deletes nothing without a limit; give --older-than TIME or --team NAME")
     age = _age("--older-than", older_than or "0")
-    gone = store.prune(time.time() - age, team or "")
+    gone = store.prune(max(0.0, time.time() - age), team or "")
     teams = sorted({each.name for each in fleet.teams})
     if not gone and team is not None and team not in teams:
         raise console.CommandError(

@@ -98,6 +98,7 @@ def replay(
     at = datetime.fromtimestamp(window.begin, UTC)
     fleet = load_fleet(given, at=at)
     check_teams("--growth", grown.teams, fleet)
+    check_queues(queues, past)
     with well_formed():
         before = Replay(fleet, past, window, queues)
         after = Replay(changed_fleet(given, changes, at), past, window, queues) if changes else before
@@ -121,9 +122,13 @@ def read_past(store: str, begin: datetime | None, end: datetime | None) -> tuple
     last = end.replace(tzinfo=UTC).timestamp() if end is not None else math.inf
     with opened_store(store) as opened:
         past = past_of(opened.read(0.0 if first is None else max(0.0, first - LOOK_BACK), OF_JOBS))
-    window = Window(past.begin if first is None else first, min(past.end, last))
+    # Of the time before its first event a history knows nothing, as of that after its last.
+    window = Window(past.begin if first is None else max(first, past.begin), min(past.end, last))
     if window.begin >= window.end:
-        raise console.CommandError(f"{store}: has no events between --from and --to; give other times")
+        within = "" if begin is None and end is None else " between --from and --to"
+        raise console.CommandError(
+            f"{store}: has no events{within}, or only of one moment; record more, or other times"
+        )
     return past, window
 
 
@@ -159,6 +164,17 @@ def read_queues(texts: Sequence[str]) -> dict[str, str]:
     return dict(map(_renamed, texts))
 
 
+def check_queues(queues: Iterable[str], past: Past) -> None:
+    """Warn of a queue in --queue that the history does not have."""
+    from kueue_admission.forms.suggest import instead
+
+    arrivals = [job.arrival for job in past.jobs]
+    names = sorted({name for each in arrivals for name in (each.queue, f"{each.namespace}/{each.queue}")})
+    for queue in queues:
+        if queue not in names:
+            console.warning(f"--queue {queue}: no job of this time is of it; {instead(queue, names, 'queues')}")
+
+
 def _renamed(text: str) -> tuple[str, str]:
     old, _, new = text.partition("=")
     if not old or new.count("/") != 1:
@@ -192,9 +208,12 @@ def _show(
     )
     console.line(f"{told}, {days:.1f} days, {console.count(len(runs), 'simulation')}")
     console.line()
-    _show_waits("recorded", fit.recorded, "replayed", fit.replayed, fit.off)
-    console.line()
-    console.paragraph(f"{fit.close:.0%} of the jobs waited as long as recorded, within 10 % or a minute.")
+    if fit.close is None:
+        console.paragraph("How well the replay fits is not known: the history does not say how long any job waited.")
+    else:
+        _show_waits("recorded", fit.recorded, "replayed", fit.replayed, fit.off)
+        console.line()
+        console.paragraph(f"{fit.close:.0%} of the jobs waited as long as recorded, within 10 % or a minute.")
     if fit.not_explained:
         console.line("Not explained:")
     for text in fit.not_explained:

@@ -88,7 +88,7 @@ def decide_check(
         found = _decide_region(residency, regions)
         if found is not None:
             return found
-    if rules.windows and run_seconds is not None and run is None:
+    if rules.windows and run_seconds is not None and not run:
         # What cannot be read might outlast every window; who says nothing needs one that is open.
         longest = max(window.end - window.start for window in rules.windows)
         return CheckDecision(CheckState.REJECTED, _run_problem(run_seconds, run, longest))

@@ -42,8 +42,8 @@ _LOOK: Final = 21_600.0
 _SCARCE: Final = 0.5
 """How far a goal that is at risk is missed: other weeks will not be like those of the history."""
 _Job = TypeVar("_Job")
-_FAR: Final = 1000.0
-"""How far a goal is missed at most, as where jobs wait without end."""
+FAR: Final = 1000.0
+"""How far a goal is missed at most, as where jobs wait without end, or none runs."""
 
 
 def parse_knob(text: str, data: Any) -> Knob:
@@ -238,7 +238,7 @@ def _missed(judged: Judged) -> float:
     if judged.standing is not Standing.MISSED or found is None:
         return _SCARCE if judged.standing is Standing.AT_RISK else 0.0
     more, less = (found, limit) if judged.goal.of == "wait" else (limit, found)
-    return min(more / less, _FAR) if less else _FAR
+    return min(more / less, FAR) if less else FAR
 
 
 def _mean_wait(jobs: Sequence[Replayed], length: float) -> float:
@@ -286,12 +286,19 @@ class Terms:
         self._question = question
         self._known: dict[Point, float | None] = {}
         self._said = {_about(each) for each in question.reading(question.today).problems}
+        self.refusals: dict[Point, Problem] = {}
+        """Why a point is not tried: the first thing that `check` says of it."""
 
     def floor(self, point: Point) -> float | None:
         """USD a month that are paid anyway; None where `check` refuses the fleet, or warns as it does not today."""
         if point not in self._known:
             reading = self._question.reading(point)
-            wrong = errors_of(reading.problems) or any(_about(each) not in self._said for each in reading.problems)
+            wrong = [
+                *errors_of(reading.problems),
+                *(each for each in reading.problems if _about(each) not in self._said),
+            ]
+            if wrong:
+                self.refusals[point] = wrong[0]
             paid = (
                 None if wrong or reading.fleet is None else cost_of(reading.fleet, self._question.prices.at_most).always
             )

@@ -16,7 +16,7 @@ from kueue_fleet.fleet_file import FleetSpec, Spot
 from kueue_fleet.fleet_file.cost import cost_of
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.gke.prices import HOURS_PER_MONTH
-from kueue_fleet.simulation.plan import Question, Terms, Tried, missed_by
+from kueue_fleet.simulation.plan import FAR, Question, Terms, Tried, missed_by
 from kueue_fleet.simulation.replay import Replay, Window
 from kueue_fleet.simulation.search import Outcome, Point, Search
 
@@ -98,6 +98,16 @@ class Answer:
     held_out: tuple[Goal, ...]
     search: Search
     not_known: tuple[str, ...]
+    refused_for: tuple[str, ...]
+    """What `check` says of fleets that were not tried, of each problem once."""
+
+
+class NoGoalKnownError(Exception):
+    """No goal can be judged by the history, so that any fleet would do; `reasons` say why."""
+
+    def __init__(self, reasons: Iterable[str]) -> None:
+        self.reasons = tuple(reasons)
+        super().__init__("; ".join(self.reasons))
 
 
 class Planner:
@@ -115,14 +125,17 @@ class Planner:
         self._search = Search(sizes, self._evaluate, self._terms.floor, most, budget, unordered)
 
     def answer(self, held_out: Window | None) -> Answer:
-        """The search, and what is made of it."""
+        """The search, and what is made of it. Raises NoGoalKnownError."""
+        today = self._candidate(self._question.today)
+        if all(goal.standing is Standing.NOT_KNOWN for goal in today.goals):
+            raise NoGoalKnownError(dict.fromkeys(not_known(self._question, today)))
         best = self._search.run(self._question.today)
         best = self._kept_as_today(best)
         found = self._candidate(best)
         for point in self._around(best):
             self._candidate(point)
         return Answer(
-            self._candidate(self._question.today),
+            today,
             found,
             not found.missed and found.cost <= self._search.budget,
             tuple(self._reasons(best)),
@@ -130,11 +143,12 @@ class Planner:
             self._judged(self._simulate(best, whole=True, window=held_out)) if held_out is not None else (),
             self._search,
             tuple(dict.fromkeys(not_known(self._question, found))),
+            tuple(dict.fromkeys(str(self._terms.refusals[point]) for point in sorted(self._search.refused))),
         )
 
     def _evaluate(self, point: Point, whole: bool) -> Outcome:
         found = self._simulate(point, whole=whole)
-        missed = missed_by(found)
+        missed = self._missed(found)
         paid = self._terms.floor(point) or 0.0
         cost = math.inf if math.isinf(missed) else self._cost(point, paid, found).cost
         search = self._search
@@ -147,7 +161,9 @@ class Planner:
     def _cost(self, point: Point, paid: float, found: Sequence[Tried]) -> Candidate:
         used = HOURS_PER_MONTH * mean(each.used for each in found)
         wait, unpriced = mean(each.wait for each in found), mean(each.unpriced for each in found)
-        self._whole[point] = made = Candidate(point, paid, used, wait, unpriced, self._judged(found), missed_by(found))
+        self._whole[point] = made = Candidate(
+            point, paid, used, wait, unpriced, self._judged(found), self._missed(found)
+        )
         return made
 
     def _candidate(self, point: Point) -> Candidate:
@@ -155,6 +171,17 @@ class Planner:
         if point not in self._whole:
             self._cost(point, self._terms.floor(point) or 0.0, self._simulate(point, whole=True))
         return self._whole[point]
+
+    def _missed(self, found: Sequence[Tried]) -> float:
+        """How far goals are missed; most of all by a fleet in which one is not known that is known today."""
+        today = self._whole.get(self._question.today)
+        lost = 0
+        if today is not None and not any(each.stopped for each in found):
+            lost = sum(
+                now.standing is Standing.NOT_KNOWN is not was.standing
+                for now, was in zip(self._judged(found), today.goals, strict=True)
+            )
+        return missed_by(found) + FAR * lost
 
     def _judged(self, found: Sequence[Tried]) -> tuple[Goal, ...]:
         return tuple(

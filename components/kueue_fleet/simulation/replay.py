@@ -292,7 +292,8 @@ class Replay:
                 continue
             source = random.Random(f"{seed}:{workload.key}:growth")  # noqa: S311 - a simulation, not a secret
             share = source.random()
-            times = int(growth.of(job.arrival.team) + share)
+            team = self.fleet.team_of.get(self.queue_of(job).partition("/")[0], job.arrival.team)
+            times = int(growth.of(team) + share)
             if times:
                 yield at, math.inf, job, workload, False
             for _ in range(1, times):

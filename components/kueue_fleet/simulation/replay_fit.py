@@ -55,8 +55,8 @@ class Fit:
 
     recorded: Mapping[str, Waits]
     replayed: Mapping[str, Waits]
-    close: float
-    """Share of the jobs whose wait fits, in the middle simulation."""
+    close: float | None
+    """Share of the jobs whose wait fits, in the middle simulation; None: of no job the wait is recorded."""
     not_explained: Sequence[str]
 
     def off(self, queue: str, share: str) -> float | None:
@@ -83,11 +83,11 @@ def fit_of(replay: Replay, runs: Sequence[Sequence[Replayed]]) -> Fit:
         late = at is not None and at > replay.window.end - replay.window.begin
         return math.inf if late and math.isinf(was(each)) else _wait(each)
 
-    close = [sum(_fits(was(each), found(each)) for each in run) / max(1, len(run)) for run in counted]
+    close = [sum(_fits(was(each), found(each)) for each in run) / len(run) for run in counted if run]
     return Fit(
         waits_of(replay, counted[:1], was),
         waits_of(replay, counted, found),
-        median(close) if close else 1.0,
+        median(close) if close else None,
         list(_not_explained(replay, runs)),
     )
 

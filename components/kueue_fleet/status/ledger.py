@@ -42,6 +42,12 @@ def ledger(fleet: FleetSpec, past: Past, prices: Prices, per: Period) -> Iterato
         begin, end = period_of(end, per)
 
 
+def without_times(fleet: FleetSpec, past: Past) -> int:
+    """Jobs with GPUs or TPUs of which only how long they ran is known, not when, so that they are in no week."""
+    known = [job for job in past.jobs if not job.runs and job.run_seconds and job.arrival.namespace in fleet.team_of]
+    return sum(bool(ACCELERATOR_RESOURCES & (job.arrival.requests or {}).keys()) for job in known)
+
+
 def _held(fleet: FleetSpec, past: Past) -> Iterator[Held]:
     teams, queues = {team.name for team in fleet.teams}, cluster_queue_of(fleet)
     for job in past.jobs:

@@ -96,7 +96,8 @@ def _stays(fleet: FleetSpec, events: Sequence[Event], teams: set[str], begin: fl
         if event.kind in _LEFT:
             left.setdefault((event.uid, event.cluster), []).append(event.time)
     for event in events:
-        if event.kind is not Kind.ADMITTED or event.team not in teams:
+        team = fleet.team_of.get(event.namespace, event.team)  # As the file of that time says, whoever recorded it.
+        if event.kind is not Kind.ADMITTED or team not in teams:
             continue
         cluster = event.worker or event.cluster
         if event.worker and (event.namespace, event.workload, cluster) in copies:
@@ -107,9 +108,9 @@ def _stays(fleet: FleetSpec, events: Sequence[Event], teams: set[str], begin: fl
         nowhere = cluster == fleet.manager_name
         region = "" if nowhere else event.region if cluster == event.cluster else _region(fleet, cluster)
         wanted = labels.get((event.namespace, event.workload), {}).get(REGIONS_LABEL)
-        bound = read_residency(wanted, None, regions.get(event.team), groups).forbids(region) if region else None
+        bound = read_residency(wanted, None, regions.get(team), groups).forbids(region) if region else None
         yield Stay(
-            event.team,
+            team,
             event.namespace,
             event.workload,
             event.uid,
