@@ -69,6 +69,7 @@ def test_there_is_no_other_table() -> None:
         "accelerator_networks",
         "consumption",
         "gpu_partitions",
+        "local_ssds",
         "machine_zones",
         "machines",
         "n1_accelerators",

@@ -176,7 +176,7 @@ def test_a_kind_that_kueue_does_not_manage_here_is_refused() -> None:
 def test_requests_that_kueue_never_admits_are_a_problem() -> None:
     (job,) = documents("pytorchjob")
     resources = {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}
-    above = changed(job, "spec/pytorchReplicaSpecs/Master/template/spec/containers", [{"resources": resources}])
+    above = changed(job, "spec/pytorchReplicaSpecs/Master/template/spec/containers/0/resources", resources)
     (found,) = map(str, check_manifests(FLEET, [above]).problems)
     assert found.startswith(f"{job.where}: PyTorchJob research/pytorch-train: never starts: Misconfigured: ")
     assert 'containers[0]: Invalid value: ["cpu"]: requests must not exceed its limits' in found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.fleet_file.builders import fleet_data
 
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.fleet_file.parse import read_fleet_text
 from kueue_fleet.simulation.fleet import check_manifests
 
 GPU = "nvidia.com/gpu"
@@ -43,12 +45,97 @@ REFUSED: list[tuple[Json, str]] = [
     ({"container": {"resources": {"requests": {GPU: 1}, "limits": {GPU: 2}}}}, "asks for 1 nvidia.com/gpu in "),
     ({"container": {"resources": {"requests": {GPU: 1}}}}, "with a limit of nothing, and Kubernetes refuses the pod"),
     ({"annotations": {"kueue.x-k8s.io/job-min-parallelism": "3"}}, "job-min-parallelism is 3"),
+    ({"resources": {"requests": {"cpu": "500m"}}}, "requests 500m cpu as a pod, and its containers 1, and Kubernetes"),
+    ({"resources": {"limits": {GPU: 1}}}, "has nvidia.com/gpu in the limits of the pod"),
+    ({"container": {"name": "Main"}}, 'has a container "Main", a name that has characters or a form that are not'),
+    ({"initContainers": [{"image": "init"}]}, "has a container without a name, and Kubernetes refuses the pod"),
+    ({"initContainers": [{"name": "main"}]}, "has two containers of the name main, and Kubernetes refuses the pod"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("job", "said"), REFUSED, ids=[said for _, said in REFUSED])
 def test_what_is_refused(job: Json, said: str) -> None:
     assert said in found(**job)
+
+
+ELASTIC = "kueue.x-k8s.io/elastic-job"
+TOPOLOGY = "kueue.x-k8s.io/podset-{}-topology"
+WHOLE: list[tuple[str, Json, str]] = [
+    ("Job", {"apiVersion": "batch/v1beta1"}, "Job team-vision/j.apiVersion: is of batch/v1beta1, and Kueue manages"),
+    ("Job", {"completionMode": "Indexed", "parallelism": 2}, "is Indexed without completions, and Kubernetes refuses"),
+    ("Job", {"annotations": {ELASTIC: "true", "kueue.x-k8s.io/job-min-parallelism": "1"}, "parallelism": 2}, "both"),
+    ("Job", {"annotations": {"kueue.x-k8s.io/job-completions-equal-parallelism": "true"}}, "is not Indexed, and Kueue"),
+    (
+        "Job",
+        {
+            "annotations": {"kueue.x-k8s.io/job-completions-equal-parallelism": "true"},
+            "completionMode": "Indexed",
+            "completions": 2,
+        },
+        "completions other than parallelism",
+    ),
+    ("Job", {"managedBy": "example.com/own"}, "has managedBy example.com/own, and MultiKueue rejects it; remove it"),
+    ("Job", {"topologies": ("required", "preferred")}, "has the annotations kueue.x-k8s.io/podset-required-topology"),
+    ("Job", {"topologies": ("required",), "annotations": {ELASTIC: "true"}}, "and Kueue refuses it in an elastic job"),
+    ("Job", {"labels": {"kueue.x-k8s.io/max-exec-time-seconds": "0"}}, "max-exec-time-seconds: is '0'; write 1 or"),
+    ("JobSet", {"apiVersion": "jobset.x-k8s.io/v1alpha1"}, "manages those of jobset.x-k8s.io/v1alpha2 alone; write"),
+    ("JobSet", {"annotations": {ELASTIC: "true"}}, "and Kueue refuses a JobSet with it; remove it"),
+    ("JobSet", {"names": ["w", "w"]}, "has two replicatedJobs of the name w, and Kubernetes refuses it; rename one"),
+    ("JobSet", {"names": ["w" * 60]}, "a name of more than 63 characters, and JobSet refuses it; write shorter names"),
+    ("JobSet", {"names": [f"w{number}" for number in range(19)]}, "has 19 pod sets, and Kueue 0.19.2 makes no"),
+]  # fmt: skip
+
+
+def whole(kind: str, version: str = "0.19.2", **given: Any) -> str:
+    """What is wrong with a job of a kind whose pods are well; what is given is of the job."""
+    data = fleet_data()
+    data["kueue"] = {"version": version}
+    selector = {"cloud.google.com/gke-accelerator": "nvidia-l4"}
+    resources = {"requests": {"cpu": "10m", GPU: 1}, "limits": {GPU: 1}}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "resources": resources}], "nodeSelector": selector}
+    annotations = {TOPOLOGY.format(each): "rack" for each in given.pop("topologies", ())}
+    template: Json = {"metadata": {"annotations": annotations}, "spec": pod}
+    labels = {"kueue.x-k8s.io/queue-name": "main", **given.pop("labels", {})}
+    metadata = {"name": "j", "namespace": "team-vision", "labels": labels, "annotations": given.pop("annotations", {})}
+    names = given.pop("names", ["w"])
+    apis = {"Job": "batch/v1", "JobSet": "jobset.x-k8s.io/v1alpha2"}
+    job: Json = {"apiVersion": given.pop("apiVersion", apis[kind]), "kind": kind, "metadata": metadata}
+    replicated = [{"name": name, "template": {"spec": {"template": template}}} for name in names]
+    job["spec"] = {"template": template, **given} if kind == "Job" else {"replicatedJobs": replicated, **given}
+    return "\n".join(map(str, check_manifests(parse_fleet(data), [Document("j.yaml:1", job)]).problems))
+
+
+@pytest.mark.parametrize(("kind", "change", "said"), WHOLE, ids=[said for _, _, said in WHOLE])
+def test_what_is_refused_of_a_job_as_a_whole(kind: str, change: Json, said: str) -> None:
+    assert said in whole(kind, **change)
+
+
+def test_jobs_that_are_taken_as_a_whole() -> None:
+    assert whole("Job", completionMode="Indexed", completions=1, parallelism=1) == ""
+    assert whole("Job", annotations={ELASTIC: "true"}) == ""
+    assert whole("Job", managedBy="kubernetes.io/job-controller") == ""
+    assert whole("JobSet") == ""
+
+
+def test_where_nothing_is_dispatched_no_job_is_left_to_kueue() -> None:
+    fleet = read_fleet_text(Path("examples/lab/fleet.yaml").read_text(), "lab").whole()
+    labels = {"kueue.x-k8s.io/queue-name": "gpu"}
+    pod = {"restartPolicy": "Never", "containers": [{"name": "main", "resources": {"limits": {GPU: 1}}}]}
+    job: Json = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": pod}}}
+    job["metadata"] = {"name": "j", "namespace": "vision", "labels": labels}
+    job["spec"]["managedBy"] = "kueue.x-k8s.io/multikueue"
+    *_, problem = map(str, check_manifests(fleet, [Document("j.yaml:1", job)]).problems)
+    assert "and its queue is not dispatched, so that nothing makes its pods; remove it" in problem
+
+
+@pytest.mark.parametrize(("version", "most"), [("0.17.1", 8), ("0.18.3", 10), ("0.19.2", 18)])
+def test_a_workload_has_as_many_pod_sets_as_its_release_takes(version: str, most: int) -> None:
+    names = [f"w{number}" for number in range(most + 1)]
+    assert "pod sets, and Kueue" not in whole("JobSet", version, names=names[:-1])
+    said = (
+        f"has {most + 1} pod sets, and Kueue {version} makes no Workload of more than {most}, so that it never starts"
+    )
+    assert said in whole("JobSet", version, names=names)
 
 
 SAFE: Json = {

@@ -315,9 +315,11 @@ def parse_job(printed: Printed, context: Context) -> Workload:
 def execution_limit(labels: Fields) -> int | None:
     """Seconds after which Kueue ends a job with these labels; None: never."""
     seconds = labels.text(f"{_PREFIX}max-exec-time-seconds")
-    if seconds and whole_number(seconds) is None:
-        labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", "write a whole number in quotes")
-    return whole_number(seconds)
+    limit = whole_number(seconds)
+    if seconds and (limit is None or limit <= 0):
+        fix = "write a whole number in quotes" if limit is None else "write 1 or more"
+        labels.wrong(f"{_PREFIX}max-exec-time-seconds", f"is {seconds!r}", fix)
+    return limit
 
 
 def class_priority(labels: Fields, context: Context) -> int | None:

@@ -76,6 +76,11 @@ class Release:
         return tuple(self.facts["served"])
 
     @property
+    def most_pod_sets(self) -> int:
+        """Pod sets that a Workload has at most."""
+        return int(self.facts["podSets"])
+
+    @property
     def run_here(self) -> bool:
         """Whether this project's tests run it; otherwise its facts come from reading alone."""
         return bool(self.facts["runHere"])

@@ -11,9 +11,18 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_admission.forms.suggest import instead
 from kueue_fleet.gke.gpu_sharing import PROPERTIES, WHOLE
 from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
-from kueue_fleet.gke.machines import HYPERDISK_ONLY, NO_LOCAL_SSD, MachineType, machine_type, n1_accelerators
+from kueue_fleet.gke.machines import (
+    BOOT_DISKS,
+    DISKS_NOT_TAKEN,
+    HYPERDISK_ONLY,
+    MachineType,
+    local_ssd_counts,
+    machine_type,
+    n1_accelerators,
+)
 from kueue_fleet.gke.pool import Breach, Gpus, Pool
 from kueue_fleet.gke.tpu_slices import slice_nodes, tpu_topologies
 
@@ -95,13 +104,19 @@ def check_device_plugin(pool: Pool) -> Iterator[Breach]:
 
 def check_boot_disk(pool: Pool) -> Iterator[Breach]:
     """The boot disk is of a type that the machine boots from."""
-    disk = pool.disk_type
-    if disk is not None and not disk.startswith("hyperdisk-") and pool.machine_type.startswith(HYPERDISK_ONLY):
+    disk, machine = pool.disk_type, pool.machine_type
+    if disk is None:
+        return
+    if disk not in BOOT_DISKS:
+        yield Breach("disk_type", f"is {disk}, from which no machine boots", instead(disk, BOOT_DISKS, "kinds of disk"))
+    elif not disk.startswith("hyperdisk-") and machine.startswith(HYPERDISK_ONLY):
         yield Breach(
             "disk_type",
-            f"is {disk}, but {pool.machine_type} boots from Hyperdisk only",
+            f"is {disk}, but {machine} boots from Hyperdisk only",
             "set it to hyperdisk-balanced, or remove it",
         )
+    elif any(disk.startswith(kind) and machine.startswith(types) for kind, types in DISKS_NOT_TAKEN.items()):
+        yield Breach("disk_type", f"is {disk}, from which {machine} does not boot", "set it to pd-balanced, or pd-ssd")
 
 
 def check_local_ssds(pool: Pool) -> Iterator[Breach]:
@@ -110,17 +125,22 @@ def check_local_ssds(pool: Pool) -> Iterator[Breach]:
         yield Breach(
             "ephemeral_local_ssds", "is set, but so are raw block devices, which exclude it", "keep one of the two"
         )
-    machine = machine_type(pool.machine_type)
+    machine, offered = machine_type(pool.machine_type), local_ssd_counts(pool.machine_type)
     for fact in ("ephemeral_local_ssds", "block_local_ssds"):
         count = getattr(pool, fact)
-        if count and pool.machine_type.startswith(NO_LOCAL_SSD):
+        if not count or offered is None or count in offered:
+            continue
+        if not offered:
             yield Breach(fact, f"is {count}, but {pool.machine_type} takes none", "remove it")
-        elif count and machine is not None and machine.local_ssds not in (0, count):
+        elif machine is not None and machine.local_ssds:
             yield Breach(
                 fact,
                 f"is {count}, but {machine.name} comes with {machine.local_ssds}",
                 f"set it to {machine.local_ssds}, or remove it",
             )
+        else:
+            listed = ", ".join(map(str, offered))
+            yield Breach(fact, f"is {count}, a number that {pool.machine_type} does not take", f"use {listed}")
 
 
 def check_secondary_disks(pool: Pool) -> Iterator[Breach]:

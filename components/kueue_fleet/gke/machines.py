@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from kueue_fleet.gke.csv_tables import read_table
+from kueue_fleet.gke.csv_tables import read_table, row_of
 from kueue_fleet.gke.labels import ACCELERATOR, GPU_RESOURCE, TPU_ACCELERATOR, TPU_RESOURCE
 
 BOOT_DISK_GB: Final = 100
@@ -41,10 +41,19 @@ TPU_MACHINES: Final = ("ct5lp-", "ct5p-", "ct6e-", "tpu7x-")
 """Beginnings of the machine types with TPUs. Source: https://cloud.google.com/kubernetes-engine/docs/concepts/plan-tpus"""
 LOCAL_SSD_GB: Final = 375
 """Size of every local SSD. Source: https://cloud.google.com/compute/docs/disks/local-ssd."""
-NO_LOCAL_SSD: Final = ("e2-",)
-"""Beginnings of the machine types to which no local SSD can be added.
+BOOT_DISKS: Final = ("pd-balanced", "pd-ssd", "pd-standard", "pd-extreme", "hyperdisk-balanced", "hyperdisk-extreme")
+"""Kinds of disk that machines boot from.
 
-Source: https://cloud.google.com/compute/docs/disks/local-ssd
+Source: https://cloud.google.com/compute/docs/disks and https://cloud.google.com/compute/docs/disks/hyperdisks
+"""
+DISKS_NOT_TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
+    "hyperdisk-": ("c2-", "c2d-", "e2-", "n1-", "t2a-", "t2d-"),
+    "pd-standard": ("a3-", "c3-", "c3d-", "g2-", "h3-"),
+}
+"""Beginnings of kinds of disk, and of the machine types that do not boot from them, though from others of `BOOT_DISKS`.
+
+Source: https://cloud.google.com/compute/docs/machine-resource and the pages of the machine families;
+GoogleCloudPlatform/cluster-toolkit modules/internal/instance_validations/main.tf
 """
 
 _MIB: Final = 1024**2
@@ -204,6 +213,30 @@ def _machine(row: Mapping[str, str]) -> MachineType:
 def machine_type(name: str) -> MachineType | None:
     """The machine type of that name, with the GPUs that are part of it; None if it is not in the catalogue."""
     return _by_name().get(name)
+
+
+@cache
+def _local_ssds() -> Mapping[str, list[tuple[int | None, tuple[int, ...]]]]:
+    found: dict[str, list[tuple[int | None, tuple[int, ...]]]] = {}
+    for row in read_table("local_ssds"):
+        most = int(row["maxCpus"]) if row["maxCpus"] else None
+        found.setdefault(row["machineTypes"], []).append((most, tuple(map(int, row["counts"].split()))))
+    return found
+
+
+def local_ssd_counts(name: str) -> tuple[int, ...] | None:
+    """How many local SSDs the machine type comes with, or can be given; none: no number; None: not known."""
+    machine = machine_type(name)
+    if machine is not None and machine.local_ssds:
+        return (machine.local_ssds,)
+    if name.endswith(("-lssd", "-metal")):
+        return None
+    for most, counts in row_of(name, _local_ssds()) or ():
+        if most is None or (machine is not None and machine.cpus <= most):
+            return counts
+        if machine is None:
+            return None
+    return None
 
 
 def machine_names() -> tuple[str, ...]:

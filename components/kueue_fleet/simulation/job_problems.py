@@ -28,6 +28,8 @@ _PODS: Final = {
     "Pod": ("spec", "containers"),
 }
 """Where kinds have what runs; of the others the parser says what is missing."""
+_SERVED_TOO: Final = {f"ray.io/{kind}": ("ray.io/v1alpha1",) for kind in ("rayjob", "raycluster", "rayservice")}
+"""Older versions of kinds, which the API server converts."""
 STEP_LABEL: Final = "kueue-fleet.dev/step"
 """On a job: of which step it is, for `steps` of the workload file."""
 
@@ -70,12 +72,22 @@ def check_kinds(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Pro
     for where, data in manifests:
         kind = data["kind"]
         framework = next((name for name, known in KINDS.items() if known.kind == kind), "")
+        version = managed_version(framework)
         if not is_job(data):
             yield JOB.at("", f"is {with_article(kind)}", _not_a_job(kind)).behind(where)
         elif framework not in enabled:
             wrong = f"is {with_article(kind)}, which the fleet's Kueue does not manage"
             fix = f"add {framework} to kueue.configuration.integrations.frameworks"
             yield JOB.at("", wrong, fix).behind(where)
+        elif data.get("apiVersion", version) not in (version, *_SERVED_TOO.get(framework, ())):
+            wrong = f"is of {data['apiVersion']}, and Kueue manages those of {version} alone"
+            yield JOB.at(f"{label_of(data)}.apiVersion", wrong, f"write {version}").behind(where)
+
+
+def managed_version(framework: str) -> str:
+    """The `apiVersion` of the jobs of a framework; empty where it is not known."""
+    known = KINDS.get(framework)
+    return "" if known is None else f"{known.group}/{known.version}".removeprefix("/")
 
 
 def check_forms(manifests: Iterable[Document]) -> Iterator[Problem]:

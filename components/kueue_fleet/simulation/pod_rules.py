@@ -1,39 +1,143 @@
-"""What the API server and Kueue's webhook refuse of jobs, and what Pod Security Standards refuse of their pods.
+"""What the API server, JobSet and Kueue refuse of jobs, and what Pod Security Standards refuse of their pods.
 
-Source: kubernetes@v1.36 pkg/apis/batch/validation (restartPolicy), pkg/apis/core/validation (devices are not
-overcommitted); kueue@v0.19.2 pkg/controller/jobs/job/job_webhook.go (validatePartialAdmissionCreate).
+Source: kubernetes@v1.36 pkg/apis/batch/validation (restartPolicy, completions), pkg/apis/core/validation (names of
+containers, devices that are not overcommitted, resources of pods), pkg/apis/apps/validation (selectors);
+kueue@v0.19.2 pkg/controller/jobs/job/job_webhook.go (validateCreate), pkg/controller/jobframework/validation.go
+(ValidateElasticJobAnnotation), tas_validation.go (ValidateTASPodSetRequest), apis/kueue/v1beta2/workload_types.go
+(podSets); jobset@v0.11.0 pkg/webhooks/jobset_webhook.go (ValidateCreate).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
-from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms import syntax
+from kueue_admission.forms.form_rules import JOB, Fault
 from kueue_admission.forms.manifest import Manifest, inside
 from kueue_admission.forms.names import LEAST_PODS_ANNOTATION
 from kueue_admission.forms.problem import Problem
+from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.manifests import key_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.objects.pod_security import controls
 from kueue_fleet.simulation.provisioning_request import (
+    PodSetTemplate,
     job_fault,
+    of_job,
     of_pod_set,
     pod_set_templates,
     queued_jobs,
 )
 
+_ELASTIC: Final = "kueue.x-k8s.io/elastic-job"
+_ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
+_SYNC: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
+_TOPOLOGY: Final = tuple(f"kueue.x-k8s.io/podset-{how}-topology" for how in ("required", "preferred", "unconstrained"))
+_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
+_JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
+_LONGEST: Final = 63
+_TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
+
 
 def check_pod_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
-    """Every pod set that is refused."""
-    for job, _ in queued_jobs(fleet, manifests):
+    """Every job and pod set that is refused."""
+    for job, queue in queued_jobs(fleet, manifests):
         team = fleet.team_in(key_of(job.data).partition("/")[0])
         standard = team.pod_security if team else "privileged"
-        for pod_set in pod_set_templates(job.data):
+        pod_sets = pod_set_templates(job.data)
+        whole = (*_of_whole(job.data), *_too_many(fleet, queue, pod_sets), *_managed_by(fleet, queue, job.data))
+        yield from (of_job(job, JOB, fault.wrong, fault.fix) for fault in whole)
+        for pod_set in pod_sets:
             pod = inside(pod_set.template, "spec")
-            faults = (*_of_job(job.data, pod, pod_set.count), *_devices(pod), *_security(pod, standard))
+            faults = (
+                *_of_job(job.data, pod, pod_set.count),
+                *_of_topology(job.data, pod_set),
+                *_containers(pod),
+                *_devices(pod),
+                *_of_pod_resources(pod),
+                *_security(pod, standard),
+            )
             yield from (of_pod_set(job, pod_set, fault) for fault in faults)
+
+
+def _of_whole(job: Manifest) -> Iterator[Fault]:
+    """What is refused of the job itself."""
+    spec, annotations = inside(job, "spec"), inside(job, "metadata", "annotations")
+    elastic = _is_elastic(job)
+    if elastic and job["kind"] not in _ELASTIC_KINDS:
+        yield job_fault(f"has the annotation {_ELASTIC}, and Kueue refuses a {job['kind']} with it", "remove it")
+    match job["kind"]:
+        case "Job":
+            yield from _completions(spec, annotations)
+            if elastic and LEAST_PODS_ANNOTATION in annotations:
+                wrong = f"has the annotations {_ELASTIC} and {LEAST_PODS_ANNOTATION}, and Kueue refuses both together"
+                yield job_fault(wrong, "keep one of the two")
+        case "JobSet":
+            yield from _replicated(str(job["metadata"].get("name") or ""), spec)
+        case "Deployment" | "StatefulSet":
+            yield from _selected(spec)
+
+
+def _completions(spec: Manifest, annotations: Manifest) -> Iterator[Fault]:
+    indexed = spec.get("completionMode") == "Indexed"
+    if indexed and "completions" not in spec and "parallelism" in spec:
+        yield job_fault("is Indexed without completions, and Kubernetes refuses it", "write spec.completions")
+    if str(annotations.get(_SYNC)) in _TRUE:
+        if not indexed:
+            yield job_fault(f"has the annotation {_SYNC} and is not Indexed, and Kueue refuses it", "remove it")
+        elif spec.get("parallelism", 1) != spec.get("completions", 1):
+            wrong = f"has the annotation {_SYNC} and completions other than parallelism, and Kueue refuses it"
+            yield job_fault(wrong, "write the same number in both, or remove it")
+
+
+def _replicated(name: str, spec: Manifest) -> Iterator[Fault]:
+    """Names of a JobSet's jobs: each once, and short enough for those of the Jobs that it makes."""
+    seen: set[str] = set()
+    for each in spec.get("replicatedJobs") or ():
+        own = str(each.get("name"))
+        if own in seen:
+            yield job_fault(f"has two replicatedJobs of the name {own}, and Kubernetes refuses it", "rename one")
+        seen.add(own)
+        longest = f"{name}-{own}-{max(0, int(each.get('replicas', 1)) - 1)}"
+        if name and len(longest) > _LONGEST:
+            wrong = f"makes a Job {longest}, a name of more than {_LONGEST} characters, and JobSet refuses it"
+            yield job_fault(wrong, "write shorter names")
+
+
+def _selected(spec: Manifest) -> Iterator[Fault]:
+    labels = inside(spec, "template", "metadata", "labels")
+    matched = inside(spec, "selector", "matchLabels")
+    if "selector" not in spec or any(labels.get(key) != value for key, value in matched.items()):
+        wrong = "has a selector that its pods' labels do not match, and Kubernetes refuses it"
+        yield job_fault(wrong, "write the same labels in spec.selector.matchLabels and spec.template.metadata.labels")
+
+
+def _too_many(fleet: FleetSpec, queue: str, pod_sets: Sequence[PodSetTemplate]) -> Iterator[Fault]:
+    """The least of the releases where the job's Workload is."""
+    entry = fleet.queue(queue)
+    names = {fleet.home, *(fleet.clusters_of(entry) if entry is not None else ())}
+    kueue = min((fleet.kueue_on(name).release for name in sorted(names)), key=lambda each: each.most_pod_sets)
+    if len(pod_sets) > kueue.most_pod_sets:
+        wrong = (
+            f"has {len(pod_sets)} pod sets, and Kueue {kueue.version} makes no Workload of more than "
+            f"{kueue.most_pod_sets}, so that it never starts"
+        )
+        yield job_fault(wrong, "put roles together, or submit several jobs")
+
+
+def _managed_by(fleet: FleetSpec, queue: str, job: Manifest) -> Iterator[Fault]:
+    """Kueue names itself in jobs that it dispatches; elsewhere Kubernetes leaves such jobs to it."""
+    given = inside(job, "spec").get("managedBy")
+    if job["kind"] == "Job" and given not in (None, _JOB_CONTROLLER) and fleet.queue(queue) is not None:
+        if fleet.is_dispatched(queue):
+            if given != _MULTIKUEUE:
+                yield job_fault(f"has managedBy {given}, and MultiKueue rejects it", "remove it: Kueue sets its own")
+        elif given == _MULTIKUEUE:
+            wrong = f"has managedBy {given}, and its queue is not dispatched, so that nothing makes its pods"
+            yield job_fault(wrong, "remove it")
 
 
 def _of_job(job: Manifest, pod: Manifest, count: int) -> Iterator[Fault]:
@@ -46,6 +150,53 @@ def _of_job(job: Manifest, pod: Manifest, count: int) -> Iterator[Fault]:
     if least is not None and not 0 < least < count:
         wrong = f"has {count} pods, but {LEAST_PODS_ANNOTATION} is {least}, and Kueue refuses the Job"
         yield job_fault(wrong, f"write 1 to {count - 1}" if count > 1 else "remove it")
+
+
+def _of_topology(job: Manifest, pod_set: PodSetTemplate) -> Iterator[Fault]:
+    annotations = inside(pod_set.template, "metadata", "annotations")
+    asked = [name for name in _TOPOLOGY if name in annotations]
+    if len(asked) > 1:
+        yield job_fault(f"has the annotations {' and '.join(asked)}, and Kueue refuses the job", "keep one of them")
+    elif set(asked) & set(_TOPOLOGY[:2]) and job["kind"] == "Job" and _is_elastic(job):
+        wrong = f"has the annotation {asked[0]}, and Kueue refuses it in an elastic job"
+        yield job_fault(wrong, f"write {_TOPOLOGY[2]}")
+
+
+def _is_elastic(job: Manifest) -> bool:
+    return bool(inside(job, "metadata", "annotations").get(_ELASTIC) == "true")
+
+
+def _containers(pod: Manifest) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for container in (*(pod.get("initContainers") or ()), *(pod.get("containers") or ())):
+        name = str(container.get("name") or "")
+        if not name:
+            yield job_fault("has a container without a name, and Kubernetes refuses the pod", "name it")
+        elif name in seen:
+            yield job_fault(f"has two containers of the name {name}, and Kubernetes refuses the pod", "rename one")
+        elif fault := syntax.dns_label(name):
+            yield job_fault(f'has a container "{name}", a name that {fault.wrong}', fault.fix)
+        seen.add(name)
+
+
+def _of_pod_resources(pod: Manifest) -> Iterator[Fault]:
+    """Resources of the pod as a whole are CPU and memory, at least as much as its containers request."""
+    for field in ("requests", "limits"):
+        for name in inside(pod, "resources", field):
+            if name not in ("cpu", "memory") and not name.startswith("hugepages-"):
+                wrong = f"has {name} in the {field} of the pod, and Kubernetes takes cpu and memory alone there"
+                yield job_fault(wrong, "write it in a container")
+    asked = inside(pod, "resources", "requests")
+    for name in ("cpu", "memory"):
+        if name in asked:
+            total = sum((_amount(inside(each, "resources"), name) for each in pod.get("containers") or ()), Quantity(0))
+            if total > Quantity(asked[name]):
+                wrong = f"requests {asked[name]} {name} as a pod, and its containers {total.plain}"
+                yield job_fault(f"{wrong}, and Kubernetes refuses the pod", f"write {total.plain} or more")
+
+
+def _amount(resources: Manifest, name: str) -> Quantity:
+    return Quantity(inside(resources, "requests").get(name, inside(resources, "limits").get(name, 0)))
 
 
 def _devices(pod: Manifest) -> Iterator[Fault]:

@@ -12,6 +12,45 @@ from kueue_admission.releases import release
 from kueue_fleet.fleet_file.check.kueue_configuration import configuration_problems
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "deviceClassMappings without their parts": (
+        {"resources": {"deviceClassMappings": [{"name": "nvidia.com/gpu", "deviceClassNames": "gpu.nvidia.com"}, {}]}},
+        [
+            "resources.deviceClassMappings[0].deviceClassNames: is not a list; list the DeviceClasses that count as "
+            "the resource",
+            "resources.deviceClassMappings[1].name: is missing; write the resource that queues have quota for",
+            "resources.deviceClassMappings[1].deviceClassNames: is missing or empty; list the DeviceClasses that "
+            "count as the resource",
+        ],
+    ),
+    "deviceClassMappings twice": (
+        {
+            "resources": {
+                "deviceClassMappings": [
+                    {"name": "example.com/a", "deviceClassNames": ["x"]},
+                    {"name": "example.com/a", "deviceClassNames": ["x"]},
+                    {"name": "a gpu", "deviceClassNames": [f"c{number}" for number in range(9)]},
+                ]
+            }
+        },
+        [
+            "resources.deviceClassMappings[1].name: example.com/a is listed twice; list each resource once",
+            "resources.deviceClassMappings[1].deviceClassNames[0]: x counts as example.com/a already; keep one of the "
+            "two",
+            'resources.deviceClassMappings[2].name: "a gpu" has characters or a form that are not allowed; use '
+            "letters, digits, '-', '_' and '.', with a letter or digit at both ends",
+            "resources.deviceClassMappings[2].deviceClassNames: 9 classes; write at most 8",
+        ],
+    ),
+    "deviceClassMappings too many": (
+        {
+            "resources": {
+                "deviceClassMappings": [
+                    {"name": f"r{number}", "deviceClassNames": [f"c{number}"]} for number in range(17)
+                ]
+            }
+        },
+        ["resources.deviceClassMappings: 17 mappings; write at most 16"],
+    ),
     "waitForPodsReady negative timeout": (
         {"waitForPodsReady": {"timeout": "-5m"}},
         ["waitForPodsReady.timeout: -5m is negative; write 0 or more"],
@@ -347,7 +386,14 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
 }
 
 ACCEPTED: dict[str, dict[str, Any]] = {
-    "device class mappings are passed on as they are": {"resources": {"deviceClassMappings": [{"name": "a/"}]}},
+    "device class mappings, one class in two that count different things": {
+        "resources": {
+            "deviceClassMappings": [
+                {"name": "gpu.memory", "deviceClassNames": ["mig"], "sources": [{"counter": {"name": "memory"}}]},
+                {"name": "gpu.compute", "deviceClassNames": ["mig"], "sources": [{"counter": {"name": "compute"}}]},
+            ]
+        }
+    },
     "nothing": {},
     "waitForPodsReady": {
         "waitForPodsReady": {

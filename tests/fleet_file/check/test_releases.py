@@ -33,6 +33,20 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "waitForPodsReady.unscheduledTimeout in Configuration; remove it, or use 0.20.0, which has it"
         ],
     ),
+    "fields of sections that no model reads": (
+        {
+            "kueue/configuration": {
+                "metrics": {"enableClusterQueueResource": True},
+                "resources": {"deviceClassMappings": [{"name": "a", "deviceClassNames": ["b"], "source": []}]},
+            }
+        },
+        [
+            "kueue.configuration.metrics.enableClusterQueueResource: is not a known field, with which Kueue does not "
+            "start; did you mean enableClusterQueueResources?",
+            "kueue.configuration.resources.deviceClassMappings.source: is not a known field, with which Kueue does not "
+            "start; did you mean sources?",
+        ],
+    ),
     "a field of a queue": (
         {
             "kueue/version": "0.17.1",

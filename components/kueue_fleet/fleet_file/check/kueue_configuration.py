@@ -1,7 +1,7 @@
 """The rules of those sections of Kueue's Configuration that change admission or that the fleet writes.
 
-Kueue itself checks these when it starts, and does not start if one is broken. So it does for the other sections and the
-device class mappings of Dynamic Resource Allocation, which are passed on unread.
+Kueue itself checks these when it starts, and does not start if one is broken. So it does for the values of the other
+sections, of which `releases` knows the fields alone.
 
 Source: kueue@v0.19.2 pkg/config/validation.go, the function named on each rule.
 """
@@ -22,6 +22,7 @@ from kueue_admission.forms.form_rules import (
     MISSING,
     NOT_ALLOWED,
     OUT_OF_RANGE,
+    WRONG_TYPE,
     listed_twice,
     syntax_problems,
 )
@@ -34,6 +35,8 @@ from kueue_fleet.fleet_file.model.operators import framework_problems
 
 _NODES_COME: Final = 120
 """Seconds in which hardly any node comes that GKE has yet to make."""
+_MOST_MAPPINGS: Final = 16
+_MOST_CLASSES: Final = 8
 _STRATEGIES: Final = (
     ("LessThanOrEqualToFinalShare",),
     ("LessThanInitialShare",),
@@ -49,6 +52,7 @@ def configuration_problems(configuration: KueueConfiguration, namespace: str, ku
     yield from _fair_sharing(configuration)
     yield from _admission_fair_sharing(configuration)
     yield from _resources(configuration, kueue)
+    yield from _device_classes(configuration)
     yield from _managed_jobs(configuration, namespace)
     yield from _retention(configuration)
     yield from _feature_gates(configuration, kueue)
@@ -203,6 +207,42 @@ def _resources(configuration: KueueConfiguration, kueue: Release) -> Iterator[Pr
             if name and name.startswith(excluded):
                 wrong = f"{name} {lost}, since resources.excludeResourcePrefixes leaves it out first"
                 yield NO_EFFECT.at(f"{at}.{field}", wrong, "exclude a longer prefix, or remove the transformation")
+
+
+def _device_classes(configuration: KueueConfiguration) -> Iterator[Problem]:
+    """validateDeviceClassMappings; `sources` is passed on unread."""
+    mappings = (configuration.resources and configuration.resources.device_class_mappings) or ()
+    at = "resources.deviceClassMappings"
+    if len(mappings) > _MOST_MAPPINGS:
+        yield OUT_OF_RANGE.at(at, f"{len(mappings)} mappings", f"write at most {_MOST_MAPPINGS}")
+    names: set[str] = set()
+    resources: dict[str, str] = {}
+    for index, mapping in enumerate(mappings):
+        here, name, classes = f"{at}[{index}]", mapping.get("name"), mapping.get("deviceClassNames")
+        if not isinstance(name, str):
+            yield MISSING.at(f"{here}.name", "is missing", "write the resource that queues have quota for")
+        elif name in names:
+            yield listed_twice(f"{here}.name", name, "resource")
+        else:
+            names.add(name)
+            yield from syntax_problems(f"{here}.name", name, syntax.label_key)
+        if not isinstance(classes, list | tuple) or not classes:
+            fix = "list the DeviceClasses that count as the resource"
+            if classes:
+                yield WRONG_TYPE.at(f"{here}.deviceClassNames", "is not a list", fix)
+            else:
+                yield MISSING.at(f"{here}.deviceClassNames", "is missing or empty", fix)
+            continue
+        if len(classes) > _MOST_CLASSES:
+            yield OUT_OF_RANGE.at(
+                f"{here}.deviceClassNames", f"{len(classes)} classes", f"write at most {_MOST_CLASSES}"
+            )
+        for number, each in enumerate(map(str, classes)):
+            path = f"{here}.deviceClassNames[{number}]"
+            yield from syntax_problems(path, each, syntax.label_key)
+            if each in resources and not mapping.get("sources"):
+                yield LISTED_TWICE.at(path, f"{each} counts as {resources[each]} already", "keep one of the two")
+            resources.setdefault(each, str(name))
 
 
 def _managed_jobs(configuration: KueueConfiguration, namespace: str) -> Iterator[Problem]:

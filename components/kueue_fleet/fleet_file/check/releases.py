@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, Final
 
+from kueue_admission.forms import suggest
+from kueue_admission.forms.form_rules import UNKNOWN_FIELD
 from kueue_admission.forms.problem import Problem, Severity, where_read
 from kueue_admission.releases import DEFAULT_VERSION, KEEPS_JOBS_OF_LOST, Release, minors, nearest, release
 from kueue_fleet.fleet_file.check.scope import Scope
@@ -98,12 +100,22 @@ def _configurations(scope: Scope) -> Iterator[Problem]:
 
 
 def _missing(path: str, of: str, data: dict[str, Any], judged: Iterable[Release]) -> Iterator[Problem]:
-    """Fields that other releases have; fields that none has are the file's own, or another rule's."""
+    """Fields that other releases have, and those of the Configuration that none has; others are the file's own.
+
+    Source of the latter: kueue@v0.19.2 pkg/config/config.go (fromFile), which reads the Configuration strictly.
+    """
     for kueue in judged:
         for field in kueue.missing_fields(of, _API, data):
             having = which_have(partial(Release.has_field, of=of, version=_API, field=field))
-            if having:
-                at = field.replace("[]", "")
+            at = field.replace("[]", "")
+            if not having and of == "Configuration":
+                above = f"{field.rpartition('.')[0]}."
+                known = {each.removeprefix(above).split(".")[0] for each in kueue.fields_of(of, _API, above)}
+                fix = suggest.instead(
+                    field.rpartition(".")[2], sorted(name.removesuffix("[]") for name in known), "fields"
+                )
+                yield UNKNOWN_FIELD.at(f"{path}.{at}", "is not a known field, with which Kueue does not start", fix)
+            elif having:
                 wrong = f"Kueue {kueue.version} has no field {at} in {of}"
                 yield RELEASE_FIELD.at(f"{path}.{at.removeprefix('spec.')}", wrong, having, severity(kueue))
 
