@@ -21,7 +21,7 @@ def fleet_data() -> dict[str, Any]:
         "nodePools": [
             pool("l4-kept", 2, "us-central1-a", capacity={"type": "reserved", "reservation": "kept"}),
             pool("l4-spot", 8, capacity={"type": "spot"}),
-            pool("l4", 3, localSsdCount=1),
+            pool("l4", 3, localSsdCount=2),
             pool("h100", 1, "us-central1-a", machineType="a3-highgpu-8g", capacity={"type": "flexStart"}),
             pool("t4", 2, machineType="n1-standard-4", accelerator={"type": "nvidia-tesla-t4", "count": 2}),
             pool(

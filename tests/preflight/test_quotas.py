@@ -90,18 +90,18 @@ HYPERDISKS = {"INSTANCES": 3, "HDB_TOTAL_GB": 300, "HDB_TOTAL_IOPS": 1800, "HDB_
             {**DISKS, "CPUS": 12, "CPUS_ALL_REGIONS": 12, "NVIDIA_T4_GPUS": 6, "GPUS_ALL_REGIONS": 6},
         ),
         (
-            {"localSsdCount": 2, "diskType": "pd-standard", "diskSizeGb": 50},
+            {"machineType": "n2-standard-4", "localSsdCount": 2, "diskType": "pd-standard", "diskSizeGb": 50},
             {
                 "INSTANCES": 3,
                 "DISKS_TOTAL_GB": 150,
                 "LOCAL_SSD_TOTAL_GB": 2250,
-                "NVIDIA_L4_GPUS": 6,
-                "GPUS_ALL_REGIONS": 6,
+                "N2_CPUS": 12,
+                "CPUS_ALL_REGIONS": 12,
             },
         ),
         (
-            {"localSsdCount": 1, "capacity": {"type": "spot"}},
-            {**DISKS, "PREEMPTIBLE_LOCAL_SSD_GB": 1125, "PREEMPTIBLE_NVIDIA_L4_GPUS": 6, "GPUS_ALL_REGIONS": 6},
+            {"localSsdCount": 2, "capacity": {"type": "spot"}},
+            {**DISKS, "PREEMPTIBLE_LOCAL_SSD_GB": 2250, "PREEMPTIBLE_NVIDIA_L4_GPUS": 6, "GPUS_ALL_REGIONS": 6},
         ),
         (
             {"capacity": {"type": "reserved", "reservation": "r", "project": "their-project"}},
