@@ -95,8 +95,8 @@ def jobs() -> list[Document]:
         "MPIJob, with a launcher without accelerators": [mpi],
         "Pod, group of Pods": example("pods"),
         "Deployment, StatefulSet": [
-            named("serve", "Deployment", template=template(asks)),
-            named("store", "StatefulSet", template=template(asks)),
+            named("serve", "Deployment", **labelled(asks)),
+            named("store", "StatefulSet", **labelled(asks)),
         ],
         "JobSet of two roles with accelerators": [
             named("two-roles", "JobSet", replicatedJobs=[role("a", asks), role("b", asks)])
@@ -127,6 +127,12 @@ def named(name: str, kind: str, **spec: Any) -> dict[str, Any]:
         "annotations": {"kueue-fleet.dev/run-seconds": "60"},
     }
     return {"kind": kind, "metadata": metadata, "spec": spec}
+
+
+def labelled(container: Mapping[str, Any]) -> dict[str, Any]:
+    """A template whose labels the selector beside it matches."""
+    labels = {"app": "a"}
+    return {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, **template(container)}}
 
 
 def template(container: Mapping[str, Any], **spec: str) -> dict[str, Any]:
