@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.capacity import FlexStart, Spot
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME
 from kueue_fleet.gke.labels import QUEUED_PROVISIONING_CLASS, SPOT
+from kueue_fleet.status.job import PODS_SELECTOR
 from kueue_rehearsal.faults import EtcdBackup, kill_processes, lose_api_server, repair_api_server, wait_for
 from kueue_rehearsal.paths import RehearsalError
 from kueue_rehearsal.private_files import write_private
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 _KUEUE: Final = "pod-kueue-controller-manager"
 """Begins the names of Kueue's processes: those of the pods of its Deployment."""
 _ALL_NODES: Final = 10_000
+_NODES: Final = ("", "v1", "nodes")
+_PODS: Final = ("", "v1", "pods")
+_LOOK_SECONDS: Final = 0.5
 _NODE_SECONDS: Final = 60.0
-"""How long a fault waits for a Spot node to take away."""
+"""How long a fault waits for a job that runs on a Spot node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +95,25 @@ def _stock_out(scene: Scene) -> Iterator[None]:
 
 @contextmanager
 def _spot_reclaim(scene: Scene) -> Iterator[None]:
-    taken: list[str] = []
-
-    def take() -> bool:
-        for cluster in scene.fleet.job_clusters:
-            taken.extend(scene.session.client.reclaim_spot(cluster, _ALL_NODES))
-        return bool(taken)
-
-    try:
-        wait_for(take, "no Spot node was there to take away", _NODE_SECONDS)
-    except RehearsalError:
-        raise RehearsalError(
-            f"no Spot node was there to take away in {_NODE_SECONDS:.0f} s; give jobs that run on Spot by --jobs"
-        ) from None
+    clusters = scene.fleet.job_clusters
+    deadline = time.monotonic() + _NODE_SECONDS
+    while not any(_runs_on_spot(scene.clients, cluster) for cluster in clusters):
+        if time.monotonic() > deadline:
+            fix = "give jobs that run on Spot by --jobs, and no others"
+            raise RehearsalError(f"no job ran on a Spot node in {_NODE_SECONDS:.0f} s; {fix}")
+        time.sleep(_LOOK_SECONDS)
+    for cluster in clusters:
+        scene.session.client.reclaim_spot(cluster, _ALL_NODES)
     yield
+
+
+def _runs_on_spot(clients: ClusterClients, cluster: str) -> bool:
+    """Whether a pod of a job runs on a Spot node: to lose others would show nothing."""
+    from kueue_admission.read.printed import Printed, PrintedPod
+
+    nodes = {node.name for node in map(Printed.of, clients.list(cluster, *_NODES)) if node.labels.text(SPOT) == "true"}
+    pods = map(PrintedPod.of, clients.list(cluster, *_PODS))
+    return any(pod.node in nodes and pod.phase == "Running" for pod in pods if PODS_SELECTOR in pod.labels)
 
 
 @contextmanager

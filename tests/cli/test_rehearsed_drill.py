@@ -19,8 +19,10 @@ from kueue_admission.read.goals import Goal, Judged, Standing
 from kueue_fleet.cli.rehearsed_drill import Drill, Outcome, _named, check_drill, conclude, show_outcome, waiting_jobs
 from kueue_fleet.cli.watched_jobs import Row, Seen
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
+from kueue_fleet.gke.labels import SPOT
 from kueue_fleet.simulation.recorded import Recorder
-from kueue_rehearsal.drills import FAULTS
+from kueue_fleet.status.job import PODS_SELECTOR
+from kueue_rehearsal.drills import FAULTS, _runs_on_spot
 from kueue_rehearsal.simulation_settings import parse_settings
 
 FILE = Path("fleet.yaml")
@@ -54,6 +56,28 @@ def test_what_a_fleet_has_can_break() -> None:
     spot["flavors"] = [{"name": "any", "nodeLabels": {"cloud.google.com/gke-spot": "true"}}]
     assert able(parse_fleet(spot)) == ["spot-reclaim", "etcd-restored", "kueue-restarted"]
     assert {"worker-lost", "manager-lost"} <= set(able(fleet()))
+
+
+@pytest.mark.parametrize(
+    ("labels", "phase", "node", "is_hit"),
+    [
+        ({PODS_SELECTOR: "main"}, "Running", "spot-1", True),
+        ({PODS_SELECTOR: "main"}, "Pending", "spot-1", False),
+        ({PODS_SELECTOR: "main"}, "Running", "reserved-1", False),
+        ({}, "Running", "spot-1", False),
+    ],
+    ids=["a job", "it starts", "another node", "no job"],
+)
+def test_spot_nodes_are_taken_back_from_a_job_that_runs(
+    labels: dict[str, str], phase: str, node: str, *, is_hit: bool
+) -> None:
+    nodes = [("spot-1", {SPOT: "true"}), ("reserved-1", {})]
+    lists = {
+        "nodes": [{"metadata": {"name": name, "labels": own}} for name, own in nodes],
+        "pods": [{"metadata": {"name": "p", "labels": labels}, "spec": {"nodeName": node}, "status": {"phase": phase}}],
+    }
+    clients = SimpleNamespace(list=lambda cluster, group, version, plural: lists[plural])
+    assert _runs_on_spot(cast("Any", clients), "solo") == is_hit
 
 
 @pytest.mark.parametrize(
