@@ -65,6 +65,12 @@ class TestFailedChecks:
         assert found.headline.endswith(f"AdmissionCheck ask is {state.value} (full).")
         assert found.next_step.startswith(step)
 
+    def test_with_quota_and_no_check_that_waits_it_is_admitted_next(self) -> None:
+        workload = held("a", 1)
+        status = replace(workload.status, admitted_at=None)
+        found = explained(objects(queue()), replace(workload, status=status))
+        assert "AdmissionCheck ." not in found.next_step
+
     @pytest.mark.parametrize("state", [CheckState.RETRY, CheckState.REJECTED])
     def test_without_quota_it_stays_as_it_is(self, state: CheckState) -> None:
         """kueue#5129: Kueue resets a check only as it evicts."""

@@ -175,6 +175,7 @@ def test_no_region_is_ever_overbooked() -> None:
         ),
         ([job("a")], [{"cluster": "gone", "seconds": 1}], "waits[0].cluster: the fleet has no cluster gone"),
         ([job("a"), job("a")], [], "jobs[a].name: team-vision/a is listed twice"),
+        ([job("a", maxRunSeconds=604_801)], [], "jobs[a].maxRunSeconds: 604801, but DWS grants 1 to 604800 seconds"),
         ([], [], "jobs: there are none"),
     ],
 )
@@ -183,6 +184,33 @@ def test_mistakes_are_named(jobs: list[dict[str, Any]], waits: list[dict[str, An
         run(jobs, waits)
     (problem,) = map(str, refused.value.problems)
     assert problem.startswith(f"w.yaml: {said}")
+
+
+PLAN = (ROOT / "examples/plan/fleet.yaml").read_text()
+
+
+def of_vision(**selector: str) -> dict[str, Any]:
+    spec, wanted = parse_fleet_text(PLAN, "plan"), job("a", namespace="vision", nodeSelector=selector)
+    return run([wanted], spec=spec)["a"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("disk", "ssd", "selects disk=ssd, and node pool l4-reserved of batch does not have it"),
+        ("node.kubernetes.io/instance-type", "a3-highgpu-8g", "and node pool l4-reserved of batch has g2-standard-24"),
+        ("topology.kubernetes.io/zone", "us-central1-b", "and node pool l4-reserved of batch has us-central1-a"),
+    ],
+)
+def test_a_job_that_no_node_takes_does_not_run(key: str, value: str, said: str) -> None:
+    with pytest.raises(SimulationError, match=r"w\.yaml: jobs\[a\]\.nodeSelector: ") as refused:
+        of_vision(**{key: value})
+    assert said in str(refused.value)
+
+
+def test_a_job_that_chooses_its_nodes_gets_them() -> None:
+    found = of_vision(**{"cloud.google.com/gke-nodepool": "l4-ondemand"})
+    assert found["flavors"] == {"main": {"nvidia.com/gpu": "l4-ondemand"}}
 
 
 def as_job(name: str) -> dict[str, Any]:

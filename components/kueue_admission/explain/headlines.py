@@ -326,7 +326,9 @@ def _about_checks(made: Explanation, found: Diagnosis) -> str:
             "It waits for a worker cluster to admit it: explain it on each worker that has it, or should have it "
             "(--objects NAME=PATH once for each)."
         )
-    return f"Look at the controller of AdmissionCheck {', '.join(waiting)}."
+    return (
+        f"Look at the controller of AdmissionCheck {', '.join(waiting)}." if waiting else "Wait: Kueue admits it next."
+    )
 
 
 def _about_late_placement(made: Explanation) -> str:

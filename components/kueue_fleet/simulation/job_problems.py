@@ -20,6 +20,10 @@ from kueue_admission.simulate.raw import run_seconds_of
 from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
+from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
+from kueue_fleet.simulation.node_jobs import nowhere
+from kueue_fleet.simulation.provisioning_request import PodSetTemplate
+from kueue_fleet.simulation.team_rules import run_duration_fault
 from kueue_fleet.simulation.workload_file import JobEntry, WorkloadFile
 
 _PODS: Final = {
@@ -193,8 +197,22 @@ def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[Problem]:
         if job.priority_class is not None and job.priority_class not in classes:
             wrong = f"there is no WorkloadPriorityClass {job.priority_class}"
             yield UNKNOWN_NAME.at(f"jobs[{job.name}].priorityClass", wrong, "add it, or name another")
+        yield from _check_entry(fleet, job)
     if file.begin is None and any(check.calendar for check in fleet_checks(fleet)):
         yield NEEDED.at("begin", "not set, but an admission check has calendar windows", "write what time second 0 is")
+
+
+def _check_entry(fleet: FleetSpec, job: JobEntry) -> Iterator[Problem]:
+    """Labels that no node has, and run times that DWS refuses: such a job would be admitted here, and run."""
+    name = cluster_queue_of(fleet).get(f"{job.namespace}/{job.queue}", "")
+    if (queue := fleet.queue(name)) is None:
+        return  # Said where the job is read.
+    container = {"resources": {"requests": {each: str(amount) for each, amount in job.requests.items()}}}
+    pods = PodSetTemplate("main", job.pods, {"spec": {"nodeSelector": job.node_selector, "containers": [container]}})
+    if job.node_selector and (fault := nowhere(fleet, queue, pods)) is not None:
+        yield fault.rule.at(f"jobs[{job.name}].nodeSelector", fault.wrong, fault.fix)
+    if (fault := run_duration_fault(fleet, name, job.max_run_seconds)) is not None:
+        yield fault.rule.at(f"jobs[{job.name}].maxRunSeconds", fault.wrong, fault.fix)
 
 
 def _unknown(path: str, given: Mapping[str, str | None], known: Mapping[str, Sequence[str]]) -> Iterator[Problem]:

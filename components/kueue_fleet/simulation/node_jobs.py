@@ -83,7 +83,7 @@ def check_job_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
             if queue is None or not template.count:
                 continue
             here = [name for name in fleet.clusters_of(queue) if name in fleet.job_clusters]
-            fault = _refused(fleet, queue, job.data["kind"], template, here) or _nowhere(fleet, queue, template)
+            fault = _refused(fleet, queue, job.data["kind"], template, here) or nowhere(fleet, queue, template)
             if fault:
                 yield of_pod_set(job, template, fault)
 
@@ -202,7 +202,7 @@ def _not_separated(pods: ChosenPods, makes: str) -> Fault | None:
     return None
 
 
-def _nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
+def nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
     """Why no cluster has, or makes, a node for the pods; None where one may."""
     pod_set = pod_set_of(template)
     reasons: list[Fault] = []

@@ -87,8 +87,14 @@ def _accounts(team: TeamEntry, job: Manifest) -> Iterator[tuple[str, Fault]]:
 
 def _run_duration(fleet: FleetSpec, job: Manifest, queue: str) -> Iterator[tuple[str, Fault]]:
     given = inside(job, "metadata", "annotations").get(RUN_DURATION_ANNOTATION)
+    if (fault := run_duration_fault(fleet, queue, given)) is not None:
+        yield f"metadata.annotations[{RUN_DURATION_ANNOTATION}]", fault
+
+
+def run_duration_fault(fleet: FleetSpec, queue: str, given: object) -> Fault | None:
+    """What is wrong with a run time that is told to DWS by jobs of a ClusterQueue; None: nothing, or none is."""
     asks_dws = any(each.provisioning_class_name == QUEUED_PROVISIONING_CLASS for each in requests_of(fleet, queue))
     if given is None or not asks_dws or 0 < (whole_number(str(given)) or 0) <= FLEX_START_MAX_SECONDS:
-        return
+        return None
     wrong = f"{given}, but DWS grants 1 to {FLEX_START_MAX_SECONDS} seconds, which is seven days"
-    yield f"metadata.annotations[{RUN_DURATION_ANNOTATION}]", Fault(wrong, "write less, or cut the job up", JOB)
+    return Fault(wrong, "write less, or cut the job up", JOB)
