@@ -66,10 +66,11 @@ class TestFailedChecks:
         assert found.next_step.startswith(step)
 
     def test_with_quota_and_no_check_that_waits_it_is_admitted_next(self) -> None:
-        workload = held("a", 1)
+        """As of a ClusterQueue that is not among the objects."""
+        workload = held("a", 1, "gone")
         status = replace(workload.status, admitted_at=None)
         found = explained(objects(queue()), replace(workload, status=status))
-        assert "AdmissionCheck ." not in found.next_step
+        assert found.next_step == "Wait: Kueue admits it next."
 
     @pytest.mark.parametrize("state", [CheckState.RETRY, CheckState.REJECTED])
     def test_without_quota_it_stays_as_it_is(self, state: CheckState) -> None:
