@@ -61,6 +61,15 @@ def test_own_prices(tmp_path: Path) -> None:
     assert both.exit_code == 2
 
 
+def test_prices_of_a_misspelt_name_or_region_are_warned_of(tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("of,regions,onDemand,spot,flexStart\nnvidia-l5,us-centrl1,9,3,4\nmine,,1,,\na4x-,us-new7,1,,\n")
+    told = run(str(PROD), "--prices", str(own)).stderr
+    assert "nvidia-l5 is not known, and its price counts for nothing; did you mean nvidia-l4?" in told
+    assert "us-centrl1 is not a known region, and its prices count for nothing; did you mean us-central1?" in told
+    assert told.count("warning:") == 2
+
+
 def test_a_fleet_from_stdin() -> None:
     assert run("-", stdin=PROD.read_text()).stdout == run(str(PROD)).stdout
 

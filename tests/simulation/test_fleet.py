@@ -191,7 +191,8 @@ PLAN = (ROOT / "examples/plan/fleet.yaml").read_text()
 
 def of_vision(**selector: str) -> dict[str, Any]:
     spec, wanted = parse_fleet_text(PLAN, "plan"), job("a", namespace="vision", nodeSelector=selector)
-    return run([wanted], spec=spec)["a"]
+    found: dict[str, Any] = run([wanted], spec=spec)["a"]
+    return found
 
 
 @pytest.mark.parametrize(

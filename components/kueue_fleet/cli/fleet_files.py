@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +15,9 @@ from kueue_admission.cli.input_files import read_text
 from kueue_admission.forms import errors_of
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
 from kueue_fleet.fleet_file import FleetSpec, Reading
+from kueue_fleet.gke.machines import accelerators, machine_names
 from kueue_fleet.gke.prices import COLUMNS, Prices, list_prices, parse_prices
+from kueue_fleet.gke.zones import region_names
 
 AsPublished = Annotated[
     bool,
@@ -79,4 +82,21 @@ def load_prices(file: Path | None) -> Prices:
     own, problems = parse_prices(read_text(file, "a CSV file of prices"), console.source_name(file))
     if problems:
         raise console.wrong_input(file, problems)
+    for told in _misspelt(own):
+        console.warning(f"{console.source_name(file)}: {told}")
     return list_prices().under(own)
+
+
+def _misspelt(own: Prices) -> Iterator[str]:
+    """Lines that are the price of nothing, as their name or region is near another one."""
+    from kueue_admission.forms.suggest import nearest
+
+    machines = machine_names()
+    names = {of for of, _ in list_prices().rows} | {*machines, *accelerators()}
+    for of in dict.fromkeys(of for of, _ in own.rows):
+        is_known = of in names or (of.endswith("-") and any(each.startswith(of) for each in machines))
+        if not is_known and (near := nearest(of, sorted(names), 0.8)):
+            yield f"{of} is not known, and its price counts for nothing; did you mean {near}?"
+    for region in sorted({region for _, region in own.rows} - {"", *region_names()}):
+        if near := nearest(region, region_names(), 0.8):
+            yield f"{region} is not a known region, and its prices count for nothing; did you mean {near}?"

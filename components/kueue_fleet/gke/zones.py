@@ -35,6 +35,11 @@ def _named(row: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{row['region']}-{letter}" for letter in row["zones"].split())
 
 
+def region_names() -> tuple[str, ...]:
+    """The regions that are known."""
+    return tuple(_zones())
+
+
 def zones_of(region: str) -> tuple[str, ...]:
     """The zones of a region; none for a region that is not known."""
     return _zones().get(region, ())

@@ -92,7 +92,7 @@ def _run_duration(fleet: FleetSpec, job: Manifest, queue: str) -> Iterator[tuple
 
 
 def run_duration_fault(fleet: FleetSpec, queue: str, given: object) -> Fault | None:
-    """What is wrong with a run time that is told to DWS by jobs of a ClusterQueue; None: nothing, or none is."""
+    """What is wrong with a run time that jobs of a ClusterQueue declare to DWS; None: nothing, or they declare none."""
     asks_dws = any(each.provisioning_class_name == QUEUED_PROVISIONING_CLASS for each in requests_of(fleet, queue))
     if given is None or not asks_dws or 0 < (whole_number(str(given)) or 0) <= FLEX_START_MAX_SECONDS:
         return None
