@@ -92,6 +92,38 @@ def test_a_file_that_is_none_of_them_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("metadata", "told"),
+    [
+        ({"uid": None}, "has no uid; print it with kubectl get -o yaml"),
+        ({"name": None, "creationTimestamp": None}, "Workload.metadata: has no name, creationTimestamp;"),
+        ({"creationTimestamp": "yesterday"}, "creationTimestamp: yesterday is not a time after 1970"),
+        ({"creationTimestamp": "0001-01-01T00:00:00Z"}, "is not a time after 1970"),
+    ],
+)
+def test_objects_that_no_cluster_prints_so_are_refused(
+    metadata: dict[str, str | None], told: str, tmp_path: Path
+) -> None:
+    made = workload(RESERVED, ADMITTED, admission=ASSIGNED)
+    changed = {**made["metadata"], **metadata}
+    made["metadata"] = {name: value for name, value in changed.items() if value is not None}
+    (tmp_path / "dump.json").write_text(json.dumps(made))
+    assert told in refusal(run("record", tmp_path / "history", "--from", str(tmp_path / "dump.json")))
+
+
+def test_a_dump_of_a_cluster_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "dump.json").write_text(json.dumps(workload(RESERVED, ADMITTED, admission=ASSIGNED)))
+    told = refusal(run("record", tmp_path / "history", "--from", f"worker-us-eats4={tmp_path / 'dump.json'}"))
+    assert "there is no cluster worker-us-eats4; did you mean worker-us-east4?" in told
+
+
+def test_a_store_without_a_name_is_not_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["record", STACK, "--store", "", "--from", JOBS])
+    assert refusal(done) == "--store: is empty; give a folder, or gs://BUCKET/PATH"
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
     ("arguments", "told"),
     [
         (["--team", "team-vision"], "--older-than and --team: say what --prune deletes; add --prune"),

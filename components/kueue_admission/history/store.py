@@ -72,6 +72,8 @@ class Store:
         self.where, self._pa, self._fs, self._appends = where, pa, fs, appends
         self._noted: dict[str, tuple[float, float]] = {}
         """For each cluster since when it is followed, and until when that is noted; with `appends`, not yet noted."""
+        if not where:  # It would be the working directory.
+            raise StoreError("--store", "is empty", "give a folder, or gs://BUCKET/PATH")
         scheme, separator, _ = where.partition("://")
         if separator and scheme != "gs":
             raise StoreError(where, f"is of the kind {scheme}", "give a folder, or gs://BUCKET/PATH")

@@ -23,10 +23,12 @@ from kueue_fleet.gke.labels import NODE_POOL, SPOT
 from kueue_fleet.kube.answers import object_key
 
 if TYPE_CHECKING:
+    from kueue_admission.forms.problem import Problem
     from kueue_admission.history.events import Place
     from kueue_admission.history.recorder import Recorder
     from kueue_admission.history.schema import Event
     from kueue_admission.history.store import Store
+    from kueue_admission.simulate.documents import Document
     from kueue_fleet.fleet_file import FleetSpec
 
 Bounds = Callable[[float], tuple[float, int | None]]
@@ -170,12 +172,16 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
     from dataclasses import replace
 
     from kueue_admission.forms.problem import SpecError
+    from kueue_admission.forms.suggest import instead
     from kueue_admission.history.elsewhere import table_reader
     from kueue_fleet.controller.history import PATHS
 
     cluster, separator, path = given.partition("=")
     named = bool(separator) and cluster in fleet.cluster_names
     source = Path(path if named else given)
+    if separator and not named and Path(path).exists() and not source.exists():
+        names = fleet.cluster_names
+        raise console.mistyped(f"--from {given}: there is no cluster {cluster}; {instead(cluster, names, 'clusters')}")
     recorder = _recorder(fleet, cluster if named else fleet.home, store, labels)
     if str(source) == "-" or not source.is_dir():
         text = read_text(source, "a dump of Workloads, sacct's output, or a CSV")
@@ -189,12 +195,35 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
             recorder.note(replace(each, team=fleet.team_of.get(each.namespace, "")) for each in placed)
             return recorder.take()
     with well_formed():
-        documents = [each.data for each in read_objects(source) if each.data.get("kind") in PATHS]
+        given_objects = [each for each in read_objects(source) if each.data.get("kind") in PATHS]
+    if problems := [problem for each in given_objects for problem in _unprinted(each)]:
+        raise console.wrong_input(source, problems)
+    documents = [each.data for each in given_objects]
     if not documents:
         raise console.CommandError(f"{source}: holds no Workloads; print them with kubectl get workloads -A -o yaml")
     for item in documents:
         recorder.see(f"{item['kind']}/{object_key(item)}", item)
     return recorder.take()
+
+
+def _unprinted(document: Document) -> Iterator[Problem]:
+    """What an object lacks that every cluster prints, and without which it would be taken for another one, or lost."""
+    from kueue_admission.forms.form_rules import OBJECT
+    from kueue_admission.read.fields import seconds_of
+
+    metadata, fix = document.data.get("metadata"), "print it with kubectl get -o yaml"
+    given = metadata if isinstance(metadata, dict) else {}
+    path = f"{document.data['kind']} {given.get('name', '')}".rstrip() + ".metadata"
+    if missing := [name for name in ("name", "uid", "creationTimestamp") if not given.get(name)]:
+        yield OBJECT.at(path, f"has no {', '.join(missing)}", fix).behind(document.where)
+        return
+    try:
+        is_time = seconds_of(given["creationTimestamp"]) >= 0
+    except ValueError:
+        is_time = False
+    if not is_time:
+        wrong = f"{given['creationTimestamp']} is not a time after 1970"
+        yield OBJECT.at(f"{path}.creationTimestamp", wrong, fix).behind(document.where)
 
 
 def _place(fleet: FleetSpec, cluster: str, labels: list[str]) -> Place:
