@@ -234,5 +234,12 @@ def test_a_study_with_other_prices_is_another_one(store: str, tmp_path: Path) ->
     assert "is of another fleet, history or --may-change" in str(run(store, *arguments, may_change=FEW).exception)
 
 
+@pytest.mark.parametrize("path", ["clusterQueues[vision].goals.wait.p90=10..40", "plan.mayChange[0].most=1..9"])
+def test_what_plan_aims_at_does_not_change(path: str, store: str) -> None:
+    refused = run(store, *QUICK, may_change=(path,)).exception
+    assert isinstance(refused, CommandError)
+    assert f"{path.partition('=')[0]} is what plan aims at; write a path of nodes, machines or quotas" in str(refused)
+
+
 def test_a_budget_of_nothing_is_refused(store: str) -> None:
     assert run(store, *QUICK, "--budget", "0", may_change=FEW).exit_code == 2

@@ -13,6 +13,8 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_fleet.fleet_file.model.planning import MayChange
 
 _AMOUNT: Final = re.compile(r"([0-9]{1,12})([A-Za-z]*)")
+_AIM: Final = re.compile(r"(^|\.)goals\b|^plan\b")
+"""Goals, and what plan may do: a fleet is not better as less is asked of it."""
 _TEXT: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
@@ -78,6 +80,8 @@ def knob_of(entry: MayChange, data: Any, text: str = "") -> Knob:
 
 def _place(part: str, data: Any, *, is_text: bool) -> Place:
     path, star, factor = (each.strip() for each in part.partition("*"))
+    if _AIM.search(path):
+        raise FaultError(f"{path} is what plan aims at", "write a path of nodes, machines or quotas")
     times, found = whole_number(factor) if star else 1, value_at(data, path)
     if is_text:
         if not isinstance(found, str) or star:
