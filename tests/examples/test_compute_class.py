@@ -107,6 +107,10 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "reservation; name the "
         "zones in reservations.specific",
     ),
+    "a kind of GPU that is not there": (
+        {f"{FIRST}/machineType": REMOVED, f"{FIRST}/gpu": {"type": "nvidia-l5", "count": 2}},
+        "flavors[l4].computeClass.priorities[0].gpu.type: nvidia-l5 is not in the catalogue; did you mean nvidia-l4?",
+    ),
     "two machines": (
         {f"{FIRST}/machineFamily": "g2"},
         "flavors[l4].computeClass.priorities[0].machineFamily: set, but machineType says it; keep one of the two",

@@ -179,6 +179,20 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "storage[scratch].volume.capacityGib: not set, but existing has none in us-central1, so that one is made; "
         "write its size, or name what exists there",
     ),
+    "two zones for one instance": (
+        {f"{SCRATCH}/volume/zones": ["us-central1-a", "us-central1-b"]},
+        "storage[scratch].volume.zones[1]: is us-central1-b, but the instance of us-central1 is in us-central1-a; name "
+        "one zone of each region",
+    ),
+    "a zone for an instance of a region": (
+        {f"{HOME}/volume/tier": "REGIONAL", f"{HOME}/volume/zones": ["us-central1-a"]},
+        "storage[home].volume.zones[0]: is us-central1-a, but an instance of tier REGIONAL is in all of its region; "
+        "remove zones, or write tier ZONAL",
+    ),
+    "a bucket nowhere": (
+        {f"{DATASETS}/volume/location": "us-central"},
+        "storage[datasets].volume.location: us-central is not a known location of buckets; did you mean us-central1?",
+    ),
     "no driver": (
         {"clusters/0/storageDrivers": ["GcsFuse", "Filestore", "PersistentDisk", "MultiTierCheckpoints"]},
         "clusters[batch].storageDrivers: without Lustre, which storage scratch needs; add it",

@@ -120,6 +120,25 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             "teams[team-a].resourceQuota[pod]: pod is not a resource that Kubernetes limits; did you mean pods?",
         ],
     ),
+    "quota of devices and of objects": (
+        {
+            "teams/0/resourceQuota": {
+                "nvidia.com/gpu": 8,
+                "limits.nvidia.com/gpu": 8,
+                "requests.nvidia.com/gpu": 8,
+                "pods": "1500m",
+                "fast.storageclass.storage.k8s.io/requests.storage": "1Gi",
+            }
+        },
+        [
+            "warning: teams[team-a].resourceQuota[nvidia.com/gpu]: 8 has no effect, since Kubernetes limits devices by "
+            "their requests alone; write requests.nvidia.com/gpu",
+            "warning: teams[team-a].resourceQuota[limits.nvidia.com/gpu]: 8 has no effect, since Kubernetes limits "
+            "devices by their requests alone; write requests.nvidia.com/gpu",
+            "teams[team-a].resourceQuota[pods]: 1500m is not a whole number, and objects are counted in whole ones; "
+            "write a whole number",
+        ],
+    ),
     "region unknown": (
         {"teams/0/allowedRegions": ["us-centrall1"]},
         [

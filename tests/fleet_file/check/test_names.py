@@ -26,6 +26,18 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["topologies[1].name: t is already the name of topologies[0]; give each topology a unique name"],
     ),
+    "longer than the labels of jobs": (
+        {
+            "localQueues/+": {"name": "q" * 64, "namespace": "extra", "clusterQueue": "vision"},
+            "workloadPriorityClasses/+": {"name": "p" * 64, "value": 1},
+        },
+        [
+            f"workloadPriorityClasses[{'p' * 64}].name: {'p' * 64} is 64 characters long, and jobs name it in a "
+            "label, which has at most 63; write a shorter name",
+            f"localQueues[{'q' * 64}].name: {'q' * 64} is 64 characters long, and jobs name it in a label, which has at "
+            "most 63; write a shorter name",
+        ],
+    ),
     "cohort twice": (
         {"cohorts/+": {"name": "research"}},
         ["cohorts[1].name: research is already the name of cohorts[0]; give each cohort a unique name"],

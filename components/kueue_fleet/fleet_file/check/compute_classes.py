@@ -29,7 +29,7 @@ from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.zone_rules import offered_nowhere, zones_in_region
 from kueue_fleet.gke.consumption import is_offered, options_of
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES
-from kueue_fleet.gke.machines import machine_names
+from kueue_fleet.gke.machines import gpus, machine_names
 
 CLASSES_SINCE: Final = "1.30.3-gke.1451000"
 """The first version of GKE with custom compute classes."""
@@ -107,6 +107,10 @@ def _on_clusters(scope: Scope, flavor: FlavorEntry, wanted: ComputeClass) -> Ite
 @where_read
 def _priority(scope: Scope, flavor: FlavorEntry, priority: ClassPriority, index: int) -> Iterator[Problem]:
     path, machine = f"{scope.path(flavor)}.computeClass.priorities[{index}]", priority.machine_type
+    if priority.gpu is not None and priority.gpu.type not in gpus():
+        near = suggest.nearest(priority.gpu.type, gpus())
+        fix = f"did you mean {near}?" if near else "make sure that it exists"
+        yield UNKNOWN_MACHINE.at(f"{path}.gpu.type", f"{priority.gpu.type} is not in the catalogue", fix)
     if machine is None:
         return
     if priority.machine is None:

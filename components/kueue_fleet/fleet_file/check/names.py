@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kueue_admission.forms import syntax
-from kueue_admission.forms.form_rules import LISTED_TWICE
+from kueue_admission.forms.form_rules import BAD_SYNTAX, LISTED_TWICE
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
 from kueue_fleet.fleet_file.fleet_rules import GENERATED_NAME, NAME_TAKEN
@@ -21,8 +21,25 @@ def check_names(scope: Scope) -> Iterator[Problem]:
     for section in SECTIONS:
         if section != "localQueues":
             yield from _unique(scope, section)
+    yield from _in_labels(scope)
     yield from _generated(scope)
     yield from _config_names(scope)
+
+
+@where_read
+def _in_labels(scope: Scope) -> Iterator[Problem]:
+    """Names that jobs give in a label, which is shorter than a name may be.
+
+    Source: kueue@v0.19.2 pkg/controller/constants (QueueLabel, WorkloadPriorityClassLabel).
+    """
+    fleet = scope.fleet
+    paths = [(f"{scope.path(team)}.localQueues[{queue.name}].name", queue.name)
+             for team in fleet.teams for queue in team.local_queues]  # fmt: skip
+    entries = (*fleet.local_queues, *fleet.workload_priority_classes)
+    for path, name in (*paths, *((f"{scope.path(entry)}.name", entry.name) for entry in entries)):
+        if syntax.label_value(name):
+            wrong = f"{name} is {len(name)} characters long, and jobs name it in a label, which has at most 63"
+            yield BAD_SYNTAX.at(path, wrong, "write a shorter name")
 
 
 @where_read

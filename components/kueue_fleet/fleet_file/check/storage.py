@@ -6,9 +6,11 @@ https://cloud.google.com/filestore/docs/csi-driver#requirements.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
+from kueue_admission.forms import suggest
 from kueue_admission.forms.form_rules import EXCLUDED, NEEDED
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity
@@ -21,6 +23,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
     DATA_REGION,
     GKE_VERSION,
     RUNS_NO_JOBS,
+    UNKNOWN_REGION,
     UNUSED,
     ZONE,
 )
@@ -37,6 +40,7 @@ from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_pl
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.gke.google_syntax import repository_location, snapshot_region
+from kueue_fleet.gke.regions import REGION_RANGES
 from kueue_fleet.gke.zones import region_at
 
 DRIVERS: Final = {
@@ -49,6 +53,8 @@ DRIVERS: Final = {
 """The driver of each kind of volume, as `clusters[].storageDrivers` has it."""
 _SINCE: Final = {"lustre": "1.33.2-gke.1111000", "multiTierCheckpoints": "1.32.4-gke.1415000"}
 """The first version of GKE with the driver."""
+_MULTI_REGIONS: Final = ("us", "eu", "asia")
+"""Source: https://cloud.google.com/storage/docs/locations#location-mr."""
 _CLAIMS: Final = "persistentvolumeclaims"
 
 
@@ -129,11 +135,35 @@ def _places(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
         if region_at(zone) not in regions:
             wrong = f"is {zone}, but no cluster of the entry is in {region_at(zone)}"
             yield ZONE.at(f"{path}.volume.zones[{index}]", wrong, f"use zones of {', '.join(regions)}")
+    yield from _one_zone(path, entry)
+    yield from _location(path, entry)
     for place in places:
         yield from _made(path, place)
         yield from _allowed(scope, place)
         for cluster in place.clusters:
             yield from _mounted(scope, entry, cluster)
+
+
+def _one_zone(path: str, entry: StorageEntry) -> Iterator[Problem]:
+    """An instance is in one zone of a region, or in none of its own; disks are in several."""
+    first: dict[str, str] = {}
+    for index, zone in enumerate(() if isinstance(entry.volume, HyperdiskMl) else getattr(entry.volume, "zones", ())):
+        other = first.setdefault(region_at(zone), zone)
+        if getattr(entry.volume, "tier", "") in ("REGIONAL", "ENTERPRISE"):
+            wrong = f"is {zone}, but an instance of tier {getattr(entry.volume, 'tier', '')} is in all of its region"
+            yield EXCLUDED.at(f"{path}.volume.zones[{index}]", wrong, "remove zones, or write tier ZONAL")
+        elif other != zone:
+            wrong = f"is {zone}, but the instance of {region_at(zone)} is in {other}"
+            yield EXCLUDED.at(f"{path}.volume.zones[{index}]", wrong, "name one zone of each region")
+
+
+def _location(path: str, entry: StorageEntry) -> Iterator[Problem]:
+    location = entry.volume.location if isinstance(entry.volume, Bucket) else None
+    if location is not None and location.lower() not in (*REGION_RANGES, *_MULTI_REGIONS):
+        wrong = f"{location} is not a known location of buckets"
+        fix = suggest.instead(location.lower(), (*_MULTI_REGIONS, *REGION_RANGES), "locations")
+        newer = re.fullmatch(r"[a-z]+-[a-z]+[0-9]+", location.lower())
+        yield UNKNOWN_REGION.at(f"{path}.volume.location", wrong, fix, "warning" if newer else "error")
 
 
 def _made(path: str, place: StoragePlace) -> Iterator[Problem]:

@@ -22,13 +22,14 @@ from kueue_admission.forms.form_rules import (
     NEEDED,
     NOT_ALLOWED,
     OUT_OF_RANGE,
+    WHOLE_UNITS,
     WRONG_ORDER,
     syntax_problems,
 )
 from kueue_admission.forms.given import ListOf, ListOfText
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_admission.forms.quantity import Quantity, QuantityMapField
-from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, TEAM_ACCOUNT
+from kueue_fleet.fleet_file.fleet_rules import DEFAULT_LIMIT, NO_EFFECT, TEAM_ACCOUNT
 from kueue_fleet.fleet_file.model.capacity import AtLeastOne
 from kueue_fleet.fleet_file.model.gcp_names import IamRole, Member, TeamAccountAddress
 from kueue_fleet.fleet_file.model.goals import Goals
@@ -38,6 +39,10 @@ DEFAULT_ROLES: Final = ("roles/logging.logWriter", "roles/monitoring.metricWrite
 """What every job's account may do: write logs and metrics."""
 CONTAINER_RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
 """Resources of containers that have no domain in their name, without huge pages."""
+_CLASSES: Final = (".storageclass.storage.k8s.io", ".deviceclass.resource.k8s.io")
+"""Ends of the domains of what a ResourceQuota limits by class. Source: kubernetes@v1.36 pkg/quota/v1/evaluator/core."""
+_OBJECTS: Final = ("pods", "services", "services.nodeports", "services.loadbalancers", "secrets", "configmaps")
+"""Kinds of objects that a ResourceQuota counts, of those in `_LIMITED`."""
 _LIMITED: Final = (
     *(f"{of}{name}" for of in ("", "requests.", "limits.") for name in CONTAINER_RESOURCES),
     "requests.storage",
@@ -157,7 +162,7 @@ def _amounts(field: str, amounts: Mapping[str, Quantity], known: Sequence[str], 
     for name, amount in amounts.items():
         if amount < Quantity(0):
             yield OUT_OF_RANGE.at(f"{field}[{name}]", f"{amount.plain} is negative", "write 0 or more")
-        else:
+        elif not name.endswith("/requests.storage"):
             yield from whole_problems(name, amount, f"{field}[{name}]")
         if "/" not in name and name not in known and not name.removeprefix("requests.").startswith("hugepages-"):
             fix = suggest.instead(name, known, "resources")
@@ -278,6 +283,15 @@ class TeamEntry(RuledModel):
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield LISTED_TWICE.at(f"jobTemplates[{name}]", "is listed twice", "give each template a name of its own")
         yield from _amounts("resourceQuota", self.resource_quota, _LIMITED, "that Kubernetes limits")
+        for name, amount in self.resource_quota.items():
+            domain, slash, _ = name.partition("/")
+            if slash and not domain.startswith("requests.") and domain != "count" and not domain.endswith(_CLASSES):
+                wrong = f"{amount.plain} has no effect, since Kubernetes limits devices by their requests alone"
+                fix = f"write requests.{name.removeprefix('limits.')}"
+                yield NO_EFFECT.at(f"resourceQuota[{name}]", wrong, fix)
+            elif name in _OBJECTS and amount.decimal % 1:
+                wrong = f"{amount.plain} is not a whole number, and objects are counted in whole ones"
+                yield WHOLE_UNITS.at(f"resourceQuota[{name}]", wrong, "write a whole number")
 
     @where_read
     def _accounts(self) -> Iterator[Problem]:
