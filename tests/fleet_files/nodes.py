@@ -51,7 +51,7 @@ def _pool(
     pool |= fields(
         draw,
         diskSizeGb=st.integers(50, 500),
-        diskType=one_of("pd-ssd", "hyperdisk-balanced") if machine != "n1-standard-8" else one_of("pd-ssd"),
+        diskType=one_of("pd-ssd") if machine.startswith(("e2-", "n1-")) else one_of("pd-ssd", "hyperdisk-balanced"),
         maxPodsPerNode=st.integers(16, 64),
         upgrade=one_of({"maxSurge": 2}, {"maxSurge": 0, "maxUnavailable": 1}, {"maxSurge": 2, "maxUnavailable": 1}),
         management=one_of({"autoUpgrade": True}, {"autoRepair": capacity["type"] != "flexStart"}),

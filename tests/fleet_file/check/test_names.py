@@ -34,8 +34,8 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
         [
             f"workloadPriorityClasses[{'p' * 64}].name: {'p' * 64} is 64 characters long, and jobs name it in a "
             "label, which has at most 63; write a shorter name",
-            f"localQueues[{'q' * 64}].name: {'q' * 64} is 64 characters long, and jobs name it in a label, which has at "
-            "most 63; write a shorter name",
+            f"localQueues[{'q' * 64}].name: {'q' * 64} is 64 characters long, and jobs name it in a label, which has "
+            "at most 63; write a shorter name",
         ],
     ),
     "cohort twice": (

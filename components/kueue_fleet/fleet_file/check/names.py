@@ -35,8 +35,9 @@ def _in_labels(scope: Scope) -> Iterator[Problem]:
     fleet = scope.fleet
     paths = [(f"{scope.path(team)}.localQueues[{queue.name}].name", queue.name)
              for team in fleet.teams for queue in team.local_queues]  # fmt: skip
-    entries = (*fleet.local_queues, *fleet.workload_priority_classes)
-    for path, name in (*paths, *((f"{scope.path(entry)}.name", entry.name) for entry in entries)):
+    paths += [(f"{scope.path(queue)}.name", queue.name) for queue in fleet.local_queues]
+    paths += [(f"{scope.path(entry)}.name", entry.name) for entry in fleet.workload_priority_classes]
+    for path, name in paths:
         if syntax.label_value(name):
             wrong = f"{name} is {len(name)} characters long, and jobs name it in a label, which has at most 63"
             yield BAD_SYNTAX.at(path, wrong, "write a shorter name")
