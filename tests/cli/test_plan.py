@@ -162,6 +162,16 @@ def test_a_budget_that_no_fleet_keeps_ends_with_3(store: str) -> None:
     assert done.exception.exit_code == 3
 
 
+def test_limits_that_the_file_is_outside_of_are_only_warned_of_until_it_plans(store: str, tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(FLEET.read_text().replace("least: 1", "least: 7", 1))
+    checked = CliRunner().invoke(app, ["check", str(file)])
+    assert (checked.exit_code, "[KF843]" in checked.stderr) == (0, True)
+    refused = run(store, file=file).exception
+    assert isinstance(refused, CommandError)
+    assert "plan.mayChange[0]: reservations[l4].count is 6 in the file, which is none of the levels" in str(refused)
+
+
 def test_only_what_may_change_changes(store: str) -> None:
     limits = (f"nodePools[l4-ondemand].autoscaling.totalMaxNodeCount,clusterQueues[vision].{ON_DEMAND}=1..2",)
     document = json.loads(run(store, *QUICK, "--to", "2026-10-08", "-o", "json", may_change=limits).stdout)

@@ -159,6 +159,7 @@ def _written(given: GivenFleet) -> tuple[YamlDocument, str]:
 
 def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, source: str) -> list[Knob]:
     """What may change: as the options say, else as the file does. Raises CommandError."""
+    from kueue_admission.forms.form_rules import FaultError
     from kueue_admission.simulate.errors import SimulationError
     from kueue_fleet.fleet_file.knobs import knob_of
     from kueue_fleet.simulation.plan import parse_knob
@@ -167,8 +168,12 @@ def _knobs(fleet: FleetSpec, may_change: Sequence[str], document: YamlDocument, 
         knobs = [parse_knob(each, document.data) for each in may_change]
     except SimulationError as wrong:
         raise console.mistyped(str(wrong.problems[0]), wrong.problems[1:]) from None
-    if not may_change and fleet.plan is not None:
-        knobs = [knob_of(each, document.data) for each in fleet.plan.may_change]  # `check` has passed them.
+    for number, each in enumerate(fleet.plan.may_change if fleet.plan is not None and not may_change else ()):
+        try:
+            knobs.append(knob_of(each, document.data))
+        except FaultError as wrong:
+            told = f"{wrong.fault.wrong}; {wrong.fault.fix}"
+            raise console.CommandError(f"{source}: plan.mayChange[{number}]: {told}") from None
     if not knobs:
         raise console.CommandError(f"{source}: says nothing may change; write plan.mayChange, or give --may-change")
     places = [place.path for knob in knobs for place in knob.places]
