@@ -85,9 +85,10 @@ def _volume(kind: str, regions: Sequence[str], pools: Sequence[Data]) -> st.Sear
     }
     common = {"zones": zones, "existing": one_of(servers)}
     if kind == "filestore":
-        return st.fixed_dictionaries(
-            {"capacityGib": one_of(10240)}, optional={"tier": one_of("ZONAL", "REGIONAL", "ENTERPRISE"), **common}
-        )
+        size = one_of(10240)
+        zonal = st.fixed_dictionaries({"capacityGib": size}, optional={"tier": one_of("ZONAL"), **common})
+        regional = {"capacityGib": size, "tier": one_of("REGIONAL", "ENTERPRISE")}
+        return zonal | st.fixed_dictionaries(regional, optional={"existing": common["existing"]})
     return st.fixed_dictionaries(
         {"capacityGib": one_of(72000)}, optional={"perUnitStorageThroughput": one_of(1000, 125), **common}
     )

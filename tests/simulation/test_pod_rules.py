@@ -74,7 +74,7 @@ WHOLE: list[tuple[str, Json, str]] = [
         },
         "completions other than parallelism",
     ),
-    ("Job", {"managedBy": "example.com/own"}, "has managedBy example.com/own, and MultiKueue rejects it; remove it"),
+    ("Job", {"managedBy": "example.com/own"}, "managedBy: example.com/own, and a manager takes only jobs"),
     ("Job", {"topologies": ("required", "preferred")}, "has the annotations kueue.x-k8s.io/podset-required-topology"),
     ("Job", {"topologies": ("required",), "annotations": {ELASTIC: "true"}}, "and Kueue refuses it in an elastic job"),
     ("Job", {"labels": {"kueue.x-k8s.io/max-exec-time-seconds": "0"}}, "max-exec-time-seconds: is '0'; write 1 or"),

@@ -254,7 +254,7 @@ def enforced_budgets(fleet: FleetSpec) -> EnforcedBudgets | None:
         return None
     prices = list_prices()
     usd = {
-        cluster: {flavor.name: accelerator_hour(fleet, cluster, flavor.name, prices) for flavor in fleet.flavors}
+        cluster: {name: accelerator_hour(fleet, cluster, name, prices) for name in sorted(fleet.flavors_on(cluster))}
         for cluster in fleet.job_clusters
     }
     return EnforcedBudgets(

@@ -15,7 +15,7 @@ from typing import Final
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import JOB, Fault
 from kueue_admission.forms.manifest import Manifest, inside
-from kueue_admission.forms.names import LEAST_PODS_ANNOTATION
+from kueue_admission.forms.names import LEAST_PODS_ANNOTATION, MULTIKUEUE_CONTROLLER
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
@@ -36,7 +36,6 @@ _ELASTIC: Final = "kueue.x-k8s.io/elastic-job"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
 _SYNC: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
 _TOPOLOGY: Final = tuple(f"kueue.x-k8s.io/podset-{how}-topology" for how in ("required", "preferred", "unconstrained"))
-_MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
 _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 _LONGEST: Final = 63
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")
@@ -133,9 +132,10 @@ def _managed_by(fleet: FleetSpec, queue: str, job: Manifest) -> Iterator[Fault]:
     given = inside(job, "spec").get("managedBy")
     if job["kind"] == "Job" and given not in (None, _JOB_CONTROLLER) and fleet.queue(queue) is not None:
         if fleet.is_dispatched(queue):
-            if given != _MULTIKUEUE:
+            # What jobs of teams may name is a policy of the fleet; `team_rules` has it.
+            if given != MULTIKUEUE_CONTROLLER and fleet.team_in(key_of(job).partition("/")[0]) is None:
                 yield job_fault(f"has managedBy {given}, and MultiKueue rejects it", "remove it: Kueue sets its own")
-        elif given == _MULTIKUEUE:
+        elif given == MULTIKUEUE_CONTROLLER:
             wrong = f"has managedBy {given}, and its queue is not dispatched, so that nothing makes its pods"
             yield job_fault(wrong, "remove it")
 

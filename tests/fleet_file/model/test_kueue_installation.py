@@ -101,7 +101,7 @@ def test_fleet_then_cluster_are_laid_over_it() -> None:
 
 
 def test_sections_that_change_no_admission_are_passed_on_as_they_are_written() -> None:
-    tls = {"minVersion": "VersionTLS13", "curvePreferences": [29, 4588], "ofTomorrow": {"deep": [{"a": 1}]}}
+    tls = {"minVersion": "VersionTLS13", "curvePreferences": [29, 4588]}
     written = {"tls": tls, "webhook": {"host": "::1"}, "clientConnection": {"qps": 12.5}}
     made = kueue_configuration(fleet({"kueue/configuration": written}), "worker-a")
     assert made["tls"] == tls
