@@ -110,6 +110,13 @@ def test_what_is_refused_of_a_job_as_a_whole(kind: str, change: Json, said: str)
     assert said in whole(kind, **change)
 
 
+def test_what_is_null_is_as_if_it_were_left_out() -> None:
+    container = {"name": "main", "resources": {"requests": {"cpu": None, GPU: 1}, "limits": {GPU: 1}}}
+    pod = {"restartPolicy": "Never", "containers": [container], "resources": {"requests": {"cpu": 1}}}
+    replicated = {"name": "w", "replicas": None, "template": {"spec": {"template": {"spec": pod}}}}
+    assert "Kubernetes refuses" not in whole("JobSet", replicatedJobs=[replicated])
+
+
 def test_jobs_that_are_taken_as_a_whole() -> None:
     assert whole("Job", completionMode="Indexed", completions=1, parallelism=1) == ""
     assert whole("Job", annotations={ELASTIC: "true"}) == ""

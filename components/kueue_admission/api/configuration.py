@@ -146,6 +146,16 @@ class Resources(SpecModel):
     device_class_mappings: ListOf[Section] | None = None
     """Names for the devices of Dynamic Resource Allocation."""
 
+    @property
+    def counted_classes(self) -> dict[str, str]:
+        """DeviceClasses, each with the resource as which its devices count; what has another form counts as nothing."""
+        found = {}
+        for mapping in self.device_class_mappings or ():
+            classes = mapping.get("deviceClassNames")
+            for each in classes if isinstance(classes, list | tuple) else ():
+                found[str(each)] = str(mapping.get("name"))
+        return found
+
 
 class WorkloadRetention(SpecModel):
     """When Workloads are deleted."""

@@ -5,7 +5,7 @@ Source: kueue@v0.19.2 apis/config/v1beta2/{configuration_types,defaults}.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from kueue_admission.api import configuration as api
@@ -58,7 +58,7 @@ def parse_configuration(data: Mapping[str, Any], kueue: Release = _DEFAULT) -> C
         resource_rules=ResourceRules(
             tuple(resources.exclude_resource_prefixes or ()),
             tuple(_transformation(item) for item in resources.transformations or ()),
-            tuple(_device_classes(resources.device_class_mappings or ())),
+            _device_classes(resources),
             counts_devices=on.get("KueueDRAIntegration", False) or on.get("DynamicResourceAllocation", False),
             counts_extended_devices=on.get("KueueDRAIntegrationExtendedResource", False),
             refuses_devices=on.get("KueueDRARejectWorkloadsWhenDRADisabled", False),
@@ -107,13 +107,11 @@ def _pods_ready(given: api.WaitForPodsReady) -> WaitForPodsReady:
     )
 
 
-def _device_classes(given: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _device_classes(given: api.Resources) -> tuple[tuple[str, str], ...]:
     """DeviceClasses with the resources as which their devices count."""
-    for mapping in given:
-        if mapping.get("sources"):
-            raise NotModelledError("devices that share counters or capacity (deviceClassMappings.sources)", "resources")
-        for name in mapping.get("deviceClassNames") or ():
-            yield str(name), str(mapping.get("name"))
+    if any(mapping.get("sources") for mapping in given.device_class_mappings or ()):
+        raise NotModelledError("devices that share counters or capacity (deviceClassMappings.sources)", "resources")
+    return tuple(given.counted_classes.items())
 
 
 def _transformation(given: api.ResourceTransformation) -> Transformation:

@@ -40,7 +40,7 @@ def requests_of(container: Mapping[str, Any]) -> dict[str, str]:
     """What the container requests; limits count where there are no requests."""
     resources = container.get("resources") or {}
     given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: str(amount) for name, amount in given.items()}
+    return {name: str(amount) for name, amount in given.items() if amount is not None}
 
 
 def _fault(name: str, text: str, amount: Quantity) -> Fault | None:

@@ -100,7 +100,8 @@ def _replicated(name: str, spec: Manifest) -> Iterator[Fault]:
         if own in seen:
             yield job_fault(f"has two replicatedJobs of the name {own}, and Kubernetes refuses it", "rename one")
         seen.add(own)
-        longest = f"{name}-{own}-{max(0, int(each.get('replicas', 1)) - 1)}"
+        replicas = each.get("replicas")
+        longest = f"{name}-{own}-{max(0, (1 if replicas is None else int(replicas)) - 1)}"
         if name and len(longest) > _LONGEST:
             wrong = f"makes a Job {longest}, a name of more than {_LONGEST} characters, and JobSet refuses it"
             yield job_fault(wrong, "write shorter names")
@@ -196,7 +197,9 @@ def _of_pod_resources(pod: Manifest) -> Iterator[Fault]:
 
 
 def _amount(resources: Manifest, name: str) -> Quantity:
-    return Quantity(inside(resources, "requests").get(name, inside(resources, "limits").get(name, 0)))
+    given = inside(resources, "requests").get(name)
+    given = inside(resources, "limits").get(name) if given is None else given
+    return Quantity(0 if given is None else given)
 
 
 def _devices(pod: Manifest) -> Iterator[Fault]:

@@ -13,13 +13,26 @@ from kueue_fleet.fleet_file.check.kueue_configuration import configuration_probl
 
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "deviceClassMappings without their parts": (
-        {"resources": {"deviceClassMappings": [{"name": "nvidia.com/gpu", "deviceClassNames": "gpu.nvidia.com"}, {}]}},
+        {
+            "resources": {
+                "deviceClassMappings": [
+                    {"name": "nvidia.com/gpu", "deviceClassNames": "gpu.nvidia.com"},
+                    {},
+                    {"name": "a.example/b", "deviceClassNames": 1},
+                    {"name": "a.example/c", "deviceClassNames": [{}]},
+                ]
+            }
+        },
         [
             "resources.deviceClassMappings[0].deviceClassNames: is not a list; list the DeviceClasses that count as "
             "the resource",
             "resources.deviceClassMappings[1].name: is missing; write the resource that queues have quota for",
             "resources.deviceClassMappings[1].deviceClassNames: is missing or empty; list the DeviceClasses that "
             "count as the resource",
+            "resources.deviceClassMappings[2].deviceClassNames: is not a list; list the DeviceClasses that count as "
+            "the resource",
+            'resources.deviceClassMappings[3].deviceClassNames[0]: "{}" has characters or a form that are not '
+            "allowed; use letters, digits, '-', '_' and '.', with a letter or digit at both ends",
         ],
     ),
     "deviceClassMappings twice": (

@@ -83,8 +83,7 @@ def _driver(scope: Scope) -> Iterator[Problem]:
         wrong = f"is not installed, as no node pool is of A4X or has the label {NO_DEVICE_PLUGIN}"
         yield NO_EFFECT.at("nvidiaDraDriver", wrong, "remove it, or add a node pool")
     resources = fleet.kueue.configuration.resources
-    mappings = (resources and resources.device_class_mappings) or ()
-    counted = {name for each in mappings for name in each.get("deviceClassNames") or ()}
+    counted = resources.counted_classes if resources is not None else {}
     if CHANNEL_CLASS not in counted and not all(map(has_claimed_gpus, pools)):
         wrong = f"{CHANNEL_CLASS} is in no deviceClassMappings, so Kueue admits no job that is in a ComputeDomain"
         yield CLAIMED_CLASS.at("nvidiaDraDriver", wrong, "add it to kueue.configuration.resources.deviceClassMappings")

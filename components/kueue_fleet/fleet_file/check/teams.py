@@ -84,8 +84,7 @@ def _claims(scope: Scope, team: TeamEntry) -> Iterator[Problem]:
     """Kueue counts devices of a class under the name of its mapping, which a queue has to have quota for."""
     fleet = scope.fleet
     resources = fleet.kueue.configuration.resources
-    mappings = (resources and resources.device_class_mappings) or ()
-    counted = {name: each.get("name") for each in mappings for name in each.get("deviceClassNames") or ()}
+    counted = resources.counted_classes if resources is not None else {}
     queues = (fleet.queue(queue.cluster_queue) for queue in team.local_queues)
     covered = {name for queue in queues if queue for group in queue.resource_groups for name in group.covered_resources}
     for index, template in enumerate(team.resource_claim_templates):
