@@ -34,6 +34,7 @@ from kueue_fleet.cli.replay import (
     read_growth,
     read_past,
     read_queues,
+    times_of,
 )
 from kueue_fleet.cli.spec_commands import FleetFile
 from kueue_fleet.cli.stores import StoreOption
@@ -256,17 +257,10 @@ def _write_report(report: Path, question: Question, answer: Answer, fleet: str, 
         simulate_report.Choice(name, each.cost, each.wait, _goals(each), changes(each))
         for name, each in _choices(answer)
     ]
-    about = simulate_report.about_run(fleet, Path(source), f"{store}, {_times(question)}", question.seed)
+    about = simulate_report.about_run(fleet, Path(source), f"{store}, {times_of(question.window)}", question.seed)
     fleets = {answer.today.point: "Today", answer.best.point: "Recommended"}
     results = [(name, question.result(point)) for point, name in fleets.items()]
     simulate_report.write_report(report, f"Plan of {Path(source).name}", about, results, choices)
-
-
-def _times(question: Question) -> str:
-    window = question.window
-    return (
-        " to ".join(f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}" for at in (window.begin, window.end)) + " UTC"
-    )
 
 
 def _changed(knob: Knob, level: int) -> str:
@@ -326,7 +320,7 @@ def _show(question: Question, answer: Answer, held_out: Window | None, seeds: in
     search = answer.search
     simulated = f"{console.count(len(search.evaluated), 'fleet')} simulated, {console.count(seeds, 'time')} each"
     console.paragraph(
-        f"{_times(question)}: {simulated}; "
+        f"{times_of(question.window)}: {simulated}; "
         f"of the others {len(search.pruned)} could not be better, and {len(search.refused)} check refuses."
     )
     if search.is_spent:

@@ -159,6 +159,12 @@ def check_teams(option: str, given: Iterable[str], fleet: FleetSpec) -> None:
             raise console.mistyped(f"{option} {team}: there is no such team; {instead(team, teams, 'teams')}")
 
 
+def times_of(window: Window) -> str:
+    """Begin and end of a time, for people."""
+    begin, end = (datetime.fromtimestamp(at, UTC) for at in (window.begin, window.end))
+    return f"{begin:%Y-%m-%d %H:%M} to {end:%Y-%m-%d %H:%M} UTC"
+
+
 def read_queues(texts: Sequence[str]) -> dict[str, str]:
     """What --queue says. Raises CommandError."""
     return dict(map(_renamed, texts))
@@ -203,10 +209,7 @@ def _show(
         return
     window = before.window
     days = (window.end - window.begin) / _DAY
-    told = "{:%Y-%m-%d %H:%M} to {:%Y-%m-%d %H:%M} UTC".format(
-        *(datetime.fromtimestamp(at, UTC) for at in (window.begin, window.end))
-    )
-    console.line(f"{told}, {days:.1f} days, {console.count(len(runs), 'simulation')}")
+    console.line(f"{times_of(window)}, {days:.1f} days, {console.count(len(runs), 'simulation')}")
     console.line()
     if fit.close is None:
         console.paragraph("How well the replay fits is not known: the history does not say how long any job waited.")
