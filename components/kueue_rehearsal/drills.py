@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -27,7 +26,6 @@ _KUEUE: Final = "pod-kueue-controller-manager"
 _ALL_NODES: Final = 10_000
 _NODES: Final = ("", "v1", "nodes")
 _PODS: Final = ("", "v1", "pods")
-_LOOK_SECONDS: Final = 0.5
 _NODE_SECONDS: Final = 60.0
 """How long a fault waits for a job that runs on a Spot node."""
 
@@ -96,12 +94,12 @@ def _stock_out(scene: Scene) -> Iterator[None]:
 @contextmanager
 def _spot_reclaim(scene: Scene) -> Iterator[None]:
     clusters = scene.fleet.job_clusters
-    deadline = time.monotonic() + _NODE_SECONDS
-    while not any(_runs_on_spot(scene.clients, cluster) for cluster in clusters):
-        if time.monotonic() > deadline:
-            fix = "give jobs that run on Spot by --jobs, and no others"
-            raise RehearsalError(f"no job ran on a Spot node in {_NODE_SECONDS:.0f} s; {fix}")
-        time.sleep(_LOOK_SECONDS)
+    wait_for(
+        lambda: any(_runs_on_spot(scene.clients, cluster) for cluster in clusters),
+        "no job ran on a Spot node",
+        _NODE_SECONDS,
+        "give jobs that run on Spot by --jobs, and no others",
+    )
     for cluster in clusters:
         scene.session.client.reclaim_spot(cluster, _ALL_NODES)
     yield

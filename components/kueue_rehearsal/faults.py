@@ -61,16 +61,18 @@ def _answers(cluster: Mapping[str, Any]) -> bool:
     return True
 
 
-def wait_for(happened: Callable[[], bool], otherwise: str, seconds: float = _PATIENCE_SECONDS) -> None:
+def wait_for(
+    happened: Callable[[], bool], otherwise: str, seconds: float = _PATIENCE_SECONDS, fix: str = "see the logs"
+) -> None:
     """Look again until something has happened.
 
     Raises:
-        RehearsalError: it has not in so many seconds; the text is `otherwise`.
+        RehearsalError: it has not in so many seconds; the text is `otherwise`, and what to do.
     """
     deadline = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > deadline:
-            raise RehearsalError(f"{otherwise} in {seconds:.0f} s; see the logs")
+            raise RehearsalError(f"{otherwise} in {seconds:.0f} s; {fix}")
         time.sleep(_LOOK_SECONDS)
 
 
