@@ -45,14 +45,15 @@ def request(
     meanwhile, and is sent again. Source: kubernetes@v1.36.3
     staging/src/k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go (checkQuotas).
     """
-    for pause in _QUOTA_PAUSES:
+    pauses = iter(_QUOTA_PAUSES)
+    while True:
         try:
             return read_object(_answer(client, method, path, body, params, kind, seconds))
         except ApiError as refused:
-            if method != "POST" or refused.reason != "Conflict":
+            pause = next(pauses, None) if method == "POST" and refused.reason == "Conflict" else None
+            if pause is None:
                 raise
             time.sleep(pause)
-    return read_object(_answer(client, method, path, body, params, kind, seconds))
 
 
 def read_log(client: ApiClient, path: str, params: Mapping[str, str], seconds: float) -> str:
