@@ -39,8 +39,8 @@ def warn_of_amounts(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
 def requests_of(container: Mapping[str, Any]) -> dict[str, str]:
     """What the container requests; limits count where there are no requests."""
     resources = container.get("resources") or {}
-    given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
-    return {name: str(amount) for name, amount in given.items() if amount is not None}
+    given = [amount for field in ("limits", "requests") for amount in (resources.get(field) or {}).items()]
+    return {name: str(amount) for name, amount in given if amount is not None}
 
 
 def _fault(name: str, text: str, amount: Quantity) -> Fault | None:

@@ -22,7 +22,9 @@ from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.manifests import key_of
 from kueue_admission.simulate.documents import Document
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.objects.pod_security import controls
+from kueue_fleet.simulation.job_amounts import requests_of
 from kueue_fleet.simulation.provisioning_request import (
     PodSetTemplate,
     job_fault,
@@ -47,7 +49,7 @@ def check_pod_rules(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
         team = fleet.team_in(key_of(job.data).partition("/")[0])
         standard = team.pod_security if team else "privileged"
         pod_sets = pod_set_templates(job.data)
-        whole = (*_of_whole(job.data), *_too_many(fleet, queue, pod_sets), *_managed_by(fleet, queue, job.data))
+        whole = (*_of_whole(job.data), *_too_many(fleet, queue, pod_sets), *_managed_by(fleet, queue, job.data, team))
         yield from (of_job(job, JOB, fault.wrong, fault.fix) for fault in whole)
         for pod_set in pod_sets:
             pod = inside(pod_set.template, "spec")
@@ -128,13 +130,13 @@ def _too_many(fleet: FleetSpec, queue: str, pod_sets: Sequence[PodSetTemplate]) 
         yield job_fault(wrong, "put roles together, or submit several jobs")
 
 
-def _managed_by(fleet: FleetSpec, queue: str, job: Manifest) -> Iterator[Fault]:
+def _managed_by(fleet: FleetSpec, queue: str, job: Manifest, team: TeamEntry | None) -> Iterator[Fault]:
     """Kueue names itself in jobs that it dispatches; elsewhere Kubernetes leaves such jobs to it."""
     given = inside(job, "spec").get("managedBy")
     if job["kind"] == "Job" and given not in (None, _JOB_CONTROLLER) and fleet.queue(queue) is not None:
         if fleet.is_dispatched(queue):
             # What jobs of teams may name is a policy of the fleet; `team_rules` has it.
-            if given != MULTIKUEUE_CONTROLLER and fleet.team_in(key_of(job).partition("/")[0]) is None:
+            if given != MULTIKUEUE_CONTROLLER and team is None:
                 yield job_fault(f"has managedBy {given}, and MultiKueue rejects it", "remove it: Kueue sets its own")
         elif given == MULTIKUEUE_CONTROLLER:
             wrong = f"has managedBy {given}, and its queue is not dispatched, so that nothing makes its pods"
@@ -190,16 +192,11 @@ def _of_pod_resources(pod: Manifest) -> Iterator[Fault]:
     asked = inside(pod, "resources", "requests")
     for name in ("cpu", "memory"):
         if name in asked:
-            total = sum((_amount(inside(each, "resources"), name) for each in pod.get("containers") or ()), Quantity(0))
+            requests = (requests_of(each).get(name, "0") for each in pod.get("containers") or ())
+            total = sum(map(Quantity, requests), Quantity(0))
             if total > Quantity(asked[name]):
                 wrong = f"requests {asked[name]} {name} as a pod, and its containers {total.plain}"
                 yield job_fault(f"{wrong}, and Kubernetes refuses the pod", f"write {total.plain} or more")
-
-
-def _amount(resources: Manifest, name: str) -> Quantity:
-    given = inside(resources, "requests").get(name)
-    given = inside(resources, "limits").get(name) if given is None else given
-    return Quantity(0 if given is None else given)
 
 
 def _devices(pod: Manifest) -> Iterator[Fault]:

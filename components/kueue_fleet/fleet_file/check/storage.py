@@ -147,10 +147,11 @@ def _places(scope: Scope, entry: StorageEntry) -> Iterator[Problem]:
 def _one_zone(path: str, entry: StorageEntry) -> Iterator[Problem]:
     """An instance is in one zone of a region, or in none of its own; disks are in several."""
     first: dict[str, str] = {}
+    tier = getattr(entry.volume, "tier", "")
     for index, zone in enumerate(() if isinstance(entry.volume, HyperdiskMl) else getattr(entry.volume, "zones", ())):
         other = first.setdefault(region_at(zone), zone)
-        if getattr(entry.volume, "tier", "") in ("REGIONAL", "ENTERPRISE"):
-            wrong = f"is {zone}, but an instance of tier {getattr(entry.volume, 'tier', '')} is in all of its region"
+        if tier in ("REGIONAL", "ENTERPRISE"):
+            wrong = f"is {zone}, but an instance of tier {tier} is in all of its region"
             yield EXCLUDED.at(f"{path}.volume.zones[{index}]", wrong, "remove zones, or write tier ZONAL")
         elif other != zone:
             wrong = f"is {zone}, but the instance of {region_at(zone)} is in {other}"
