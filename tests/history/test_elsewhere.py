@@ -223,6 +223,21 @@ def test_gpus_of_which_slurm_counts_the_type_alone() -> None:
     assert (job(both).arrival.requests or {})["nvidia.com/gpu"] == 8.0
 
 
+@pytest.mark.parametrize(
+    ("gpus", "nodes", "pods", "each"), [(3, 2, 3, "1"), (7, 2, 7, "1"), (1, 2, 1, "1"), (6, 2, 2, "3")]
+)
+def test_gpus_that_do_not_divide_by_nodes_are_as_many_as_slurm_gave(
+    gpus: int, nodes: int, pods: int, each: str
+) -> None:
+    text = slurm().replace("gres/gpu=8", f"gres/gpu={gpus}").replace("node=2|2", f"node={nodes}|{nodes}")
+    arrival = job(text).arrival
+    (pod_set,) = json.loads(arrival.pod_sets)
+    assert pod_set["count"] == pods
+    assert pod_set["template"]["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] == each
+    assert (arrival.requests or {})["nvidia.com/gpu"] == gpus
+    assert (arrival.requests or {})["cpu"] == pytest.approx(16, abs=0.01)
+
+
 def test_tasks_of_an_array_that_wait_in_one_row_are_jobs() -> None:
     waiting = slurm("PENDING", "Unknown", "Unknown", "7_[1-3,9-13:2%2]")
     begun = slurm(number="7_2").removeprefix(SACCT)

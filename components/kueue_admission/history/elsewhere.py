@@ -195,12 +195,13 @@ def _slurm_job(row: Row, job: str) -> Iterator[Event]:
     tres = dict(each.split("=", 1) for each in (row.get("AllocTRES") or row["ReqTRES"]).split(",") if "=" in each)
     if "gres/gpu" not in tres and (typed := [tres[name] for name in tres if name.startswith("gres/gpu:")]):
         tres["gres/gpu"] = str(sum(_amount(GPU_RESOURCE, each).decimal for each in typed))
-    pods = _whole(row, "NNodes", 0, 0) or _whole(tres, "node", 0, 0) or 1
+    pods = _pods(_whole(row, "NNodes", 0, 0) or _whole(tres, "node", 0, 0) or 1, tres.get("gres/gpu"))
     requests = {}
     for name, resource in _TRES.items():
         if name in tres:
             amount = _amount(resource, tres[name] + ("i" if tres[name][-1:] in tuple("KMGTP") else "")).decimal / pods
-            requests[resource] = Quantity(amount if name == "cpu" else amount.to_integral_value(ROUND_CEILING))
+            parts = 1000 if name == "cpu" else 1
+            requests[resource] = Quantity((amount * parts).to_integral_value(ROUND_CEILING) / parts)
     event = _maker(
         f"slurm/{job}",
         (row["Account"], row["Partition"]),
@@ -222,6 +223,12 @@ def _slurm_job(row: Row, job: str) -> Iterator[Event]:
             yield event(Kind.EVICTED, ended, reason=state)
     if ended is not None and state not in (*_UNENDED, *_AGAIN):
         yield event(Kind.ENDED if started is not None else Kind.DELETED, ended, reason=state)
+
+
+def _pods(nodes: int, gpus: str | None) -> int:
+    """One pod for each node; one for each GPU where nodes have different numbers of them, as all pods are alike."""
+    count = int(_amount(GPU_RESOURCE, gpus).decimal) if gpus is not None else 0
+    return count if count % nodes else nodes
 
 
 def _csv(row: Row, line: int) -> Iterator[Event]:
