@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.fleet_file.builders import REMOVED, changed, problems
+from tests.fleet_file.builders import REMOVED, changed, problems, quota
 from typer.testing import CliRunner
 
 import pulumi_mocks
@@ -253,11 +253,76 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         "warning: clusters[batch].minMasterVersion: 1.33.1, with which a new cluster begins, but storage scratch needs "
         "1.33.2-gke.1111000; write that or a newer one",
     ),
+    "a disk for machines that take none": (
+        {
+            "nodePools/0": {"name": "l4", "machineType": "n1-standard-96", "nodeCount": 1},
+            "clusterQueues/0/resourceGroups/0": {
+                "coveredResources": ["cpu", "memory"],
+                "flavors": [{"name": "l4", "resources": [quota("cpu", 90), quota("memory", "300Gi")]}],
+            },
+            "teams/0/localQueues": [{"name": "l4", "clusterQueue": "l4"}],
+            "localQueues": [{"name": "h100", "namespace": "default", "clusterQueue": "h100"}],
+        },
+        "storage[weights].volume.type: hyperdiskMl, which cannot be attached to the machines of its teams on batch, "
+        "n1-standard-96; leave batch out of clusters, or use other machines or another kind of storage",
+    ),
     "a team that is not there": (
         {f"{HOME}/teams": ["vision"]},
         "storage[home].teams[0]: there is no team vision; use one of the teams: research",
     ),
 }
+
+
+SIZES: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
+    "Lustre only grows": (
+        {f"{SCRATCH}/volume/capacityGib": 18000},
+        {f"{SCRATCH}/volume/capacityGib": 9000},
+        "storage[scratch].volume.capacityGib: 18000 -> 9000: `pulumi up` fails, since it can only grow; make another "
+        "entry, copy what is in it, and remove this one",
+    ),
+    "Lustre grows within the range that it was made in": (
+        {},
+        {f"{SCRATCH}/volume/capacityGib": 1584000},
+        "storage[scratch].volume.capacityGib: 9000 -> 1584000: `pulumi up` fails, since an instance stays in the range "
+        "of sizes that it was made in, 9000 to 1530000 or 1584000 to 10008000",
+    ),
+    "so does Filestore": (
+        {},
+        {f"{HOME}/volume/capacityGib": 10240},
+        "storage[home].volume.capacityGib: 1024 -> 10240: `pulumi up` fails, since an instance stays in the range of "
+        "sizes that it was made in, 1024 to 9984 or 10240 to 102400",
+    ),
+    "a basic share only grows": (
+        {f"{HOME}/volume/tier": "BASIC_HDD", f"{HOME}/volume/capacityGib": 2560},
+        {f"{HOME}/volume/tier": "BASIC_HDD", f"{HOME}/volume/capacityGib": 1024},
+        "storage[home].volume.capacityGib: 2560 -> 1024: `pulumi up` fails, since it can only grow; make another "
+        "entry, copy what is in it, and remove this one",
+    ),
+    "a smaller disk is another one": (
+        {f"{WEIGHTS}/volume/zones": ["us-central1-a"]},
+        {f"{WEIGHTS}/volume/zones": ["us-central1-a"], f"{WEIGHTS}/volume/capacityGib": 50},
+        "storage[weights]: disk weights in us-central1-a is deleted and made again, with all that is in it",
+    ),
+}
+
+
+def consequences(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    return [str(each) for each in compare_fleets(fleet(before), fleet(after)) if each.area == "consequences"]
+
+
+@pytest.mark.parametrize("case", SIZES)
+def test_sizes_that_google_does_not_give_what_is_there(case: str) -> None:
+    before, after, expected = SIZES[case]
+    assert consequences(before, after) == [expected]
+
+
+@pytest.mark.parametrize(("entry", "size"), [(SCRATCH, 18000), (HOME, 2048), (WEIGHTS, 200)])
+def test_what_grows_within_its_range_is_changed_in_place(entry: str, size: int) -> None:
+    assert consequences({}, {f"{entry}/volume/capacityGib": size}) == []
+
+
+def test_a_zonal_share_shrinks() -> None:
+    assert consequences({f"{HOME}/volume/capacityGib": 2048}, {f"{HOME}/volume/capacityGib": 1024}) == []
 
 
 @pytest.mark.parametrize("case", REFUSED)

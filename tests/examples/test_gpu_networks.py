@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.fleet_file.builders import problems
 
 from kueue_admission.forms import SpecError
 from kueue_admission.simulate.documents import Document
@@ -223,6 +224,30 @@ def test_what_cannot_be_is_refused(change: Callable[[dict[str, Any]], None], cod
     with pytest.raises(SpecError) as refused:
         parse_fleet(made)
     assert code in {problem.rule.code for problem in refused.value.problems}
+
+
+TCP = [{"network": f"net-{number}", "subnetwork": f"subnet-{number}"} for number in range(4)]
+RDMA = [TCP[0], *({"network": "rdma", "subnetwork": f"rdma-{number}"} for number in range(8))]
+
+
+@pytest.mark.parametrize(
+    ("pool", "networks", "wrong"),
+    [
+        (0, [*TCP[:3], TCP[0]], ["[3].network: net-0 is another card's too; name a network for each"]),
+        (0, [{**TCP[0], "network": "gpu-networks"}, *TCP[1:]], ["[0].network: gpu-networks is that of the nodes"]),
+        (2, [{**TCP[0], "network": "rdma"}, *RDMA[1:]], [f"[{number}].network: rdma is" for number in range(1, 9)]),
+        (2, [*RDMA[:8], RDMA[1]], ["[8].subnetwork: rdma-0 is another card's too; name a subnet for each"]),
+        (2, RDMA, []),
+        (0, TCP, []),
+    ],
+)
+def test_each_card_has_a_network_of_its_own(pool: int, networks: list[dict[str, str]], wrong: list[str]) -> None:
+    made = data()
+    at = f"nodePools[{made['nodePools'][pool]['name']}].acceleratorNetworks.existing"
+    made["nodePools"][pool]["acceleratorNetworks"] = {"existing": networks}
+    said = [text.partition("existing")[2] for text in problems(made) if text.startswith(at)]
+    assert len(said) == len(wrong)
+    assert all(text.startswith(begin) for text, begin in zip(said, wrong, strict=True))
 
 
 def test_a_team_whose_pods_may_not_mount_the_plugin_is_warned() -> None:

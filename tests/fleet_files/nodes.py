@@ -65,7 +65,7 @@ def _pool(
     if draw(flags):
         pool["labels"] = {OWN_LABEL: name, **fields(draw, **{"example.com/cost": one_of("low", "high")})}
     if len(here) == 1:
-        pool |= _in_one_cluster(draw, here[0], clusters, capacity)
+        pool |= _in_one_cluster(draw, here[0], clusters, capacity, machine)
     if machine in GPU_MACHINES or "accelerator" in pool:
         pool |= fields(draw, fastSocket=flags)
     pool["capacity"] = capacity
@@ -136,19 +136,20 @@ def _size(draw: Draw, capacity: Data, *, zoned: bool) -> Data:
     return {"autoscaling": scaling, **fields(draw, initialNodeCount=st.integers(3, 5) if not zoned else st.just(3))}
 
 
-def _in_one_cluster(draw: Draw, cluster: str, clusters: Sequence[Data], capacity: Data) -> Data:
-    """Zones, and what has to name one of them."""
+def _in_one_cluster(draw: Draw, cluster: str, clusters: Sequence[Data], capacity: Data, machine: str) -> Data:
+    """Zones, and what has to name one of them; machines that are placed close together, where Google does that."""
+    compact = one_of(False) if machine.startswith(("e2-", "n1-")) else flags
     entry = next(entry for entry in clusters if entry["name"] == cluster)
     zones = ZONES[entry["region"]]
     if capacity["type"] in ("reserved", "calendar"):
         block = {"block": "block-1", **draw(part(subBlock=one_of("sub-1")))} if capacity["type"] == "reserved" else {}
         if draw(flags):
             capacity |= block
-        return {"zones": [zones[0]], **fields(draw, compactPlacement=flags)}
+        return {"zones": [zones[0]], **fields(draw, compactPlacement=compact)}
     if capacity["type"] == "flexStart":
         return fields(draw, zones=some_of(zones, 1))
     if draw(flags):
-        return {"zones": [draw(one_of(*zones))], **fields(draw, compactPlacement=flags)}
+        return {"zones": [draw(one_of(*zones))], **fields(draw, compactPlacement=compact)}
     return fields(draw, zones=some_of(zones, 1))
 
 

@@ -112,6 +112,8 @@ PAIRS: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("reservation-named", {**NONE, "reservations": ("mine",)}, NONE),
     ("pool-compact-placement", {"compact": True, "blue_green": True}, {"blue_green": True}),
     ("pool-compact-placement", {**QUEUED, "compact": True}, {**QUEUED, **SLICE}),
+    ("pool-compact-placement", {"compact": True, "machine_type": "e2-standard-4"}, {"machine_type": "e2-standard-4"}),
+    ("pool-compact-placement", {**N1, "compact": True}, {"compact": True, "machine_type": "n2-standard-8"}),
     ("tpu-topology", {**SLICE, "tpu_topology": "4x6"}, SLICE),
     ("tpu-topology", {**SLICE, "tpu_topology": "2x2x4"}, SLICE),
     ("tpu-topology", {"tpu_topology": "2x2"}, {}),

@@ -29,6 +29,7 @@ from kueue_fleet.fleet_file.model.capacity import (
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.pool_properties import ROWS, Row
 from kueue_fleet.fleet_file.model.resolved_pools import SYSTEM_POOL, ResolvedNodePool
+from kueue_fleet.fleet_file.model.storage import Instance, Volume
 from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
 from kueue_fleet.gke.tpu_slices import asked_topology
 from kueue_fleet.google.changes import Step, plan
@@ -421,6 +422,29 @@ def _storage(change: CloudPlan) -> Iterator[Difference]:
                 text += "; while it holds objects, `pulumi up` fails instead"
             text += _PROTECTED if old.deletion_protection else ""
             yield consequence(f"storage[{entry.name}]", text, whole=not after)
+        after_all = next((each for each in new.storage if each.name == entry.name), None)
+        stays = any(key in after and not change.at(key).replaces() for key in stored(old, entry))
+        if after_all is not None and stays and (why := _refused_size(entry.volume, after_all.volume)):
+            yield consequence(f"storage[{entry.name}].volume.capacityGib", why)
+
+
+def _refused_size(before: Volume, after: Volume) -> str | None:
+    """Why Google gives what is there no such size, though the provider asks for it.
+
+    Sources: https://docs.cloud.google.com/managed-lustre/docs/increase-capacity,
+    https://docs.cloud.google.com/filestore/docs/service-tiers-zonal (a range of capacities is kept).
+    """
+    sides = (before, after) if isinstance(before, Instance) and isinstance(after, Instance) else ()
+    sizes = [side.capacity_gib for side in sides if side.capacity_gib is not None]
+    if len(sizes) < 2 or sizes[0] == sizes[1] or not isinstance(before, Instance):
+        return None
+    change = f"{sizes[0]} -> {sizes[1]}: `pulumi up` fails, since"
+    if sizes[1] < sizes[0] and not before.shrinks:
+        return f"{change} it can only grow; make another entry, copy what is in it, and remove this one"
+    if not any(all(least <= size <= most for size in sizes) for least, most, _ in before.sizes):
+        ranges = " or ".join(f"{least} to {most}" for least, most, _ in before.sizes)
+        return f"{change} an instance stays in the range of sizes that it was made in, {ranges}"
+    return None
 
 
 def _not_asked_for(

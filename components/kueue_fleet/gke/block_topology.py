@@ -1,6 +1,6 @@
-"""Where machines with fast networks stand, as GKE labels their nodes: block, sub-block, host.
+"""Where nodes stand, as GKE labels them: region, zone, and of machines with fast networks block, sub-block and host.
 
-Rehearsal and simulation use it; which machines Google really gives a pool is Google's to decide.
+Check, rehearsal and simulation use it; which machines Google really gives a pool is Google's to decide.
 
 Source: https://cloud.google.com/ai-hypercomputer/docs/workloads/schedule-gke-workloads-tas (labels; a sub-block of A4X
 is an NVLink domain of 18 machines).
@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kueue_fleet.gke.labels import TOPOLOGY_BLOCK, TOPOLOGY_HOST, TOPOLOGY_SUBBLOCK
+from kueue_admission.forms.names import HOSTNAME_LABEL
+from kueue_fleet.gke.labels import REGION, TOPOLOGY_BLOCK, TOPOLOGY_HOST, TOPOLOGY_SUBBLOCK, ZONE
 
 _IN_BLOCKS: Final = ("a3-highgpu-8g", "a3-megagpu-", "a3-ultragpu-", "a4-", "a4x-")
 HOSTS_PER_SUBBLOCK: Final = 8
@@ -19,6 +20,16 @@ A4X_HOSTS_PER_SUBBLOCK: Final = 18
 """The same of A4X machines: one NVLink domain."""
 SUBBLOCKS_PER_BLOCK: Final = 4
 """Sub-blocks that are taken to be in a block. A guess too."""
+
+
+LEVELS_OF_GKE: Final = (REGION, ZONE, TOPOLOGY_BLOCK, TOPOLOGY_SUBBLOCK, TOPOLOGY_HOST, HOSTNAME_LABEL)
+"""Node labels that differ from node to node of a pool, from the widest."""
+
+
+def has_level(machine_type: str, label: str) -> bool:
+    """Whether nodes of that type have that label of `LEVELS_OF_GKE`."""
+    in_block = label in (TOPOLOGY_BLOCK, TOPOLOGY_SUBBLOCK, TOPOLOGY_HOST)
+    return label in LEVELS_OF_GKE and (not in_block or machine_type.startswith(_IN_BLOCKS))
 
 
 def topology_labels(machine_type: str, pool: str, number: int) -> dict[str, str]:

@@ -31,6 +31,12 @@ COMPACT_FLEX_START: Final = ("a3-ultragpu-", "a4-", "h4d-")
 
 Source: https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement
 """
+NOT_COMPACT: Final = ("e2-", "n1-", "t2a-", "t2d-")
+"""Beginnings of the machine types that take no compact placement.
+
+Source: https://cloud.google.com/kubernetes-engine/docs/how-to/compact-placement and
+https://cloud.google.com/compute/docs/instances/placement-policies-overview
+"""
 HYPERDISK_ONLY: Final = ("a3-ultragpu-", "a4-", "a4x-", "ct6e-", "g4-", "tpu7x-")
 """Beginnings of the machine types that boot from Hyperdisk only.
 
@@ -46,8 +52,13 @@ BOOT_DISKS: Final = ("pd-balanced", "pd-ssd", "pd-standard", "pd-extreme", "hype
 
 Source: https://cloud.google.com/compute/docs/disks and https://cloud.google.com/compute/docs/disks/hyperdisks
 """
+NO_HYPERDISK: Final = ("c2-", "c2d-", "e2-", "n1-", "t2a-", "t2d-")
+"""Beginnings of the machine types to which no Hyperdisk of a kind that the fleet makes can be attached.
+
+Source: https://cloud.google.com/compute/docs/disks/hyperdisks (machine type support)
+"""
 DISKS_NOT_TAKEN: Final[Mapping[str, tuple[str, ...]]] = {
-    "hyperdisk-": ("c2-", "c2d-", "e2-", "n1-", "t2a-", "t2d-"),
+    "hyperdisk-": NO_HYPERDISK,
     "pd-standard": ("a3-", "c3-", "c3d-", "g2-", "h3-"),
 }
 """Beginnings of kinds of disk, and of the machine types that do not boot from them, though from others of `BOOT_DISKS`.

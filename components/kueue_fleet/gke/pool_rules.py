@@ -30,7 +30,7 @@ from kueue_fleet.gke.machine_rules import (
     check_tpu_slice,
     check_tpu_topology,
 )
-from kueue_fleet.gke.machines import COMPACT_FLEX_START, TPU_MACHINES
+from kueue_fleet.gke.machines import COMPACT_FLEX_START, NOT_COMPACT, TPU_MACHINES
 from kueue_fleet.gke.pool import RESERVATION_KEY, Breach, Pool
 from kueue_fleet.gke.zones import is_elsewhere, is_unknown_zone, zones_of
 
@@ -203,6 +203,9 @@ def _compact(pool: Pool) -> Iterator[Breach]:
     """Pools of TPU slices are placed together as their topology has it, and have the rule of slices instead."""
     if not pool.compact or pool.machine_type.startswith(TPU_MACHINES):
         return
+    if pool.machine_type.startswith(NOT_COMPACT):
+        wrong = f"is set, but Google places no {pool.machine_type} machines close together"
+        yield Breach("compact", wrong, "remove it, or use machines that it places so, such as N2, G2, A2 or A3")
     if pool.blue_green:
         yield Breach("compact", "is set, but blue-green upgrades do not keep nodes together", "use surge upgrades")
     if pool.queued:

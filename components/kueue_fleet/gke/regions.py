@@ -12,15 +12,30 @@ from typing import Final
 
 from kueue_fleet.gke.csv_tables import read_table
 
-REGION_RANGES: Final[Mapping[str, str]] = {
-    row["region"]: row["nodeRange"] for row in read_table("regions") if row["nodeRange"]
-}
-"""Node range by region: those of Google's auto-mode networks, which never overlap. A region's range depends on nothing
-but its name, so that adding a region moves no other. Source: https://cloud.google.com/vpc/docs/subnets#ip-ranges."""
+REGION_RANGES: Final[Mapping[str, str]] = {row["region"]: row["nodeRange"] for row in read_table("regions")}
+"""Node range of every region that is known: those of Google's auto-mode networks, which never overlap. A region's range
+depends on nothing but its name, so that adding one moves no other. Source:
+https://cloud.google.com/vpc/docs/subnets#ip-ranges."""
 
 _NODE_RANGES = ipaddress.IPv4Network("10.128.0.0/9")
 _POD_RANGES = ipaddress.IPv4Network("10.0.0.0/9")
 _POD_PREFIX = 15
+
+
+def nodes_in(range_of_nodes: str) -> int:
+    """How many nodes fit into the range of a subnet, of which Google keeps four addresses.
+
+    Source: https://cloud.google.com/vpc/docs/subnets#unusable-ip-addresses-in-every-subnet.
+    """
+    return max(0, ipaddress.IPv4Network(range_of_nodes).num_addresses - 4)
+
+
+def pod_addresses(pods: int) -> int:
+    """The addresses that GKE gives a node for so many pods at most: twice as many, in a range of its own.
+
+    Source: https://cloud.google.com/kubernetes-engine/docs/how-to/flexible-pod-cidr.
+    """
+    return 1 << (2 * pods - 1).bit_length()
 
 
 def default_pod_range(region: str) -> str | None:

@@ -19,6 +19,7 @@ from kueue_fleet.google.property_paths import Path, Pattern
 from kueue_fleet.google.provider_facts import CLUSTER, NODE_POOL
 
 _SUBNETWORK: Final = "gcp:compute/subnetwork:Subnetwork"
+_DISK: Final = "gcp:compute/disk:Disk"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ def forced_replacements(pair: Pair) -> list[Path]:
     """The properties whose change replaces the resource, by the provider's own code."""
     if pair.token == _SUBNETWORK and _shrinks(pair.old("ipCidrRange"), pair.new("ipCidrRange")):
         return [("ipCidrRange",)]
+    if pair.token == _DISK and _is_less(pair.new("size"), pair.old("size")):
+        return [("size",)]
     if pair.token == CLUSTER:
         off = ("enableFqdnNetworkPolicy", "enableL4IlbSubsetting", "enableMultiNetworking")
         return [(name,) for name in off if pair.old(name) is True and pair.new(name) is not True]
@@ -75,6 +78,10 @@ def cleared(pair: Pair) -> list[Pattern]:
         return []
     some = [accelerator for accelerator in asked or () if accelerator.get("count") != 0]
     return [("nodeConfig", "guestAccelerators")] if len(some) < len(asked or ()) and some == there else []
+
+
+def _is_less(new: Any, old: Any) -> bool:
+    return all(str(size).isdigit() for size in (new, old)) and int(new) < int(old)
 
 
 def _shrinks(old: Any, new: Any) -> bool:

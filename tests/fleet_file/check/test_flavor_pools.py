@@ -194,6 +194,43 @@ def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
 
 
+HOST = "kubernetes.io/hostname"
+
+
+@pytest.mark.parametrize(
+    ("levels", "said"),
+    [
+        (["cloud.google.com/gce-topology-block", HOST], "; remove the level, or use machines that Google labels so"),
+        (["topology.kubernetes.io/zones", HOST], "; did you mean topology.kubernetes.io/zone?"),
+        (["example.com/rack", HOST], "; set it in nodePools[on-demand].labels, or remove the level"),
+        (["topology.kubernetes.io/region", "topology.kubernetes.io/zone", HOST], None),
+        (["cloud.google.com/gke-nodepool", HOST], None),
+    ],
+)
+def test_levels_of_a_topology_are_labels_of_nodes(levels: list[str], said: str | None) -> None:
+    topology = {"name": "racks", "levels": [{"nodeLabel": level} for level in levels]}
+    found = problems(changed(pools_data(), {"topologies": [topology], "flavors/1/topologyName": "racks"}))
+    begin = (
+        f"warning: topologies[racks].levels[0].nodeLabel: {levels[0]} is a label that no node of pool on-demand has, "
+        "by GKE or this file, and Kueue starts no job of flavor on-demand on such nodes"
+    )
+    assert found == ([begin + said] if said else [])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {p(1, "labels"): {"example.com/rack": "a"}},
+        {p(1, "existing"): True, "clusters/0/existing": True},
+        {p(1, "machineType"): "x9-new-8"},
+    ],
+)
+def test_a_level_that_the_pool_or_another_sets_is_no_mistake(changes: dict[str, Any]) -> None:
+    topology = {"name": "racks", "levels": [{"nodeLabel": "example.com/rack"}, {"nodeLabel": HOST}]}
+    data = changed(pools_data(), {"topologies": [topology], "flavors/1/topologyName": "racks", **changes})
+    assert not [text for text in problems(data) if "topologies" in text]
+
+
 def test_auto_provisioned_nodes() -> None:
     labels = {ACCELERATOR: "nvidia-l4", SPOT_LABEL: "true"}
     assert problems(changed(pools_data(), nap(nodeLabels=labels))) == []

@@ -10,6 +10,8 @@ from tests.fleet_file.pool_builders import pools_data
 
 from small_fleets import WORKER, fleet_data
 
+SUBNET = {"name": "gpus", "podRangeName": "pods"}
+
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nobody gets in": (
         {"network": {"controlPlaneAccess": "AuthorizedNetworks"}},
@@ -105,6 +107,31 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "fewer addresses than nodes": (
+        {"network": {"ranges": {"us-central1": "10.128.0.0/26"}}},
+        [
+            "warning: network.ranges[us-central1]: 10.128.0.0/26 has addresses for 60 nodes, but 85 may come; write a "
+            "larger range, or let the pools have fewer nodes"
+        ],
+    ),
+    "fewer addresses than pods": (
+        {"network": {"podRanges": {"us-central1": "10.0.0.0/18"}}},
+        [
+            "warning: network.podRanges[us-central1]: 10.0.0.0/18 has 16384 addresses, but the pods of 85 nodes that "
+            "may come take 21760; write a larger range, lower maxPodsPerNode, or let the pools have fewer nodes"
+        ],
+    ),
+    "fewer addresses than pods in a network that exists": (
+        {
+            "network": {"existing": {"name": "vpc", "subnets": {"us-central1": {**SUBNET, "podCidr": "10.4.0.0/19"}}}},
+            "nodePools/1/maxPodsPerNode": 8,
+        },
+        [
+            "warning: network.existing.subnets[us-central1].podCidr: 10.4.0.0/19 has 8192 addresses, but the pods of "
+            "85 nodes that may come take 16000; write a larger range, lower maxPodsPerNode, or let the pools have "
+            "fewer nodes"
+        ],
+    ),
     "overlap services": (
         {"network": {"podRanges": {"us-central1": "10.4.0.0/14"}, "serviceRanges": {"us-central1": "10.4.0.0/20"}}},
         [
@@ -124,6 +151,11 @@ def test_refused(changes: dict[str, Any], expected: list[str]) -> None:
 
 def test_nothing_to_say() -> None:
     assert problems(pools_data()) == []
+
+
+def test_fewer_pods_on_a_node_take_fewer_addresses() -> None:
+    pools = {f"nodePools/{index}/maxPodsPerNode": 32 for index in range(6)}
+    assert problems(changed(pools_data(), {"network": {"podRanges": {"us-central1": "10.0.0.0/18"}}, **pools})) == []
 
 
 def test_two_clusters_of_a_region_do_not_share_a_range_of_services() -> None:

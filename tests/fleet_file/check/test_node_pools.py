@@ -14,6 +14,11 @@ def p(index: int, field: str) -> str:
     return f"nodePools/{index}/{field}"
 
 
+NO_ADDRESSES = (
+    "warning: network.podRanges[us-central1]: 10.0.0.0/15 has 131072 addresses, but the pods of {nodes} nodes that may "
+    "come take {addresses}; write a larger range, lower maxPodsPerNode, or let the pools have fewer nodes"
+)
+
 REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "networks of GPUs that have none": (
         {p(1, "acceleratorNetworkProfile"): "auto"},
@@ -148,6 +153,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "too many nodes": (
         {"nodePools/1/autoscaling": scaled(3001)},
         [
+            NO_ADDRESSES.format(nodes=3062, addresses=3062 * 256),
             (
                 "nodePools[on-demand].autoscaling.totalMaxNodeCount: 3001 nodes in 3 zones, but a pool has at mo"
                 "st 1,000 in each; write a smaller number, or split the pool"
@@ -157,6 +163,7 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "too many nodes in a zone": (
         {"nodePools/0/nodeCount": 1001, "reservations/0/count": 2000},
         [
+            NO_ADDRESSES.format(nodes=1082, addresses=1082 * 256),
             (
                 "nodePools[reserved].nodeCount: 1001 nodes in 1 zone, but a pool has at most 1,000 in each; writ"
                 "e a smaller number, or split the pool"

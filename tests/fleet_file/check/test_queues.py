@@ -57,6 +57,19 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
             ),
         ],
     ),
+    "a resource that no pod can request": (
+        {
+            "clusterQueues/1/resourceGroups/0": devices("gpu"),
+            "clusterQueues/0/resourceGroups/0": devices("hugepages-2Mi"),
+            "admissionChecks": REMOVED,
+            "clusterQueues/0/admissionChecksStrategy": REMOVED,
+            "flavors/1": REMOVED,
+        },
+        [
+            "warning: clusterQueues[language].resourceGroups[0].coveredResources[0]: the quota for gpu has no effect, "
+            "since no pod can request a resource without a domain but Kubernetes' own; did you mean nvidia.com/gpu?"
+        ],
+    ),
     "a flavor on no cluster of the queue": (
         {"clusterQueues/0/clusters": ["worker-a"]},
         [

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from kueue_admission.forms.form_rules import LISTED_TWICE
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.node_pools import path_on
@@ -24,6 +25,7 @@ from kueue_fleet.fleet_file.fleet_rules import (
 )
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.fleet_file.model.dra_driver import CHANNEL_CLASS, DRA_SINCE, has_claimed_gpus
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.gke.labels import NO_DEVICE_PLUGIN
 
 
@@ -54,6 +56,7 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
             )
             yield NO_CARDS.at(f"{at}.acceleratorNetworks", wrong, "remove it")
         at = f"{path_on(scope, entry, cluster.name)}.acceleratorNetworks"
+        yield from _shared_networks(f"{at}.existing", pool, fleet.network_name)
         if pool.networks and not cluster.existing and not cluster.multi_networking:
             wrong = "set, but nodes of {cluster} cannot have several networks"
             yield MULTI_NETWORKING.at(at, wrong, "set multiNetworking: true on {cluster}").on(cluster.name)
@@ -70,6 +73,23 @@ def _on(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
                 fix = "name the same networks, or put the pool on another cluster"
                 yield NETWORKS_DIFFER.at(at, f"{wrong}{' (another zone)' if zone else ''}", fix).on(cluster.name)
                 break
+
+
+def _shared_networks(path: str, pool: ResolvedNodePool, of_nodes: str) -> Iterator[Problem]:
+    """Each card is in a network of its own; those for RDMA may share one, each in a subnet of its own.
+
+    Source: https://cloud.google.com/vpc/docs/multiple-interfaces-concepts (each interface in another network),
+    https://cloud.google.com/vpc/docs/create-vpc-network-rdma.
+    """
+    for index, each in enumerate(pool.networks):
+        before = pool.networks[:index]
+        alone = [one for one in before if "NetDevice" in (one.card.device_mode, each.card.device_mode)]
+        if each.network in (of_nodes, *(one.network for one in alone)):
+            which = "that of the nodes" if each.network == of_nodes else "another card's too"
+            yield LISTED_TWICE.at(f"{path}[{index}].network", f"{each.network} is {which}", "name a network for each")
+        elif each.subnetwork in (one.subnetwork for one in before):
+            wrong = f"{each.subnetwork} is another card's too"
+            yield LISTED_TWICE.at(f"{path}[{index}].subnetwork", wrong, "name a subnet for each")
 
 
 @where_read

@@ -12,7 +12,7 @@ from kueue_admission.forms import suggest
 from kueue_admission.forms.names import MAX_RUN_PARAMETER
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import DWS_RUN_TIME, NOT_THERE, UNUSED
+from kueue_fleet.fleet_file.fleet_rules import DWS_RUN_TIME, NOT_THERE, TOPOLOGY_LEVEL, UNUSED
 from kueue_fleet.fleet_file.model.entries import (
     AdmissionCheckEntry,
     FlavorEntry,
@@ -20,6 +20,8 @@ from kueue_fleet.fleet_file.model.entries import (
     TopologyEntry,
 )
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
+from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
+from kueue_fleet.gke.block_topology import LEVELS_OF_GKE, has_level
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, QUEUED_PROVISIONING_CLASS
 from kueue_fleet.gke.pool_rules import FLEX_START_MAX_SECONDS
 
@@ -39,6 +41,7 @@ def check_flavors(scope: Scope) -> Iterator[Problem]:
     for flavor in scope.entries("flavors"):
         yield from scope.unknown_clusters(flavor)
         yield from _topology(scope, flavor)
+        yield from _levels(scope, flavor)
         yield from _flavor_used(scope, flavor)
 
 
@@ -88,6 +91,39 @@ def _topology(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
                 f"topology {topology.name} does not exist on {{cluster}}, where the flavor does",
                 f"add {{cluster}} to topologies[{topology.name}].clusters, or leave {{cluster}} out of the flavor's",
             ).on(cluster)
+
+
+@where_read
+def _levels(scope: Scope, flavor: FlavorEntry) -> Iterator[Problem]:
+    """Nodes of a flavor have the labels of its topology's levels; of nodes that GKE makes by itself nothing is said.
+
+    Source: kueue@v0.19.2 pkg/cache/scheduler/tas_flavor.go (nodes without the label of a level are left out).
+    """
+    topology = next((each for each in scope.fleet.topologies if each.name == flavor.topology_name), None)
+    for index, level in enumerate(topology.levels if topology is not None else ()):
+        for cluster in scope.fleet.clusters_of(flavor):
+            pools = scope.fleet.flavor_nodes(flavor, cluster) if cluster in scope.fleet.cluster_names else ()
+            pool = next((each for each in pools if not _may_have(each, level.node_label)), None)
+            if topology is None or pool is None:
+                continue
+            label = level.node_label
+            near = suggest.nearest(label, {*pool.labels, *LEVELS_OF_GKE}, 0.8)
+            fix = f"did you mean {near}?" if near else f"set it in nodePools[{pool.name}].labels, or remove the level"
+            if label in LEVELS_OF_GKE:
+                fix = "remove the level, or use machines that Google labels so"
+            yield TOPOLOGY_LEVEL.at(
+                f"{scope.path(topology)}.levels[{index}].nodeLabel",
+                f"{label} is a label that no node of pool {pool.name} has, by GKE or this file, and Kueue starts no "
+                f"job of flavor {flavor.name} on such nodes",
+                fix,
+            )
+            break
+
+
+def _may_have(pool: ResolvedNodePool, label: str) -> bool:
+    """Whether nodes of the pool have the label, as far as is known; of TPUs Google's labels are not all known."""
+    unknown = pool.entry.existing or pool.machine is None or pool.machine.chips > 0
+    return label in pool.labels or has_level(pool.machine_type, label) or (unknown and "/" in label)
 
 
 def check_admission_checks(scope: Scope) -> Iterator[Problem]:

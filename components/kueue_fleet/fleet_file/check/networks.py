@@ -13,10 +13,10 @@ from itertools import combinations
 from kueue_admission.forms import suggest
 from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import OVERLAP, SHARED_VPC, SUBNET, UNUSED
+from kueue_fleet.fleet_file.fleet_rules import OVERLAP, RANGE_TOO_SMALL, SHARED_VPC, SUBNET, UNUSED
 from kueue_fleet.fleet_file.model.network import ExistingNetwork
 from kueue_fleet.gke.accelerator_networks import RANGE
-from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range
+from kueue_fleet.gke.regions import REGION_RANGES, default_pod_range, nodes_in, pod_addresses
 
 
 def check_network(scope: Scope) -> Iterator[Problem]:
@@ -27,6 +27,8 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     network = scope.fleet.network
     regions = Counter(cluster.region for cluster in scope.fleet.new_clusters)
     yield from _other_projects(scope)
+    for region in regions:
+        yield from _room(scope, region)
     if network.existing is not None:
         yield from _existing(scope, network.existing, regions)
         return
@@ -56,6 +58,31 @@ def check_network(scope: Scope) -> Iterator[Problem]:
     for (first, one), (second, other) in combinations(used.items(), 2):
         if ipaddress.IPv4Network(one).overlaps(ipaddress.IPv4Network(other)):
             yield OVERLAP.at(second, f"{other} overlaps {one} of {first}", "use a range that overlaps no other")
+
+
+@where_read
+def _room(scope: Scope, region: str) -> Iterator[Problem]:
+    """The nodes of a region, and their pods, have addresses; of what GKE makes by itself the number is not known."""
+    fleet, network = scope.fleet, scope.fleet.network
+    clusters = [each.name for each in fleet.new_clusters if each.region == region]
+    pools = [pool for name in clusters for pool in fleet.every_pool_on(name)]
+    if network.existing is not None:
+        subnet, at = network.existing.subnets.get(region), f"network.existing.subnets[{region}]"
+        nodes, pods = (subnet.cidr, subnet.pod_cidr) if subnet is not None else (None, None)
+        fields = f"{at}.cidr", f"{at}.podCidr"
+    else:
+        nodes = {**REGION_RANGES, **network.ranges}.get(region)
+        pods = network.pod_ranges.get(region) or default_pod_range(region)
+        fields = f"network.ranges[{region}]", f"network.podRanges[{region}]"
+    wanted = sum(pool.full_nodes for pool in pools)
+    if nodes is not None and wanted > nodes_in(nodes):
+        wrong = f"{nodes} has addresses for {nodes_in(nodes)} nodes, but {wanted} may come"
+        yield RANGE_TOO_SMALL.at(fields[0], wrong, "write a larger range, or let the pools have fewer nodes")
+    addresses = sum(pool.full_nodes * pod_addresses(pool.pods_per_node) for pool in pools)
+    if pods is not None and addresses > (room := ipaddress.IPv4Network(pods).num_addresses):
+        wrong = f"{pods} has {room} addresses, but the pods of {wanted} nodes that may come take {addresses}"
+        fix = "write a larger range, lower maxPodsPerNode, or let the pools have fewer nodes"
+        yield RANGE_TOO_SMALL.at(fields[1], wrong, fix)
 
 
 @where_read

@@ -30,6 +30,7 @@ from kueue_fleet.fleet_file.model.dispatch import CHECK_CONTROLLER
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FlavorEntry, FleetResourceQuota
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import dispatch_groups
+from kueue_fleet.fleet_file.model.teams import CONTAINER_RESOURCES
 from kueue_fleet.gke.labels import ACCELERATOR_RESOURCES, accelerator_resource
 
 _COMMON: Final = ("cpu", "memory")
@@ -47,9 +48,11 @@ def check_queues(scope: Scope) -> Iterator[Problem]:
         yield from _per_cluster(scope, queue, LimitRules(queue, "cohortName"))
         yield from _coverage(scope, queue)
         yield from _accelerators(scope, queue)
+        yield from _requestable(scope, queue, f"{scope.path(queue)}.resourceGroups")
         yield from _one_value_of_each_label(scope, queue)
     for cohort in scope.entries("cohorts"):
         yield from _per_cluster(scope, cohort, LimitRules(cohort, "parentName"))
+        yield from _requestable(scope, cohort, f"{scope.path(cohort)}.resourceGroups")
 
 
 @where_read
@@ -282,6 +285,29 @@ def _coverage(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
             + (" (Autopilot adds requests for it to every pod)" if autopilot else ""),
             f"cover {', '.join(missing)} too",
         )
+
+
+@where_read
+def _requestable(scope: Scope, entry: ClusterQueueEntry | CohortEntry, path: str) -> Iterator[Problem]:
+    """Pods can request each resource: a name without a domain is Kubernetes' own, or what Kueue makes of others.
+
+    Source: kubernetes@v1.36 pkg/apis/core/validation (validateContainerResourceName).
+    """
+    resources = scope.fleet.kueue.configuration.resources
+    made = {*resources.counted_classes.values()} if resources is not None else set()
+    for each in (resources.transformations or ()) if resources is not None else ():
+        made |= {*(each.outputs or ())}
+    for g, group in enumerate(entry.resource_groups):
+        for index, name in enumerate(group.covered_resources):
+            known = name in (*CONTAINER_RESOURCES, "pods", *made) or name.startswith("hugepages-")
+            if "/" not in name and not known:
+                meant = [each for each in ACCELERATOR_RESOURCES if each.endswith(f"/{name}")]
+                yield NO_EFFECT.at(
+                    f"{path}[{g}].coveredResources[{index}]",
+                    f"the quota for {name} has no effect, since no pod can request a resource without a domain but "
+                    "Kubernetes' own",
+                    suggest.instead(name, meant or (*CONTAINER_RESOURCES, "pods"), "resources"),
+                )
 
 
 @where_read

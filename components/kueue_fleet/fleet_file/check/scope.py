@@ -15,7 +15,7 @@ from kueue_fleet.fleet_file.model.entries import AdmissionCheckEntry, ClusterQue
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.node_pools import NodePoolEntry
 from kueue_fleet.fleet_file.model.storage import StorageEntry
-from kueue_fleet.gke.regions import REGION_RANGES
+from kueue_fleet.gke.zones import region_names
 
 PlacedEntry = AdmissionCheckEntry | ClusterQueueEntry | FlavorEntry | NodePoolEntry | StorageEntry | TopologyEntry
 """An entry that says on which clusters it exists."""
@@ -112,7 +112,7 @@ class Scope:
     @property
     def known_regions(self) -> Collection[str]:
         """Google's regions, and those that the file's network has a subnet or a range for."""
-        return {**REGION_RANGES, **self.fleet.network.own_regions}
+        return (*region_names(), *self.fleet.network.own_regions)
 
     @where_read
     def unknown(self, section: str, name: str, path: str, also: Iterable[str] = ()) -> Iterator[Problem]:

@@ -40,8 +40,8 @@ from kueue_fleet.fleet_file.model.storage_places import StoragePlace, storage_pl
 from kueue_fleet.fleet_file.model.teams import TeamEntry
 from kueue_fleet.fleet_file.model.zone_rules import zone_problems
 from kueue_fleet.gke.google_syntax import repository_location, snapshot_region
-from kueue_fleet.gke.regions import REGION_RANGES
-from kueue_fleet.gke.zones import region_at
+from kueue_fleet.gke.machines import NO_HYPERDISK
+from kueue_fleet.gke.zones import region_at, region_names
 
 DRIVERS: Final = {
     "gcsFuse": "GcsFuse",
@@ -160,9 +160,9 @@ def _one_zone(path: str, entry: StorageEntry) -> Iterator[Problem]:
 
 def _location(path: str, entry: StorageEntry) -> Iterator[Problem]:
     location = entry.volume.location if isinstance(entry.volume, Bucket) else None
-    if location is not None and location.lower() not in (*REGION_RANGES, *_MULTI_REGIONS):
+    if location is not None and location.lower() not in (*region_names(), *_MULTI_REGIONS):
         wrong = f"{location} is not a known location of buckets"
-        fix = suggest.instead(location.lower(), (*_MULTI_REGIONS, *REGION_RANGES), "locations")
+        fix = suggest.instead(location.lower(), (*_MULTI_REGIONS, *region_names()), "locations")
         newer = re.fullmatch(r"[a-z]+-[a-z]+[0-9]+", location.lower())
         yield UNKNOWN_REGION.at(f"{path}.volume.location", wrong, fix, "warning" if newer else "error")
 
@@ -213,6 +213,8 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
         yield DATA_DRIVER.at(
             f"{scope.path(cluster)}.storageDrivers", f"without {driver}, which storage {entry.name} needs", "add it"
         )
+    if isinstance(volume, HyperdiskMl):
+        yield from _attached(scope, entry, cluster)
     since = _SINCE.get(volume.type)
     if since is not None and cluster.min_master_version is not None and is_older(cluster.min_master_version, since):
         yield GKE_VERSION.at(
@@ -220,6 +222,24 @@ def _mounted(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterat
             f"{cluster.min_master_version}, with which a new cluster begins, but storage {entry.name} needs {since}",
             "write that or a newer one",
         )
+
+
+@where_read
+def _attached(scope: Scope, entry: StorageEntry, cluster: ClusterEntry) -> Iterator[Problem]:
+    """A disk can be attached to some of the machines to which jobs of its teams come.
+
+    Source: https://cloud.google.com/compute/docs/disks/hyperdisks (machine series).
+    """
+    fleet = scope.fleet
+    queues = {each.cluster_queue for team in fleet.teams if team.name in entry.teams for each in team.local_queues}
+    names = {name for queue in fleet.cluster_queues if queue.name in queues for name in queue.flavor_names}
+    flavors = [each for each in fleet.flavors if each.name in names and cluster.name in fleet.clusters_of(each)]
+    pools = [fleet.flavor_nodes(flavor, cluster.name) for flavor in flavors]
+    machines = dict.fromkeys(pool.machine_type for some in pools for pool in some)
+    if pools and all(pools) and all(machine.startswith(NO_HYPERDISK) for machine in machines):
+        wrong = f"{entry.volume.type}, which cannot be attached to the machines of its teams on {{cluster}}, "
+        fix = "leave {cluster} out of clusters, or use other machines or another kind of storage"
+        yield EXCLUDED.at(f"{scope.path(entry)}.volume.type", wrong + ", ".join(machines), fix).on(cluster.name)
 
 
 @where_read

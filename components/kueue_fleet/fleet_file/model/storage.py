@@ -8,7 +8,7 @@ behind it: a place of `model.storage_places`. What is made in Google Cloud is in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -99,6 +99,11 @@ class Filestore(Tagged):
         return FILESTORE_SIZES[self.tier]
 
     @property
+    def shrinks(self) -> bool:
+        """Whether an instance can be made smaller. Source: https://docs.cloud.google.com/filestore/docs/scale."""
+        return not self.tier.startswith("BASIC")
+
+    @property
     def regional(self) -> bool:
         """Whether an instance is in a region, not in a zone."""
         return self.tier in ("REGIONAL", "ENTERPRISE")
@@ -122,6 +127,9 @@ class Lustre(Tagged):
     def sizes(self) -> Sizes:
         """The capacities that Google has."""
         return LUSTRE_SIZES.get(self.per_unit_storage_throughput, ())
+
+    shrinks: ClassVar[bool] = False
+    """Instances only grow. Source: https://docs.cloud.google.com/managed-lustre/docs/increase-capacity."""
 
     def own_problems(self) -> Iterator[Problem]:
         """A throughput that Google has."""
