@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cli.test_explain import cluster, job, write
+from tests.cli.test_explain import cluster, write
+from tests.cli.test_explain import job as a_job
+from tests.simulation.fleets import job
+from tests.simulation.test_fleet_dispatch import checked_data
 from typer.testing import CliRunner
 
 from kueue_admission.cli.console import CommandError
@@ -35,7 +38,7 @@ def refused(*arguments: str) -> CommandError:
 
 
 def timed_job(name: str, cpu: int, created: int, seconds: int) -> dict[str, Any]:
-    made = job(name, cpu)
+    made = a_job(name, cpu)
     made["metadata"] |= {
         "creationTimestamp": CREATED.format(second=created),
         "annotations": {"kueue-fleet.dev/run-seconds": str(seconds)},
@@ -74,7 +77,7 @@ class TestObjects:
         assert said.startswith(f"{dump} at second 49: there is no workload third;")
 
     def test_a_bad_object(self, tmp_path: Path) -> None:
-        dump = write(tmp_path / "dump.yaml", [*cluster("ten"), job("train")])
+        dump = write(tmp_path / "dump.yaml", [*cluster("ten"), a_job("train")])
         said = str(refused("train", "--objects", str(dump), "--second", "1"))
         assert f"{dump}:" in said
         assert "nominalQuota" in said
@@ -106,6 +109,18 @@ class TestStack:
         assert said == (
             "team-language/deadline: is not there at second 20, it arrives at second 1800; give a later --second"
         )
+
+    def test_what_the_fleets_own_check_said(self, tmp_path: Path) -> None:
+        window = {"name": "night", "start": "2026-12-01T22:00:00Z", "duration": "8h"}
+        fleet = write(tmp_path / "fleet.yaml", [checked_data({"calendar": [window]})])
+        jobs = [job("long", maxRunSeconds=72_000), job("fits", maxRunSeconds=3600)]
+        file = write(tmp_path / "jobs.yaml", [{"begin": "2026-11-20T00:00:00Z", "jobs": jobs}])
+        options = ("--stack", str(fleet), "-w", str(file), "--second", "500")
+        rejected, waiting = (run("explain", name, *options)["explanations"][0] for name in ("long", "fits"))
+        assert "A run of 72000 s fits into none of the windows" in rejected["headline"]
+        assert rejected["next_step"] == "Do what that says, then set spec.active to true."
+        ours = next(check for check in waiting["checks"] if check["name"] == "ours")
+        assert ours["message"] == "Waits for window night, which opens at 2026-12-01T22:00:00Z"
 
     def test_the_text_begins_with_every_cluster(self) -> None:
         options = ["--stack", STACK, "-w", JOBS, "--second", "250"]

@@ -91,7 +91,7 @@ class TestFailedChecks:
         )
         found = explained(objects(queue()), job("a", active=False, status=status))
         assert found.headline.endswith('AdmissionCheck in Rejected state: "ask" (full).')
-        assert found.next_step == "Set spec.active to true."
+        assert found.next_step == "Do what that says, then set spec.active to true."
 
 
 MANY = (AdmissionCheck("ask", PROVISIONING_CONTROLLER), *(AdmissionCheck(n, MULTIKUEUE_CONTROLLER) for n in "ab"))

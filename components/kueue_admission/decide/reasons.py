@@ -80,6 +80,10 @@ PREEMPTION_TEXT: Final[dict[PreemptionReason, str]] = {
 """The reason as it is in the message of a preempted workload."""
 
 
+DEACTIVATED_BY_HAND: Final = "The workload is deactivated"
+"""What Kueue says of a workload whose `spec.active` somebody set to false; where it did so itself, it says why too."""
+
+
 class EvictionReason(StrEnum):
     """Reasons of the condition Evicted=True."""
 

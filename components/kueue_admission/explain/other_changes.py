@@ -21,7 +21,7 @@ from kueue_admission.decide.model import (
 )
 from kueue_admission.decide.pods import PodSet, Toleration
 from kueue_admission.decide.queue.cluster_queue import QueueNode
-from kueue_admission.decide.reasons import InactiveReason
+from kueue_admission.decide.reasons import DEACTIVATED_BY_HAND, InactiveReason
 from kueue_admission.decide.scheduler.entry import Entry
 from kueue_admission.explain.answer import Change
 from kueue_admission.explain.checks import FAILED
@@ -38,7 +38,9 @@ def blocked_changes(trials: Trials, workload: Workload) -> None:
         failed_check_changes(trials, workload)
         return
     if not workload.active:
-        trials.offer("active", "set spec.active to true", Edit(workload=_submitted_again))
+        said = workload.status.evicted_message not in ("", DEACTIVATED_BY_HAND)
+        what = f"{'do what that says, then ' if said else ''}set spec.active to true"
+        trials.offer("active", what, Edit(workload=_submitted_again))
         return
     wanted = workload.local_queue
     local = next((queue for queue in objects.local_queues if queue.key == wanted), None)

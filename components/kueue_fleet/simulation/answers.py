@@ -44,6 +44,9 @@ class Answers:
                     job.why[cluster] = job.record.message = refused
                     continue
                 for answer in self._checks.answers(job, cluster, name, at):
+                    if answer.state is CheckState.PENDING and answer.message != states[name].message:
+                        said = CheckStateChanged(at, job.record.key, name, CheckState.PENDING, answer.message)
+                        self._clusters[cluster].handle(said)
                     self._agenda.takes(answer.at - at)
                     self._plan(answer.at, job, cluster, partial(self._give, job, cluster, name, answer))
 

@@ -12,7 +12,7 @@ from kueue_admission.decide.decisions import Decision, Inadmissible, Queued
 from kueue_admission.decide.model import LocalQueue, Objects
 from kueue_admission.decide.queue.pending import PendingQueue, Place
 from kueue_admission.decide.queue.queue_status import QueueStatus
-from kueue_admission.decide.reasons import EvictionReason, QuotaReservedReason
+from kueue_admission.decide.reasons import DEACTIVATED_BY_HAND, EvictionReason, QuotaReservedReason
 from kueue_admission.decide.scheduler.cache import Cache
 from kueue_admission.decide.timers import Timer, Timers
 from kueue_admission.decide.workload import lifecycle
@@ -119,7 +119,7 @@ class Queues:
         """Why a workload is in no queue: reason and message."""
         workload = info.workload
         if not workload.active:
-            return "Deactivated", "The workload is deactivated"
+            return "Deactivated", DEACTIVATED_BY_HAND
         local = self.local_queues.get(workload.local_queue)
         if local is None:
             return QuotaReservedReason.MISCONFIGURED, f"LocalQueue {workload.queue} doesn't exist"

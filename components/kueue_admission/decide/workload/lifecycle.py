@@ -43,6 +43,7 @@ def reserve(info: WorkloadInfo, admission: Admission, now: float) -> None:
     info.reserved_at = now
     info.evicted_at = None
     info.evicted_reason = None
+    info.evicted_message = ""
     info.preempted_reason = None
     info.gated = False
     info.considered = True
@@ -65,11 +66,12 @@ def admit(info: WorkloadInfo, now: float) -> None:
     info.admitted_at = now
 
 
-def mark_evicted(info: WorkloadInfo, reason: EvictionReason, now: float) -> None:
+def mark_evicted(info: WorkloadInfo, reason: EvictionReason, now: float, message: str = "") -> None:
     """The eviction is decided; checks start over, and one that asked for a retry counts it."""
     info.take(Step.EVICT, now, reason)
     info.evicted_at = now
     info.evicted_reason = reason
+    info.evicted_message = message
     for name, check in info.checks.items():
         if check.state is not CheckState.PENDING:
             info.checks[name] = WorkloadCheck(

@@ -90,6 +90,7 @@ class WorkloadInfo:
         "cluster_queue",
         "considered",
         "evicted_at",
+        "evicted_message",
         "evicted_reason",
         "finished",
         "frs",
@@ -142,6 +143,7 @@ class WorkloadInfo:
         self.admitted_at = status.admitted_at
         self.evicted_at = status.evicted_at
         self.evicted_reason = status.evicted_reason
+        self.evicted_message = status.evicted_message
         self.preempted_reason = status.preempted_reason
         self.checks: dict[str, WorkloadCheck] = {check.name: check for check in status.checks}
         self.requeued = status.requeued
@@ -243,6 +245,7 @@ class WorkloadInfo:
             admitted_at=self.admitted_at,
             evicted_at=self.evicted_at,
             evicted_reason=self.evicted_reason,
+            evicted_message=self.evicted_message,
             preempted_reason=self.preempted_reason,
             checks=tuple(self.checks[name] for name in sorted(self.checks)),
             requeued=self.requeued,

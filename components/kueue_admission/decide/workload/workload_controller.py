@@ -11,7 +11,13 @@ from dataclasses import replace
 from kueue_admission.decide.decisions import Admitted, BackoffStarted, ChecksPending, Deactivated, Evicted, Released
 from kueue_admission.decide.model import CheckState, Node
 from kueue_admission.decide.queue.queues import Queues
-from kueue_admission.decide.reasons import AdmittedReason, DeactivationCause, EvictionReason, PreemptionReason
+from kueue_admission.decide.reasons import (
+    DEACTIVATED_BY_HAND,
+    AdmittedReason,
+    DeactivationCause,
+    EvictionReason,
+    PreemptionReason,
+)
 from kueue_admission.decide.timers import Timer
 from kueue_admission.decide.topology.replacement import judge_nodes
 from kueue_admission.decide.workload import lifecycle
@@ -104,7 +110,7 @@ class WorkloadController:
         preemption: PreemptionReason | None = None,
     ) -> None:
         """Begin to take back quota; the pods still run."""
-        lifecycle.mark_evicted(info, reason, self.queues.now)
+        lifecycle.mark_evicted(info, reason, self.queues.now, message)
         queue = self.queues.cache.queues.get(info.cluster_queue)
         if queue is not None and info.key in queue.workloads:
             queue.generation += 1
@@ -136,7 +142,7 @@ class WorkloadController:
         self.forget_backoff(info)
         if info.is_reserved:
             if not info.is_evicted:
-                self.evict(info, EvictionReason.DEACTIVATED, "The workload is deactivated")
+                self.evict(info, EvictionReason.DEACTIVATED, DEACTIVATED_BY_HAND)
             self.stop_counting(info)
         else:
             self.queues.cache.drop_penalty(info)
