@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -104,6 +105,35 @@ def test_stack_and_workload_of_the_example() -> None:
     assert found["seed"] == 7
     assert {workload["state"] for workload in found["workloads"]} == {"Finished"}
     assert len({workload["cluster"] for workload in found["workloads"]}) > 1
+
+
+def test_pods_that_select_what_no_node_has_stay_pending(tmp_path: Path) -> None:
+    job = yaml.safe_load((ROOT / "examples/data/finetune.yaml").read_text())
+    job["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "l4"
+    pod: dict[str, Any] = {"restartPolicy": "Never", "nodeSelector": {"disk": "ssd"}}
+    requests = {"cpu": 1, "memory": "1Gi", "nvidia.com/gpu": 1}
+    resources = {"requests": requests, "limits": {"nvidia.com/gpu": 1}}
+    pod["containers"] = [{"name": "main", "image": "busybox", "resources": resources}]
+    metadata = {"annotations": {"kueue-fleet.dev/run-seconds": "60"}}
+    job["spec"] = {"suspend": True, "template": {"metadata": metadata, "spec": pod}}
+    file = tmp_path / "job.yaml"
+    file.write_text(yaml.safe_dump(job))
+    options = ["--jobs", str(file), "--until", "300", "--output", "json"]
+    done = CliRunner().invoke(app, ["simulate", "fleet", str(ROOT / "examples/data/fleet.yaml"), *options])
+    assert done.exit_code == 0, done.output
+    assert (
+        "pod set main selects disk=ssd, and node pool l4 of batch does not have it, so that Kueue admits it and its "
+        "pods stay pending; select what its nodes have, or label the pool"
+    ) in done.stderr
+    [workload] = json.loads(done.stdout)["workloads"]
+    assert (workload["state"], workload["finishedAt"]) == (
+        "Admitted",
+        None,
+    )
+    del pod["nodeSelector"]
+    file.write_text(yaml.safe_dump(job))
+    done = CliRunner().invoke(app, ["simulate", "fleet", str(ROOT / "examples/data/fleet.yaml"), *options])
+    assert (json.loads(done.stdout)["workloads"][0]["state"], done.stderr) == ("Finished", "")
 
 
 def test_what_if_shows_the_difference(dump: Path) -> None:

@@ -15,6 +15,7 @@ from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.simulate.errors import SimulationError
 from kueue_admission.simulate.models import as_model, read_data
 from kueue_admission.simulate.prepared import Prepared
+from kueue_admission.simulate.raw import name_documents
 from kueue_admission.simulate.what_if import Change, apply_changes
 from kueue_fleet.cli.fleet_files import load_fleet, today
 from kueue_fleet.cli.given_fleets import GivenFleet, given_fleet
@@ -42,6 +43,7 @@ def of_stack(
     """
     from kueue_fleet.simulation.fleet import prepare_fleet
     from kueue_fleet.simulation.job_problems import Sources
+    from kueue_fleet.simulation.node_jobs import stays_pending
     from kueue_fleet.simulation.workload_file import WorkloadFile
 
     named = stack if isinstance(stack, GivenFleet) else given_fleet(stack)
@@ -61,7 +63,7 @@ def of_stack(
         other = fleet if file.begin is None else load_fleet(named, as_published=as_published, at=file.begin)
         if of_fleet:
             other = changed_fleet(named, of_fleet, file.begin, as_published=as_published)
-        return prepare_fleet(
+        prepared = prepare_fleet(
             other,
             file,
             run.delays,
@@ -71,6 +73,9 @@ def of_stack(
             sources=sources,
             prices=prices,
         )
+        for problem in stays_pending(other, name_documents(given)) if not changes else ():
+            console.warning(str(problem))
+        return prepared
 
     return prepare
 

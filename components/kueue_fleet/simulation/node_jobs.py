@@ -59,6 +59,10 @@ _CREATED_AS_WRITTEN: Final = ("Job", "Pod")
 """Kinds that Autopilot judges when they are submitted, before Kueue adds the labels of a flavor."""
 
 
+NO_FLAVOR: Final = job_fault("has no flavor that its pods may have", "change what they select")
+"""Of pods for which Kueue has no flavor on a cluster."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChosenPods:
     """The pods of a role with what a flavor adds to them."""
@@ -86,6 +90,17 @@ def check_job_nodes(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator
             fault = _refused(fleet, queue, job.data["kind"], template, here) or nowhere(fleet, queue, template)
             if fault:
                 yield of_pod_set(job, template, fault)
+
+
+def stays_pending(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
+    """Warnings of jobs that Kueue admits, as it looks at quota and the labels of flavors, and that no node takes."""
+    for job, name in queued_jobs(fleet, manifests):
+        queue = fleet.queue(name)
+        for template in pod_set_templates(job.data) if queue is not None else ():
+            if template.count and queue is not None and (fault := nowhere(fleet, queue, template)) is not None:
+                found = of_pod_set(job, template, fault)
+                wrong = f"{found.wrong}, so that Kueue admits it and its pods stay pending"
+                yield replace(found, severity="warning", wrong=wrong)
 
 
 def warn_of_manager(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
@@ -205,14 +220,18 @@ def _not_separated(pods: ChosenPods, makes: str) -> Fault | None:
 def nowhere(fleet: FleetSpec, queue: ClusterQueueEntry, template: PodSetTemplate) -> Fault | None:
     """Why no cluster has, or makes, a node for the pods; None where one may."""
     pod_set = pod_set_of(template)
-    reasons: list[Fault] = []
-    for name in fleet.clusters_of(queue):
-        for flavor, pods in possible_flavors(fleet, queue, pod_set, name):
-            reason = _without_nodes(fleet, fleet.cluster(name), flavor, pods)
-            if not reason:
-                return None
-            reasons.append(reason)
-    return reasons[0] if reasons else None
+    found = [nowhere_on(fleet, queue, pod_set, name) for name in fleet.clusters_of(queue)]
+    known = [fault for fault in found if fault is not NO_FLAVOR]
+    return known[0] if known and all(known) else None
+
+
+def nowhere_on(fleet: FleetSpec, queue: ClusterQueueEntry, pods: PodSet, cluster: str) -> Fault | None:
+    """The same on one cluster; `NO_FLAVOR` where Kueue has none for the pods."""
+    found = [
+        _without_nodes(fleet, fleet.cluster(cluster), flavor, chosen)
+        for flavor, chosen in possible_flavors(fleet, queue, pods, cluster)
+    ]
+    return (found[0] if all(found) else None) if found else NO_FLAVOR
 
 
 def _without_nodes(fleet: FleetSpec, cluster: ClusterEntry, flavor: FlavorEntry, pods: ChosenPods) -> Fault | None:

@@ -13,10 +13,12 @@ from datetime import datetime
 from functools import partial
 
 from kueue_admission.decide.amounts import format_amount, format_request
+from kueue_admission.decide.pods import PodSet
 from kueue_admission.simulate.agenda import Agenda
 from kueue_fleet.fleet_file import Calendar, FleetSpec
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.simulation.jobs import FleetJob
+from kueue_fleet.simulation.node_jobs import NO_FLAVOR, nowhere_on
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 
@@ -52,6 +54,8 @@ class Nodes:
     """The nodes of one cluster, who is on them and who waits for some; a flavor that is out of stock gets none."""
 
     def __init__(self, fleet: FleetSpec, cluster: str, file: WorkloadFile) -> None:
+        self._fleet = fleet
+        self._kept: dict[tuple[object, ...], str] = {}
         pools = {pool.name: _pool(pool, file.begin) for pool in fleet.node_pools_on(cluster)}
         self._pools: dict[str, tuple[_Pool, ...]] = {}
         for flavor in fleet.flavors:
@@ -78,8 +82,10 @@ class Nodes:
             flavors = {flavor for _, flavor in assignment.flavors}
             pools = self._pools_of(flavors)
             given = places[assignment.name] = []
-            why = ""
-            if pools is None:
+            why = self._kept_away(by_name[assignment.name], job.record.cluster_queue)
+            if why:
+                why = f"pod set {assignment.name} {why}"
+            elif pools is None:
                 why = "its pods have no nodes" if flavors & out else ""
             else:
                 requests = (*by_name[assignment.name].node_requests, ("pods", 1))
@@ -95,6 +101,20 @@ class Nodes:
                 return f"{why}, and there are no more of {none} now" if none else why
         have |= places
         return ""
+
+    def _kept_away(self, pods: PodSet, queue: str) -> str:
+        """Why no node of any flavor of the queue has the labels that the pods choose; empty where one may.
+
+        Kueue looks at the labels of flavors alone: it admits such a job, and its pods stay pending.
+        """
+        if not pods.node_selector and pods.affinity is None:
+            return ""
+        asked = (queue, pods.node_selector, pods.affinity, pods.tolerations, pods.requests)
+        if asked not in self._kept:
+            entry = self._fleet.queue(queue)
+            fault = nowhere_on(self._fleet, entry, pods, self._cluster) if entry is not None else None
+            self._kept[asked] = fault.wrong if fault is not None and fault is not NO_FLAVOR else ""
+        return self._kept[asked]
 
     def wait(self, job: FleetJob, seek: Callable[[float], bool]) -> None:
         """Call `seek` whenever there is room or stock again, until it returns True or the job leaves."""
