@@ -184,6 +184,8 @@ def workload(key: str, short: Json) -> Json:
     if "replaces" in short:
         before = f"{metadata['namespace']}/{short['replaces']}"
         metadata["annotations"] = {f"{KUEUE}elastic-job": "true", f"{KUEUE}workload-slice-replacement-for": before}
+    if "elastic" in short:
+        metadata["annotations"] = {f"{KUEUE}elastic-job": "true"}
     spec: Json = {"podSets": [pod_set(name, given) for name, given in short["podSets"].items()]}
     spec["queueName"] = short.get("queue", "")
     spec["priority"] = short.get("priority", 0)

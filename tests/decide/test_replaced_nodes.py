@@ -12,7 +12,7 @@ from tests.decide.expand import ZERO, manifests
 
 from kueue_admission.decide.decisions import Evicted, NodesReplaced
 from kueue_admission.decide.engine import Engine
-from kueue_admission.decide.events import CycleStarted, Submitted
+from kueue_admission.decide.events import CycleStarted, Finished, PodsStopped, Submitted, TimePassed
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects
 from kueue_admission.releases import release
@@ -106,21 +106,31 @@ def objects(nodes: Json, levels: list[str], failed: str, pod_sets: Json, held: d
     return found
 
 
-def decided(found: Any, version: str = "0.19.2") -> tuple[dict[str, dict[str, Places]], list[Any]]:
-    """Where the pods of each workload's pod sets are after one cycle, and what was decided in it."""
-    parsed = parse_objects(found, parse_configuration({}, release(version)))
+def engine_of(found: Any, version: str = "0.19.2", **gates: bool) -> Engine:
+    """An engine with these objects, a cycle of which is due."""
+    parsed = parse_objects(found, parse_configuration({"featureGates": gates}, release(version)))
     engine = Engine(parsed.with_namespaces())
     for workload in parsed.workloads:
         engine.handle(Submitted(ZERO, workload))
+    return engine
+
+
+def decided(found: Any, version: str = "0.19.2") -> tuple[dict[str, dict[str, Places]], list[Any]]:
+    """Where the pods of each workload's pod sets are after one cycle, and what was decided in it."""
+    engine = engine_of(found, version)
     decisions = engine.handle(CycleStarted(ZERO))
-    places = {
+    return places_of(engine), decisions
+
+
+def places_of(engine: Engine) -> dict[str, dict[str, Places]]:
+    """Where the pods of each workload's pod sets are."""
+    return {
         info.workload.name: {
             ps.name: {each.values[-1]: each.count for each in ps.topology or ()} for ps in info.admission.pod_sets
         }
         for info in engine.workloads.values()
         if info.admission is not None
     }
-    return places, decisions
 
 
 def replaced(failed: str, pod_sets: Json, held: dict[str, Places]) -> tuple[dict[str, Places], list[Any]]:
@@ -168,3 +178,70 @@ def test_the_new_place_is_taken_for_the_heads_after_it(version: str, wanted: lis
     found = objects(nodes, [HOST], "x1", pod_sets, {"one": {"x1": 1}}, **{"default/contender": contender})
     places, _ = decided(found, version)
     assert [*places["foo"]["one"], *places["contender"]["one"]] == wanted
+
+
+def hosts(*names: str, **more: Json) -> Json:
+    """Nodes of one core."""
+    return {
+        name: {"labels": {"tas-node": "true", HOST: name}, "allocatable": {"cpu": "1", "pods": "10"}, **more}
+        for name in names
+    }
+
+
+ONE = {"one": {"count": 1, "requests": {"cpu": "1"}, "topologyRequest": {"required": HOST}}}
+
+
+def holder(name: str, priority: int) -> Json:
+    """A workload with its pod on the node of this name."""
+    reserved = {"count": 1, "flavors": {"cpu": "tas-default 1"}, "topologyAssignment": assignment({name: 1})}
+    return {
+        "queue": "lq",
+        "podSets": ONE,
+        "priority": priority,
+        "reserved": {"queue": "cq", "podSets": {"one": reserved}},
+        "conditions": {kind: ["True", "ByTest", -10] for kind in ("QuotaReserved", "Admitted")},
+    }
+
+
+def test_without_failing_fast_the_pods_stay_and_kueue_tries_again() -> None:
+    """The case `preferred; no fit` of Kueue's table; then it waits 1 s, and each time twice as long, up to 30 s."""
+    found = objects(hosts("x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", 0)})
+    engine, now, waits = engine_of(found, TASFailedNodeReplacementFailFast=False), ZERO, []
+    for _ in range(7):
+        assert engine.handle(CycleStarted(now)) == []
+        due = engine.next_timer()
+        assert due is not None
+        waits.append(due - now)
+        engine.handle(TimePassed(now := due))
+        assert engine.wants_cycle
+    assert waits == [1, 2, 4, 8, 16, 30, 30]
+    engine.handle(Finished(now, "default/bar"))
+    assert isinstance(engine.handle(CycleStarted(now))[0], NodesReplaced)
+    assert places_of(engine) == {"foo": {"one": {"x1": 1}}}
+
+
+def test_without_failing_fast_kueue_preempts_for_another_place() -> None:
+    found = objects(hosts("x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", -1)})
+    next(each for each in found if each["kind"] == "ClusterQueue")["spec"]["preemption"] = {
+        "withinClusterQueue": "LowerPriority"
+    }
+    engine = engine_of(found, TASFailedNodeReplacementFailFast=False)
+    [decision] = engine.handle(CycleStarted(ZERO))
+    assert isinstance(decision, Evicted)
+    assert (decision.key, decision.preemptor) == ("default/bar", "default/foo")
+    engine.handle(PodsStopped(ZERO, "default/bar"))
+    engine.handle(TimePassed(ZERO + 1))
+    assert any(isinstance(each, NodesReplaced) for each in engine.handle(CycleStarted(ZERO + 1)))
+
+
+def test_kueue_still_replaces_a_node_that_is_well_again() -> None:
+    """It tries with the workload as it was when the node had failed."""
+    found = objects(hosts("x0", "x1"), [HOST], "x0", ONE, {"one": {"x0": 1}}, **{"default/bar": holder("x1", 0)})
+    engine = engine_of(found, TASFailedNodeReplacementFailFast=False)
+    assert engine.handle(CycleStarted(ZERO)) == []
+    engine.controller.mark_node(engine.workloads["default/foo"], "x0", failed=False)
+    assert engine.workloads["default/foo"].status().unhealthy_nodes == ()
+    engine.handle(Finished(ZERO, "default/bar"))
+    engine.handle(TimePassed(ZERO + 1))
+    engine.handle(CycleStarted(ZERO + 1))
+    assert places_of(engine) == {"foo": {"one": {"x1": 1}}}

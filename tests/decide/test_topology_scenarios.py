@@ -9,11 +9,11 @@ import yaml
 from tests.decide.expand import FOLDER, ids
 
 from kueue_admission.decide.amounts import request_amount
-from kueue_admission.decide.model import Node, ResourceFlavor, Topology
+from kueue_admission.decide.model import DomainAssignment, Node, ResourceFlavor, Topology
 from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.topology.domains import TopologyState
+from kueue_admission.decide.topology.groups import place
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
-from kueue_admission.decide.topology.search import place
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields
@@ -57,7 +57,8 @@ def _request(name: str, short: dict[str, Any]) -> PlacementRequest:
         tolerations=parsed.tolerations,
         topology=topology,
     )
-    return PlacementRequest(pod_set, short["count"], implied="topologyRequest" not in short)
+    previous = tuple(DomainAssignment((place,), count) for place, count in short.get("previous", ()))
+    return PlacementRequest(pod_set, short["count"], implied="topologyRequest" not in short, previous=previous or None)
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))

@@ -31,8 +31,11 @@ class _Maker:
         self.rng = rng
         self.setting = setting
         self.fair = setting.startswith("fair")
+        self.breaks = setting.startswith("nodes")
+        """Whether nodes fail."""
+        self.elastic = setting.startswith("elastic")
         self.flavors = ["f1", "f2", "f3"][: rng.choice([1, 2, 2, 3])]
-        self.levels = topologies.topology(rng, hosts=setting == "nodes") if setting in WITH_NODES else []
+        self.levels = topologies.topology(rng, hosts=self.breaks) if setting in WITH_NODES else []
         self.broken: dict[str, str] = {}
         """What is wrong with nodes."""
         self.gpu = not self.levels and (rng.random() < 0.4 or setting == "devices")
@@ -205,17 +208,51 @@ class _Maker:
                 del pod_set["requests"]
             if pod:
                 pod_set["pod"] = pod
-            asks = topologies.request(rng, self.levels, pod_set["count"]) if self.levels else None
+            asks = self._place(pod_set["count"])
             if asks is not None:
                 pod_set["topologyRequest"] = asks
             if number == 0 and pod_set["count"] > 1 and rng.random() < 0.4 and not self.levels:
                 pod_set["min"] = 1
             pod_sets["main" if number == 0 else "aux"] = pod_set
-        if self.setting == "elastic":
+        if self.elastic:
             pod_sets["main"].pop("min", None)
         local = rng.choice("lm") if self.setting == "usage" else "l"
+        if self.elastic and self.levels:
+            self._make_elastic(workload)
         workload = {"queue": f"{local}{rng.choice(self.queue_names)}", "priority": priority, "podSets": pod_sets}
         if self.setting == "pods-ready" and rng.random() < 0.6:
+    def _ask_for_devices(self, pod_set: Json, pod: Json) -> None:
+        """By a claim, or by an extended resource, of which sometimes only the limit is given; or by both."""
+        rng, requests = self.rng, pod_set["requests"]
+        del requests["gpu"]
+        if rng.random() < 0.5:
+            name = rng.choice(["one", "two", "both", "other", *rng.choices(list(devices.TEMPLATES), k=8)])
+            pod["resourceClaims"] = [{"name": "d", "resourceClaimTemplateName": name}]
+            if rng.random() < 0.7:
+                return
+        del pod_set["requests"]
+        asked = {rng.choice([*devices.EXTENDED.values(), devices.EXTENDED["dev-a"]]): str(rng.randint(1, 2))}
+        resources = {"limits": asked, "requests": {**requests, **asked} if rng.random() < 0.7 else requests}
+        pod["containers"] = [{"name": "c", "resources": resources}]
+        if rng.random() < 0.2:
+            pod["initContainers"] = [{"name": "i", "resources": {"requests": dict.fromkeys(asked, "3")}}]
+
+    def _place(self, count: int) -> Json | None:
+        """What a pod set asks of the topology, if there is one."""
+        if not self.levels:
+            return None
+        asks = topologies.request(self.rng, self.levels, count)
+        return {"unconstrained": True} if self.elastic and self.rng.random() < 0.8 else asks
+
+    def _make_elastic(self, workload: Json) -> None:
+        """Kueue places those without a wish only; sometimes with a leader beside its workers."""
+        workload["elastic"] = True
+        pod_sets = workload["podSets"]
+        if "aux" in pod_sets and self.rng.random() < 0.5:
+            for pod_set in pod_sets.values():
+                pod_set["topologyRequest"] = {"unconstrained": True, "podSetGroupName": "g"}
+            pod_sets["aux"]["count"] = 1
+
             workload["ready"] = True
         return f"w{self.workloads:02}", workload
 
@@ -244,7 +281,9 @@ class _Maker:
         rng = self.rng
         before, workload = rng.choice(list(steps.submitted(case).items()))
         found = copy.deepcopy({**workload, "replaces": before})
-        for pod_set in found["podSets"].values():
+        for name, pod_set in found["podSets"].items():
+            if name == "aux" and "podSetGroupName" in pod_set.get("topologyRequest", {}):
+                continue  # The leader of the others.
             pod_set["count"] = max(1, pod_set["count"] + rng.choice([1, 1, 1, 2, 0, -1]))
         if rng.random() < 0.1:
             found["priority"] += 1
@@ -256,9 +295,9 @@ class _Maker:
         kinds = {"submit": 50, "finish": 18, "delete": 4, "quota": 8, "stop": 4, "reclaim": 5, "priority": 4}
         if self.setting != "usage":
             kinds["hold"] = 3
-        if self.setting == "elastic":
+        if self.elastic:
             kinds |= {"grow": 70, "scale": 20}
-        if self.setting == "nodes":
+        if self.breaks:
             kinds["node"] = 90
         if self.checks:
             kinds["check"] = 60
@@ -276,7 +315,11 @@ class _Maker:
             return [kind, queue, self._groups("cohortName" in case["queues"][queue], queue in self.strict)]
         if kind in ("stop", "hold"):
             return self._stop(kind)
-        return [kind, *self._numbers(kind)]
+        numbers = self._numbers(kind)
+        if kind == "scale":
+            # A slice with quota only shrinks.
+            numbers[1] = min(numbers[1], *(each[2] for each in case["steps"] if each[0] == kind), 2)
+        return [kind, *numbers]
 
     def _numbers(self, kind: str) -> list[Any]:
         """The workload to which it happens, and what it gets."""

@@ -400,7 +400,7 @@ class Replay:
         """
         event = one["event"]
         self._idle_cycles = 0
-        self._is_free = event == ["start"] or self.case["setting"] == "nodes"
+        self._is_free = event == ["start"] or self.case["setting"].startswith("nodes")
         if event == ["start"]:
             for workload in self._first:
                 self._handle(Submitted(expand.ZERO, workload))

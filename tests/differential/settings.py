@@ -28,9 +28,11 @@ _DECIDES: Final[dict[str, Json]] = {
     },
     "topology": {},
     "nodes": {},
+    "nodes-again": {"featureGates": {"TASFailedNodeReplacementFailFast": False}},
     "limits": {},
     "devices": {"resources": {"deviceClassMappings": [{"name": "gpu", "deviceClassNames": ["dev-a", "dev-b"]}]}},
     "elastic": {"featureGates": {"ElasticJobsViaWorkloadSlices": True}},
+    "elastic-topology": {"featureGates": {"ElasticJobsViaWorkloadSlicesWithTAS": True}},
     "variants": {"featureGates": {"ConcurrentAdmission": True}},
     "usage": {
         "admissionFairSharing": {
@@ -42,7 +44,7 @@ _DECIDES: Final[dict[str, Json]] = {
 }
 SETTINGS: Final = tuple(setting for setting in _DECIDES if setting != "variants")
 """Settings of scenarios that are compared cycle by cycle; for the other one see `differential.variants`."""
-WITH_NODES: Final = ("topology", "nodes")
+WITH_NODES: Final = ("topology", "nodes", "nodes-again", "elastic-topology")
 """Settings in which flavors have topologies."""
 
 _RUNS: Final[Json] = {

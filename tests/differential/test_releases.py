@@ -53,6 +53,7 @@ KINDS = {
     "`waitForPodsReady`": "setting pods-ready",
     "LimitRanges, overhead of pods": "setting limits",
     "elastic jobs": "setting elastic",
+    "elastic jobs, with places": "setting elastic-topology",
     "nodes that fail": "setting nodes",
     "devices of ResourceClaimTemplates": "setting devices",
     "admission fair sharing": "setting usage",

@@ -136,7 +136,9 @@ class Watch:
             cycle.order.append(name)
         elif line.text == "Workload assumed in the cache":
             cycle.outcomes[name] = "assumed"
-            self.unseen.add(one.prefix + name)
+            if not one.states.get(name, "").startswith(states.ADMITTED):
+                # The new place of pods that had one may be the old one, which is no change to see.
+                self.unseen.add(one.prefix + name)
         elif line.text == "Workload re-queued":
             self.unseen.discard(one.prefix + name)
             cycle.outcomes[name] = line.data["requeueReason"] or "generic"

@@ -13,6 +13,7 @@ from kueue_admission.decide.model import Workload
 from kueue_admission.decide.pods import TopologyRequest
 from kueue_admission.read.configuration import parse_configuration
 from kueue_admission.read.kueue_objects import parse_objects
+from kueue_admission.releases import release
 
 QUOTA = {"name": "cpu", "nominalQuota": "4", "borrowingLimit": "1500m"}
 GROUP = {"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [QUOTA]}]}
@@ -247,6 +248,12 @@ class TestWhatIsRefused:
     def test_in_kueues_configuration(self, configuration: dict[str, Any], feature: str) -> None:
         with pytest.raises(NotModelledError, match=feature):
             parse_configuration(configuration)
+
+    def test_places_of_elastic_jobs_before_0_19(self) -> None:
+        gates = {"featureGates": {"ElasticJobsViaWorkloadSlicesWithTAS": True}}
+        assert parse_configuration(gates).gates.elastic_jobs_via_workload_slices_with_tas
+        with pytest.raises(NotModelledError, match=r"ElasticJobsViaWorkloadSlicesWithTAS before Kueue 0\.19"):
+            parse_configuration(gates, release("0.18.3"))
 
 
 class TestConfiguration:

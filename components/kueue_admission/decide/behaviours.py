@@ -38,6 +38,9 @@ class Behaviours:
     Before, they never were."""
     prefers_flavors_with_candidates: bool = _since("0.19.1", "kueue#13616")
     """A flavor in which nothing can be preempted ranks below those in which the workload can get quota, whatever
+    keeps_leaders_of_elastic_jobs: bool = _since("0.19.0", "pkg/cache/scheduler/tas_elastic_workloads.go")
+    """A larger slice of an elastic job keeps the place of its leader too (ElasticJobsViaWorkloadSlicesWithTAS). What
+    was decided before is not modelled, and refused."""
     `flavorFungibility.preference` says. Before, `PreemptionOverBorrowing` compared what would be borrowed first."""
     places_pods_without_requests: bool = _since("0.19.1", "pkg/scheduler/flavorassigner resolvePodSetFlavors")
     """A pod set that asks for nothing, such as the leader of a LeaderWorkerSet, is placed on the flavor of its topology

@@ -408,9 +408,9 @@ class Engine:
             self.cache.refresh(info)
             self.cache.use_topology(info, 1)
             self.controller.sync_admitted(info)
-            if info.unhealthy_nodes:
-                self.queues.decide(NodesReplaced(self.now, info.key, queue.name, info.unhealthy_nodes, admission))
-                info.unhealthy_nodes = ()
+            if info.lost_nodes:
+                self.queues.decide(NodesReplaced(self.now, info.key, queue.name, info.lost_nodes, admission))
+                info.unhealthy_nodes = info.lost_nodes = ()
                 self.controller.second_passes.pop(info.key, None)
             return
         self.queues.pending[queue.name].delete(info.key)

@@ -33,6 +33,7 @@ class Gates:
     tas_recompute_assignment_within_scheduling_cycle: bool = True
     elastic_jobs_via_workload_slices: bool = True
     tas_failed_node_replacement: bool = True
+    tas_failed_node_replacement_fail_fast: bool = True
     tas_replace_node_on_node_taints: bool = True
     skip_reassignment_for_pod_owned_workloads: bool = True
     tas_handle_overlapping_flavors: bool = True
@@ -43,6 +44,7 @@ class Gates:
     priority_boost: bool = False
     scheduler_timestamp_preemption_buffer: bool = False
     multi_kueue_orchestrated_preemption: bool = False
+    elastic_jobs_via_workload_slices_with_tas: bool = False
     concurrent_admission: bool = False
     """The flavors that a workload may use, and queues whose jobs wait for all flavors at once."""
     behaviours: Behaviours = field(default_factory=Behaviours)
@@ -61,9 +63,7 @@ _REFUSED: Final[Mapping[str, bool]] = {
     "TASBalancedPlacement": False,
     "TASRespectNodeAffinityPreferred": False,
     "SchedulerLibraryIntegration": False,
-    "ElasticJobsViaWorkloadSlicesWithTAS": False,
     "KueueDRAIntegrationConsumableCapacity": False,
-    "TASFailedNodeReplacementFailFast": True,
     "TASProfileMixed": True,
     "VectorizedResourceRequests": True,
 }
@@ -79,4 +79,6 @@ def parse_gates(feature_gates: Mapping[str, bool], defaults: Mapping[str, bool],
         if _REFUSED.get(name, value) != value:
             raise NotModelledError(f"feature gate {name}={str(value).lower()}", "featureGates")
     given = {**defaults, **feature_gates}
+    if given.get("ElasticJobsViaWorkloadSlicesWithTAS") and not behaviours.keeps_leaders_of_elastic_jobs:
+        raise NotModelledError("ElasticJobsViaWorkloadSlicesWithTAS before Kueue 0.19", "featureGates")
     return Gates(**{field: given.get(name, False) for field, name in _FIELDS.items()}, behaviours=behaviours)

@@ -257,6 +257,8 @@ class Workload:
     job_uid: str = ""
     replaces: str = ""
     """Namespace and name of the slice of the same elastic job that it takes the place of."""
+    elastic: bool = False
+    """Whether it is a slice of an elastic job."""
     parent: str = ""
     """Namespace and name of its parent, if it is a variant (`workload.variants`); empty: it belongs to a job."""
     owned_by_pod: bool = False

@@ -6,7 +6,7 @@ The only place where a reason comes from; everything else of an explanation is a
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from kueue_admission.api.cohort_tree import roots_of
 from kueue_admission.decide.decisions import Decision, Inadmissible
@@ -109,6 +109,15 @@ def beside_others(found: Diagnosis, snapshot: Snapshot) -> Diagnosis:
     return found._replace(reason=outlook.reason or QuotaReservedReason.PENDING_EVALUATION, message=outlook.message)
 
 
+_NEXT: Final = {
+    Outcome.ADMITTED: "which the next cycle places elsewhere",
+    Outcome.EVICTED: "and there is no other place for them: Kueue evicts it",
+    Outcome.PREEMPTING: "and the next cycle preempts other workloads for another place",
+}
+"""What becomes of pods whose node failed."""
+_TRIES_AGAIN: Final = "and there is no other place for them yet: Kueue tries again, at least every 30 s"
+
+
 def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     if info.is_evicted:
         message = "It is evicted, and keeps its quota until its pods are gone"
@@ -116,9 +125,7 @@ def _reserved(engine: Engine, info: WorkloadInfo) -> Diagnosis:
     if info.has_lost_places:
         entry = examine(engine.cache, info, now=engine.now)
         nodes = ", ".join(info.unhealthy_nodes)
-        message = f"Node {nodes} failed under its pods, which the next cycle places elsewhere"
-        if entry.outcome is not Outcome.ADMITTED:
-            message = f"Node {nodes} failed under its pods, and there is no other place for them: Kueue evicts it"
+        message = f"Node {nodes} failed under its pods, {_NEXT.get(entry.outcome, _TRIES_AGAIN)}"
         return Diagnosis(engine, "Admitted", "Admitted", message, entry)
     if info.is_admitted:
         return Diagnosis(engine, "Admitted", "Admitted", "Its pods may run")

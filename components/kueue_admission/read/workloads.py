@@ -117,6 +117,7 @@ def parse_workload(printed: PrintedWorkload, context: Context) -> Workload:
         preemption_gates=tuple(item.text("name") for item in spec.children("preemptionGates")),
         job_uid=labels.text(f"{_PREFIX}job-uid"),
         replaces=annotations.text(f"{_PREFIX}workload-slice-replacement-for"),
+        elastic=annotations.text(f"{_PREFIX}elastic-job") == "true",
         parent=printed.parent,
         owned_by_pod=_is_of_pod(printed, annotations),
         origin=labels.text(ORIGIN_LABEL),
@@ -311,6 +312,7 @@ def parse_job(printed: Printed, context: Context) -> Workload:
         claims_problem=next((wrong for _, wrong in pod_sets if wrong), ""),
     )
 
+        elastic=annotations.text(f"{_PREFIX}elastic-job") == "true",
 
 def execution_limit(labels: Fields) -> int | None:
     """Seconds after which Kueue ends a job with these labels; None: never."""

@@ -142,8 +142,10 @@ def _assign_group(
             break
         chosen.update(found)
         evidence += reasons
+    overrides: dict[str, QuotaReservedReason] = {}
     for result in results:
         result.considered = considered
+        result.overrides = overrides  # What a flavor fails by is that of the whole group.
         result.evidence = list(evidence)
         result.flavors = {} if failed else _flavors_for(search, result, chosen, members)
     return results

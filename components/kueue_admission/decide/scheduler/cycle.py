@@ -195,8 +195,9 @@ def _process(cycle: _Cycle, entry: Entry) -> None:
 def _consider(cycle: _Cycle, entry: Entry) -> None:
     fits = _refresh(cycle, entry)
     mode = entry.assignment.mode
-    if mode is not Mode.FIT and entry.info.has_lost_places:
-        nodes = ",".join(entry.info.unhealthy_nodes)
+    fails_fast = cycle.cache.gates.tas_failed_node_replacement_fail_fast
+    if mode is not Mode.FIT and entry.info.has_lost_places and fails_fast:
+        nodes = ",".join(entry.info.lost_nodes)
         text = f"Workload was evicted as there was no replacement for unhealthy node(s): {nodes}"
         entry.refuse(Outcome.EVICTED, None, text)
     elif mode is Mode.NO_FIT:

@@ -19,6 +19,9 @@ MAX_INT32: Final = 2**31 - 1
 Amounts = Mapping[str, int]
 """Amounts by resource."""
 
+Domains = tuple[DomainAssignment, ...]
+"""Places of a pod set."""
+
 
 class Domain:
     """A domain: values of the levels down to it, and in a search how many pods and slices it can take.
@@ -125,6 +128,18 @@ class TopologyState:
             if leaf is None or count_in(per_pod, self.free(leaf, empty=False))[0] < domain.count:
                 return False
         return True
+
+    def merged(self, domains: Domains) -> Domains:
+        """The same places, each once, in their order."""
+        counts: dict[tuple[str, ...], int] = {}
+        for domain in domains:
+            counts[domain.values] = counts.get(domain.values, 0) + domain.count
+        ordered = sorted(counts, key=lambda values: self.leaves[values].values)
+        return tuple(DomainAssignment(values, counts[values]) for values in ordered)
+
+    def stale(self, domains: Domains) -> DomainAssignment | None:
+        """The first place that is not there any more."""
+        return next((domain for domain in domains if domain.values not in self.leaves), None)
 
     @staticmethod
     def free(leaf: Leaf, *, empty: bool) -> dict[str, int]:

@@ -13,9 +13,11 @@ from kueue_admission.decide.flavors.eligibility import is_topology_implied, is_t
 from kueue_admission.decide.flavors.evidence import TopologyPlacement
 from kueue_admission.decide.model import DomainAssignment
 from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.decide.topology.domains import Domains
+from kueue_admission.decide.topology.groups import place
 from kueue_admission.decide.topology.replacement import replace_node
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
-from kueue_admission.decide.topology.search import Usage, place
+from kueue_admission.decide.topology.search import Usage
 from kueue_admission.decide.workload.state import WorkloadInfo
 
 if TYPE_CHECKING:
@@ -40,6 +42,8 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
     left for later where a check first has to find the cluster (MultiKueue) or make the nodes (ProvisioningRequest).
     """
     found: TopologyRequests = {}
+    is_elastic = info.workload.elastic and cache.gates.elastic_jobs_via_workload_slices_with_tas
+    places = _places_of(cache.replaced(info)) if is_elastic else {}
     for pod_set in info.workload.pod_sets:
         if not is_topology_requested(pod_set, queue):
             continue
@@ -47,7 +51,10 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
         if result.error or result.count == 0 or (result.topology is not None and not _has_lost(info, result.topology)):
             continue
         flavors = sorted({choice.flavor for choice in result.flavors.values() if choice.flavor in queue.tas_flavors})
-        if not queue.tas_flavors:
+        if is_elastic and pod_set.topology is not None and (pod_set.topology.required or pod_set.topology.preferred):
+            kind = "required" if pod_set.topology.required else "preferred"
+            result.error = f"{kind} topology is not supported with ElasticJobsViaWorkloadSlices"
+        elif not queue.tas_flavors:
             result.error = NO_CACHE
         elif not flavors:
             result.error = NO_FLAVOR
@@ -56,15 +63,23 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
         elif queue.has_multikueue or (not info.is_reserved and flavors[0] in queue.provisioning_flavors):
             result.delayed_topology = True
         else:
-            request = PlacementRequest(pod_set, result.count, is_topology_implied(pod_set, queue))
+            previous = places.get(pod_set.name)
+            request = PlacementRequest(pod_set, result.count, is_topology_implied(pod_set, queue), previous)
             found.setdefault(flavors[0], []).append(request)
         if result.error and cache.gates.behaviours.refuses_pods_without_topology_flavor:
             assignment.forget_mode()
     return found
 
 
+def _places_of(replaced: WorkloadInfo | None) -> dict[str, Domains]:
+    """By pod set: where the pods are of the slice that is replaced."""
+    if replaced is None or replaced.admission is None:
+        return {}
+    return {given.name: given.topology for given in replaced.admission.pod_sets if given.topology is not None}
+
+
 def _has_lost(info: WorkloadInfo, domains: Iterable[DomainAssignment]) -> bool:
-    return bool(info.unhealthy_nodes) and any(domain.values[-1] in info.unhealthy_nodes for domain in domains)
+    return bool(info.lost_nodes) and any(domain.values[-1] in info.lost_nodes for domain in domains)
 
 
 def place_assignment(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignment: Assignment) -> None:
@@ -81,7 +96,7 @@ def place_assignment(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignm
             assignment.set_pod_set_mode(failure.pod_set, Mode.PREEMPT)
         else:
             _note(cache, assignment, placed, requests)
-    if assignment.mode is Mode.PREEMPT and not info.unhealthy_nodes:
+    if assignment.mode is Mode.PREEMPT and not info.lost_nodes:
         placed = _place_all(cache, info, requests, empty=True)
         if isinstance(placed, tuple):
             failure, flavor = placed
@@ -96,13 +111,13 @@ def place_assignment(cache: Cache, info: WorkloadInfo, queue: QueueNode, assignm
 
 def _place_all(
     cache: Cache, info: WorkloadInfo, requests: TopologyRequests, *, empty: bool
-) -> dict[str, tuple[DomainAssignment, ...]] | tuple[Failure, str]:
-    placed: dict[str, tuple[DomainAssignment, ...]] = {}
+) -> dict[str, Domains] | tuple[Failure, str]:
+    placed: dict[str, Domains] = {}
     by_host: Usage = {}
     for flavor in sorted(requests):
         state = cache.topologies[flavor]
         assumed = by_host if state.by_host else {}
-        if info.unhealthy_nodes:
+        if info.lost_nodes:
             found = _replace(cache, info, state, requests[flavor], assumed)
         else:
             found = place(state, requests[flavor], empty=empty, assumed=assumed)
@@ -114,17 +129,15 @@ def _place_all(
 
 def _replace(
     cache: Cache, info: WorkloadInfo, state: TopologyState, requests: list[PlacementRequest], assumed: Usage
-) -> dict[str, tuple[DomainAssignment, ...]] | Failure:
+) -> dict[str, Domains] | Failure:
     """Other places for the pods on the node that failed first."""
     held = {ps.name: ps.topology or () for ps in (info.admission.pod_sets if info.admission is not None else ())}
     if info.workload.owned_by_pod and cache.gates.skip_reassignment_for_pod_owned_workloads:
         return {request.pod_set.name: held[request.pod_set.name] for request in requests}
-    return replace_node(state, requests, held, info.unhealthy_nodes[0], assumed)
+    return replace_node(state, requests, held, info.lost_nodes[0], assumed)
 
 
-def _note(
-    cache: Cache, assignment: Assignment, placed: dict[str, tuple[DomainAssignment, ...]], requests: TopologyRequests
-) -> None:
+def _note(cache: Cache, assignment: Assignment, placed: dict[str, Domains], requests: TopologyRequests) -> None:
     for flavor, group in requests.items():
         state = cache.topologies[flavor]
         for request in group:
@@ -156,7 +169,7 @@ def place_for_preemption(
         _note(cache, assignment, placed, requests)
 
 
-def _net_usage(cache: Cache, entry: Entry) -> list[tuple[str, PodSetResult, tuple[DomainAssignment, ...]]]:
+def _net_usage(cache: Cache, entry: Entry) -> list[tuple[str, PodSetResult, Domains]]:
     """Flavor, pod set and domains that the entry would add to what its workload holds already."""
     found = []
     held: dict[str, dict[tuple[str, ...], int]] = {}

@@ -16,15 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kueue_admission.decide.model import Admission, DomainAssignment, Node, ResourceFlavor, Workload
+from kueue_admission.decide.model import Admission, Node, ResourceFlavor, Workload
 from kueue_admission.decide.pods import SliceConstraint, Toleration, TopologyRequest
-from kueue_admission.decide.topology.domains import TopologyState
+from kueue_admission.decide.topology.domains import Domains, TopologyState
+from kueue_admission.decide.topology.groups import place
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
-from kueue_admission.decide.topology.search import Usage, place
+from kueue_admission.decide.topology.search import Usage
 from kueue_admission.forms.names import HOSTNAME_LABEL
-
-Domains = tuple[DomainAssignment, ...]
-"""Places of a pod set."""
 
 
 def changed_nodes(before: Iterable[Node], after: Iterable[Node]) -> dict[str, Node | None]:
@@ -81,7 +79,7 @@ def replace_node(
         name = request.pod_set.name
         kept = tuple(domain for domain in held[name] if domain.values[-1] != node)
         lost = sum(domain.count for domain in held[name]) - sum(domain.count for domain in kept)
-        stale = next((domain for domain in kept if domain.values not in state.leaves), None)
+        stale = state.stale(kept)
         if stale is not None:
             why = (
                 "Cannot replace the node, because the existing topologyAssignment is invalid, as it contains the stale"
@@ -96,7 +94,7 @@ def replace_node(
             return found
         if not found[name]:
             return Failure(name, f"cannot find replacement assignment for unhealthy node: {node}")
-        placed[name] = _merged(state, (*kept, *found[name]))
+        placed[name] = state.merged((*kept, *found[name]))
     return placed
 
 
@@ -130,11 +128,3 @@ def _incomplete_slice(state: TopologyState, kept: Domains, lost: int, slices: Sl
         values = state.leaves[domain.values].values[:depth]
         pods[values] = pods.get(values, 0) + domain.count
     return min((values for values, count in pods.items() if (count + lost) % slices.size == 0), default=())
-
-
-def _merged(state: TopologyState, domains: Domains) -> Domains:
-    counts: dict[tuple[str, ...], int] = {}
-    for domain in domains:
-        counts[domain.values] = counts.get(domain.values, 0) + domain.count
-    ordered = sorted(counts, key=lambda values: state.leaves[values].values)
-    return tuple(DomainAssignment(values, counts[values]) for values in ordered)

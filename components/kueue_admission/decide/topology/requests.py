@@ -6,15 +6,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from kueue_admission.decide.pods import PodSet, SliceConstraint
+from kueue_admission.decide.topology.domains import Domains
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRequest:
-    """A pod set to place: how many pods, of which size; `implied` if only its queue makes it topology-aware."""
+    """A pod set to place: how many pods, of which size; `implied` if only its queue makes it topology-aware.
+
+    `previous` has the places of its pods in the slice of the elastic job that its workload replaces, if they stay.
+    """
 
     pod_set: PodSet
     count: int
     implied: bool = False
+    previous: Domains | None = None
 
     @property
     def per_pod(self) -> dict[str, int]:

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 from kueue_admission.decide.model import DomainAssignment
 from kueue_admission.decide.pods import PodSet, SliceConstraint, Toleration
-from kueue_admission.decide.topology.domains import MAX_INT32, Amounts, Domain, Leaf, TopologyState, count_in
-from kueue_admission.decide.topology.requests import Failure, PlacementRequest, Stats
+from kueue_admission.decide.topology.domains import MAX_INT32, Amounts, Domain, Domains, Leaf, TopologyState, count_in
+from kueue_admission.decide.topology.requests import PlacementRequest, Stats
 
 Usage = dict[tuple[str, ...], dict[str, int]]
 """What pod sets that were placed before take, by leaf."""
@@ -43,43 +43,7 @@ class _Plan:
     constraints: tuple[SliceConstraint, ...]
 
 
-def place(
-    state: TopologyState,
-    requests: Sequence[PlacementRequest],
-    *,
-    empty: bool,
-    assumed: Usage | None = None,
-    within: tuple[str, ...] = (),
-) -> dict[str, tuple[DomainAssignment, ...]] | Failure:
-    """Domains for each pod set of one flavor, or the first that does not fit; with `empty`, on an empty topology.
-
-    `assumed` is what other pod sets of the workload take; what these take is added. `within` is a domain to stay in.
-    """
-    if assumed is None:
-        assumed = {}
-    groups: dict[str, list[PlacementRequest]] = {}
-    for index, request in enumerate(requests):
-        topology = request.pod_set.topology
-        name = topology.group if topology is not None and topology.group is not None else str(index)
-        groups.setdefault(name, []).append(request)
-    placed: dict[str, tuple[DomainAssignment, ...]] = {}
-    for members in groups.values():
-        workers, leader = members[0], members[1] if len(members) > 1 else None
-        if leader is not None and leader.count > workers.count:
-            workers, leader = leader, workers
-        found = _place_group(state, workers, leader, assumed, within, empty=empty)
-        if isinstance(found, str):
-            return Failure(members[0].pod_set.name, found)
-        for request in members:
-            domains = placed[request.pod_set.name] = found[request.pod_set.name]
-            for domain in domains:
-                used = assumed.setdefault(domain.values, {})
-                for resource, amount in request.per_pod.items():
-                    used[resource] = used.get(resource, 0) + amount * domain.count
-    return placed
-
-
-def _place_group(
+def place_group(
     state: TopologyState,
     workers: PlacementRequest,
     leader: PlacementRequest | None,
@@ -87,7 +51,11 @@ def _place_group(
     within: tuple[str, ...],
     *,
     empty: bool,
-) -> dict[str, tuple[DomainAssignment, ...]] | str:
+) -> dict[str, Domains] | str:
+    """Domains for the workers and their leader, or why there are none; with `empty`, on an empty topology.
+
+    `assumed` is what other pod sets of the workload take. `within` is a domain to stay in.
+    """
     plan = _make_plan(state, workers, leader)
     if isinstance(plan, str):
         return plan
@@ -122,7 +90,7 @@ def _place_group(
     return result
 
 
-def _assignment(state: TopologyState, domains: list[tuple[Domain, int]]) -> tuple[DomainAssignment, ...]:
+def _assignment(state: TopologyState, domains: list[tuple[Domain, int]]) -> Domains:
     first = len(state.levels) - 1 if state.by_host else 0
     ordered = sorted(domains, key=lambda pair: pair[0].values)
     return tuple(DomainAssignment(domain.values[first:], count) for domain, count in ordered if count > 0)

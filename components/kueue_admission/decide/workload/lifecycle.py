@@ -82,7 +82,7 @@ def mark_evicted(info: WorkloadInfo, reason: EvictionReason, now: float, message
                 message=f"Reset to Pending after eviction. Previously: {check.state.value}",
             )
     info.open_gates = {}
-    info.unhealthy_nodes = ()
+    info.unhealthy_nodes = info.lost_nodes = ()
 
 
 def finish(info: WorkloadInfo, now: float) -> None:

@@ -81,6 +81,7 @@ class WorkloadInfo:
     `considered`: a cycle has looked at it; `gated`: one found that a closed gate keeps it from preempting.
     `order` sorts pending workloads of a queue, `victim_order` candidates for preemption. `shape` is equal for workloads
     that are the same to the scheduler; -1 when equivalence is not tracked. `story` has its last steps, for messages.
+    `unhealthy_nodes` failed under its pods; `lost_nodes` are those that the scheduler is to replace, see `replacement`.
     """
 
     __slots__ = (
@@ -97,6 +98,7 @@ class WorkloadInfo:
         "gated",
         "key",
         "last_progress",
+        "lost_nodes",
         "nomination",
         "open_gates",
         "order",
@@ -158,7 +160,7 @@ class WorkloadInfo:
         self.open_gates = dict(status.open_gates)
         self.gated = status.gated
         self.considered = status.reserved_at is not None or status.evaluated is not None or status.requeued is not None
-        self.unhealthy_nodes = status.unhealthy_nodes
+        self.unhealthy_nodes = self.lost_nodes = status.unhealthy_nodes
         self.story: Story = ()
 
     def __repr__(self) -> str:
@@ -205,10 +207,10 @@ class WorkloadInfo:
     @property
     def has_lost_places(self) -> bool:
         """Whether it is admitted and pods of it are to be placed elsewhere, because their node failed."""
-        if not self.unhealthy_nodes or not self.is_admitted or self.admission is None:
+        if not self.lost_nodes or not self.is_admitted or self.admission is None:
             return False
         domains = (domain for ps in self.admission.pod_sets for domain in ps.topology or ())
-        return any(domain.values[-1] in self.unhealthy_nodes for domain in domains)
+        return any(domain.values[-1] in self.lost_nodes for domain in domains)
 
     @property
     def can_be_partially_admitted(self) -> bool:

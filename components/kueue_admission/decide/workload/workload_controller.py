@@ -61,6 +61,8 @@ class WorkloadController:
         """Kueue has judged a node on which the workload has pods."""
         if not failed:
             info.unhealthy_nodes = tuple(name for name in info.unhealthy_nodes if name != node)
+            if not info.has_lost_places:
+                info.lost_nodes = info.unhealthy_nodes
         elif not info.unhealthy_nodes:
             info.unhealthy_nodes = (node,)
             if info.is_admitted:
@@ -72,6 +74,7 @@ class WorkloadController:
 
     def plan_second_pass(self, info: WorkloadInfo) -> None:
         """Try to place the pods again, after 1 s, then twice as long each time up to 30 s."""
+        info.lost_nodes = info.lost_nodes or info.unhealthy_nodes
         passes = self.second_passes[info.key] = self.second_passes.get(info.key, 0) + 1
         delay = lifecycle.backoff_seconds(passes, 1.0, 30.0)
         self.queues.timers.reset(Timer.SECOND_PASS, info.key, self.queues.now + delay)
@@ -87,6 +90,8 @@ class WorkloadController:
             if (queue := self.queues.cache.queues.get(info.cluster_queue)) is not None:
                 queue.generation += 1
             self.second_passes.pop(info.key, None)
+            if info.unhealthy_nodes:
+                self.plan_second_pass(info)
             self.queues.decide(Admitted(self.queues.now, info.key, info.cluster_queue))
             self.set_timers(info)
         else:
