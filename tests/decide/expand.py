@@ -115,12 +115,15 @@ def limit_range(key: str, items: list[Json]) -> Json:
 
 
 def claim_template(key: str, devices: Json) -> Json:
-    """A ResourceClaimTemplate that asks for some devices of each DeviceClass."""
+    """A ResourceClaimTemplate that asks for some devices of each DeviceClass, `[COUNT, EXPRESSION]` for chosen ones."""
     namespace, _, name = key.rpartition("/")
-    requests = [
-        {"name": f"r{number}", "exactly": {"deviceClassName": device, "count": count}}
-        for number, (device, count) in enumerate(devices.items())
-    ]
+    requests = []
+    for number, (device, given) in enumerate(devices.items()):
+        count, *chosen = given if isinstance(given, list) else [given]
+        exactly = {"deviceClassName": device, "count": count}
+        if chosen:
+            exactly["selectors"] = [{"cel": {"expression": text}} for text in chosen]
+        requests.append({"name": f"r{number}", "exactly": exactly})
     metadata = {"name": name, "namespace": namespace or "default"}
     return {
         "kind": "ResourceClaimTemplate",
@@ -181,11 +184,11 @@ def workload(key: str, short: Json) -> Json:
     for part in ("labels", "annotations"):
         if part in short:
             metadata[part] = short[part]
+    if "elastic" in short:
+        metadata["annotations"] = {f"{KUEUE}elastic-job": "true"}
     if "replaces" in short:
         before = f"{metadata['namespace']}/{short['replaces']}"
         metadata["annotations"] = {f"{KUEUE}elastic-job": "true", f"{KUEUE}workload-slice-replacement-for": before}
-    if "elastic" in short:
-        metadata["annotations"] = {f"{KUEUE}elastic-job": "true"}
     spec: Json = {"podSets": [pod_set(name, given) for name, given in short["podSets"].items()]}
     spec["queueName"] = short.get("queue", "")
     spec["priority"] = short.get("priority", 0)
@@ -242,6 +245,7 @@ def manifests(case: Json) -> list[Json]:
     found += [{"kind": "Pod", **pod} for pod in case.get("pods", ())]
     found += [limit_range(name, items) for name, items in case.get("limitRanges", {}).items()]
     found += [runtime_class(name, overhead) for name, overhead in case.get("runtimeClasses", {}).items()]
+    found += case.get("devices", ())
     found += [claim_template(name, devices) for name, devices in case.get("claimTemplates", {}).items()]
     found += [workload(key, short) for key, short in case.get("workloads", {}).items()]
     return found

@@ -10,7 +10,7 @@ import copy
 import random
 from typing import Any
 
-from tests.differential import limits, steps, topologies
+from tests.differential import devices, limits, steps, topologies
 from tests.differential.settings import WITH_NODES
 
 Json = dict[str, Any]
@@ -58,9 +58,8 @@ class _Maker:
             case["topologies"] = {topologies.TOPOLOGY: self.levels}
             case["nodes"] = topologies.nodes(rng, self.flavors)
         if self.setting == "devices":
-            case["claimTemplates"] = {
-                "one": {"dev-a": 1}, "two": {"dev-a": 2}, "both": {"dev-a": 1, "dev-b": 2}, "other": {"dev-z": 1},
-            }  # fmt: skip
+            case["claimTemplates"] = dict(devices.TEMPLATES)
+            case["devices"] = [*devices.CLASSES, *devices.SLICES]
         if self.setting == "limits":
             case["limitRanges"] = limits.limit_ranges(rng)
             case["runtimeClasses"] = {limits.RUNTIME: {"cpu": rng.choice(["500m", "1"])}}
@@ -200,9 +199,7 @@ class _Maker:
                 pod_set["requests"]["gpu"] = str(rng.randint(1, 2))
             pod = self._pod()
             if self.setting == "devices" and "gpu" in pod_set["requests"]:
-                del pod_set["requests"]["gpu"]
-                name = rng.choice(["one", "one", "two", "both", "other"])
-                pod["resourceClaims"] = [{"name": "d", "resourceClaimTemplateName": name}]
+                self._ask_for_devices(pod_set, pod)
             if self.setting == "limits":
                 pod |= limits.pod(rng, self._resources())
                 del pod_set["requests"]
@@ -217,10 +214,13 @@ class _Maker:
         if self.elastic:
             pod_sets["main"].pop("min", None)
         local = rng.choice("lm") if self.setting == "usage" else "l"
-        if self.elastic and self.levels:
-            self._make_elastic(workload)
         workload = {"queue": f"{local}{rng.choice(self.queue_names)}", "priority": priority, "podSets": pod_sets}
         if self.setting == "pods-ready" and rng.random() < 0.6:
+            workload["ready"] = True
+        if self.elastic and self.levels:
+            self._make_elastic(workload)
+        return f"w{self.workloads:02}", workload
+
     def _ask_for_devices(self, pod_set: Json, pod: Json) -> None:
         """By a claim, or by an extended resource, of which sometimes only the limit is given; or by both."""
         rng, requests = self.rng, pod_set["requests"]
@@ -252,9 +252,6 @@ class _Maker:
             for pod_set in pod_sets.values():
                 pod_set["topologyRequest"] = {"unconstrained": True, "podSetGroupName": "g"}
             pod_sets["aux"]["count"] = 1
-
-            workload["ready"] = True
-        return f"w{self.workloads:02}", workload
 
     def _stop(self, kind: str) -> list[Any]:
         rng = self.rng

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from tests.differential import devices
 from tests.differential.settings import LATEST, configuration
 
 from kueue_rehearsal.engines import KUEUE_ENGINES
@@ -64,6 +65,9 @@ def kueue(folder: Path, setting: str, release: str = LATEST) -> Iterator[Lab]:
             rules = [rule for rule in role["rules"] or () if "events" not in rule.get("resources", ())]
             if role["metadata"]["name"].startswith("kueue-") and rules != role["rules"]:
                 cluster.request("PUT", f"{ROLES}/{role['metadata']['name']}", {**role, "rules": rules})
+        for kind, items in devices.OBJECTS.items() if setting == "devices" else ():
+            for item in items:
+                cluster.request("POST", f"/apis/resource.k8s.io/v1/{kind}", item)
         cluster.supervisor.client.kill(cluster.name, "kube-controller-manager", "SIGSTOP")
         try:
             yield Lab(cluster, setting)

@@ -384,6 +384,7 @@ class Replay:
         beside: Json = {name: case.get(name, {}) for name in ("limitRanges", "runtimeClasses", "claimTemplates")}
         self._alone: Json = {
             **beside,
+            "devices": case.get("devices", []),
             "setting": case["setting"],
             "release": case.get("release", LATEST),
             "localQueues": {},

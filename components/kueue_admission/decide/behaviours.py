@@ -30,17 +30,19 @@ class Behaviours:
     place for those pods."""
     needs_no_checks_without_flavors: bool = _since("0.18.0", "kueue#10316")
     """A job that asks for nothing needs none of its ClusterQueue's admission checks. Before, it needed all of them."""
+    evaluates_device_selectors: bool = _since("0.18.0", "pkg/dra/claims.go")
+    """Claims of devices may have selectors. Before, such a workload was in no queue."""
     looks_at_own_labels_of_flavor: bool = _since("0.18.2", "kueue#12449")
     """Of a pod's node selector and affinity, only keys count that the flavor itself has as labels. Before, those of
     every flavor of the resource group did."""
     waits_for_pods_ready_by_default: bool = _since("0.19.0", "apis/config/v1beta2/defaults.go")
     """Without `waitForPodsReady` in the Configuration, jobs whose pods are not ready for 30 minutes are evicted.
     Before, they never were."""
-    prefers_flavors_with_candidates: bool = _since("0.19.1", "kueue#13616")
-    """A flavor in which nothing can be preempted ranks below those in which the workload can get quota, whatever
     keeps_leaders_of_elastic_jobs: bool = _since("0.19.0", "pkg/cache/scheduler/tas_elastic_workloads.go")
     """A larger slice of an elastic job keeps the place of its leader too (ElasticJobsViaWorkloadSlicesWithTAS). What
     was decided before is not modelled, and refused."""
+    prefers_flavors_with_candidates: bool = _since("0.19.1", "kueue#13616")
+    """A flavor in which nothing can be preempted ranks below those in which the workload can get quota, whatever
     `flavorFungibility.preference` says. Before, `PreemptionOverBorrowing` compared what would be borrowed first."""
     places_pods_without_requests: bool = _since("0.19.1", "pkg/scheduler/flavorassigner resolvePodSetFlavors")
     """A pod set that asks for nothing, such as the leader of a LeaderWorkerSet, is placed on the flavor of its topology

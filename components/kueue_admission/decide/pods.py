@@ -165,5 +165,7 @@ class ResourceRules:
     """Whether devices that pods claim count at all."""
     counts_extended_devices: bool = True
     """Whether an extended resource counts as devices, if a DeviceClass stands for it."""
+    selects_devices: bool = True
+    """Whether claims may have selectors."""
     refuses_devices: bool = True
     """Whether, if not, workloads that claim some are kept out of the queues."""

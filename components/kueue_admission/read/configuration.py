@@ -61,6 +61,7 @@ def parse_configuration(data: Mapping[str, Any], kueue: Release = _DEFAULT) -> C
             _device_classes(resources),
             counts_devices=on.get("KueueDRAIntegration", False) or on.get("DynamicResourceAllocation", False),
             counts_extended_devices=on.get("KueueDRAIntegrationExtendedResource", False),
+            selects_devices=parsed.behaviours.evaluates_device_selectors,
             refuses_devices=on.get("KueueDRARejectWorkloadsWhenDRADisabled", False),
         ),
         gates=parsed,

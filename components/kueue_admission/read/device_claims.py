@@ -1,74 +1,216 @@
-"""Devices that pods claim (Dynamic Resource Allocation), as amounts that count against quota.
+"""Devices that pods ask for (Dynamic Resource Allocation), as amounts that count against quota.
 
-Kueue chooses no devices. Before it queues a workload, it counts how many of each DeviceClass the ResourceClaimTemplates
-of a pod ask for, and adds them to what the pod requests, under the resource that `deviceClassMappings` names for the
-class. From there on they are a resource like any other, which no node is asked for. What Kueue cannot count keeps the
-workload out of every queue, whatever the quota.
-Source: kueue@v0.19.2 pkg/dra/{claims,mapper}.go, pkg/controller/core/workload_controller.go (Reconcile).
+Kueue allocates no devices. Before it queues a workload, it counts how many of each DeviceClass the
+ResourceClaimTemplates of a pod ask for, and adds them to what the pod requests, under the resource that
+`deviceClassMappings` names for the class. An extended resource for which a DeviceClass stands counts under that name
+too, in place of its own. From there on they are a resource like any other, which no node is asked for. What Kueue
+cannot count keeps the workload out of every queue, whatever the quota. So do claims whose selectors (CEL) choose fewer
+of all devices in the cluster's ResourceSlices than they want, whoever uses them; how many they choose changes nothing
+else.
+
+Whether there is anything to count, Kueue sees by claims and by `requests` as they are written, before it takes limits
+for missing requests: a job that gives `limits` alone for such an extended resource is counted under its own name.
+Source: kueue@v0.19.2 pkg/dra/{claims,extended_resources,mapper}.go, pkg/controller/core/workload_controller.go
+(Create, Reconcile).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from kueue_admission.decide.amounts import resource_order
 from kueue_admission.decide.errors import NotModelledError
 from kueue_admission.decide.pods import PodSet, ResourceRules
+from kueue_admission.read.device_selectors import SelectionError, compiled, device_of
 from kueue_admission.read.fields import Fields
+from kueue_admission.read.manifests import key_of
+from kueue_admission.read.pod_requests import Requests, add_requests, container_requests, raise_to
 
 _OFF: Final = "Workload uses DRA resources but the KueueDRAIntegration feature gate is not enabled"
 _BY_NAME: Final = "KueueDRAIntegration feature does not support use of resource claims"
 _EXACT: Final = "ExactCount"
 
 
-def with_devices(
-    pod_set: PodSet, pod: Fields, namespace: str, rules: ResourceRules, templates: Mapping[str, Fields]
-) -> tuple[PodSet, str]:
-    """The pod set with the devices that its pods claim among its requests, and why Kueue does not queue its workload.
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """What a cluster has for pods that ask for devices.
 
-    `templates` are the ResourceClaimTemplates by namespace and name; one that is not there is reported. Raises
-    NotModelledError for devices that are chosen by CEL.
+    `templates` are the ResourceClaimTemplates by namespace and name, `extended` the DeviceClass that Kubernetes takes
+    for each extended resource, `classes` what each DeviceClass asks of its devices, `slices` the ResourceSlices.
     """
-    claims = list(pod.children("resourceClaims"))
-    if not claims or not (rules.counts_devices or rules.refuses_devices):
-        return pod_set, ""
+
+    templates: Mapping[str, Fields] = field(default_factory=dict)
+    extended: Mapping[str, str] = field(default_factory=dict)
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    slices: tuple[Fields, ...] = ()
+    known: dict[tuple[str, ...], list[bool | str]] = field(default_factory=dict)
+    """By expressions, whether they choose each device, or why that has no answer."""
+
+    def chosen(self, expressions: tuple[str, ...]) -> list[bool | str]:
+        """Whether all expressions choose each device, or why that has no answer."""
+        if expressions not in self.known:
+            given = (
+                (item.child("spec").text("driver"), device)
+                for item in self.slices
+                for device in item.child("spec").children("devices")
+            )
+            self.known[expressions] = [_is_chosen(driver, device, expressions) for driver, device in given]
+        return self.known[expressions]
+
+
+def _is_chosen(driver: str, device: Fields, expressions: tuple[str, ...]) -> bool | str:
+    try:
+        found = device_of(driver, device)
+        return all(compiled(expression)(found) for expression in expressions)
+    except SelectionError as error:
+        return str(error)
+
+
+def parse_devices(templates: Iterable[Fields], classes: Sequence[Fields], slices: Iterable[Fields]) -> Devices:
+    """Of several DeviceClasses for one extended resource, the newest counts; of equal ones the first by name."""
+    extended: dict[str, str] = {}
+    ordered = sorted(classes, key=lambda each: each.child("metadata").text("name"), reverse=True)
+    for item in sorted(ordered, key=lambda each: each.child("metadata").seconds("creationTimestamp", 0.0) or 0.0):
+        if name := item.child("spec").text("extendedResourceName"):
+            extended[name] = item.child("metadata").text("name")
+    return Devices(
+        {key_of(item.data): item for item in templates},
+        extended,
+        {item.child("metadata").text("name"): _expressions(item.child("spec")) for item in classes},
+        tuple(sorted(slices, key=lambda each: each.child("metadata").text("name"))),
+    )
+
+
+def _expressions(fields: Fields) -> tuple[str, ...]:
+    return tuple(each.child("cel").text("expression") for each in fields.children("selectors") if "cel" in each)
+
+
+def with_devices(
+    pod_sets: Sequence[PodSet],
+    written: Sequence[Fields],
+    pods: Sequence[Fields],
+    namespace: str,
+    rules: ResourceRules,
+    devices: Devices,
+) -> tuple[tuple[PodSet, ...], str]:
+    """The pod sets of a workload with the devices that their pods ask for among their requests, and why Kueue does not
+    queue it.
+
+    Of each pod set, `written` has the `spec` of its pods as it is written, `pods` the same with its defaults. A
+    ResourceClaimTemplate that is not there is reported. Raises NotModelledError for devices that are chosen by CEL
+    where it is not known which there are, or what an expression means.
+    """
+    claims = [list(pod.children("resourceClaims")) for pod in pods]
+    extended = devices.extended if rules.counts_devices and rules.counts_extended_devices else {}
     if not rules.counts_devices:
-        return pod_set, _OFF
-    if any("resourceClaimName" in claim for claim in claims):
-        return pod_set, _BY_NAME
-    amounts = dict(pod_set.requests)
+        return tuple(pod_sets), _OFF if any(claims) and rules.refuses_devices else ""
+    if any("resourceClaimName" in claim for each in claims for claim in each):
+        return tuple(pod_sets), _BY_NAME
+    if not any(claims) and not any(_asks_for(extended, pod) for pod in written):
+        return tuple(pod_sets), ""
     by_class = dict(reversed(rules.device_classes))
-    for request in _requests(namespace, claims, templates):
-        exactly = request.child("exactly") if "exactly" in request else request
-        problem = _problem(request, exactly)
-        name = exactly.text("deviceClassName")
-        if not problem and name not in by_class:
-            problem = f"DeviceClass {name} is not mapped in DRA configuration for podset {pod_set.name}"
-        if problem:
-            return pod_set, problem
-        amounts[by_class[name]] = amounts.get(by_class[name], 0) + exactly.integer("count", 1, least=1)
-    ordered = sorted(amounts.items(), key=lambda pair: resource_order(pair[0]))
-    return replace(pod_set, requests=tuple(ordered)), ""
+    found = []
+    for pod_set, pod, each in zip(pod_sets, pods, claims, strict=True):
+        counted = _claimed(pod_set.name, _requests(namespace, each, devices.templates), rules, devices)
+        if isinstance(counted, str):
+            return tuple(pod_sets), counted
+        amounts = dict(pod_set.requests)
+        for name, quantity in _containers_ask(pod).items() if extended else ():
+            if name in extended and quantity.value > 0:
+                amounts.pop(name, None)
+                resource = by_class.get(extended[name], name)
+                counted[resource] = counted.get(resource, 0) + quantity.value
+        for resource, count in counted.items():
+            amounts[resource] = amounts.get(resource, 0) + count
+        ordered = sorted(amounts.items(), key=lambda pair: resource_order(pair[0]))
+        found.append(replace(pod_set, requests=tuple(ordered)))
+    return tuple(found), ""
 
 
-def _requests(namespace: str, claims: Iterable[Fields], templates: Mapping[str, Fields]) -> Iterable[Fields]:
+def _claimed(
+    pod_set: str, specs: Iterable[list[Fields]], rules: ResourceRules, devices: Devices
+) -> dict[str, int] | str:
+    """The devices of some claims, by the resource that their class counts as; or why Kueue counts none."""
+    by_class = dict(reversed(rules.device_classes))
+    counted: dict[str, int] = {}
+    for requests in specs:
+        exact = [request.child("exactly") if "exactly" in request else request for request in requests]
+        problems = (_problem(request, each, rules) for request, each in zip(requests, exact, strict=True))
+        if problem := next(filter(None, problems), "") or _shortage(exact, devices):
+            return problem
+        for exactly in exact:
+            name = exactly.text("deviceClassName")
+            if name not in by_class:
+                return f"DeviceClass {name} is not mapped in DRA configuration for podset {pod_set}"
+            counted[by_class[name]] = counted.get(by_class[name], 0) + exactly.integer("count", 1, least=1)
+    return counted
+
+
+def _shortage(requests: Iterable[Fields], devices: Devices) -> str:
+    """Why the selectors of a claim choose too few devices; each device is for one request."""
+    taken: set[int] = set()
+    for request in requests:
+        name, own = request.text("deviceClassName"), _expressions(request)
+        if not own:
+            continue
+        if not devices.slices or not devices.classes:
+            lacks = "DeviceClasses" if devices.slices else "ResourceSlices"
+            raise NotModelledError(f"the choice of devices by CEL (selectors) without {lacks}", request.path)
+        if name not in devices.classes:
+            return f"failed to get DeviceClass {name}"
+        left = request.integer("count", 1, least=1)
+        for index, chosen in enumerate(devices.chosen((*devices.classes[name], *own))):
+            if left and index not in taken:
+                if isinstance(chosen, str):
+                    return f"CEL evaluation failed for DeviceClass {name}: {chosen}"
+                if chosen:
+                    taken.add(index)
+                    left -= 1
+        if left:
+            wanted = request.integer("count", 1, least=1)
+            return (
+                f"insufficient matching devices for CEL selector in DeviceClass {name}: "
+                f"{wanted - left} device(s) match in the cluster but {wanted} requested"
+            )
+    return ""
+
+
+def _asks_for(extended: Mapping[str, str], pod: Fields) -> bool:
+    """Whether a container requests one of the resources, other than by its limits."""
+    containers = (each for kind in ("initContainers", "containers") for each in pod.children(kind))
+    requests = (each.child("resources").quantities("requests") for each in containers)
+    return any(name in extended and quantity.value > 0 for each in requests for name, quantity in each.items())
+
+
+def _containers_ask(pod: Fields) -> Requests:
+    """What the containers ask for together, or the largest init container; sidecars are like other init containers."""
+    total: Requests = {}
+    for container in pod.children("containers"):
+        add_requests(total, container_requests(container))
+    for container in pod.children("initContainers"):
+        raise_to(total, container_requests(container))
+    return total
+
+
+def _requests(namespace: str, claims: Iterable[Fields], templates: Mapping[str, Fields]) -> Iterator[list[Fields]]:
+    """What each claim asks for."""
     for claim in claims:
         key = f"{namespace}/{claim.text('resourceClaimTemplateName')}"
         if key in templates:
-            yield from templates[key].child("spec").child("spec").child("devices").children("requests")
+            yield list(templates[key].child("spec").child("spec").child("devices").children("requests"))
         elif "resourceClaimTemplateName" in claim:
             wrong = f"there is no ResourceClaimTemplate {key} among the objects"
             claim.wrong("resourceClaimTemplateName", wrong, "add it")
 
 
-def _problem(request: Fields, exactly: Fields) -> str:
+def _problem(request: Fields, exactly: Fields, rules: ResourceRules) -> str:
     """Why Kueue counts none of a request."""
     if "firstAvailable" in request:
         return "FirstAvailable device selection is not supported"
-    if any("cel" in selector for selector in exactly.children("selectors")):
-        raise NotModelledError("the choice of devices by CEL (selectors)", request.path)
+    if not rules.selects_devices and any(exactly.children("selectors")):
+        return "CEL selectors are not supported"
     if exactly.flag("adminAccess"):
         return "AdminAccess is not supported"
     mode = exactly.text("allocationMode") or _EXACT

@@ -48,8 +48,9 @@ from kueue_admission.forms.messages import unknown_field
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored
+from kueue_admission.read.device_claims import parse_devices
 from kueue_admission.read.fields import Fields
-from kueue_admission.read.manifests import JOBS, NAMESPACED, WITH_QUEUE, is_job, key_of
+from kueue_admission.read.manifests import JOBS, NAMESPACED, WITH_QUEUE, is_job
 from kueue_admission.read.pod_resources import parse_limit_ranges, parse_overhead
 from kueue_admission.read.pods import parse_pod_set
 from kueue_admission.read.printed import Printed, PrintedNode, PrintedPod, PrintedWorkload
@@ -120,7 +121,7 @@ def parse_objects(
         rules=settings.resource_rules,
         limits=parse_limit_ranges(read.of("LimitRange")),
         overheads={_name(f): parse_overhead(f) for f in read.of("RuntimeClass")},
-        claim_templates={key_of(f.data): f for f in read.of("ResourceClaimTemplate")},
+        devices=parse_devices(read.of("ResourceClaimTemplate"), read.of("DeviceClass"), read.of("ResourceSlice")),
     )
     workloads = (
         *read.all("Workload", lambda fields: parse_workload(PrintedWorkload(fields), context)),
@@ -130,7 +131,6 @@ def parse_objects(
     if problems:
         raise ObjectError(problems)
     _refuse_overlapping(objects)
-    _refuse_extended(read.of("DeviceClass"), settings, workloads)
     _refuse_rests_of_penalties(objects, workloads)
     return Parsed(objects, workloads)
 
@@ -144,17 +144,6 @@ def _refuse_overlapping(objects: Objects) -> None:
         if all(labels.get(key, value) == value for key, value in other.node_labels):
             feature = f"topologies on the nodes of {other.name} too without TASHandleOverlappingFlavors (Kueue 0.18)"
             raise NotModelledError(feature, f"ResourceFlavor {one.name}")
-
-
-def _refuse_extended(classes: Iterable[Fields], settings: Configuration, workloads: Iterable[Workload]) -> None:
-    """Raises NotModelledError where pods ask for a resource that Kueue counts as devices of a DeviceClass."""
-    names = {each.child("spec").text("extendedResourceName"): each.path for each in classes}
-    if not names or not settings.resource_rules.counts_extended_devices:
-        return
-    for pods in (pods for each in workloads for pods in each.pod_sets):
-        for name, _ in pods.node_requests:
-            if name in names:
-                raise NotModelledError(f"{name} as devices (extendedResourceName)", names[name])
 
 
 def _refuse_rests_of_penalties(objects: Objects, workloads: Iterable[Workload]) -> None:

@@ -33,8 +33,8 @@ def pod_requests(fields: Fields) -> Requests:
             needed = dict(sidecars)
         else:
             add_requests(needed, sidecars)
-        _raise_to(most, needed)
-    _raise_to(total, most)
+        raise_to(most, needed)
+    raise_to(total, most)
     for name, quantity in container_requests(fields).items():
         if name in _POD_LEVEL or name.startswith("hugepages-"):
             total[name] = quantity
@@ -65,7 +65,8 @@ def add_requests(total: Requests, more: Requests) -> None:
         total[name] = total[name] + quantity if name in total else quantity
 
 
-def _raise_to(total: Requests, least: Requests) -> None:
+def raise_to(total: Requests, least: Requests) -> None:
+    """Raise amounts to at least these."""
     for name, quantity in least.items():
         if name not in total or total[name] < quantity:
             total[name] = quantity

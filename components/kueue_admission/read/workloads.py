@@ -24,7 +24,7 @@ from kueue_admission.decide.pods import PodSet, ResourceRules
 from kueue_admission.decide.reasons import QuotaReservedReason
 from kueue_admission.forms.names import ALLOWED_FLAVORS_ANNOTATION, ORIGIN_LABEL, PRIORITY_LABEL, QUEUE_LABEL
 from kueue_admission.forms.syntax import whole_number
-from kueue_admission.read.device_claims import with_devices
+from kueue_admission.read.device_claims import Devices, with_devices
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.job_pod_sets import Role, own_priority_class, roles_of
 from kueue_admission.read.pod_resources import NO_LIMITS, Limits, find_problem, with_defaults
@@ -70,7 +70,7 @@ class Context:
     """What other objects say about workloads: values of priority classes, and how requests count.
 
     `limits` are the LimitRanges by namespace, `overheads` those of RuntimeClasses by name,
-    `claim_templates` the ResourceClaimTemplates by namespace and name.
+    `devices` what there is for pods that ask for devices.
     `pod_sets` and `assignments` have what was read before, by the text of what it was read from: workloads of one
     cluster are mostly alike, and pods are the most of them. Where they are not, each is emptied when it is full.
     """
@@ -81,7 +81,7 @@ class Context:
     rules: ResourceRules = field(default_factory=ResourceRules)
     limits: Mapping[str, Limits] = field(default_factory=dict)
     overheads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    claim_templates: Mapping[str, Fields] = field(default_factory=dict)
+    devices: Devices = field(default_factory=Devices)
     pod_sets: dict[str, _PodSets] = field(default_factory=dict)
     assignments: dict[str, tuple[PodSetAssignment, ...]] = field(default_factory=dict)
 
@@ -131,14 +131,15 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> _PodSets:
     """The pod sets of a Workload, and what is wrong with them."""
     spec, namespace = printed.spec, printed.namespace
     limits = context.limits.get(namespace, NO_LIMITS)
-    text = repr(spec.data.get("podSets")) + (namespace if limits or context.claim_templates else "")
+    text = repr(spec.data.get("podSets")) + (namespace if limits or context.devices.templates else "")
     known = context.pod_sets.get(text)
     if known is not None:
         return known
     before = len(spec.problems)
     pod_sets, pods = [], []
-    for item in printed.pod_sets:
-        pod = with_defaults(item.child("template").child("spec"), limits, context.overheads)
+    written = [item.child("template").child("spec") for item in printed.pod_sets]
+    for item, spec in zip(printed.pod_sets, written, strict=True):
+        pod = with_defaults(spec, limits, context.overheads)
         pod_set = parse_pod_set(
             pod,
             item.text("name") or "main",
@@ -147,10 +148,10 @@ def _parse_pod_sets(printed: PrintedWorkload, context: Context) -> _PodSets:
             parse_topology_request(item.child("topologyRequest")),
             context.rules,
         )
-        pod_sets.append(with_devices(pod_set, pod, namespace, context.rules, context.claim_templates))
+        pod_sets.append(pod_set)
         pods.append(pod)
-    claims_problem = next((wrong for _, wrong in pod_sets if wrong), "")
-    found = _PodSets(tuple(pod_set for pod_set, _ in pod_sets), find_problem(pods, limits), claims_problem)
+    counted, claims_problem = with_devices(pod_sets, written, pods, namespace, context.rules, context.devices)
+    found = _PodSets(counted, find_problem(pods, limits), claims_problem)
     if len(spec.problems) == before:
         _keep(context.pod_sets, text, found)
     return found
@@ -285,12 +286,15 @@ def parse_job(printed: Printed, context: Context) -> Workload:
     roles = roles_of(printed.fields)
     limits = context.limits.get(printed.namespace, NO_LIMITS)
     pod_sets, pods = [], []
-    for role in roles:
-        pod = with_defaults(role.template.child("spec"), limits, context.overheads)
+    written = [role.template.child("spec") for role in roles]
+    for role, spec in zip(roles, written, strict=True):
+        pod = with_defaults(spec, limits, context.overheads)
         topology = topology_from_annotations(role.template.child("metadata"))
         pod_set = parse_pod_set(pod, role.name, role.count, role.least, topology, context.rules)
-        pod_sets.append(with_devices(pod_set, pod, printed.namespace, context.rules, context.claim_templates))
+        pod_sets.append(pod_set)
         pods.append(pod)
+    namespace = printed.namespace
+    counted, claims_problem = with_devices(pod_sets, written, pods, namespace, context.rules, context.devices)
     labels, annotations = printed.labels, printed.annotations
     _refuse(printed)
     queue = labels.text(QUEUE_LABEL)
@@ -302,17 +306,17 @@ def parse_job(printed: Printed, context: Context) -> Workload:
         name=printed.name,
         uid=uid,
         queue=queue,
-        pod_sets=tuple(pod_set for pod_set, _ in pod_sets),
+        pod_sets=counted,
         created=printed.created or 0.0,
         priority=_priority(printed, roles, context),
         max_execution_seconds=execution_limit(labels),
         gated_by=annotations.text(f"{_PREFIX}admission-gated-by"),
         job_uid=uid,
+        elastic=annotations.text(f"{_PREFIX}elastic-job") == "true",
         problem=find_problem(pods, limits),
-        claims_problem=next((wrong for _, wrong in pod_sets if wrong), ""),
+        claims_problem=claims_problem,
     )
 
-        elastic=annotations.text(f"{_PREFIX}elastic-job") == "true",
 
 def execution_limit(labels: Fields) -> int | None:
     """Seconds after which Kueue ends a job with these labels; None: never."""

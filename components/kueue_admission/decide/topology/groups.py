@@ -2,7 +2,7 @@
 
 With the gate ElasticJobsViaWorkloadSlicesWithTAS a slice of an elastic job keeps the places of the slice that it
 replaces, since the pods there go on under it: only pods that it has beyond them are placed, and if it has fewer, the
-last places are given up. A place on a node that is gone voids all of them, and the whole group is placed anew.
+last places are given up. If one of them is on a node that is gone, the whole group is placed again.
 
 Kueue 0.19.2 counts the pods that stay twice while it looks for places of the others: the slice that is replaced still
 uses its nodes, and its places are assumed once more. So pods may find no room on a node on which there is some.
@@ -69,7 +69,7 @@ def _assume(assumed: Usage, members: Sequence[PlacementRequest], placed: dict[st
 
 
 def _kept(state: TopologyState, workers: PlacementRequest, leader: PlacementRequest | None) -> dict[str, Domains]:
-    """The places in which pods of a group stay; empty if it is placed anew."""
+    """The places in which pods of a group stay; empty if all of it is placed again."""
     before = {each.pod_set.name: each.previous for each in (workers, leader) if each is not None and each.previous}
     if workers.pod_set.name not in before or any(state.stale(domains) for domains in before.values()):
         return {}
