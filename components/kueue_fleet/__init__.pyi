@@ -180,6 +180,7 @@ from kueue_fleet.fleet_inputs import FleetInputs as FleetInputs
 from kueue_fleet.gcp import AcceleratorNetworks as AcceleratorNetworks
 from kueue_fleet.gcp import ControlPlaneAccess as ControlPlaneAccess
 from kueue_fleet.gcp import Dashboards as Dashboards
+from kueue_fleet.gcp import GrafanaIdentity as GrafanaIdentity
 from kueue_fleet.gcp import ManagerCluster as ManagerCluster
 from kueue_fleet.gcp import MemberAccess as MemberAccess
 from kueue_fleet.gcp import Network as Network
@@ -199,6 +200,7 @@ from kueue_fleet.kueue import Cohort as Cohort
 from kueue_fleet.kueue import ComputeClasses as ComputeClasses
 from kueue_fleet.kueue import GpuDirect as GpuDirect
 from kueue_fleet.kueue import GpuDrivers as GpuDrivers
+from kueue_fleet.kueue import GrafanaDashboard as GrafanaDashboard
 from kueue_fleet.kueue import GrafanaInstall as GrafanaInstall
 from kueue_fleet.kueue import JobSetInstall as JobSetInstall
 from kueue_fleet.kueue import KueueInstall as KueueInstall

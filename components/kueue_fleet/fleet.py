@@ -44,6 +44,7 @@ from kueue_fleet.gcp import (
     ControllerImage,
     Dashboards,
     GkeCluster,
+    GrafanaIdentity,
     ManagerCluster,
     ManagerIdentity,
     MemberAccess,
@@ -64,6 +65,7 @@ from kueue_fleet.google.resources import (
     capacity_arguments,
     cluster_arguments,
     dashboard_arguments,
+    grafana_arguments,
     labels_of,
     members_of,
     network_arguments,
@@ -128,6 +130,8 @@ class Fleet(Component):
     """What is inside each cluster, by the cluster's name."""
     team_identities: dict[str, TeamIdentity]
     """Google service accounts that are made for teams, by team."""
+    grafana_identity: GrafanaIdentity | None
+    """The account by which the fleet's Grafana reads metrics, if there is one."""
     manager_identity: ManagerIdentity | None
     """The Google accounts by which the manager reaches the workers; None: it has tokens."""
     storage: TeamStorage | None
@@ -216,6 +220,7 @@ class Fleet(Component):
         self.storage = self._storage(name)
         self.member_access = self._member_access(name)
         self.manager_identity = self._manager_identity(name)
+        self.grafana_identity = self._grafana_identity(name)
         self._fill()
         self.dashboards = self._dashboards(name)
         current_first = sorted(spec.clusters, key=lambda entry: entry.role != "manager")
@@ -439,6 +444,13 @@ class Fleet(Component):
             opts=self._child(),
         )
 
+    def _grafana_identity(self, name: str) -> GrafanaIdentity | None:
+        arguments = grafana_arguments(self.spec)
+        if not arguments:
+            return None
+        after = [self.clusters[self.spec.home].cluster]
+        return GrafanaIdentity(f"{name}/grafana", project=self._project, after=after, **arguments, opts=self._child())
+
     def _fill(self) -> None:
         """What is inside the clusters: the manager's last, since it connects to the workers."""
         self.contents = {}
@@ -466,6 +478,7 @@ class Fleet(Component):
                     **(self.storage.addresses if self.storage else {}),
                 },
                 after=[self.manager_identity] if self.manager_identity else [],
+                project=self._project,
             )
 
     def _dashboards(self, name: str) -> Dashboards | None:

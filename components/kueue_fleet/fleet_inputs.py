@@ -9,7 +9,7 @@ import pulumi
 from kueue_admission.forms import Problem
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.fleet_rules import PROGRAM
-from kueue_fleet.fleet_file.model.accounts import account_address, team_account_id
+from kueue_fleet.fleet_file.model.accounts import account_address, grafana_account_id, team_account_id
 from kueue_fleet.fleet_file.worker_tokens import manager_accounts
 from kueue_fleet.gcp import NetworkIds
 from kueue_fleet.gke import google_syntax
@@ -68,6 +68,7 @@ def account_addresses(
         return {}
     ids = [team_account_id(spec.name, team) for team in teams]
     ids += [account.account_id for account in manager_accounts(spec)]
+    ids += [grafana_account_id(spec.name)]
     return {account_address(each, spec.project): project.apply(partial(account_address, each)) for each in ids}
 
 

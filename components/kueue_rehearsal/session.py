@@ -74,6 +74,8 @@ if TYPE_CHECKING:
 
 _MIB = 1024**2
 _THEIR_POOL = "default-pool"
+# In the place of Grafana's chart, which is not here.
+_NO_GRAFANA = Path(__file__).parent / "standins" / "grafana-chart"
 _CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 # An orderly end of four clusters takes a few seconds; on a busy machine, more.
 _END_SECONDS = 60.0
@@ -274,7 +276,7 @@ class Session:
             engines |= {name: name for name in KUEUE_ENGINES.values()}
         there = self.engines.assets
         charts = {name: str(there[asset]) for name, each in engines.items() if (asset := f"{each}-chart") in there}
-        charts |= own
+        charts |= own | {"grafana": str(_NO_GRAFANA)}
         published = {AS_PUBLISHED_KEY: True} if self.as_published else {}
         project.write(self.project_dir, {CHARTS_KEY: charts, **published})
         pulumi = self.engines.binary("pulumi")

@@ -89,10 +89,13 @@ def test_every_problem_of_the_spec_is_listed_and_nothing_is_started(project: Pat
     assert len(done.stderr.splitlines()) >= 3
 
 
+NOT_REHEARSED = "    kueue: { version: 0.20.7 }\n"
+
+
 def test_what_no_rehearsal_can_run_is_refused_before_anything_starts(project: Path) -> None:
-    (project / "Pulumi.tiny.yaml").write_text(FLEET + "    observability: { grafana: { enabled: true } }\n")
+    (project / "Pulumi.tiny.yaml").write_text(FLEET + NOT_REHEARSED)
     message = (
-        r"Pulumi\.tiny\.yaml cannot be rehearsed:\n  observability\.grafana\.enabled: true, but a rehearsal has no"
+        r"Pulumi\.tiny\.yaml cannot be rehearsed:\n  kueue\.version: 0\.20\.7, but a rehearsal has Kueue 0\.19\.2,"
     )
     assert_refused(rehearse(), message)
 
@@ -107,10 +110,10 @@ kf.Fleet(spec.name, spec)
 
 @pytest.mark.parametrize("place", ["--stack=tiny", ".", "Pulumi.tiny.yaml"])
 def test_the_fleet_is_that_of_the_program_where_the_file_has_none(project: Path, place: str) -> None:
-    fleet = yaml.safe_load(FLEET)["config"]["kueue-fleet:fleet"] | {"observability": {"grafana": {"enabled": True}}}
+    fleet = yaml.safe_load(FLEET)["config"]["kueue-fleet:fleet"] | {"kueue": {"version": "0.20.7"}}
     (project / "__main__.py").write_text(DECLARED.format(fleet=fleet))
     (project / "Pulumi.tiny.yaml").write_text("config: {}\n")
-    assert_refused(call("rehearse", "run", place), r"cannot be rehearsed:\n  observability\.grafana\.enabled: true")
+    assert_refused(call("rehearse", "run", place), r"cannot be rehearsed:\n  kueue\.version: 0\.20\.7")
 
 
 def test_a_folder_with_several_stacks(project: Path) -> None:
@@ -122,8 +125,7 @@ def test_the_stacks_of_a_folder_are_where_its_project_keeps_them(project: Path) 
     (project / "Pulumi.yaml").write_text("{name: mine, runtime: python, stackConfigDir: stacks}")
     (project / "stacks").mkdir()
     (project / "Pulumi.tiny.yaml").rename(project / "stacks" / "Pulumi.tiny.yaml")
-    grafana = "    observability: { grafana: { enabled: true } }\n"
-    (project / "stacks" / "Pulumi.tiny.yaml").write_text(FLEET + grafana)
+    (project / "stacks" / "Pulumi.tiny.yaml").write_text(FLEET + NOT_REHEARSED)
     assert_refused(call("rehearse", "run", "."), r"stacks/Pulumi\.tiny\.yaml cannot be rehearsed:")
 
 

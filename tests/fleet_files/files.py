@@ -214,13 +214,13 @@ def _observability(draw: Draw) -> Data:
     channel = "projects/my-project/notificationChannels/17"
     alerts = part(enabled=flags, notificationChannels=one_of([channel]), provisioningTimeout=one_of("1h"))
     grafana = part(
-        enabled=flags, chart=one_of("./charts/grafana"), version=one_of("75.0.0"), namespace=one_of("graphs")
+        enabled=flags, chart=one_of("./charts/grafana"), version=one_of("12.11.0"), namespace=one_of("graphs")
     )
     on = fields(draw, managedPrometheus=st.just(True), dashboard=flags, alerts=alerts, grafana=grafana)
     off = {
         "managedPrometheus": False,
         "dashboard": False,
         "alerts": {"enabled": False},
-        **fields(draw, grafana=grafana),
+        "grafana": draw(one_of({"enabled": False}, {"existing": True})),
     }
     return draw(one_of({}, {"observability": on}, {"observability": off}))

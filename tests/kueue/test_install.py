@@ -10,7 +10,6 @@ import yaml
 import pulumi_mocks
 from kueue_admission.api import KueueConfiguration
 from kueue_admission.api.configuration import Integrations
-from kueue_admission.api.manifests import manifest
 from kueue_fleet import GrafanaInstall, JobSetInstall, KueueInstall, NvidiaDraDriverInstall
 from kueue_fleet.fleet_file import Grafana, JobSetInstallation, KueueInstallation, parse_fleet
 from kueue_fleet.fleet_file.model.operators import KubeRay, LeaderWorkerSet, Operator, Trainer
@@ -159,7 +158,7 @@ def test_charts_of_the_stacks_config_take_the_place_of_the_specs() -> None:
     def program() -> None:
         KueueInstall("kueue")
         JobSetInstall("jobset")
-        GrafanaInstall("grafana", Grafana(enabled=True))
+        GrafanaInstall("grafana", project="lab-project", account="reader@lab")
 
     charts = {"kueue": "/charts/kueue", "grafana": "/charts/stack"}
     recording = pulumi_mocks.run(program, config={"kueue-fleet:charts": charts})
@@ -193,18 +192,16 @@ def test_the_dra_driver_runs_on_the_nodes_of_its_pools() -> None:
     assert term["matchExpressions"][0]["values"] == ["gb200"]
 
 
-def test_prometheus_and_grafana_come_before_what_they_are_told() -> None:
-    monitor = manifest("monitoring.coreos.com/v1", "ServiceMonitor", "kueue", "metrics", spec={})
-    spec = Grafana(enabled=True, version="76.4.0", namespace="metrics")
-    recording = pulumi_mocks.run(lambda: GrafanaInstall("grafana", spec, objects=[monitor]))
-    release = recording.one("kubernetes:helm.sh/v3:Release")
-    assert release.inputs["chart"] == "oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack"
-    assert (release.inputs["version"], release.inputs["namespace"]) == ("76.4.0", "metrics")
-    assert release.inputs["values"]["grafana"]["adminPassword"] == ""
+def test_grafana_is_installed_in_a_pinned_version_for_a_project_that_only_pulumi_knows() -> None:
+    def program() -> None:
+        project = pulumi.Output.from_input("made-project")
+        spec = Grafana(namespace="graphs")
+        GrafanaInstall("grafana", spec, project=project, account=pulumi.Output.concat("reader@", project))
+
+    release = pulumi_mocks.run(program).one("kubernetes:helm.sh/v3:Release")
+    assert release.inputs["chart"] == "oci://ghcr.io/grafana-community/helm-charts/grafana"
+    assert (release.inputs["version"], release.inputs["namespace"]) == (Grafana().version, "graphs")
+    account = {"iam.gke.io/gcp-service-account": "reader@made-project"}
+    assert release.inputs["values"]["serviceAccount"]["annotations"] == account
+    assert "--query.project-id=made-project" in release.inputs["values"]["extraContainers"]
     assert not release.protect
-    assert recording.is_before(release, recording.one("ServiceMonitor"))
-
-
-def test_without_a_version_the_chart_is_the_newest() -> None:
-    recording = pulumi_mocks.run(lambda: GrafanaInstall("grafana", Grafana(enabled=True)) and None)
-    assert "version" not in recording.one("kubernetes:helm.sh/v3:Release").inputs

@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import yaml
 
+from kueue_admission.forms import SpecError
 from kueue_admission.forms.manifest import Manifest
-from kueue_fleet.fleet_file import FleetSpec, kueue_configuration, parse_fleet
+from kueue_fleet.fleet_file import FleetSpec, Grafana, check_fleet, kueue_configuration, parse_fleet
+from kueue_fleet.google.resources import grafana_arguments
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.objects.monitoring import grafana_helm_values, render_grafana, render_managed_monitoring
-from small_fleets import WORKER, fleet, fleet_data
+from small_fleets import MANAGER, WORKER, fleet, fleet_data
 
 ON = {"managedPrometheus": True}
 
@@ -21,7 +24,7 @@ def by_kind(manifests: Sequence[Manifest]) -> dict[str, Any]:
 
 def test_nothing_is_read_where_nobody_asks() -> None:
     spec = fleet(WORKER)
-    assert render_managed_monitoring(spec, WORKER) == render_grafana(spec) == []
+    assert render_managed_monitoring(spec, WORKER) == render_grafana(spec, WORKER) == []
     assert "enableClusterQueueResources" not in kueue_configuration(spec, WORKER)["metrics"]
 
 
@@ -65,32 +68,87 @@ def test_quotas_are_measured_where_they_are_shown() -> None:
 
 
 def test_what_is_rendered_is_part_of_the_clusters_objects() -> None:
-    spec = observed(grafana={"enabled": True})
-    everything = render_cluster(spec, WORKER)
-    for manifest in (*render_managed_monitoring(spec, WORKER), *render_grafana(spec)):
+    spec = observed()
+    everything = render_cluster(spec, MANAGER)
+    for manifest in (*render_managed_monitoring(spec, MANAGER), *render_grafana(spec, MANAGER)):
         assert manifest in everything
 
 
-def test_grafana_gets_the_dashboard_and_prometheus_leave_to_read() -> None:
-    made = by_kind(render_grafana(observed(grafana={"enabled": True, "namespace": "metrics"})))
-    board = made["ConfigMap"]
+def test_grafana_is_on_the_manager_alone_unless_the_file_says_otherwise() -> None:
+    spec = fleet(WORKER, observability={})
+    [board] = render_grafana(spec, MANAGER)
+    assert (board["kind"], board["metadata"]["namespace"]) == ("ConfigMap", "monitoring")
+    assert render_grafana(spec, WORKER) == []
+    assert grafana_arguments(spec) == {"fleet": "lab", "namespace": "monitoring"}
+    off = fleet(WORKER, observability={"grafana": {"enabled": False}})
+    assert render_grafana(off, MANAGER) == []
+    assert grafana_arguments(off) == {}
+
+
+def test_a_grafana_that_is_there_gets_the_dashboard_and_no_account_reads_metrics_for_it() -> None:
+    spec = observed(grafana={"existing": True, "namespace": "graphs"})
+    [board] = render_grafana(spec, MANAGER)
+    assert board["metadata"]["namespace"] == "graphs"
     assert board["metadata"]["labels"] == {"grafana_dashboard": "1"}
     assert json.loads(board["data"]["kueue-fleet.json"])["title"] == "lab: GPU batch fleet"
-    subject = made["ClusterRoleBinding"]["subjects"][0]
-    values = grafana_helm_values()
-    assert subject == {
-        "kind": "ServiceAccount",
-        "name": f"{values['fullnameOverride']}-prometheus",
-        "namespace": "metrics",
+    assert grafana_arguments(spec) == {}
+
+
+VALUES = grafana_helm_values(Grafana(image="mirror.lab/grafana/grafana"), "lab-project", "grafana@lab")
+
+
+def test_grafana_reaches_metrics_by_its_own_pod_and_google_account_alone() -> None:
+    assert VALUES["serviceAccount"] == {
+        "name": "grafana",
+        "annotations": {"iam.gke.io/gcp-service-account": "grafana@lab"},
     }
-    monitor = made["ServiceMonitor"]["spec"]
-    assert monitor["namespaceSelector"] == {"matchNames": ["kueue-system"]}
-    assert monitor["selector"]["matchLabels"]["app.kubernetes.io/component"] == "metrics-service"
+    [frontend] = yaml.safe_load(VALUES["extraContainers"])
+    assert "--query.project-id=lab-project" in frontend["args"]
+    [source] = VALUES["datasources"]["datasources.yaml"]["datasources"]
+    [address] = [arg.partition("=")[2] for arg in frontend["args"] if arg.startswith("--web.listen-address=")]
+    assert source["url"] == f"http://{address}"
+    assert address.startswith("127.0.0.1:")
+    assert (source["type"], source["isDefault"], source["jsonData"]["httpMethod"]) == ("prometheus", True, "GET")
 
 
-def test_grafana_has_no_password_that_everybody_knows_and_looks_for_nothing_that_google_hides() -> None:
-    values = grafana_helm_values()
-    assert values["grafana"]["adminPassword"] == ""
-    assert values["nodeExporter"] == {"enabled": False}
-    for hidden in ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy"):
-        assert values[hidden] == {"enabled": False}
+def test_grafana_has_no_password_that_anybody_knows_no_rights_and_no_address_outside() -> None:
+    assert not {"adminPassword", "admin", "ingress", "route"} & VALUES.keys()
+    assert VALUES["rbac"] == {"create": False}
+    assert VALUES["automountServiceAccountToken"] is False
+    assert VALUES["service"] == {"type": "ClusterIP"}
+    assert VALUES["networkPolicy"] == {"enabled": True, "allowExternal": False}
+    assert VALUES["image"] == {"registry": "mirror.lab", "repository": "grafana/grafana"}
+
+
+def test_the_dashboard_is_where_grafana_looks_for_it() -> None:
+    [board] = render_grafana(observed(), MANAGER)
+    [(provider, name)] = VALUES["dashboardsConfigMaps"].items()
+    assert name == board["metadata"]["name"]
+    [folder] = VALUES["dashboardProviders"]["dashboardproviders.yaml"]["providers"]
+    assert folder["options"]["path"] == f"/var/lib/grafana/dashboards/{provider}"
+
+
+@pytest.mark.parametrize(
+    ("grafana", "problem"),
+    [
+        ({"enabled": False, "existing": True}, "existing: true, but enabled is false; remove one of the two"),
+        ({"existing": True, "version": "1.2.3"}, "version: has no effect, as existing is true; remove it"),
+        ({"existing": True, "frontendImage": "a/b"}, "frontendImage: has no effect, as existing is true; remove it"),
+    ],
+)
+def test_what_contradicts_itself_is_named(grafana: dict[str, Any], problem: str) -> None:
+    section = {"dashboard": False, "alerts": {"enabled": False}}
+    spec = parse_fleet(fleet_data(WORKER, observability={**section, "grafana": grafana}))
+    assert any(str(each).startswith(f"observability.grafana.{problem}") for each in check_fleet(spec))
+
+
+def test_grafana_needs_what_collects_its_metrics() -> None:
+    section = {"managedPrometheus": False, "dashboard": False, "alerts": {"enabled": False}}
+    with pytest.raises(SpecError, match=r"grafana\.enabled: true, but without managedPrometheus it"):
+        parse_fleet(fleet_data(WORKER, observability=section))
+
+
+def test_no_team_has_the_namespace_where_pods_can_read_all_metrics() -> None:
+    team = {"name": "a", "namespaces": ["monitoring"]}
+    with pytest.raises(SpecError, match="monitoring is the namespace of Grafana; use another namespace"):
+        parse_fleet(fleet_data(WORKER, observability={}, teams=[team]))

@@ -21,6 +21,7 @@ from kueue_fleet.plugin.package import components
 from small_fleets import WORKER, fleet, fleet_data
 
 RESOURCES = {
+    "GrafanaIdentity": {"after"},
     "MultiKueue": {"workers_ready"},
     "Team": {"cluster_queues"},
     "TeamIdentity": {"after"},

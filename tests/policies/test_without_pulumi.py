@@ -44,7 +44,7 @@ def test_a_fleet_of_the_library_breaks_no_mandatory_rule(
     code, out = judged(document, tmp_path, capsys)
     assert code == 0
     assert "mandatory" not in out
-    assert out.splitlines()[-1] == "41 resources, 0 broken rules that are not advisory"
+    assert out.splitlines()[-1] == "44 resources, 0 broken rules that are not advisory"
 
 
 def test_a_broken_rule_is_named_with_the_resource_the_property_and_what_to_do(

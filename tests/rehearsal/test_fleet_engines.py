@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kueue_fleet.fleet_file import parse_fleet
-from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, other_versions
+from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, runs_otherwise
 from rehearse_command import fleet
 
 
@@ -19,26 +19,24 @@ def with_kueue(version: str, **clusters: str) -> dict[str, Any]:
     return data
 
 
-def test_a_fleet_with_its_own_grafana_is_refused_before_anything_starts() -> None:
-    data = {**fleet(), "observability": {"grafana": {"enabled": True}}}
-    [problem] = check_runs_here(parse_fleet(data))
-    assert str(problem) == (
-        "observability.grafana.enabled: true, but a rehearsal has no container engine, and no program stands in for "
-        "Prometheus and Grafana; set it to false in a copy of this stack, and rehearse that"
-    )
-    assert check_runs_here(parse_fleet(fleet())) == []
+def test_grafana_is_left_out_and_named() -> None:
+    [problem] = runs_otherwise(parse_fleet({**fleet(), "observability": {}}))
+    assert problem.path == "observability.grafana"
+    assert problem.severity == "warning"
+    off = {"grafana": {"enabled": False}}, {"grafana": {"existing": True}}
+    assert all(runs_otherwise(parse_fleet({**fleet(), "observability": each})) == [] for each in off)
 
 
 def test_an_operator_of_another_version_than_runs_here_is_named() -> None:
     operators = {"kubeRay": {"version": "1.6.3"}, "leaderWorkerSet": {}, "trainer": {"version": "2.3.0"}}
     data = {**fleet(), "jobSet": {"enabled": True}, "operators": operators}
-    found = [str(problem) for problem in other_versions(parse_fleet(data))]
+    found = [str(problem) for problem in runs_otherwise(parse_fleet(data))]
     fix = "do not rely on it for what changed between them"
     assert found == [
         f"operators.kubeRay.version: is 1.6.3, but a rehearsal runs 1.6.2; {fix}",
         f"operators.trainer.version: is 2.3.0, but a rehearsal runs 2.2.1; {fix}",
     ]
-    assert {problem.severity for problem in other_versions(parse_fleet(data))} == {"warning"}
+    assert {problem.severity for problem in runs_otherwise(parse_fleet(data))} == {"warning"}
 
 
 NAME = fleet()["clusters"][0]["name"]
@@ -67,5 +65,5 @@ def test_a_release_without_an_engine_is_refused_where_it_is_named() -> None:
 
 
 def test_another_patch_release_of_kueue_is_named() -> None:
-    [problem] = other_versions(parse_fleet(with_kueue("0.17.2")))
+    [problem] = runs_otherwise(parse_fleet(with_kueue("0.17.2")))
     assert str(problem).startswith("kueue.version: is 0.17.2, but a rehearsal runs 0.17.1;")

@@ -189,7 +189,7 @@ def company_data(**changes: Any) -> dict[str, Any]:
         ],
         "multiKueue": {"credentials": {"type": "ServiceAccountToken", "rotation": "2026-11", "rotateBy": "2027-02-01"}},
         "observability": {
-            "grafana": {"enabled": True, "version": "76.4.0"},
+            "grafana": {"version": "12.11.0"},
             "alerts": {"notificationChannels": ["projects/company-batch/notificationChannels/1"]},
         },
     }

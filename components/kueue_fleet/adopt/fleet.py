@@ -35,7 +35,7 @@ from kueue_fleet.fleet_file.in_words import listed
 from kueue_fleet.fleet_file.model.fleet_page import PAGE_NAME
 from kueue_fleet.fleet_file.parse import parse_fleet
 from kueue_fleet.gke.labels import NODE_POOL
-from kueue_fleet.objects.monitoring import DASHBOARD_NAME
+from kueue_fleet.objects.monitoring import DASHBOARD_NAME, GRAFANA_NAME
 
 _NOT_READ: Final = (
     "of Google Cloud only node pools are read: settings of clusters, networks and Cloud Monitoring are not in the file"
@@ -224,4 +224,9 @@ def _observability(platform: Platform) -> Data:
     if not managed and not boards:
         return {}
     section: Data = {"managedPrometheus": managed, "dashboard": False, "alerts": {"enabled": False}}
-    return {**section, **({"grafana": {"enabled": True, "namespace": boards[0].get("namespace")}} if boards else {})}
+    if not boards:
+        return {**section, "grafana": {"enabled": False}}
+    namespace = boards[0].get("namespace")
+    accounts = [item["metadata"] for _, item in platform.others("ServiceAccount")]
+    own = managed and any((each.get("namespace"), each["name"]) == (namespace, GRAFANA_NAME) for each in accounts)
+    return {**section, "grafana": {"namespace": namespace, **({} if own else {"existing": True})}}

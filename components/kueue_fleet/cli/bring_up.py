@@ -77,9 +77,9 @@ def checked(session: Session) -> tuple[GivenFleet, FleetSpec]:
 
 def warn(session: Session, fleet: FleetSpec) -> None:
     """Print what is doubtful in the fleet, or otherwise in a rehearsal."""
-    from kueue_rehearsal.fleet_engines import other_versions
+    from kueue_rehearsal.fleet_engines import runs_otherwise
 
-    for problem in (*(each.as_published() for each in check_fleet(fleet)), *other_versions(fleet)):
+    for problem in (*(each.as_published() for each in check_fleet(fleet)), *runs_otherwise(fleet)):
         console.warning(f"{session.stack_file}: {problem.coded}")
 
 

@@ -55,7 +55,7 @@ def rehearse_upgrade(
     """
     if given.declared is not None:
         raise console.mistyped(f"{file}: is a program, whose release cannot be changed; give the file of a fleet")
-    from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, other_versions
+    from kueue_rehearsal.fleet_engines import check_runs_here, fleet_engines, runs_otherwise
     from kueue_rehearsal.session import Session
 
     try:
@@ -67,7 +67,7 @@ def rehearse_upgrade(
         raise console.mistyped(f"--rehearse: every cluster has {to}, so there is nothing to rehearse")
     if problems := list(dict.fromkeys(each for made in plan.fleets for each in check_runs_here(made))):
         raise console.CommandError(f"{file} cannot be rehearsed:", problems=problems)
-    for problem in dict.fromkeys(each for made in plan.fleets for each in other_versions(made)):
+    for problem in dict.fromkeys(each for made in plan.fleets for each in runs_otherwise(made)):
         console.warning(f"{file}: {problem.coded}")
     with plain_failures() as opened, TemporaryDirectory() as folder:
         stack, stack_file = parse_stack(str(file))

@@ -8,7 +8,7 @@ from kueue_fleet.gcp.cluster import ControlPlaneAccess, GkeCluster, ManagerClust
 from kueue_fleet.gcp.controller_image import ControllerImage
 from kueue_fleet.gcp.dashboards import Dashboards
 from kueue_fleet.gcp.gke_kubeconfig import cluster_kubeconfig, merge_kubeconfigs
-from kueue_fleet.gcp.identity import ManagerIdentity, MemberAccess, NodeIdentity, TeamIdentity
+from kueue_fleet.gcp.identity import GrafanaIdentity, ManagerIdentity, MemberAccess, NodeIdentity, TeamIdentity
 from kueue_fleet.gcp.network import AcceleratorNetworks, Network, NetworkIds, existing_network
 from kueue_fleet.gcp.node_pool import NodePool
 from kueue_fleet.gcp.reserved_capacity import ReservedCapacity
@@ -21,6 +21,7 @@ __all__ = [
     "ControllerImage",
     "Dashboards",
     "GkeCluster",
+    "GrafanaIdentity",
     "ManagerCluster",
     "ManagerIdentity",
     "MemberAccess",

@@ -11,7 +11,14 @@ from kueue_fleet.fleet_file.model.gcp_names import GkeClusterName, IamRole, Memb
 from kueue_fleet.fleet_file.model.teams import TeamGoogleServiceAccount
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.gcp.declare import declare
-from kueue_fleet.google.identities import NODE_ROLES, manager_identity, member_access, node_identity, team_identity
+from kueue_fleet.google.identities import (
+    NODE_ROLES,
+    grafana_identity,
+    manager_identity,
+    member_access,
+    node_identity,
+    team_identity,
+)
 
 
 class NodeIdentity(Component):
@@ -126,6 +133,36 @@ class ManagerIdentity(Component):
             name, project=project, fleet=fleet, accounts=accounts, after=tuple(known), elsewhere=elsewhere
         )
         declare(self, rendered, known)
+        self._give_out()
+
+
+class GrafanaIdentity(Component):
+    """The Google service account by which the fleet's Grafana reads metrics, and nothing else."""
+
+    pulumi_type = "kueue-fleet:index:GrafanaIdentity"
+
+    email: pulumi.Output[str]
+    """The account's address."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        project: pulumi.Input[ProjectId],
+        fleet: ResourceName,
+        namespace: DnsLabel = "monitoring",
+        after: Sequence[pulumi.Resource] = (),
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> None:
+        """Declare the account and its role in `project`; Grafana's pods in `namespace` act as it, see `GrafanaInstall`.
+
+        `after` is as for `TeamIdentity`.
+        """
+        super().__init__(name, opts)
+        known = {str(index): resource for index, resource in enumerate(after)}
+        rendered = grafana_identity(name, project=project, fleet=fleet, namespace=namespace, after=tuple(known))
+        account, *_ = declare(self, rendered, known).values()
+        self.email = account.email
         self._give_out()
 
 

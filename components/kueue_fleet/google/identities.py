@@ -10,10 +10,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kueue_fleet.fleet_file.model.accounts import account_id, connect_role_id, members_role_id, team_account_id
+from kueue_fleet.fleet_file.model.accounts import (
+    account_id,
+    connect_role_id,
+    grafana_account_id,
+    members_role_id,
+    team_account_id,
+)
 from kueue_fleet.fleet_file.worker_tokens import ManagerAccount
 from kueue_fleet.google.resource import CloudResource, joined, workload_pool
 from kueue_fleet.google.storage import READS_OBJECTS
+from kueue_fleet.objects.monitoring import GRAFANA_NAME
 
 READS_IMAGES = "roles/artifactregistry.reader"
 """To pull images of a project's registries."""
@@ -23,6 +30,8 @@ https://cloud.google.com/kubernetes-engine/docs/how-to/service-accounts#default-
 CREATES_OBJECTS = "roles/storage.objectCreator"
 """To create objects in a bucket, not to read, replace or delete them. Source:
 https://cloud.google.com/storage/docs/access-control/iam-roles."""
+READS_METRICS = "roles/monitoring.viewer"
+"""To query what managed Prometheus collects. Source: https://cloud.google.com/stackdriver/docs/managed-prometheus/query."""
 WORKLOAD_IDENTITY_ROLE = "roles/iam.workloadIdentityUser"
 """To act as a Google service account from a pod."""
 CONNECT_PERMISSIONS: tuple[str, ...] = (
@@ -74,6 +83,15 @@ def team_identity(
         for namespace, each in kubernetes_accounts
     ]
     return [account, *_roles(name, project, account, roles), *pods]
+
+
+def grafana_identity(
+    name: str, *, project: Any, fleet: str, namespace: str, after: Sequence[str]
+) -> list[CloudResource]:
+    """The account by which Grafana's pods in `namespace` read metrics; `after` as above."""
+    account = _account(name, project, grafana_account_id(fleet), f"Grafana ({fleet})")
+    pods = _pods_act_as(f"{name}/pods", project, account, (namespace, GRAFANA_NAME), after)
+    return [account, *_roles(name, project, account, [READS_METRICS]), pods]
 
 
 def manager_identity(

@@ -25,6 +25,7 @@ from kueue_fleet.google.clusters import Access, cluster
 from kueue_fleet.google.dashboards import dashboards
 from kueue_fleet.google.identities import (
     NODE_ROLES,
+    grafana_identity,
     manager_identity,
     member_access,
     node_identity,
@@ -80,6 +81,8 @@ def _resources_on(fleet: FleetSpec) -> Iterator[CloudResource]:
         yield from member_access(f"{name}/members", members=members, **others)
     if accounts := manager_accounts(fleet):
         yield from manager_identity(f"{name}/manager", accounts=accounts, after=after, **others)
+    if grafana := grafana_arguments(fleet):
+        yield from grafana_identity(f"{name}/grafana", project=project, after=after[:1], **grafana)
     yield from dashboards(name, fleet.observability, project=project, **dashboard_arguments(fleet))
 
 
@@ -264,6 +267,13 @@ def stored(fleet: FleetSpec, entry: StorageEntry) -> dict[str, str]:
 def members_of(fleet: FleetSpec) -> list[str]:
     """The members of all teams."""
     return list(dict.fromkeys(member for team in fleet.teams for member in team.members))
+
+
+def grafana_arguments(fleet: FleetSpec) -> dict[str, Any]:
+    """The arguments of the identity of the fleet's Grafana; none where it installs none."""
+    if not fleet.observability.grafana.installed:
+        return {}
+    return {"fleet": fleet.name, "namespace": fleet.observability.grafana.namespace}
 
 
 def dashboard_arguments(fleet: FleetSpec) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pulumi
 
 from kueue_admission.forms.manifest import Manifest
 from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
+from kueue_fleet.fleet_file.model.accounts import grafana_account_address
 from kueue_fleet.kueue.admission_checks import AdmissionCheck, ProvisioningRequestCheck
 from kueue_fleet.kueue.admission_controller import AdmissionController
 from kueue_fleet.kueue.applied_objects import is_kueue_object
@@ -30,6 +31,7 @@ from kueue_fleet.kueue.platform import (
     ComputeClasses,
     GpuDirect,
     GpuDrivers,
+    GrafanaDashboard,
     ManagedMonitoring,
     NodeNetworks,
     RunDurationPolicy,
@@ -100,7 +102,9 @@ class ClusterContents:
     monitoring: ManagedMonitoring | None
     """What managed Prometheus reads, if the fleet asks for it."""
     grafana: GrafanaInstall | None
-    """Prometheus and Grafana in the cluster, if the fleet asks for them."""
+    """Grafana, if the fleet installs it here."""
+    dashboard: GrafanaDashboard | None
+    """The dashboard that a Grafana here shows, if there is one."""
     compute_classes: ComputeClasses | None
     """Compute classes, if a flavor here has one."""
     dra_driver: NvidiaDraDriverInstall | None
@@ -125,12 +129,13 @@ class ClusterContents:
         controller_image: "pulumi.Input[str] | None" = None,
         addresses: "Mapping[str, pulumi.Input[str]] | None" = None,
         after: "Sequence[pulumi.Resource]" = (),
+        project: "pulumi.Input[str] | None" = None,
     ) -> None:
         """Declare everything inside `cluster`; `workers` are the workers' contents if it is the manager.
 
         `team_secrets` has what is in the teams' Secrets, by name and key; `controller_image` takes the place of the
         image in the file, and `addresses` that of addresses of Google accounts in the objects. `after` are the Google
-        accounts that pods act as.
+        accounts that pods act as; `project` takes the place of the file's.
         """
         self._spec = spec
         self._team_secrets = team_secrets
@@ -138,6 +143,7 @@ class ClusterContents:
         self._after = after
         self._cluster = cluster
         self._addresses = addresses or {}
+        self._project = project or spec.project
         self._objects = objects_on(spec, cluster.name)
         if self._addresses:
             self._objects = [replace(each, manifest=self._addressed(each.manifest)) for each in self._objects]
@@ -271,18 +277,26 @@ class ClusterContents:
 
     def _platform(self) -> None:
         """Namespaces of no team, and what is not about queues."""
-        self.namespaces = self.monitoring = self.grafana = None
+        self.namespaces = self.monitoring = self.grafana = self.dashboard = None
         self.gpu_drivers = None
         if others := self._part("namespaces"):
             self.namespaces = Namespaces(self._name("namespaces"), others, opts=self._opts())
             self._made |= {f"Namespace/{name}": made for name, made in self.namespaces.objects.items()}
         if managed := self._part("monitoring"):
             self.monitoring = ManagedMonitoring(self._name("monitoring"), managed, opts=self._opts(self.kueue.release))
-        settings = self._spec.observability.grafana
-        if settings.enabled:
+        settings, board, after = self._spec.observability.grafana, self._part("grafana"), self._opts()
+        if settings.installed and board:
+            address = grafana_account_address(self._spec)
             self.grafana = GrafanaInstall(
-                self._name("grafana"), settings, objects=self._part("grafana"), opts=self._opts(self.kueue.release)
+                self._name("grafana"),
+                settings,
+                project=self._project,
+                account=self._addresses.get(address, address),
+                opts=self._opts(self.kueue.release),
             )
+            after = self._opts(self.grafana.namespace_object)
+        if board:
+            self.dashboard = GrafanaDashboard(self._name("grafana-dashboard"), board, opts=after)
         for installer in self._part("gpu-drivers"):
             self.gpu_drivers = GpuDrivers(self._name("gpu-drivers"), installer, opts=self._opts())
         self.node_networks = self._together("node-networks", NodeNetworks)

@@ -1,4 +1,4 @@
-"""Kueue, JobSet and other operators, and Prometheus with Grafana on one cluster, by their official Helm charts.
+"""Kueue, JobSet and other operators, and Grafana on one cluster, by their official Helm charts.
 
 Releases that are ready when they are done, because Helm waits for the Deployments and Kueue is Ready only with its
 webhooks serving. `helm.v3.Release` and no other way: Helm orders the objects and waits, and the whole chart is one
@@ -14,7 +14,6 @@ import pulumi
 from kueue_admission.api.configuration import overlay
 from kueue_admission.api.manifests import namespace_labels, namespace_manifest
 from kueue_admission.forms import Problem
-from kueue_admission.forms.manifest import WholeManifest
 from kueue_admission.forms.names import PRODUCT
 from kueue_admission.releases import minors, nearest
 from kueue_fleet.component import judge, judge_late
@@ -29,7 +28,7 @@ from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.fleet_file.model.operators import FRAMEWORKS, Operator
 from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
-from kueue_fleet.objects.monitoring import GRAFANA_RELEASE, grafana_helm_values
+from kueue_fleet.objects.monitoring import GRAFANA_NAME, grafana_helm_values
 
 CHARTS_CONFIG = "charts"
 """Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the names of `CHART_NAMES`
@@ -269,33 +268,29 @@ class NvidiaDraDriverInstall(_Installation):
 
 
 class GrafanaInstall(_Installation):
-    """Prometheus and Grafana on one cluster, which read Kueue's metrics and show the fleet's dashboard."""
+    """Grafana on one cluster, which shows the fleet's dashboard from what managed Prometheus collects."""
 
     pulumi_type = "kueue-fleet:index:GrafanaInstall"
-
-    objects: list[KubernetesObject]
-    """What they know of Kueue."""
 
     def __init__(
         self,
         name: str,
-        spec: Grafana,
+        spec: Grafana | None = None,
         *,
-        objects: Sequence[WholeManifest] = (),
+        project: "pulumi.Input[str]",
+        account: "pulumi.Input[str]",
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
         """Declare the installation.
 
-        `objects` are what `objects.monitoring.render_grafana` renders; they are made after the chart, which has their
-        CRDs. The release is not protected: its metrics can be lost.
+        `project` is the Google Cloud project with the metrics, `account` the address of the Google account that may
+        read them, as of `GrafanaIdentity`. Its pod waits for the ConfigMap of `GrafanaDashboard` in its namespace. The
+        release is not protected: all of it can be made again.
         """
+        spec = spec or Grafana()
         super().__init__(name, opts)
-        values = grafana_helm_values()
-        self._install(name, spec, release_name=GRAFANA_RELEASE, chart_name="grafana", values=values, protect=False)
-        self.objects = [
-            declare_object(self, f"{name}/{manifest['kind']}", manifest, depends_on=[self.release])
-            for manifest in objects
-        ]
+        values = pulumi.Output.all(project, account).apply(lambda known: grafana_helm_values(spec, *known))
+        self._install(name, spec, release_name=GRAFANA_NAME, chart_name="grafana", values=values, protect=False)
 
 
 def _known_values(

@@ -1,4 +1,4 @@
-"""What is on one cluster beside Kueue and its queues. Prometheus and Grafana in the cluster are in `kueue.install`."""
+"""What is on one cluster beside Kueue and its queues. Grafana itself is in `kueue.install`."""
 
 from collections.abc import Sequence
 
@@ -21,6 +21,13 @@ class ManagedMonitoring(OrderedObjects):
         *("monitoring.googleapis.com/PodMonitoring", "monitoring.googleapis.com/ClusterPodMonitoring"),
         *ACCOUNT_KINDS,
     )
+
+
+class GrafanaDashboard(OrderedObjects):
+    """The fleet's dashboard for a Grafana in the cluster, the fleet's own or another one, as a ConfigMap."""
+
+    pulumi_type = "kueue-fleet:index:GrafanaDashboard"
+    takes = ("ConfigMap",)
 
 
 class RunDurationPolicy(OrderedObjects):

@@ -1,7 +1,7 @@
-"""What lets a Prometheus read Kueue's metrics, managed or in the cluster.
+"""How Kueue's metrics get to managed Prometheus, and from there to Grafana.
 
-Kueue serves its metrics only to accounts that may `get /metrics`, so there is one such account: managed Prometheus gets
-its token by a Secret that its collector alone may read, a Prometheus in the cluster is bound itself.
+Kueue serves its metrics only to accounts that may `get /metrics`, so there is one such account, whose token is in a
+Secret that the collector alone may read.
 
 Sources: kueue@v0.19.2 charts/kueue/templates/rbac/metrics_reader_role.yaml and manager/manager.yaml;
 https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md (PodMonitoring).
@@ -10,14 +10,20 @@ https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/doc/api.md (P
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
+
+import yaml
 
 from kueue_admission.api.manifests import manifest, token_secret_manifest
 from kueue_admission.forms.manifest import Manifest
+from kueue_admission.forms.names import PRODUCT
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.goals import wait_limits
 from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_POD_LABELS
+from kueue_fleet.fleet_file.model.observability import Grafana
 from kueue_fleet.fleet_file.model.per_cluster import queue_goals
+from kueue_fleet.gke.labels import WORKLOAD_IDENTITY_ANNOTATION
 from kueue_fleet.objects.dashboards import grafana_dashboard
 from kueue_fleet.objects.grants import cluster_binding, role_grant, service_account_subject
 
@@ -25,15 +31,15 @@ READER_ROLE: Final = "kueue-metrics-reader"
 """ClusterRole of Kueue's chart; the account, its token and what belongs to them have the same name."""
 POD_MONITORING_API: Final = "monitoring.googleapis.com/v1"
 """`apiVersion` of Google's managed Prometheus."""
-SERVICE_MONITOR_API: Final = "monitoring.coreos.com/v1"
-"""`apiVersion` of the Prometheus operator."""
-GRAFANA_RELEASE: Final = "kube-prometheus-stack"
-"""Name of the Helm release of Prometheus and Grafana."""
+GRAFANA_NAME: Final = "grafana"
+"""Name of the Helm release of Grafana, of its Service, its Secret and its account."""
 DASHBOARD_NAME: Final = "kueue-fleet-dashboard"
 """Name of the ConfigMap with the dashboard for Grafana."""
 DASHBOARD_LABEL: Final = "grafana_dashboard"
-"""Grafana's sidecar loads ConfigMaps with this label."""
-_SERVICE_LABELS: Final = {"app.kubernetes.io/name": "kueue", "app.kubernetes.io/component": "metrics-service"}
+"""The sidecar of Grafana's chart, where there is one, loads ConfigMaps with this label."""
+_FRONTEND_ADDRESS: Final = "127.0.0.1:9090"
+_FRONTEND_VERSION: Final = "v0.15.3-gke.0"
+"""Source: https://github.com/GoogleCloudPlatform/prometheus-engine/blob/main/examples/frontend.yaml."""
 _INTERVAL: Final = "30s"
 
 
@@ -70,59 +76,91 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     ]
 
 
-def render_grafana(fleet: FleetSpec) -> list[Manifest]:
-    """What the Prometheus and Grafana in a cluster get: leave to read, where to read, and the dashboard."""
+def render_grafana(fleet: FleetSpec, cluster: str) -> list[Manifest]:
+    """The dashboard for Grafana, on the manager or the standalone cluster; none elsewhere."""
     settings = fleet.observability.grafana
-    if not settings.enabled:
+    if not settings.enabled or cluster != fleet.home:
         return []
     controller = fleet.admission_controller is not None
     goals = wait_limits(queue_goals(fleet))
     dashboard = grafana_dashboard(f"{fleet.name}: GPU batch fleet", fleet.name, controller=controller, goals=goals)
-    prometheus = service_account_subject(f"{GRAFANA_RELEASE}-prometheus", settings.namespace)
     data, labels = {"kueue-fleet.json": json.dumps(dashboard)}, {DASHBOARD_LABEL: "1"}
-    endpoint = {
-        "port": "https",
-        "path": "/metrics",
-        "scheme": "https",
-        "interval": _INTERVAL,
-        "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
-        "tlsConfig": {"insecureSkipVerify": True},
-    }
-    return [
-        manifest("v1", "ConfigMap", DASHBOARD_NAME, settings.namespace, labels=labels, data=data),
-        cluster_binding("kueue-metrics-prometheus", READER_ROLE, prometheus),
-        manifest(
-            SERVICE_MONITOR_API,
-            "ServiceMonitor",
-            "kueue",
-            settings.namespace,
-            spec={
-                "namespaceSelector": {"matchNames": [fleet.kueue.namespace]},
-                "selector": {"matchLabels": dict(_SERVICE_LABELS)},
-                "endpoints": [endpoint],
-            },
-        ),
-    ]
+    return [manifest("v1", "ConfigMap", DASHBOARD_NAME, settings.namespace, labels=labels, data=data)]
 
 
-def grafana_helm_values() -> dict[str, Any]:
-    """Values of the kube-prometheus-stack chart on GKE: what Google runs and hides is not looked for.
+def grafana_helm_values(settings: Grafana, project: str, account: str) -> dict[str, Any]:
+    """Values of Grafana's chart: one data source, Google's query frontend in the same pod, which alone can reach it.
 
-    Grafana's password is made by the chart at random, in the Secret kube-prometheus-stack-grafana; the chart's own
-    default is public. There is no node exporter: Autopilot refuses its host paths, and GKE has its own.
+    `project` has the metrics; `account` is the address of the Google account that reads them. The chart makes Grafana's
+    password at random, in the Secret `grafana`, and keeps it; it is in no state. Grafana reads nothing of the cluster,
+    so that its account has no rights and no token there.
     """
-    hidden = ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy", "coreDns", "kubeDns")
+    registry, _, repository = settings.image.partition("/")
     return {
-        "fullnameOverride": GRAFANA_RELEASE,
-        "nodeExporter": {"enabled": False},
-        "alertmanager": {"enabled": False},
-        "prometheusOperator": {"kubeletService": {"enabled": False}},
-        "kubelet": {"enabled": False},
-        **{name: {"enabled": False} for name in hidden},
-        "prometheus": {"prometheusSpec": {"serviceMonitorSelectorNilUsesHelmValues": False, "retention": "15d"}},
-        "grafana": {
-            "fullnameOverride": f"{GRAFANA_RELEASE}-grafana",
-            "adminPassword": "",
-            "sidecar": {"dashboards": {"enabled": True, "label": DASHBOARD_LABEL, "labelValue": "1"}},
+        "fullnameOverride": GRAFANA_NAME,
+        "image": {"registry": registry, "repository": repository},
+        "testFramework": {"enabled": False},
+        "rbac": {"create": False},
+        "serviceAccount": {"name": GRAFANA_NAME, "annotations": {WORKLOAD_IDENTITY_ANNOTATION: account}},
+        "automountServiceAccountToken": False,
+        # From its own namespace alone; `kubectl port-forward` comes by the node.
+        "networkPolicy": {"enabled": True, "allowExternal": False},
+        "service": {"type": "ClusterIP"},
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "512Mi"}},
+        "grafana.ini": {
+            "analytics": {"reporting_enabled": False, "check_for_updates": False, "check_for_plugin_updates": False},
+            "plugins": {"preinstall_disabled": True},
+        },
+        "extraContainers": yaml.safe_dump([_frontend(settings, project)], sort_keys=True, width=1000),
+        "datasources": {"datasources.yaml": {"apiVersion": 1, "datasources": [GRAFANA_DATA_SOURCE]}},
+        "dashboardProviders": {"dashboardproviders.yaml": {"apiVersion": 1, "providers": [_DASHBOARD_FOLDER]}},
+        "dashboardsConfigMaps": {PRODUCT: DASHBOARD_NAME},
+    }
+
+
+GRAFANA_DATA_SOURCE: Final[Mapping[str, Any]] = {
+    "name": "Managed Prometheus",
+    "uid": "managed-prometheus",
+    "type": "prometheus",
+    "access": "proxy",
+    "url": f"http://{_FRONTEND_ADDRESS}",
+    "isDefault": True,
+    "editable": False,
+    "jsonData": {
+        "httpMethod": "GET",
+        "prometheusType": "Prometheus",
+        "prometheusVersion": "2.40.0",
+        "timeInterval": _INTERVAL,
+        "queryTimeout": "2m",
+        "timeout": 120,
+        "manageAlerts": False,
+    },
+}
+"""Grafana's data source, set as Google's data source syncer sets one.
+
+Source: https://cloud.google.com/stackdriver/docs/managed-prometheus/query."""
+_DASHBOARD_FOLDER: Final[Mapping[str, Any]] = {
+    "name": PRODUCT,
+    "type": "file",
+    "disableDeletion": True,
+    "allowUiUpdates": False,
+    "options": {"path": f"/var/lib/grafana/dashboards/{PRODUCT}"},
+}
+
+
+def _frontend(settings: Grafana, project: str) -> dict[str, Any]:
+    """The query frontend, as another container of Grafana's pod: it asks nobody for credentials, so it listens to the
+    pod itself alone, and has no probe."""
+    return {
+        "name": "frontend",
+        "image": f"{settings.frontend_image}:{_FRONTEND_VERSION}",
+        "args": [f"--web.listen-address={_FRONTEND_ADDRESS}", f"--query.project-id={project}"],
+        "resources": {"requests": {"cpu": "50m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "runAsUser": 1000,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
         },
     }

@@ -100,7 +100,7 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
         found.append(ClusterObject(each, "namespaces" if owner is None else f"team/{owner}"))
     found += _part("cluster-profiles", render_profile_definition(fleet, cluster))
     found += _part("monitoring", render_managed_monitoring(fleet, cluster))
-    found += _part("grafana", render_grafana(fleet))
+    found += _part("grafana", render_grafana(fleet, cluster))
     for team in fleet.teams:
         found += _part(f"team/{team.name}", render_team_objects(fleet, team, cluster))
     found += _part("storage", render_storage(fleet, cluster))

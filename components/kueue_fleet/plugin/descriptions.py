@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 ARGUMENTS: Final[Mapping[str, str]] = {
+    "account": "Address of the Google service account that reads metrics.",
     "accounts": "Address of the Google account of each team, by the team's name.",
     "apis": "APIs to enable, such as container.googleapis.com; they stay enabled.",
     "access": "How the API server is reached; by default by its DNS name alone.",
@@ -85,6 +86,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
 """Meaning by the argument's name in camelCase."""
 
 OF_COMPONENT: Final[Mapping[tuple[str, str], str]] = {
+    ("GrafanaIdentity", "namespace"): "Where Grafana's pods run; default monitoring.",
     ("Fleet", "spec"): "The fleet, as in a fleet file.",
     ("TeamStorage", "spec"): "The fleet, as in a fleet file, of which `storage` is declared.",
     ("TeamStorage", "network"): "The clusters' network, `projects/P/global/networks/N`.",

@@ -51,6 +51,16 @@ def manager_account_id(fleet: str, account: str) -> str:
     return account_id(wanted, wanted)
 
 
+def grafana_account_id(fleet: str) -> str:
+    """The service account id of the fleet's Grafana."""
+    return account_id(f"grafana-{fleet}", fleet)
+
+
+def grafana_account_address(fleet: FleetSpec) -> str:
+    """The Google service account by which the fleet's Grafana reads metrics."""
+    return account_address(grafana_account_id(fleet.name), fleet.project)
+
+
 def connect_role_id(fleet: str) -> str:
     """The id of the custom role by which a fleet's manager connects to its workers."""
     return _role_id(f"kueue-fleet-{fleet}-connect")

@@ -9,27 +9,51 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from kueue_admission.forms.base import DnsLabel, Flag, RuledModel, SpecModel, Text
+from pydantic.alias_generators import to_camel
+
+from kueue_admission.forms.base import DnsLabel, Flag, RuledModel, Text
 from kueue_admission.forms.duration import Duration, DurationField, duration
 from kueue_admission.forms.form_rules import BAD_SYNTAX, NEEDED, OUT_OF_RANGE
 from kueue_admission.forms.given import ListOfText
 from kueue_admission.forms.problem import Problem
-from kueue_fleet.fleet_file.model.clusters import Chart
+from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT
+from kueue_fleet.fleet_file.model.clusters import Chart, ImageRepository, Version
 
 _CHANNEL: Final = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")
 
 
-class Grafana(SpecModel):
-    """Prometheus and Grafana inside every cluster, by their own chart."""
+class Grafana(RuledModel):
+    """Grafana on the manager or the standalone cluster: it shows what managed Prometheus collects on all clusters."""
 
-    enabled: Flag = False
-    """Default false: managed Prometheus needs no pods of ours."""
-    chart: Chart = "oci://ghcr.io/prometheus-community/charts/kube-prometheus-stack"
+    enabled: Flag = True
+    """Default true."""
+    existing: Flag = False
+    """Whether a Grafana that is not the fleet's runs in `namespace`, and loads ConfigMaps with the label
+    `grafana_dashboard`, as the sidecar of its chart does. It gets the dashboard, and no Grafana is installed; default
+    false."""
+    chart: Chart = "oci://ghcr.io/grafana-community/helm-charts/grafana"
     """Reference of the Helm chart; a mirror or a path works too."""
-    version: Text | None = None
-    """Version of the chart; default: the newest when it is first installed."""
+    version: Version = "12.11.1"
+    """Version of the chart, which has Grafana 13.2.0."""
+    image: ImageRepository = "docker.io/grafana/grafana"
+    """Repository of Grafana's image, without a tag, which is the chart's."""
+    frontend_image: ImageRepository = "gke.gcr.io/prometheus-engine/frontend"
+    """Repository of Google's query frontend, which asks managed Prometheus with the pod's Google account."""
     namespace: DnsLabel = "monitoring"
-    """Where both run; default monitoring."""
+    """Where it runs; default monitoring. Nothing else should: pods there can act as Grafana's Google account."""
+
+    @property
+    def installed(self) -> bool:
+        """Whether the fleet installs one."""
+        return self.enabled and not self.existing
+
+    def own_problems(self) -> Iterator[Problem]:
+        """Nothing about an installation where there is none."""
+        if self.existing and not self.enabled:
+            yield NO_EFFECT.at("existing", "true, but enabled is false", "remove one of the two")
+        for name in ("chart", "version", "image", "frontend_image") if self.existing else ():
+            if name in self.model_fields_set:
+                yield NO_EFFECT.at(to_camel(name), "has no effect, as existing is true", "remove it")
 
 
 class Alerts(RuledModel):
@@ -65,12 +89,12 @@ class Observability(RuledModel):
     dashboard: Flag = True
     """Whether there is a dashboard in Cloud Monitoring; default true."""
     grafana: Grafana = Grafana()
-    """Prometheus and Grafana in every cluster; default: none."""
+    """Grafana, by default in the manager or the standalone cluster."""
     alerts: Alerts = Alerts()
     """Alert policies of Cloud Monitoring."""
 
     def own_problems(self) -> Iterator[Problem]:
-        """Dashboard and alerts read what managed Prometheus collects."""
+        """Dashboards and alerts read what managed Prometheus collects."""
         if self.managed_prometheus:
             return
         if self.dashboard:
@@ -85,12 +109,18 @@ class Observability(RuledModel):
                 "true, but without managedPrometheus there is nothing to watch",
                 "set alerts.enabled to false, or managedPrometheus to true",
             )
+        if self.grafana.installed:
+            yield NEEDED.at(
+                "grafana.enabled",
+                "true, but without managedPrometheus it has no data",
+                "set grafana.enabled to false, or managedPrometheus to true",
+            )
 
 
 NO_OBSERVABILITY: Final = Observability.model_construct(
     managed_prometheus=False,
     dashboard=False,
-    grafana=Grafana(),
+    grafana=Grafana.model_construct(enabled=False),
     alerts=Alerts.model_construct(enabled=False, notification_channels=(), provisioning_timeout=Duration("30m")),
 )
 """What a file without the section has."""
