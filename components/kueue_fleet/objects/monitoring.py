@@ -149,7 +149,7 @@ _DASHBOARD_FOLDER: Final[Mapping[str, Any]] = {
 
 
 def _frontend(settings: Grafana, project: str) -> dict[str, Any]:
-    """The query frontend, as another container of Grafana's pod: it asks nobody for credentials, so it listens to the
+    """The query frontend, as another container of Grafana's pod: it asks for no credentials, so it listens to the
     pod itself alone, and has no probe."""
     return {
         "name": "frontend",
