@@ -87,7 +87,7 @@ def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(
         beyond = declared.keys() - rendered.keys()
         assert {kind for kind, _, _ in beyond} <= {"Namespace", "PriorityClass", "Secret"}
         assert {name for kind, _, name in beyond if kind == "PriorityClass"} == {"kueue-fleet-critical"}
-        graphs = spec.observability.grafana.installed and cluster == spec.home
+        graphs = spec.observability.installs_grafana and cluster == spec.home
         installed = {"kueue-system", "jobset-system", *(["monitoring"] if graphs else [])}
         assert {name for kind, _, name in beyond if kind == "Namespace"} == installed
         assert {name for kind, _, name in beyond if kind == "Secret"} <= {one.secret for one in worker_tokens(spec)}

@@ -58,7 +58,7 @@ def runs_otherwise(fleet: FleetSpec) -> list[Problem]:
         "do not rely on it; its account, its values and its dashboard are as declared",
         "warning",
     )
-    found = [left_out] if fleet.observability.grafana.installed else []
+    found = [left_out] if fleet.observability.installs_grafana else []
     return found + [
         OTHER_VERSION.at(
             path,

@@ -221,6 +221,6 @@ def _observability(draw: Draw) -> Data:
         "managedPrometheus": False,
         "dashboard": False,
         "alerts": {"enabled": False},
-        "grafana": draw(one_of({"enabled": False}, {"existing": True})),
+        "grafana": draw(one_of({}, {"enabled": False}, {"existing": True})),
     }
     return draw(one_of({}, {"observability": on}, {"observability": off}))

@@ -145,7 +145,14 @@ def test_what_contradicts_itself_is_named(grafana: dict[str, Any], problem: str)
 def test_grafana_needs_what_collects_its_metrics() -> None:
     section = {"managedPrometheus": False, "dashboard": False, "alerts": {"enabled": False}}
     with pytest.raises(SpecError, match=r"grafana\.enabled: true, but without managedPrometheus it"):
-        parse_fleet(fleet_data(WORKER, observability=section))
+        parse_fleet(fleet_data(WORKER, observability={**section, "grafana": {"enabled": True}}))
+
+
+def test_there_is_no_grafana_by_default_without_what_collects_its_metrics() -> None:
+    section = {"managedPrometheus": False, "dashboard": False, "alerts": {"enabled": False}}
+    spec = parse_fleet(fleet_data(WORKER, observability=section))
+    assert not spec.observability.has_grafana
+    assert render_grafana(spec, WORKER) == []
 
 
 def test_no_team_has_the_namespace_where_pods_can_read_all_metrics() -> None:

@@ -271,7 +271,7 @@ def members_of(fleet: FleetSpec) -> list[str]:
 
 def grafana_arguments(fleet: FleetSpec) -> dict[str, Any]:
     """The arguments of the identity of the fleet's Grafana; none where it installs none."""
-    if not fleet.observability.grafana.installed:
+    if not fleet.observability.installs_grafana:
         return {}
     return {"fleet": fleet.name, "namespace": fleet.observability.grafana.namespace}
 

@@ -285,7 +285,7 @@ class ClusterContents:
         if managed := self._part("monitoring"):
             self.monitoring = ManagedMonitoring(self._name("monitoring"), managed, opts=self._opts(self.kueue.release))
         settings, board, after = self._spec.observability.grafana, self._part("grafana"), self._opts()
-        if settings.installed and board:
+        if self._spec.observability.installs_grafana and board:
             address = grafana_account_address(self._spec)
             self.grafana = GrafanaInstall(
                 self._name("grafana"),

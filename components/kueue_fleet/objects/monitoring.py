@@ -79,7 +79,7 @@ def render_managed_monitoring(fleet: FleetSpec, cluster: str) -> list[Manifest]:
 def render_grafana(fleet: FleetSpec, cluster: str) -> list[Manifest]:
     """The dashboard for Grafana, on the manager or the standalone cluster; none elsewhere."""
     settings = fleet.observability.grafana
-    if not settings.enabled or cluster != fleet.home:
+    if not fleet.observability.has_grafana or cluster != fleet.home:
         return []
     controller = fleet.admission_controller is not None
     goals = wait_limits(queue_goals(fleet))

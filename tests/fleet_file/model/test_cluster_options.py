@@ -243,10 +243,6 @@ REFUSED: dict[str, tuple[dict[str, Any], list[str]]] = {
                 "set alerts.enabled to false, or managedPrometheus to true"
             ),
             (
-                "observability.grafana.enabled: true, but without managedPrometheus it has no data; "
-                "set grafana.enabled to false, or managedPrometheus to true"
-            ),
-            (
                 'observability.alerts.notificationChannels[0]: "me" is not a notification channel; write '
                 "projects/PROJECT/notificationChannels/ID"
             ),

@@ -181,7 +181,7 @@ def _namespaces(scope: Scope) -> Iterator[Problem]:
         **{operator.namespace: name for name, operator in fleet.operators.installed.items()},
         **({driver.namespace: "NVIDIA's DRA driver"} if (driver := fleet.nvidia_dra_driver) is not None else {}),
         **({section.namespace: "the fleet's controller"} if section is not None else {}),
-        **({fleet.observability.grafana.namespace: "Grafana"} if fleet.observability.grafana.installed else {}),
+        **({fleet.observability.grafana.namespace: "Grafana"} if fleet.observability.installs_grafana else {}),
         **({PAGE_NAME: "the page for teams"} if fleet.fleet_page is not None else {}),
     }
     owners: dict[str, str] = {}

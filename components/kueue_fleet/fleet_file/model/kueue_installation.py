@@ -49,7 +49,7 @@ def kueue_configuration(fleet: FleetSpec, cluster: str) -> dict[str, Any]:
     Raises KeyError for an unknown cluster.
     """
     entry = fleet.cluster(cluster)
-    observed = fleet.observability.managed_prometheus or fleet.observability.grafana.enabled
+    observed = fleet.observability.managed_prometheus or fleet.observability.has_grafana
     own = overlay(fleet.kueue.configuration.wire(), entry.kueue.configuration.wire())
     release = fleet.kueue_on(cluster).release
     base = default_configuration(fleet.kueue.namespace, release, observed=observed, job_sets=fleet.job_set.enabled)

@@ -25,8 +25,8 @@ _CHANNEL: Final = re.compile(r"projects/[^/]+/notificationChannels/[^/]+")
 class Grafana(RuledModel):
     """Grafana on the manager or the standalone cluster: it shows what managed Prometheus collects on all clusters."""
 
-    enabled: Flag = True
-    """Default true."""
+    enabled: Flag | None = None
+    """Default: what `managedPrometheus` is; true with `existing`."""
     existing: Flag = False
     """Whether a Grafana that is not the fleet's runs in `namespace`, and loads ConfigMaps with the label
     `grafana_dashboard`, as the sidecar of its chart does. It gets the dashboard, and no Grafana is installed; default
@@ -42,14 +42,9 @@ class Grafana(RuledModel):
     namespace: DnsLabel = "monitoring"
     """Where it runs; default monitoring. Nothing else should: pods there can act as Grafana's Google account."""
 
-    @property
-    def installed(self) -> bool:
-        """Whether the fleet installs one."""
-        return self.enabled and not self.existing
-
     def own_problems(self) -> Iterator[Problem]:
         """Nothing about an installation where there is none."""
-        if self.existing and not self.enabled:
+        if self.existing and self.enabled is False:
             yield NO_EFFECT.at("existing", "true, but enabled is false", "remove one of the two")
         for name in ("chart", "version", "image", "frontend_image") if self.existing else ():
             if name in self.model_fields_set:
@@ -89,9 +84,21 @@ class Observability(RuledModel):
     dashboard: Flag = True
     """Whether there is a dashboard in Cloud Monitoring; default true."""
     grafana: Grafana = Grafana()
-    """Grafana, by default in the manager or the standalone cluster."""
+    """Grafana on the manager or the standalone cluster; default: where `managedPrometheus` is true."""
     alerts: Alerts = Alerts()
     """Alert policies of Cloud Monitoring."""
+
+    @property
+    def has_grafana(self) -> bool:
+        """Whether a Grafana, the fleet's or an existing one, gets the dashboard."""
+        if self.grafana.enabled is None:
+            return self.managed_prometheus or self.grafana.existing
+        return self.grafana.enabled
+
+    @property
+    def installs_grafana(self) -> bool:
+        """Whether the fleet installs one."""
+        return self.has_grafana and not self.grafana.existing
 
     def own_problems(self) -> Iterator[Problem]:
         """Dashboards and alerts read what managed Prometheus collects."""
@@ -109,7 +116,7 @@ class Observability(RuledModel):
                 "true, but without managedPrometheus there is nothing to watch",
                 "set alerts.enabled to false, or managedPrometheus to true",
             )
-        if self.grafana.installed:
+        if self.installs_grafana:
             yield NEEDED.at(
                 "grafana.enabled",
                 "true, but without managedPrometheus it has no data",
