@@ -26,7 +26,7 @@ def test_what_is_known_comes_first_and_then_the_minutes(capsys: pytest.CaptureFi
     out = shown(Jobs(ROOT / "examples/dws-multikueue/jobs.yaml"), capsys)
     parts = (
         "Pulumi.dws-multikueue.yaml: valid",
-        "4 clusters, 0 node pools, 120 Kubernetes objects",
+        "4 clusters, 0 node pools, 121 Kubernetes objects",
         "team-vision/detector-6",
         "builds the engines once, about 19 minutes; Ctrl-C keeps what is built",
         "kueue-fleet render ",

@@ -214,7 +214,12 @@ def _observability(draw: Draw) -> Data:
     channel = "projects/my-project/notificationChannels/17"
     alerts = part(enabled=flags, notificationChannels=one_of([channel]), provisioningTimeout=one_of("1h"))
     grafana = part(
-        enabled=flags, chart=one_of("./charts/grafana"), version=one_of("12.11.0"), namespace=one_of("graphs")
+        enabled=flags,
+        chart=one_of("./charts/grafana"),
+        version=one_of("12.11.0"),
+        image=one_of("mirror.example.com/grafana"),
+        frontendImage=one_of("mirror.example.com/frontend"),
+        namespace=one_of("graphs"),
     )
     on = fields(draw, managedPrometheus=st.just(True), dashboard=flags, alerts=alerts, grafana=grafana)
     off = {
