@@ -19,6 +19,7 @@ from kueue_fleet import Fleet
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet
 from kueue_fleet.fleet_file.worker_tokens import worker_tokens
 from kueue_fleet.objects import render_fleet
+from kueue_fleet.objects.charts import charts_on
 from mocked_fleets import cluster_of, in_clusters, run
 from pulumi_mocks import Recorded, Recording
 from small_fleets import MANAGER, SECOND_WORKER, WORKER, fleet, fleet_data, standalone_data
@@ -87,11 +88,30 @@ def test_every_cluster_gets_exactly_the_objects_that_the_spec_renders(
         beyond = declared.keys() - rendered.keys()
         assert {kind for kind, _, _ in beyond} <= {"Namespace", "PriorityClass", "Secret"}
         assert {name for kind, _, name in beyond if kind == "PriorityClass"} == {"kueue-fleet-critical"}
-        graphs = spec.observability.installs_grafana and cluster == spec.home
-        installed = {"kueue-system", "jobset-system", *(["monitoring"] if graphs else [])}
+        installed = {chart.namespace for chart in charts_on(spec, cluster)}
         assert {name for kind, _, name in beyond if kind == "Namespace"} == installed
         assert {name for kind, _, name in beyond if kind == "Secret"} <= {one.secret for one in worker_tokens(spec)}
         assert {key: declared[key] for key in rendered} == rendered
+
+
+@pytest.mark.parametrize(
+    ("spec", "declared_as"),
+    [(fleet(WORKER, SECOND_WORKER), "two_workers"), (parse_fleet(company_data()), "company")],
+    ids=["fleet", "company"],
+)
+def test_every_cluster_gets_exactly_the_charts_that_the_spec_renders(
+    spec: FleetSpec, declared_as: str, request: pytest.FixtureRequest
+) -> None:
+    recording = request.getfixturevalue(declared_as)
+    for cluster in spec.cluster_names:
+        releases = {r.inputs["name"]: r.inputs for r in recording.of_type("Release") if cluster_of(r) == cluster}
+        charts = {chart.release: chart for chart in charts_on(spec, cluster)}
+        assert releases.keys() == charts.keys()
+        for name, chart in charts.items():
+            declared = releases[name]
+            assert (declared["chart"], declared["version"], declared["namespace"], declared["values"]) == (
+                chart.chart, chart.version, chart.namespace, chart.values,
+            )  # fmt: skip
 
 
 def test_everything_in_a_cluster_uses_that_clusters_own_provider(two_workers: Recording) -> None:

@@ -14,6 +14,7 @@ from tests.objects.test_render import rich_data
 from command_line import call
 from kueue_fleet.fleet_file import FleetSpec, parse_fleet, parse_fleet_text
 from kueue_fleet.objects import render_cluster
+from kueue_fleet.objects.charts import charts_on
 from kueue_fleet.objects.folders import DEPENDS_ON, KUSTOMIZATION, WAVE, render_folder
 from needed_programs import KUBECTL, needed
 
@@ -87,6 +88,40 @@ def test_file_names_are_unique_whatever_the_case() -> None:
     for cluster in spec.cluster_names:
         files = render_folder(spec, cluster)
         assert len({name.lower() for name in files}) == 1 + len(render_cluster(spec, cluster))
+
+
+@pytest.mark.parametrize("name", FLEETS)
+def test_every_namespace_comes_with_the_objects_or_with_a_chart(name: str) -> None:
+    spec = fleet(name)
+    for cluster in spec.cluster_names:
+        objects = render_cluster(spec, cluster)
+        made = {each["metadata"]["name"] for each in objects if each["kind"] == "Namespace"}
+        made |= {chart.namespace for chart in charts_on(spec, cluster)}
+        assert {each["metadata"].get("namespace", "kube-system") for each in objects} <= made | {"kube-system"}
+
+
+def test_each_values_file_says_what_it_comes_before(tmp_path: Path) -> None:
+    assert call("render", FLEETS["batch-platform"], "--output-dir", tmp_path).returncode == 0
+    files = {file.name: file.read_text().splitlines() for file in (tmp_path / "batch-dev").glob("*.values.yaml")}
+    assert {name: lines[0] for name, lines in files.items()} == {
+        "jobset.values.yaml": "# jobset, before kueue:",
+        "kueue.values.yaml": "# kueue, before grafana:",
+        "grafana.values.yaml": "# grafana, before the objects here:",
+    }
+
+
+def test_values_of_a_chart_that_is_gone_are_removed(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(DWS.read_text())
+    call("render", file, "--output-dir", tmp_path)
+    grafana = tmp_path / "manager-europe-west4" / "grafana.values.yaml"
+    assert grafana.exists()
+    data = yaml.safe_load(DWS.read_text())
+    spec = next(value for value in data["config"].values() if isinstance(value, dict))
+    spec["observability"] = {"grafana": {"enabled": False}}
+    file.write_text(yaml.safe_dump(data))
+    call("render", file, "--output-dir", tmp_path)
+    assert not grafana.exists()
 
 
 def test_the_difference_to_what_is_in_git_is_shown(tmp_path: Path) -> None:

@@ -84,6 +84,14 @@ for _name, _pattern, _first in _RESOLVERS:
             )
 
 
+def _text(dumper: yaml.SafeDumper, text: str) -> Any:
+    """Text of several lines as a block, where YAML has one for it: a Configuration, a script or a query is read so."""
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text.rstrip("\n") else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
 def _integer(loader: Any, node: Any) -> int:
     text = loader.construct_scalar(node)
     if len(text) > _MOST_DIGITS:

@@ -9,11 +9,9 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.forms.problem import SpecError
 from kueue_admission.forms.yaml_text import dump_yaml, load_yaml
-from kueue_fleet.fleet_file import FleetSpec, kueue_helm_values
-from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
+from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.objects.charts import RELEASES, ClusterChart, charts_on
 from kueue_fleet.objects.folders import KUSTOMIZATION, render_folder
-
-_VALUES = "kueue.values.yaml"
 
 
 def write_folders(fleet: FleetSpec, clusters: list[str], folder: Path) -> None:
@@ -54,8 +52,16 @@ def show_difference(fleet: FleetSpec, clusters: list[str], folder: Path) -> None
 
 
 def _wanted(fleet: FleetSpec, cluster: str) -> dict[str, str]:
-    values = "\n".join([*helm_comment(fleet, cluster), dump_yaml(kueue_helm_values(fleet, cluster))])
-    return {_VALUES: values, **render_folder(fleet, cluster)}
+    values, before = {}, "the objects here"
+    for chart in reversed(charts_on(fleet, cluster)):
+        name = _values_file(chart.release)
+        lines = [f"# {chart.release}, before {before}:", *_commands(chart, name), dump_yaml(dict(chart.values))]
+        values[name], before = "\n".join(lines), chart.release
+    return {**values, **render_folder(fleet, cluster)}
+
+
+def _values_file(release: str) -> str:
+    return f"{release}.values.yaml"
 
 
 def _text(file: Path) -> str:
@@ -68,7 +74,7 @@ def _text(file: Path) -> str:
 
 
 def _earlier(place: Path) -> set[str]:
-    """The files that an earlier run wrote, by its kustomization; others are never touched."""
+    """The files that an earlier run wrote, by its kustomization, and values of charts; others are never touched."""
     file = place / KUSTOMIZATION
     if not (text := _text(file)):
         return set()
@@ -78,17 +84,30 @@ def _earlier(place: Path) -> set[str]:
         raise console.CommandError(f"{error}, or give another folder") from None
     listed = found.get("resources") if isinstance(found, dict) else None
     names = [name for name in listed if isinstance(name, str)] if isinstance(listed, list) else []
-    return {name for name in names if "/" not in name and name.endswith(".yaml")}
+    charts = {name for name in map(_values_file, RELEASES.values()) if (place / name).exists()}
+    return charts | {name for name in names if "/" not in name and name.endswith(".yaml")}
 
 
-def helm_comment(fleet: FleetSpec, cluster: str) -> list[str]:
-    """How to install Kueue's chart, as lines of a comment."""
-    kueue = fleet.kueue_on(cluster)
-    command = (
-        f"helm upgrade --install kueue {kueue.chart} --version {kueue.version} --namespace {kueue.namespace} --values -"
+def charts_comment(fleet: FleetSpec, cluster: str) -> str:
+    """How to install the charts of a cluster, with their values, as lines of a comment."""
+    lines = ["# Charts, in this order, before the objects below. Each reads the values beneath it:"]
+    for chart in charts_on(fleet, cluster):
+        lines += _commands(chart, "-")
+        lines += [f"#     {line}" for line in dump_yaml(dict(chart.values)).splitlines()]
+    return "\n".join(lines)
+
+
+def _commands(chart: ClusterChart, values: str) -> list[str]:
+    """How to install a chart, as lines of a comment; `values` is the file with its values."""
+    lines = []
+    if made := chart.priority_class:
+        lines.append(f"kubectl create priorityclass {made['metadata']['name']} --value={made['value']}")
+    if labels := chart.namespace_labels:
+        lines.append(f"kubectl create namespace {chart.namespace}")
+        lines.append(" ".join([f"kubectl label namespace {chart.namespace}", *(f"{k}={v}" for k, v in labels.items())]))
+    source = f"{chart.chart} --repo {chart.repository}" if chart.repository else chart.chart
+    lines.append(
+        f"helm upgrade --install {chart.release} {source} --version {chart.version} --namespace {chart.namespace} "
+        f"--create-namespace --values {values}"
     )
-    before = []
-    if kueue.priority_class_name == KUEUE_PRIORITY_CLASS:
-        value = kueue_priority_class()["value"]
-        before = [f"#   kubectl create priorityclass {KUEUE_PRIORITY_CLASS} --value={value}"]
-    return ["# Kueue, before the objects below:", *before, f"#   {command}"]
+    return [f"#   {line}" for line in lines]

@@ -10,8 +10,7 @@ import typer
 from kueue_admission.cli import console
 from kueue_admission.forms.yaml_text import dump_yaml
 from kueue_fleet.cli.fleet_files import load_fleet
-from kueue_fleet.cli.render_folder import helm_comment, show_difference, write_folders
-from kueue_fleet.fleet_file import kueue_helm_values
+from kueue_fleet.cli.render_folder import charts_comment, show_difference, write_folders
 from kueue_fleet.google.document import document
 from kueue_fleet.google.resources import resources_on
 from kueue_fleet.objects import render_cluster
@@ -62,11 +61,12 @@ def render(
 ) -> None:
     """Print every Kubernetes object of a fleet as YAML, in apply order, without a cluster or Pulumi.
 
-    The Kueue release comes first, as a comment with its Helm values. With --cloud: every resource of Google Cloud, as a
-    program in Pulumi YAML has it, `${Network/lab/vpc.selfLink}` for what is known once another one is made.
+    The Helm charts of Kueue and of others come first, as a comment with their values. With --cloud: every resource of
+    Google Cloud, as a program in Pulumi YAML has it, `${Network/lab/vpc.selfLink}` for what is known once another one
+    is made.
 
     With --output-dir: a file for each object, in a folder for each cluster, as Argo CD, Config Sync and kustomize take
-    them from git. Annotations say the order. Values of Kueue's chart are beside them. Files that an earlier run wrote
+    them from git. Annotations say the order. Values of the charts are beside them. Files that an earlier run wrote
     are removed if the fleet does not have them any more.
 
     \b
@@ -101,6 +101,5 @@ def render(
         (show_difference if difference else write_folders)(fleet, names, output_dir)
         return
     for name in names:
-        values = (f"#     {line}" for line in dump_yaml(kueue_helm_values(fleet, name)).splitlines())
-        before = "\n".join([f"# Cluster {name}", *helm_comment(fleet, name), *values])
-        console.text("---\n".join([f"{before}\n", *map(dump_yaml, render_cluster(fleet, name))]))
+        before = f"# Cluster {name}\n{charts_comment(fleet, name)}\n"
+        console.text("---\n".join([before, *map(dump_yaml, render_cluster(fleet, name))]))

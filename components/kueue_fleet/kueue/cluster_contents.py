@@ -19,7 +19,6 @@ from kueue_fleet.kueue.applied_objects import is_kueue_object
 from kueue_fleet.kueue.component import OrderedObjects
 from kueue_fleet.kueue.credentials import ClusterProfiles, KueuePlugin, WorkerAccess
 from kueue_fleet.kueue.install import (
-    RELEASES,
     GrafanaInstall,
     JobSetInstall,
     KueueInstall,
@@ -49,6 +48,7 @@ from kueue_fleet.kueue.queues import (
 from kueue_fleet.kueue.team import Namespaces, Team
 from kueue_fleet.kueue.team_secrets import TeamSecrets
 from kueue_fleet.objects import ClusterObject, objects_on
+from kueue_fleet.objects.charts import RELEASES
 from kueue_fleet.objects.cluster_profiles import kueue_patches
 
 _Made = TypeVar("_Made", bound=pulumi.Resource)

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pulumi
 
 from kueue_admission.api.configuration import overlay
-from kueue_admission.api.manifests import namespace_labels, namespace_manifest
+from kueue_admission.api.manifests import namespace_manifest
 from kueue_admission.forms import Problem
 from kueue_admission.forms.names import PRODUCT
 from kueue_admission.releases import minors, nearest
@@ -23,20 +23,24 @@ from kueue_fleet.fleet_file.check.chart_values import check_chart_values
 from kueue_fleet.fleet_file.fleet_rules import NO_EFFECT
 from kueue_fleet.fleet_file.model.dra_driver import NvidiaDraDriver
 from kueue_fleet.fleet_file.model.kueue_installation import installation_helm_values, kueue_image_values
-from kueue_fleet.fleet_file.model.kueue_pods import KUEUE_PRIORITY_CLASS, kueue_priority_class
 from kueue_fleet.fleet_file.model.observability import Grafana
-from kueue_fleet.fleet_file.model.operators import FRAMEWORKS, Operator
+from kueue_fleet.fleet_file.model.operators import Operator
 from kueue_fleet.kueue.applied_objects import HelmRelease, KubernetesObject
 from kueue_fleet.kueue.component import Component, declare_object
-from kueue_fleet.objects.monitoring import GRAFANA_NAME, grafana_helm_values
+from kueue_fleet.objects.charts import (
+    RELEASES,
+    ClusterChart,
+    dra_driver_chart,
+    grafana_chart,
+    job_set_chart,
+    kueue_chart,
+    operator_chart,
+)
+from kueue_fleet.objects.monitoring import grafana_helm_values
 
 CHARTS_CONFIG = "charts"
-"""Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the names of `CHART_NAMES`
-and of `kueue_chart`."""
-CHART_NAMES = ("kueue", "jobSet", *FRAMEWORKS, "nvidiaDraDriver", "grafana")
-"""Charts whose reference a stack can replace."""
-RELEASES = {"kubeRay": "kuberay-operator", "leaderWorkerSet": "lws", "trainer": "kubeflow-trainer"}
-"""Helm releases of the operators, by their field in the fleet file; named as their own pages name them."""
+"""Key in the stack's config, below kueue-fleet, that replaces chart references: a map by the section of the
+fleet file, such as `jobSet`, and by `chart_of_minor`."""
 RELEASE_TIMEOUT_SECONDS = 900
 """For one Helm operation: on an empty Autopilot cluster the first node takes minutes to come."""
 MAX_HISTORY = 5
@@ -46,7 +50,7 @@ _ANY_CLUSTER = ClusterEntry("alone", role="standalone", region="us-central1")
 _RESOURCE_TIMEOUTS = pulumi.CustomTimeouts(create="20m", update="20m", delete="20m")
 
 
-def kueue_chart(version: str) -> str:
+def chart_of_minor(version: str) -> str:
     """The name, in the stack's config, of Kueue's chart for the clusters of one minor release only: `kueue-0.18`."""
     return f"kueue-{nearest(version).minor}"
 
@@ -70,19 +74,16 @@ class _Installation(Component):
         self,
         name: str,
         spec: KueueInstallation | JobSetInstallation | Operator | NvidiaDraDriver | Grafana,
+        chart: ClusterChart,
         *,
-        release_name: str,
-        chart_name: str,
-        repository: str | None = None,
-        values: "pulumi.Input[Mapping[str, Any]]",
+        values: "pulumi.Input[Mapping[str, Any]] | None" = None,
         protect: bool,
         take_ownership: bool = False,
         before: Sequence[pulumi.Resource] = (),
-        labels: Mapping[str, str] | None = None,
     ) -> None:
         """Declare the namespace, and the release after it and `before`.
 
-        Raises ValueError where the stack's config names no such chart.
+        `values` take the place of the chart's. Raises ValueError where the stack's config names no such chart.
         """
         if "enabled" in spec.model_fields_set and not getattr(spec, "enabled", True):
             wrong = "is false, which has no effect on a component of its own"
@@ -90,22 +91,23 @@ class _Installation(Component):
                 [NO_EFFECT.at(f"{type(spec).__name__}.enabled", wrong, "remove it, or the component")],
                 pulumi.ResourceOptions(parent=self),
             )
-        self.namespace = spec.namespace
-        self.namespace_object = declare_object(self, f"{name}-namespace", namespace_manifest(spec.namespace, labels))
+        self.namespace = chart.namespace
+        namespace = namespace_manifest(chart.namespace, chart.namespace_labels or None)
+        self.namespace_object = declare_object(self, f"{name}-namespace", namespace)
         charts = _charts_of_stack()
-        replaced = charts.get(kueue_chart(spec.version)) if chart_name == "kueue" and spec.version else None
-        replaced = replaced or charts.get(chart_name)
+        replaced = charts.get(chart_of_minor(chart.version)) if chart.section == "kueue" else None
+        replaced = replaced or charts.get(chart.section)
         if replaced:
-            pulumi.log.info(f"chart {spec.chart} is {replaced} here, by the stack's config", self)
+            pulumi.log.info(f"chart {chart.chart} is {replaced} here, by the stack's config", self)
         self.release = HelmRelease(
             name,
             {
-                "name": release_name,
-                "namespace": spec.namespace,
-                "chart": replaced or spec.chart,
-                **({"version": spec.version} if spec.version else {}),
-                **({"repositoryOpts": {"repo": repository}} if repository and not replaced else {}),
-                "values": values,
+                "name": chart.release,
+                "namespace": chart.namespace,
+                "chart": replaced or chart.chart,
+                "version": chart.version,
+                **({"repositoryOpts": {"repo": chart.repository}} if chart.repository and not replaced else {}),
+                "values": chart.values if values is None else values,
                 "timeout": RELEASE_TIMEOUT_SECONDS,
                 "maxHistory": MAX_HISTORY,
                 "skipAwait": False,
@@ -158,20 +160,20 @@ class KueueInstall(_Installation):
         if values is not None:
             values = _known_values(f"KueueInstall {name}.values", spec, values, opts)
         super().__init__(name, opts)
+        chart = kueue_chart(spec, installation_helm_values(spec))
         self.priority_class = None
-        if spec.priority_class_name == KUEUE_PRIORITY_CLASS:
+        if chart.priority_class is not None:
             self.priority_class = declare_object(
                 self,
                 f"{name}-priority",
-                kueue_priority_class(),
+                chart.priority_class,
                 replace_on_changes=["value", "preemptionPolicy"],
             )
         self._install(
             name,
             spec,
-            release_name="kueue",
-            chart_name="kueue",
-            values=installation_helm_values(spec) if values is None else values,
+            chart,
+            values=values,
             protect=deletion_protection,
             take_ownership=take_ownership,
             before=[self.priority_class] if self.priority_class else [],
@@ -198,10 +200,7 @@ class JobSetInstall(_Installation):
         self._install(
             name,
             spec,
-            release_name="jobset",
-            chart_name="jobSet",
-            # The chart as it lies in JobSet's module asks for a moving tag.
-            values={"image": {"repository": spec.image, "tag": f"v{spec.version}"}},
+            job_set_chart(spec),
             protect=deletion_protection,
             take_ownership=take_ownership,
         )
@@ -227,10 +226,7 @@ class OperatorInstall(_Installation):
         self._install(
             name,
             spec,
-            release_name=RELEASES[operator],
-            chart_name=operator,
-            repository=spec.repository,
-            values=spec.helm_values(),
+            operator_chart(operator, spec),
             protect=deletion_protection,
             take_ownership=take_ownership,
         )
@@ -253,17 +249,14 @@ class NvidiaDraDriverInstall(_Installation):
     ) -> None:
         """Declare the installation. `values` are the chart's, in a fleet those of `NvidiaDraDriver.helm_values`; the
         others are as for `KueueInstall`."""
+        spec = spec or NvidiaDraDriver()
         super().__init__(name, opts)
         self._install(
             name,
-            spec or NvidiaDraDriver(),
-            release_name="dra-driver-nvidia-gpu",
-            chart_name="nvidiaDraDriver",
-            values=values,
+            spec,
+            dra_driver_chart(spec, values),
             protect=deletion_protection,
             take_ownership=take_ownership,
-            # Its pods on nodes are privileged, by its chart.
-            labels=namespace_labels(pod_security="privileged"),
         )
 
 
@@ -290,7 +283,7 @@ class GrafanaInstall(_Installation):
         spec = spec or Grafana()
         super().__init__(name, opts)
         values = pulumi.Output.all(project, account).apply(lambda known: grafana_helm_values(spec, *known))
-        self._install(name, spec, release_name=GRAFANA_NAME, chart_name="grafana", values=values, protect=False)
+        self._install(name, spec, grafana_chart(spec), values=values, protect=False)
 
 
 def _known_values(
@@ -320,8 +313,8 @@ def _charts_of_stack() -> dict[str, str]:
     """Chart references of the stack's config. Raises ValueError for a name that is not a chart's."""
     config = pulumi.Config(PRODUCT)
     charts: dict[str, str] = config.get_object(CHARTS_CONFIG) or {}
-    unknown = sorted(set(charts) - {*CHART_NAMES, *map(kueue_chart, minors())})
+    unknown = sorted(set(charts) - {*RELEASES, *map(chart_of_minor, minors())})
     if unknown:
         key = config.full_key(CHARTS_CONFIG)
-        raise ValueError(f"{key}: {', '.join(unknown)} is not a chart; the charts are {', '.join(CHART_NAMES)}")
+        raise ValueError(f"{key}: {', '.join(unknown)} is not a chart; the charts are {', '.join(RELEASES)}")
     return charts
