@@ -112,6 +112,7 @@ from kueue_fleet.fleet_file.model.entries import LocalQueueEntry as LocalQueueEn
 from kueue_fleet.fleet_file.model.entries import ManagerQueue as ManagerQueue
 from kueue_fleet.fleet_file.model.entries import PriorityClassEntry as PriorityClassEntry
 from kueue_fleet.fleet_file.model.entries import ProvisioningRequestCheckArgs as ProvisioningRequestCheckArgs
+from kueue_fleet.fleet_file.model.entries import QuotaAmounts as QuotaAmounts
 from kueue_fleet.fleet_file.model.entries import TopologyEntry as TopologyEntry
 from kueue_fleet.fleet_file.model.entries import WorkloadPriorityClassEntry as WorkloadPriorityClassEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec as FleetSpec

@@ -140,6 +140,19 @@ def test_how_long_jobs_wait_for_nodes_comes_back_with_the_controller() -> None:
     assert [check["name"] for check in adopted.data["admissionChecks"]] == ["dws"]
 
 
+def test_quotas_of_windows_come_back_as_the_file_has_them() -> None:
+    data = small_fleets.standalone_data(admissionController={"image": "example.com/controller:1"})
+    data["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    window = {"name": "night", "start": "2026-11-30T20:00:00Z", "duration": "10h", "days": ["Monday"]}
+    data["admissionController"]["quotaWindows"] = [window]
+    quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
+    quota["during"] = {"night": {"nominalQuota": 2}}
+    adopted = assert_round_trip(parse_fleet(data))
+    [found, *_] = adopted.data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
+    assert found["during"] == {"night": {"nominalQuota": "2"}}
+    assert adopted.data["admissionController"]["quotaWindows"][0]["name"] == "night"
+
+
 def test_the_example_stack_comes_back_in_its_own_words() -> None:
     text = (ROOT / "stacks" / "Pulumi.dws-multikueue.yaml").read_text()
     fleet = parse_fleet_text(text, "stack")

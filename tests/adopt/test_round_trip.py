@@ -193,7 +193,7 @@ def test_any_fleet_renders_the_same_or_names_what_it_left_out(fleet: FleetSpec) 
         }
         return
     assert lost_unsaid(fleet, reading.fleet, adopted.notes) == []
-    follows = any(queue.quota_follows == "capacity" for queue in fleet.cluster_queues)
+    follows = any(queue.quota_follows == "capacity" or queue.windows for queue in fleet.cluster_queues)
     named = [note for note in adopted.notes if not EXPECTED.match(note)]
     assert [note for note in named if not (follows and OTHER_WORDS.match(note))] == []
 

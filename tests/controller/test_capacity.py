@@ -67,8 +67,11 @@ def node(name: str, *, ready_since: float = -600, ready: bool = True) -> Json:
 
 
 class Lab:
-    def __init__(self, *, names: tuple[str, ...] = ("a", "b"), silent: bool = False) -> None:
-        following = controller_configuration(fleet()).following
+    def __init__(
+        self, *, names: tuple[str, ...] = ("a", "b"), silent: bool = False, spec: FleetSpec | None = None
+    ) -> None:
+        written = controller_configuration(spec or fleet())
+        following = ControllerConfiguration.model_validate(written.wire()).following
         assert following is not None
         self.fleet, self.clock, self.metrics = following, Clock(), Metrics()
         self.home, self.worker = FakeApi(), FakeApi()
@@ -159,6 +162,37 @@ async def test_a_write_that_fails_is_tried_again(caplog: pytest.LogCaptureFixtur
         await lab.look(5)
         assert lab.quotas == [("us", "16"), ("manager", "16")]
         assert "quota not written" in caplog.text
+
+
+async def test_quotas_of_windows_are_written_when_these_open_and_close_without_nodes() -> None:
+    data = fleet().wire()
+    window = {"name": "sale", "start": when(60), "duration": "1m"}
+    data["admissionController"]["quotaWindows"] = [window]
+    quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
+    quota["during"] = {"sale": {"nominalQuota": 4}}
+    data["clusterQueues"][0]["quotaFollows"] = "file"
+    lab = Lab(spec=FleetSpec.model_validate(data), silent=True)
+    assert lab.writer.watches == ()
+    for seconds in (0, 59, 60, 65, 119, 120):
+        await lab.look(seconds)
+    assert lab.quotas == [
+        ("us", "16"),
+        ("us", "4"),
+        ("us", "16"),
+        ("manager", "16"),
+        ("manager", "4"),
+        ("manager", "16"),
+    ]
+
+
+async def test_a_window_gives_no_more_than_nodes_hold() -> None:
+    data = fleet().wire()
+    data["admissionController"]["quotaWindows"] = [{"name": "sale", "start": when(-60), "duration": "1h"}]
+    quota = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"][0]
+    quota |= {"nominalQuota": 4, "during": {"sale": {"nominalQuota": 16}}}
+    async with running(Lab(spec=FleetSpec.model_validate(data), names=("a",))) as lab:
+        await lab.look()
+        assert lab.quotas == [("us", "8"), ("manager", "8")]
 
 
 def test_the_configuration_has_the_fleet_only_where_a_queue_follows() -> None:

@@ -107,6 +107,16 @@ def test_more_than_slack_has_is_taken_off_the_queues_by_their_share() -> None:
     assert found == {"red": ("11", None), "blue": ("5", None), "slack": ("8", "0")}
 
 
+def test_what_else_the_file_says_of_a_cluster_stays() -> None:
+    red, reserve = queue("red", 99), queue("reserve", 99, slack=True)
+    for made, own in ((red, {"nominalQuota": 24, "borrowingLimit": 5}), (reserve, {"nominalQuota": 8})):
+        made["resourceGroups"][0]["flavors"][0]["resources"][0]["perCluster"] = {"batch": own}
+    followed = follow_capacity(fleet(red, reserve), {"batch": nodes(2, 2)}, NOW).fleet
+    assert amounts(followed) == {"red": ("16", None), "reserve": ("8", "0")}
+    [group] = queue_on(followed, followed.cluster_queues[0], "batch").resource_groups
+    assert str(group.flavors[0].resources[0].borrowing_limit) == "5"
+
+
 def test_queues_that_do_not_follow_keep_their_quota() -> None:
     spec = fleet(queue("red", 16), queue("blue", 16, quotaFollows="file"))
     assert follow(spec, *nodes(3, 1))[0] == {"red": ("8", None), "blue": ("16", None)}

@@ -92,6 +92,14 @@ FOLLOWS = "follows"
 """A queue whose quota follows capacity, its flavor, and the label of its nodes."""
 FOLLOWED = 5
 """Its GPUs: 8 in the file less those of a cordoned node."""
+BY_TIME, DURING = "by-time", 6
+"""A queue with other quotas in a window that is always open, and its GPUs then."""
+EVERY_DAY: Json = {
+    "name": "every-day",
+    "start": "2026-01-05T00:00:00Z",
+    "duration": "24h",
+    "days": ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"],
+}
 CORDONED: Json = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -101,9 +109,9 @@ CORDONED: Json = {
 }
 
 
-def followed_quota(clusters: Mapping[str, OneCluster]) -> list[int]:
-    """Nominal GPUs of that queue on the manager and the worker."""
-    queues = [clusters[name].get(f"{KUEUE}/clusterqueues/{FOLLOWS}") for name in (MANAGER, WORKER)]
+def written_quota(clusters: Mapping[str, OneCluster], queue: str) -> list[int]:
+    """Nominal GPUs of a queue on the manager and the worker."""
+    queues = [clusters[name].get(f"{KUEUE}/clusterqueues/{queue}") for name in (MANAGER, WORKER)]
     flavors = [queue["spec"]["resourceGroups"][0]["flavors"][0]["resources"] for queue in queues]
     return [int(each["nominalQuota"]) for quotas in flavors for each in quotas if each["name"] == GPU]
 
@@ -121,6 +129,10 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
     data["fleetPage"] = {}
     data["flavors"].append({"name": FOLLOWS, "nodeLabels": {FOLLOWS: "true"}})
     data["clusterQueues"].append({**queue_data(FOLLOWS, FOLLOWS, 8), "quotaFollows": "capacity"})
+    data["clusterQueues"].append(queue_data(BY_TIME, "l4", 1))
+    [gpus, *_] = data["clusterQueues"][-1]["resourceGroups"][0]["flavors"][0]["resources"]
+    gpus["during"] = {"every-day": {"nominalQuota": DURING}}
+    data["admissionController"]["quotaWindows"] = [EVERY_DAY]
     del data["admissionController"]["image"]
     del data["kueue"]  # what other tests have less of, to be quicker
     settings = {"config": {"gcp:project": "lab-project", "kueue-fleet:fleet": data}}
@@ -139,7 +151,8 @@ def deployed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployed]:
         token = session.paths.admin_token.read_text().strip()
         clusters = {made["name"]: one_of(session, made, token) for made in session.client.clusters()}
         clusters[WORKER].create("/api/v1/nodes", CORDONED)
-        wait_until(lambda: followed_quota(clusters) == [FOLLOWED, FOLLOWED])
+        wait_until(lambda: written_quota(clusters, FOLLOWS) == [FOLLOWED, FOLLOWED])
+        wait_until(lambda: written_quota(clusters, BY_TIME) == [DURING, DURING])
         again = session.pulumi().up()
         for _ in again:
             pass
@@ -196,7 +209,8 @@ def test_a_second_up_changes_nothing_and_the_token_is_not_in_clear_in_the_state(
 
 def test_a_second_up_leaves_the_quota_that_the_controller_wrote(deployed: Deployed) -> None:
     """The provider is Pulumi's own; `again` changed nothing, as the test before says."""
-    assert followed_quota(deployed.clusters) == [FOLLOWED, FOLLOWED]  # settled: the up is over
+    for queue, quota in ((FOLLOWS, FOLLOWED), (BY_TIME, DURING)):
+        assert written_quota(deployed.clusters, queue) == [quota, quota]  # settled: the up is over
 
 
 KUEUE_PODS = "/api/v1/namespaces/kueue-system/pods"

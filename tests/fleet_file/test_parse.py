@@ -170,8 +170,8 @@ REFUSED: dict[str, tuple[str, list[str]]] = {
             ),
             (
                 "fleet.yaml:16: clusterQueues[gpu].resourceGroups[0].flavors[l4].resources[cpu].gpus: is not a "
-                "known field; remove it, or use one of borrowingLimit, lendingLimit, name, nominalQuota, "
-                "perCluster"
+                "known field; remove it, or use one of borrowingLimit, during, lendingLimit, name, "
+                "nominalQuota, perCluster"
             ),
         ],
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hypothesis import strategies as st
@@ -18,6 +18,16 @@ from tests.fleet_files.tenants import local_queues, priority_classes, teams
 
 _DISPATCHER: Final = "kueue-fleet.dev/dispatcher"
 _PAGE: Final = {"iap": {"host": "jobs.example.com", "audience": "/projects/1234567/global/backendServices/42"}}
+_NIGHTS: Final[tuple[Data, ...]] = (
+    {
+        "name": "night",
+        "start": "2027-03-01T20:00:00Z",
+        "duration": "12h",
+        "days": ["Monday"],
+        "timeZone": "Europe/Berlin",
+    },
+    {"name": "night", "start": "2027-03-01T20:00:00Z", "duration": "12h"},
+)
 _PROFILES: Final = {"type": "ClusterProfile", "pluginImage": "gcp-auth-plugin"}
 
 
@@ -48,6 +58,7 @@ def _file(draw: Draw) -> Data:
         controller["admissionController"] |= _answers(draw, checks)
         controller |= fields(draw, fleetPage=one_of({}, _PAGE))
         _follow_capacity(draw, queues)
+        controller["admissionController"] |= _windows(draw, queues)
     entered = [queue for queue in queues if not queue.get("slack")]
     regions = sorted({entry["region"] for entry in data["clusters"] if entry["role"] != "manager"})
     enforced = multi_kueue["multiKueue"].get("queues", named(queues)) if controller else []
@@ -190,9 +201,28 @@ def _follow_capacity(draw: Draw, queues: Sequence[Data]) -> None:
     """Quotas that the controller writes; one queue at most is slack, and others are there for jobs."""
     for queue in queues:
         queue |= fields(draw, quotaFollows=one_of("file", "capacity"))
+        for quota in _quotas(queue):
+            # As much as ever where that is lent: a queue lends no more than it has.
+            lends = any("lendingLimit" in each for each in (quota, *quota.get("perCluster", {}).values()))
+            less = one_of({"night": {"nominalQuota": quota["nominalQuota"] if lends else 0}})
+            quota |= fields(draw, during=less)
+            for own in quota.get("perCluster", {}).values():
+                own |= fields(draw, during=less)
     follows = [queue for queue in queues if queue.get("quotaFollows") == "capacity" and "cohortName" in queue]
     if follows and len(queues) > 1:
         follows[0] |= fields(draw, slack=flags)
+
+
+def _quotas(queue: Data) -> Iterator[Data]:
+    return (quota for group in queue["resourceGroups"] for flavor in group["flavors"] for quota in flavor["resources"])
+
+
+def _windows(draw: Draw, queues: Sequence[Data]) -> Data:
+    """Those that quotas name."""
+    named = any(
+        "during" in each for queue in queues for q in _quotas(queue) for each in (q, *q.get("perCluster", {}).values())
+    )
+    return {"quotaWindows": [draw(one_of(*_NIGHTS))]} if named else {}
 
 
 def _answers(draw: Draw, checks: Sequence[Data]) -> Data:

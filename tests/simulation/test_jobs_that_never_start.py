@@ -66,6 +66,16 @@ def test_what_fits_alone_starts() -> None:
     assert found(fleet_data(), pods=2) == []
 
 
+def test_what_fits_while_a_window_is_open_starts() -> None:
+    data = dispatched_data()
+    once = {"name": "sale", "start": "2026-12-01T00:00:00Z", "duration": "1h"}
+    data["admissionController"]["quotaWindows"] = [once]
+    [gpus, *_] = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
+    gpus |= {"nominalQuota": 1, "during": {"sale": {"nominalQuota": 4}}}
+    assert found(data, pods=4) == []
+    assert NEVER in found(data, pods=5)[0]
+
+
 def test_the_dispatcher_says_why_it_rejects_a_job() -> None:
     [text] = found(dispatched_data(), pods=9)
     assert text.startswith(f"{NEVER}Deactivated: The workload is deactivated due to AdmissionCheck in Rejected state: ")

@@ -177,6 +177,19 @@ def test_a_job_that_runs_on_ends_as_jobs_like_it_that_ran_longer() -> None:
     assert "run times that are not recorded, drawn from those of jobs like them: 1" in fit.not_explained
 
 
+def test_quotas_are_those_of_the_windows() -> None:
+    data: dict[str, Any] = standalone_data()
+    data["clusters"][0] = {"name": "batch", "role": "standalone", "region": "us-central1"}
+    window = {"name": "later", "start": "2026-11-01T10:00:00Z", "duration": "1h"}
+    data["admissionController"] = {"image": "example.com/controller:1", "quotaWindows": [window]}
+    [gpus, *_] = data["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
+    gpus |= {"nominalQuota": 0, "during": {"later": {"nominalQuota": 8}}}
+    replay = Replay(parse_fleet(data), past(RAN, gpus=4, cpu=0), Window(moment("09:00:00"), moment("12:00:00")))
+    for seed in (0, 1):
+        (found,) = replay.run(seed)
+        assert found.record.admitted_at == pytest.approx(HOUR, abs=2)
+
+
 def test_a_job_that_was_deleted_while_it_waited_is_deleted_in_the_replay() -> None:
     replay, fit = replayed(past([(Kind.DELETED, "09:10:00")], cpu=1000))
     (found,) = replay.run(0)

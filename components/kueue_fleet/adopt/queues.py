@@ -151,12 +151,19 @@ def adopt_queues(platform: Platform) -> list[Data]:
             _add_managers(entry, _without(on_manager[name], made))
         if name in fallback:
             entry["fallback"] = fallback[name]["fallback"]
-        if following.get(name, {}).get("quotaFollows") == "capacity":
-            # Those of the file: what the cluster has may be less for a while.
+        told = following.get(name, {})
+        if told.get("quotaFollows") == "capacity" or _has_windows(told):
+            # Those of the file: what the cluster has may be others for a while.
             fields = ("quotaFollows", "slack", "resourceGroups", "manager")
-            entry |= {field: following[name].get(field) for field in fields}
+            entry |= {field: told.get(field) for field in fields}
         entries.append({"name": name, **platform.where(own), **entry})
     return entries
+
+
+def _has_windows(told: Data) -> bool:
+    flavors = (flavor for group in told.get("resourceGroups") or () for flavor in group["flavors"])
+    quotas = (quota for flavor in flavors for quota in flavor["resources"])
+    return any(each.get("during") for quota in quotas for each in (quota, *(quota.get("perCluster") or {}).values()))
 
 
 def dispatched_queues(platform: Platform) -> list[str]:

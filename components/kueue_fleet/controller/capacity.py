@@ -1,4 +1,4 @@
-"""Writes the quotas of queues that follow capacity: on the clusters with their nodes, and on the manager.
+"""Writes the quotas of queues that follow capacity or windows of time, on their clusters and on the manager.
 
 A cluster whose nodes were never seen is not decided about, nor are the manager's copies of queues that are on it. Of
 one that is out of reach, the nodes that were seen last count.
@@ -27,6 +27,7 @@ from kueue_fleet.fleet_file.calendar_pools import fleet_at
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import following_clusters, quotas_on
+from kueue_fleet.fleet_file.quota_windows import fleet_in, open_windows
 from kueue_fleet.kube.answers import ApiError, Json
 from kueue_fleet.kube.api import Api
 from kueue_fleet.kube.watching import Watch
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class CapacityWriter:
-    """`following` is the fleet as far as quotas depend on it; None: none follows capacity."""
+    """`following` is the fleet as far as quotas depend on it; None: none follows capacity or windows."""
 
     def __init__(
         self,
@@ -63,9 +64,10 @@ class CapacityWriter:
         if following is None:
             return
         for cluster in following.clusters:
-            if any(cluster.name in following_clusters(following, queue) for queue in following.cluster_queues):
+            queues = [each for each in following.cluster_queues if cluster.name in following_clusters(following, each)]
+            if queues:
                 api = self._apis[cluster.name] = workers.get(cluster.name, home)
-                if cluster.runs_jobs:
+                if cluster.runs_jobs and any(queue.quota_follows == "capacity" for queue in queues):
                     take = partial(self._take, self._nodes.setdefault(cluster.name, {}))
                     self._watches[cluster.name] = Watch(api, "/api/v1/nodes", take, grace=GRACE_SECONDS)
 
@@ -95,7 +97,9 @@ class CapacityWriter:
         """Look at all nodes once, and write what has changed or is due."""
         now = self._clock()
         known = {name: self._states(name, now) for name, watch in self._watches.items() if watch.synced.is_set()}
-        found = follow_capacity(fleet_at(fleet, datetime.fromtimestamp(now, UTC)), known, now)
+        moment = datetime.fromtimestamp(now, UTC)
+        given = fleet_in(fleet_at(fleet, moment), open_windows(fleet, moment))
+        found = follow_capacity(given, known, now)
         self._metrics.lost_capacity.clear()
         for lost in found.lost:
             for resource, amount in lost.amounts:
@@ -104,7 +108,7 @@ class CapacityWriter:
         for queue in found.fleet.cluster_queues:
             for cluster in following_clusters(found.fleet, queue):
                 nodes_of = (cluster,) if cluster in self._watches else found.fleet.dispatch_workers(queue.name)
-                if known.keys() >= set(nodes_of):
+                if queue.quota_follows == "file" or known.keys() >= set(nodes_of):
                     there = [each for each in found.lost if each.cluster in nodes_of]
                     await self._write(cluster, queue, _body(found.fleet, queue, cluster, there), now)
 
@@ -126,7 +130,7 @@ class CapacityWriter:
         self._written[cluster, queue.name] = body, now
         if body != before:
             lost = body["metadata"].get("annotations", {}).get(LOST_CAPACITY_ANNOTATION, "none")
-            log.info("quota follows capacity", extra={"fields": {**fields, "lost": lost}})
+            log.info("quota written", extra={"fields": {**fields, "lost": lost}})
 
 
 def _body(fleet: FleetSpec, queue: ClusterQueueEntry, cluster: str, lost: Iterable[LostCapacity]) -> Json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from kueue_admission.api import ResourceQuota
@@ -14,6 +15,7 @@ from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import queue_on
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
 from kueue_fleet.fleet_file.model.teams import TeamEntry
+from kueue_fleet.fleet_file.quota_windows import fleet_in
 from kueue_fleet.gke.gpu_sharing import WHOLE
 from kueue_fleet.gke.prices import HOURS_PER_MONTH, Prices
 
@@ -68,7 +70,27 @@ class _Place(NamedTuple):
 
 
 def compare_quotas(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
-    """One sentence for all resources of a flavor that change in the same way, on all clusters where they do."""
+    """One sentence for all resources of a flavor that change in the same way, on all clusters where they do.
+
+    Of each window, what changes otherwise while it is open.
+    """
+    found = list(_compare_quotas(old, new))
+    always = tuple(found)
+    for name in dict.fromkeys(name for fleet in (old, new) for queue in fleet.cluster_queues for name in queue.windows):
+        during = _compare_quotas(*(fleet_in(fleet, frozenset({name})) for fleet in (old, new)))
+        found += [replace(each, text=f"{each.text} while {name} is open") for each in during if each not in always]
+    yield from found
+    told = {each.path for each in found}
+    for queue in new.cluster_queues:
+        was, path = old.queue(queue.name), f"clusterQueues[{queue.name}]"
+        if was is None or path in told or was.resource_groups == queue.resource_groups:
+            continue
+        if was.windows or queue.windows:
+            names = (listed(list(each.windows)) or "none" for each in (was, queue))
+            yield Difference("quota", path, f"windows of its quotas: {' -> '.join(names)}, with the same amounts")
+
+
+def _compare_quotas(old: FleetSpec, new: FleetSpec) -> Iterator[Difference]:
     sides = _amounts(old), _amounts(new)
     changes: dict[tuple[str, str, str, str], dict[str, dict[str, None]]] = {}
     for place in dict.fromkeys((*sides[0], *sides[1])):

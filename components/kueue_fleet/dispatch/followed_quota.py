@@ -28,6 +28,7 @@ from kueue_fleet.fleet_file.model.entries import (
     CohortEntry,
     FlavorEntry,
     FleetResourceGroup,
+    FleetResourceQuota,
 )
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.per_cluster import cohorts_on
@@ -83,7 +84,7 @@ def _with(
         flavors = []
         for flavor in group.flavors:
             resources = tuple(
-                quota.model_copy(update={"per_cluster": {**quota.per_cluster, **found}})
+                quota.model_copy(update={"per_cluster": {**quota.per_cluster, **_merged(quota, found)}})
                 if (found := changed.get((queue.name, (flavor.name, quota.name))))
                 else quota
                 for quota in flavor.resources
@@ -91,6 +92,18 @@ def _with(
             flavors.append(flavor.model_copy(update={"resources": resources}))
         groups.append(group.model_copy(update={"flavors": tuple(flavors)}))
     return queue.model_copy(update={"resource_groups": tuple(groups)})
+
+
+def _merged(quota: FleetResourceQuota, found: Mapping[str, ClusterQuota]) -> dict[str, ClusterQuota]:
+    """What was found, with what the file says otherwise of these clusters."""
+    return {
+        cluster: quota.per_cluster[cluster].model_copy(
+            update={name: getattr(other, name) for name in other.model_fields_set}
+        )
+        if cluster in quota.per_cluster
+        else other
+        for cluster, other in found.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +144,10 @@ class _Claims:
             shares = _shares([claim.amount for claim in self.teams], max(own + lent - missing, 0), unit)
             for claim, share in zip(self.teams, shares, strict=True):
                 nominal = _quantity(resource, share)
-                lends = claim.quota.lending_limit
-                yield (
-                    claim.queue,
-                    ClusterQuota(
-                        nominal_quota=nominal, **({} if lends is None else {"lending_limit": min(lends, nominal)})
-                    ),
-                )
+                made = ClusterQuota(nominal_quota=nominal)
+                if (lends := claim.quota.lending_limit) is not None:
+                    made = ClusterQuota(nominal_quota=nominal, lending_limit=min(lends, nominal))
+                yield claim.queue, made
 
 
 def _shares(amounts: Sequence[int], target: int, unit: int) -> list[int]:

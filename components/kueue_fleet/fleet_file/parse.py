@@ -22,6 +22,7 @@ from kueue_fleet.fleet_file.fleet_rules import NOT_A_FLEET, OTHER_PROJECT, STRAY
 from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
 from kueue_fleet.fleet_file.model.rehearsal_section import REHEARSAL_KEY, read_rehearsal_section
+from kueue_fleet.fleet_file.quota_windows import fleet_in, quota_windows, together
 
 PULUMI_KEY: Final = "kueue-fleet:fleet"
 """Config key of a Pulumi.<env>.yaml that holds the fleet."""
@@ -89,6 +90,9 @@ def read_fleet(data: Any, now: datetime | None = None, *, as_published: bool = F
         problems = _checked(opened, data, problems, as_published=as_published)
         if errors_of(problems):
             return Reading(None, tuple(problems))
+    problems = _in_windows(opened, data, problems, as_published=as_published)
+    if errors_of(problems):
+        return Reading(None, tuple(problems))
     if now is None:
         return Reading(fleet, tuple(problems))
     return Reading(fleet_at(fleet, now), (*problems, *check_dates(fleet, now.date())))
@@ -101,6 +105,22 @@ def _checked(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_pub
     if as_published:
         found = [problem.as_published() for problem in found]
     return scope.in_file_order(dict.fromkeys(found))
+
+
+def _in_windows(fleet: FleetSpec, data: Any, problems: Iterable[Problem], *, as_published: bool) -> list[Problem]:
+    """These problems, and what else is wrong with the quotas while windows are open."""
+    known = list(problems)
+    said = dict.fromkeys(known)
+    for windows in together(quota_windows(fleet)):
+        within = fleet_in(fleet, windows)
+        scope = Scope(within, data)
+        queues = (each.at(scope.path(queue)) for queue in within.cluster_queues for each in queue.own_problems())
+        found = [each.as_published() if as_published else each for each in (*queues, *check_scope(scope))]
+        for problem in scope.in_file_order(dict.fromkeys(found)):
+            if problem not in said:
+                said[problem] = None
+                known.append(replace(problem, wrong=f"while {' and '.join(sorted(windows))} is open: {problem.wrong}"))
+    return known
 
 
 def parse_fleet_text(text: str, source: str) -> FleetSpec:

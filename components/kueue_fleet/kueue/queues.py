@@ -119,7 +119,7 @@ class ClusterQueue(StatusComponent[ClusterQueueSpec]):
         if expect_active is None:
             expect_active = all(getattr(made, "expect_active", True) for made in asked.declared.values())
         self.expect_active = expect_active and inside(asked.manifest, "spec").get("stopPolicy", "None") == "None"
-        follows = asked.manifest["metadata"].get("annotations", {}).get(QUOTA_FOLLOWS_ANNOTATION) == "capacity"
+        follows = asked.manifest["metadata"].get("annotations", {}).get(QUOTA_FOLLOWS_ANNOTATION)
         # The fleet's controller writes them once the queue is there.
         ignored = ["spec.resourceGroups"] if follows else []
         self._declare(name, asked, opts, expect_active=self.expect_active, ignore_changes=ignored)

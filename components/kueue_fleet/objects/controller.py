@@ -73,12 +73,14 @@ Source: https://cloud.google.com/kubernetes-engine/docs/how-to/workload-identity
 
 
 def capacity_rules(fleet: FleetSpec, cluster: str) -> list[dict[str, Any]]:
-    """What the controller does on a cluster with queues whose quotas follow capacity: it reads nodes where they are,
-    and writes these queues; with a history, it reads nodes everywhere."""
-    names = [queue.name for queue in fleet.cluster_queues if cluster in following_clusters(fleet, queue)]
+    """What the controller does on a cluster with queues whose quotas follow capacity or windows: it reads nodes where
+    the first are, and writes these queues; with a history, it reads nodes everywhere."""
+    queues = [queue for queue in fleet.cluster_queues if cluster in following_clusters(fleet, queue)]
+    names = [queue.name for queue in queues]
+    counts = any(queue.quota_follows == "capacity" for queue in queues)
     section = fleet.admission_controller
     records = section is not None and section.history is not None
-    nodes = [policy_rule("", "nodes", _FOLLOW)] if records or (names and fleet.cluster(cluster).runs_jobs) else []
+    nodes = [policy_rule("", "nodes", _FOLLOW)] if records or (counts and fleet.cluster(cluster).runs_jobs) else []
     return [*nodes, *([policy_rule(KUEUE_GROUP, "clusterqueues", ["patch"], names)] if names else [])]
 
 

@@ -29,6 +29,7 @@ from kueue_fleet.fleet_file.model.per_cluster import (
     manager_groups,
 )
 from kueue_fleet.fleet_file.model.teams import TeamBudget
+from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.fleet_file.worker_tokens import CONTROLLER_NAME, WorkerToken, token_credentials, worker_tokens
 from kueue_fleet.gke.prices import list_prices
 from kueue_fleet.objects.teams import limit_range_item
@@ -146,7 +147,7 @@ class ControllerConfiguration(SpecModel):
     budgets: EnforcedBudgets | None = None
     """Where teams have budgets that hold jobs back."""
     following: FleetSpec | None = None
-    """The fleet as far as quotas depend on it, where some follow capacity."""
+    """The fleet as far as quotas depend on it, where some follow capacity or windows."""
     history: RecordedFleet | None = None
     """Where it writes what happens to jobs."""
 
@@ -207,10 +208,14 @@ _OF_QUOTAS: Final = (
 
 def _following(fleet: FleetSpec) -> FleetSpec | None:
     """Its calendar pools open and close while the controller runs, not when its configuration is written."""
-    if all(queue.quota_follows == "file" for queue in fleet.cluster_queues):
+    windows = quota_windows(fleet)
+    if not windows and all(queue.quota_follows == "file" for queue in fleet.cluster_queues):
         return None
     undated = fleet_undated(fleet)
-    return FleetSpec.model_construct(**{name: getattr(undated, name) for name in _OF_QUOTAS})
+    fields: dict[str, Any] = {name: getattr(undated, name) for name in _OF_QUOTAS}
+    if windows:
+        fields["admission_controller"] = AdmissionControllerArgs(quota_windows=windows)
+    return FleetSpec.model_construct(**fields)
 
 
 def _recorded(fleet: FleetSpec, home: str, settings: History | None) -> RecordedFleet | None:

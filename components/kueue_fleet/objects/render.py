@@ -123,7 +123,8 @@ def objects_on(fleet: FleetSpec, cluster: str) -> list[ClusterObject]:
             *(f"AdmissionCheck/{name}" for name in queue.check_names),
             f"Cohort/{queue.cohort_name}",
         )
-        follows = {QUOTA_FOLLOWS_ANNOTATION: "capacity"} if cluster in following_clusters(fleet, entry) else {}
+        what = "capacity" if entry.quota_follows == "capacity" else "windows"
+        follows = {QUOTA_FOLLOWS_ANNOTATION: what} if cluster in following_clusters(fleet, entry) else {}
         found.append(ClusterObject(cluster_queue_manifest(entry.name, queue, follows), needs=needs))
     here = {queue.name for queue in fleet.queues_on(cluster)}
     alone = {(queue.namespace, queue.name) for queue in fleet.local_queues}

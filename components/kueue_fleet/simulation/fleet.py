@@ -6,12 +6,13 @@ together.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from kueue_admission.decide.errors import NotModelledError, ObjectError
-from kueue_admission.decide.model import Workload
+from kueue_admission.decide.model import Objects, Workload
 from kueue_admission.forms.form_rules import JOB_NEVER_STARTS
 from kueue_admission.forms.manifest import inside
 from kueue_admission.forms.names import RUN_DURATION_ANNOTATION
@@ -32,6 +33,7 @@ from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.calendar_pools import fleet_opened
 from kueue_fleet.fleet_file.cost import Unpriced, accelerator_hour
 from kueue_fleet.fleet_file.goals import goals_of
+from kueue_fleet.fleet_file.quota_windows import quota_windows, together
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.compute_domains import check_channels, check_domains, claim_templates, claims_apart
@@ -53,6 +55,7 @@ from kueue_fleet.simulation.node_jobs import check_job_nodes, warn_of_manager
 from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.pod_rules import check_pod_rules
 from kueue_fleet.simulation.provisioning_request import check_provisioning_requests, of_job, pod_set_templates
+from kueue_fleet.simulation.quota_times import QuotaTimes
 from kueue_fleet.simulation.shared_gpu_jobs import check_shared_gpus
 from kueue_fleet.simulation.storage_jobs import check_storage_jobs
 from kueue_fleet.simulation.team_budgets import simulated_budgets
@@ -217,25 +220,36 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     found = JobFindings(problems, list(warn_of_amounts(fleet, named)))
     if found.problems:
         return found
+    times = QuotaTimes(fleet, {name: each.objects for name, each in parsed.items()}, None)
+    at_times = [times.during(windows) for windows in (frozenset[str](), *together(quota_windows(fleet)))]
     for document, workload in zip(ordered, parsed[fleet.home].workloads, strict=True):
-        for job in _alone(fleet, parsed, document, workload):
-            if fault := start_not_known(fleet, job):
-                wrong = f"whether it starts is not known: {fault.wrong}"
-                found.warnings.append(of_job(document, fault.rule, wrong, fault.fix))
-                break
-            if why := job.record.why_not_started:
-                fix = "change what it asks for, or the quotas and nodes of its queue"
-                found.problems.append(of_job(document, JOB_NEVER_STARTS, f"never starts: {why}", fix))
-                break
+        # What starts while some window is open starts then.
+        starts = (_not_started(fleet, objects, document, workload) for objects in at_times)
+        faults = list(itertools.takewhile(bool, starts))
+        if len(faults) == len(at_times) and faults[0] is not None:
+            (found.problems if faults[0].severity == "error" else found.warnings).append(faults[0])
     found.warnings.extend(each for each in maybe if each.severity == "warning")
     found.warnings.extend(warn_of_manager(fleet, named))
     found.warnings.extend(warn_of_networks(fleet, named))
     return found
 
 
-def _alone(fleet: FleetSpec, parsed: Mapping[str, Parsed], document: Document, workload: Workload) -> list[FleetJob]:
+def _not_started(
+    fleet: FleetSpec, objects: Mapping[str, Objects], document: Document, workload: Workload
+) -> Problem | None:
+    """Why the job does not start where no other is, or why that is not known; None: it starts."""
+    for job in _alone(fleet, objects, document, workload):
+        if fault := start_not_known(fleet, job):
+            wrong = f"whether it starts is not known: {fault.wrong}"
+            return replace(of_job(document, fault.rule, wrong, fault.fix), severity="warning")
+        if why := job.record.why_not_started:
+            fix = "change what it asks for, or the quotas and nodes of its queue"
+            return of_job(document, JOB_NEVER_STARTS, f"never starts: {why}", fix)
+    return None
+
+
+def _alone(fleet: FleetSpec, objects: Mapping[str, Objects], document: Document, workload: Workload) -> list[FleetJob]:
     """What happens to the job where no other is."""
-    objects = {name: each.objects for name, each in parsed.items()}
     run = FleetRun(fleet, WorkloadFile(), fleet.home, objects, Delays(), seed=0)
     _expect(run, document, replace(workload, created=0.0))
     run.drive(0.0, None)

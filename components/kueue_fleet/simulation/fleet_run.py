@@ -44,6 +44,7 @@ from kueue_fleet.simulation.node_limit import Nodes
 from kueue_fleet.simulation.not_known import start_not_known
 from kueue_fleet.simulation.offers import Dispatcher, FleetDispatcher, KueueDispatcher, Offer
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
+from kueue_fleet.simulation.quota_times import QuotaTimes
 from kueue_fleet.simulation.workload_file import WorkloadFile
 
 WORKER_LOST_SECONDS: Final = 900.0
@@ -62,6 +63,8 @@ class FleetRun(ClusterRun[FleetJob]):
     def __init__(
         self, fleet: FleetSpec, file: WorkloadFile, home: str, objects: Mapping[str, Objects], delays: Delays, seed: int
     ) -> None:
+        times = QuotaTimes(fleet, objects, file.begin)
+        objects = times.at(0.0)
         super().__init__(objects, home, delays, seed, {})
         self.lost: set[str] = set()
         self._fleet, self._file = fleet, file
@@ -89,6 +92,7 @@ class FleetRun(ClusterRun[FleetJob]):
             self.agenda.progress(at)
         for name, nodes in self._nodes.items():
             nodes.plan(self.agenda, partial(self._end_pool, name))
+        times.plan(self.agenda, self.change, self._goes_on)
 
     def expect(
         self,
@@ -126,6 +130,9 @@ class FleetRun(ClusterRun[FleetJob]):
         record.not_known = str(start_not_known(self._fleet, job) or "")
 
     # What is planned
+
+    def _goes_on(self) -> bool:
+        return any(job.record.finished_at is None for job in self.jobs.values())
 
     def _count(self, now: float) -> None:
         queues: dict[str, dict[str, int]] = {}

@@ -21,6 +21,7 @@ from kueue_fleet.fleet_file import FleetSpec, kueue_configuration
 from kueue_fleet.fleet_file.model.calendar_windows import fleet_checks
 from kueue_fleet.fleet_file.model.dispatch import DISPATCHER_NAME
 from kueue_fleet.fleet_file.model.per_cluster import cluster_queue_of
+from kueue_fleet.fleet_file.quota_windows import quota_windows
 from kueue_fleet.simulation.node_jobs import nowhere
 from kueue_fleet.simulation.provisioning_request import PodSetTemplate
 from kueue_fleet.simulation.team_rules import run_duration_fault
@@ -200,6 +201,8 @@ def _check_file(fleet: FleetSpec, file: WorkloadFile) -> Iterator[Problem]:
         yield from _check_entry(fleet, job)
     if file.begin is None and any(check.calendar for check in fleet_checks(fleet)):
         yield NEEDED.at("begin", "not set, but an admission check has calendar windows", "write what time second 0 is")
+    elif file.begin is None and quota_windows(fleet):
+        yield NEEDED.at("begin", "not set, but quotas have windows", "write what time second 0 is")
 
 
 def _check_entry(fleet: FleetSpec, job: JobEntry) -> Iterator[Problem]:

@@ -259,7 +259,7 @@ def test_a_section_that_does_not_fit_the_fleet(changes: dict[str, Any], expected
 def test_without_workers_there_is_nothing_to_dispatch() -> None:
     without = changed(fleet_data(), {"multiKueue": REMOVED, AT: IMAGE})
     expected = (
-        "admissionController: set, but there is no multiKueue section, and no checks, fallback, quotaFollows, "
+        "admissionController: set, but there is no multiKueue section, and no checks, fallback, quotaFollows, during, "
         "enforced budget or history"
     )
     assert expected in [problem.partition("; ")[0] for problem in problems(without)]

@@ -95,7 +95,8 @@ def test_a_controller_without_anything_to_do() -> None:
     [found] = problems(data())
     assert found == (
         "admissionController: set, but there is no multiKueue section, and no checks, fallback, "
-        "quotaFollows, enforced budget or history; remove it, add workers and multiKueue, or set fallback in a queue"
+        "quotaFollows, during, enforced budget or history; remove it, add workers and multiKueue, or set fallback in a "
+        "queue"
     )
 
 

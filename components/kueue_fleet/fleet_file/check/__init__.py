@@ -35,6 +35,7 @@ from kueue_fleet.fleet_file.check.priorities import check_priorities
 from kueue_fleet.fleet_file.check.queued_pools import check_queued_pools, check_waiting_copies
 from kueue_fleet.fleet_file.check.queues import check_queues
 from kueue_fleet.fleet_file.check.quota_amounts import check_manager_quotas
+from kueue_fleet.fleet_file.check.quota_windows import check_quota_windows
 from kueue_fleet.fleet_file.check.releases import check_releases
 from kueue_fleet.fleet_file.check.reservations import check_reservations
 from kueue_fleet.fleet_file.check.scope import SECTIONS, Scope
@@ -62,6 +63,7 @@ _RULES = (
     check_waiting_copies,
     check_fallback,
     check_followed_quota,
+    check_quota_windows,
     check_manager_quotas,
     check_priorities,
     check_teams,

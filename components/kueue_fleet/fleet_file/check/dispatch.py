@@ -68,11 +68,10 @@ def _dispatcher(scope: Scope, section: AdmissionControllerArgs | None) -> Iterat
 def _alone(scope: Scope, section: AdmissionControllerArgs) -> Iterator[Problem]:
     """On a standalone cluster it has something to do."""
     queues = scope.fleet.cluster_queues
-    works = any(queue.fallback or queue.quota_follows == "capacity" for queue in queues) or budgeted_queues(scope.fleet)
-    if not section.checks and not works and section.history is None:
-        what = (
-            "set, but there is no multiKueue section, and no checks, fallback, quotaFollows, enforced budget or history"
-        )
+    works = any(each.fallback or each.quota_follows == "capacity" or each.windows for each in queues)
+    if not section.checks and not works and not budgeted_queues(scope.fleet) and section.history is None:
+        does = "checks, fallback, quotaFollows, during, enforced budget or history"
+        what = f"set, but there is no multiKueue section, and no {does}"
         yield OWN_CONTROLLER.at(_AT, what, "remove it, add workers and multiKueue, or set fallback in a queue")
 
 

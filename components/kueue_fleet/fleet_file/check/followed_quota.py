@@ -1,4 +1,4 @@
-"""Queues whose quotas follow capacity: who writes them, and what a slack queue is.
+"""Queues whose quotas follow capacity or windows: who writes them, and what a slack queue is.
 
 Source: kueue@v0.19.2 pkg/controller/admissionchecks/multikueue/clusterqueue.go, which writes the quotas of the manager
 by those of its workers.
@@ -20,26 +20,26 @@ _GATE = "MultiKueueManagerQuotaAutomation"
 
 
 def check_followed_quota(scope: Scope) -> Iterator[Problem]:
-    """Every queue that follows capacity has the controller, alone; slack queues have no jobs, and a cohort."""
+    """Every queue whose quotas change has the controller, alone; slack queues have no jobs, and a cohort."""
     for queue in scope.entries("clusterQueues"):
         if queue.quota_follows == "capacity":
-            yield from _writer(scope, queue)
+            yield from _writer(scope, f"{scope.path(queue)}.quotaFollows", "capacity", "set quotaFollows to file")
+        if queue.windows:
+            yield from _writer(scope, f"{scope.path(queue)}.resourceGroups", "has windows", "remove during")
         if queue.slack:
             yield from _slack(scope, queue)
 
 
 @where_read
-def _writer(scope: Scope, queue: ClusterQueueEntry) -> Iterator[Problem]:
-    at, manager = f"{scope.path(queue)}.quotaFollows", scope.fleet.manager_name
+def _writer(scope: Scope, at: str, what: str, otherwise: str) -> Iterator[Problem]:
+    manager = scope.fleet.manager_name
     if scope.fleet.admission_controller is None:
-        yield OWN_CONTROLLER.at(
-            at, "capacity, but only the fleet's controller writes quotas", "add admissionController"
-        )
+        yield OWN_CONTROLLER.at(at, f"{what}, but only the fleet's controller writes quotas", "add admissionController")
     if manager is not None and kueue_configuration(scope.fleet, manager).get("featureGates", {}).get(_GATE):
         yield QUOTA_AUTOMATION.at(
             at,
-            f"capacity, but with the feature gate {_GATE} Kueue writes quotas of the manager too",
-            "remove the feature gate from kueue.configuration, or set quotaFollows to file",
+            f"{what}, but with the feature gate {_GATE} Kueue writes quotas of the manager too",
+            f"remove the feature gate from kueue.configuration, or {otherwise}",
         )
 
 

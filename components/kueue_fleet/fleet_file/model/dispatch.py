@@ -104,7 +104,8 @@ class Dispatch(RuledModel):
 
 
 class CalendarWindow(RuledModel):
-    """A time in which jobs may run: once, as when reserved calendar capacity is there, or on days of every week."""
+    """A time in which jobs may run, or quotas are others: once, as when reserved calendar capacity is there, or on days
+    of every week."""
 
     name: DnsLabel = Field(kw_only=False)
     """What messages call the window."""
@@ -318,6 +319,8 @@ class AdmissionControllerArgs(RuledModel):
     `eu: [europe-west1, europe-west4]`."""
     checks: ListOf[FleetCheck] = ()
     """What is looked at for each of this controller's admission checks."""
+    quota_windows: ListOf[CalendarWindow] = ()
+    """Times at which ClusterQueues have other quotas: those that `during` of a quota gives for a window's name."""
     watchdog: Watchdog = Field(default_factory=Watchdog)
     """When a worker that keeps a job waiting is given up."""
     explain_waiting: Flag = True
@@ -341,6 +344,10 @@ class AdmissionControllerArgs(RuledModel):
         for index, check in enumerate(self.checks):
             if check.name in [other.name for other in self.checks[:index]]:
                 yield LISTED_TWICE.at(f"checks[{check.name}]", "is listed twice", "keep one of them")
+        for index, window in enumerate(self.quota_windows):
+            if window.name in [other.name for other in self.quota_windows[:index]]:
+                at = f"quotaWindows[{window.name}]"
+                yield LISTED_TWICE.at(at, "is listed twice", "give each window a unique name")
 
     @where_read
     def _image_problems(self) -> Iterator[Problem]:

@@ -32,7 +32,7 @@ from kueue_admission.forms.form_rules import EXCLUDED, OUT_OF_RANGE
 from kueue_admission.forms.given import NOT_GIVEN, ListOf, ListOfText
 from kueue_admission.forms.names import MAX_RUN_PARAMETER, MULTIKUEUE_CONTROLLER, PROVISIONING_CONTROLLER
 from kueue_admission.forms.problem import Problem
-from kueue_admission.forms.quantity import OptionalQuantityField
+from kueue_admission.forms.quantity import OptionalQuantityField, Quantity
 from kueue_admission.forms.syntax import whole_number
 from kueue_fleet.fleet_file.fleet_rules import CHECK_OF_KUEUE, NAME_TAKEN
 from kueue_fleet.fleet_file.model.compute_classes import ComputeClass
@@ -76,8 +76,8 @@ class TopologyEntry(TopologySpec):
     """Default: every cluster that runs jobs."""
 
 
-class ClusterQuota(SpecModel):
-    """How a quota differs on one cluster; a field that is left out is as for all clusters."""
+class QuotaAmounts(SpecModel):
+    """How a quota differs; a field that is left out is as it is elsewhere."""
 
     nominal_quota: OptionalQuantityField = NOT_GIVEN
     """The queue's own, in the resource's unit."""
@@ -87,11 +87,35 @@ class ClusterQuota(SpecModel):
     """What others may use of it, in the resource's unit."""
 
 
+class ClusterQuota(QuotaAmounts):
+    """How a quota differs on one cluster; a field that is left out is as for all clusters."""
+
+    during: Mapping[Text, QuotaAmounts] = Field(default_factory=dict)
+    """Other amounts on this cluster while a window is open, by the window's name."""
+
+
 class FleetResourceQuota(ResourceQuota):
     """Quota for one resource on one flavor, on every cluster that has the flavor."""
 
     per_cluster: Mapping[Text, ClusterQuota] = Field(default_factory=dict)
     """Other amounts on single clusters, by the cluster's name."""
+    during: Mapping[Text, QuotaAmounts] = Field(default_factory=dict)
+    """Other amounts while a window of `admissionController.quotaWindows` is open, by its name. What `perCluster` gives
+    for a cluster stays there, unless that has `during` too."""
+
+    @property
+    def windows(self) -> tuple[str, ...]:
+        """The windows in which it is another one somewhere."""
+        others = (name for other in self.per_cluster.values() for name in other.during)
+        return tuple(dict.fromkeys((*self.during, *others)))
+
+    def in_window(self, name: str) -> FleetResourceQuota:
+        """The quota while a window is open."""
+        clusters = {
+            cluster: other.model_copy(update=_given(other.during.get(name)))
+            for cluster, other in self.per_cluster.items()
+        }
+        return self.model_copy(update={**_given(self.during.get(name)), "per_cluster": clusters})
 
     def on(self, cluster: str) -> ResourceQuota:
         """The quota as it holds on `cluster`."""
@@ -104,6 +128,12 @@ class FleetResourceQuota(ResourceQuota):
             borrowing_limit=self.borrowing_limit if other.borrowing_limit is None else other.borrowing_limit,
             lending_limit=self.lending_limit if other.lending_limit is None else other.lending_limit,
         )
+
+
+def _given(other: QuotaAmounts | None) -> dict[str, Quantity]:
+    """What is set of it, by field."""
+    values = {name: getattr(other, name, None) for name in QuotaAmounts.model_fields}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 class FleetFlavorQuotas(FlavorQuotas):
@@ -174,6 +204,12 @@ class ClusterQueueEntry(ClusterQueueSpec):
     """What its jobs are to get."""
     manager: ManagerQueue | None = None
     """The manager's quotas by hand; absent: the sum of the workers'."""
+
+    @property
+    def windows(self) -> tuple[str, ...]:
+        """The windows in which a quota of it is another one."""
+        flavors = (flavor for group in self.resource_groups for flavor in group.flavors)
+        return tuple(dict.fromkeys(name for flavor in flavors for quota in flavor.resources for name in quota.windows))
 
     def own_problems(self) -> Iterator[Problem]:
         """The rules of Kueue's own model, for this queue and for what it is on the manager."""

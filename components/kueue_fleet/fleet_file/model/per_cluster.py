@@ -225,7 +225,7 @@ def backup_flavors(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...
 
 def following_clusters(fleet: FleetSpec, queue: ClusterQueueEntry) -> tuple[str, ...]:
     """Where the fleet's controller writes the queue's quotas; on the manager not those that are written by hand."""
-    if queue.quota_follows == "file":
+    if queue.quota_follows == "file" and not queue.windows:
         return ()
     return tuple(
         name for name in fleet.queue_clusters(queue) if queue.manager is None or not _dispatches(fleet, queue, name)

@@ -1,0 +1,87 @@
+"""Quotas that are others in windows of time: their names, and one amount at any time.
+
+Kueue's ResourceQuota has one amount, and no time. Source: kueue@v0.19.2 apis/kueue/v1beta2/clusterqueue_types.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
+
+from kueue_admission.forms.form_rules import EXCLUDED, UNKNOWN_NAME
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_admission.forms.suggest import instead
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import QUOTA_WINDOW
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, CohortEntry, FleetResourceQuota
+from kueue_fleet.fleet_file.quota_windows import quota_windows, together
+
+_SECTION = "admissionController.quotaWindows"
+
+
+@where_read
+def check_quota_windows(scope: Scope) -> Iterator[Problem]:
+    """Windows that there are, used by ClusterQueues alone, of which no two of one quota are open at the same time."""
+    section = scope.fleet.admission_controller
+    names = [window.name for window in section.quota_windows] if section is not None else []
+    sound = [each for each in quota_windows(scope.fleet) if not any(each.own_problems())]
+    states = together(sound)
+    for queue in scope.entries("clusterQueues"):
+        yield from _quotas(scope, queue, names, states)
+    for cohort in scope.entries("cohorts"):
+        yield from _cohort(scope, cohort)
+    yield from _unused(scope, names)
+
+
+@where_read
+def _quotas(
+    scope: Scope, queue: ClusterQueueEntry, names: Sequence[str], states: Mapping[frozenset[str], datetime]
+) -> Iterator[Problem]:
+    for at, quota in _placed(scope, queue):
+        for name, base in _named(quota):
+            if name not in names:
+                wrong = f"there is no window {name} in {_SECTION}"
+                yield UNKNOWN_NAME.at(f"{at}{base}.during[{name}]", wrong, instead(name, names, "windows"))
+        for both, moment in states.items():
+            used = [name for name in quota.windows if name in both]
+            if len(used) > 1:
+                wrong = f"{used[0]} and {used[1]} are both open at {moment:%Y-%m-%dT%H:%MZ}, so it has two amounts"
+                fix = f"let one of them end where the other begins, in {_SECTION}"
+                yield QUOTA_WINDOW.at(f"{at}.during[{used[1]}]", wrong, fix)
+                break
+
+
+@where_read
+def _cohort(scope: Scope, cohort: CohortEntry) -> Iterator[Problem]:
+    for at, quota in _placed(scope, cohort):
+        for name, base in _named(quota):
+            fix = "give the quota to a ClusterQueue of the cohort, and during there"
+            wrong = "set, but the controller writes quotas of ClusterQueues alone"
+            yield EXCLUDED.at(f"{at}{base}.during[{name}]", wrong, fix)
+
+
+@where_read
+def _unused(scope: Scope, names: Collection[str]) -> Iterator[Problem]:
+    used = {name for queue in scope.fleet.cluster_queues for name in queue.windows}
+    for name in names:
+        if name not in used:
+            yield QUOTA_WINDOW.at(
+                f"{_SECTION}[{name}]",
+                "no quota is another one in it",
+                "name it in during of a quota, or remove it",
+                severity="warning",
+            )
+
+
+def _placed(scope: Scope, entry: ClusterQueueEntry | CohortEntry) -> Iterator[tuple[str, FleetResourceQuota]]:
+    for g, group in enumerate(entry.resource_groups):
+        for flavor in group.flavors:
+            for quota in flavor.resources:
+                yield f"{scope.path(entry)}.resourceGroups[{g}].flavors[{flavor.name}].resources[{quota.name}]", quota
+
+
+def _named(quota: FleetResourceQuota) -> Iterator[tuple[str, str]]:
+    """Each window that it names, and where: of all clusters, or of one."""
+    yield from ((name, "") for name in quota.during)
+    for cluster, other in quota.per_cluster.items():
+        yield from ((name, f".perCluster[{cluster}]") for name in other.during)

@@ -1,0 +1,103 @@
+"""Quotas that are others in windows of time: `admissionController.quotaWindows`, and `during` of quotas.
+
+The file's quotas hold outside of the windows; they are what `render`, `diff` and `pulumi up` see. The fleet's
+controller writes what holds now, and simulations go by the same function.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Set
+from datetime import UTC, datetime, timedelta
+
+from kueue_fleet.fleet_file.calendar_pools import fleet_having
+from kueue_fleet.fleet_file.model.dispatch import CalendarWindow
+from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
+from kueue_fleet.fleet_file.model.fleet import FleetSpec
+
+_PERIOD = timedelta(days=8)
+"""Longer than from one opening of a weekly window to the next, also where clocks change between them."""
+_YEAR = timedelta(days=371)
+"""It has every week and every change of the clocks."""
+
+
+def quota_windows(fleet: FleetSpec) -> tuple[CalendarWindow, ...]:
+    """The windows in which a quota of the fleet is another one."""
+    section = fleet.admission_controller
+    used = {name for queue in fleet.cluster_queues for name in queue.windows}
+    return () if section is None else tuple(each for each in section.quota_windows if each.name in used)
+
+
+def open_windows(fleet: FleetSpec, now: datetime) -> frozenset[str]:
+    """Those that are open at `now`."""
+    return frozenset(window.name for window in quota_windows(fleet) if _is_open(window, now))
+
+
+def next_border(fleet: FleetSpec, now: datetime) -> datetime | None:
+    """When after `now` the next window opens or closes; None: none does any more."""
+    borders = [
+        border
+        for window in quota_windows(fleet)
+        for times in window.opens(now, max(now, window.start) + _PERIOD)
+        for border in times
+    ]
+    return min((border for border in borders if border > now), default=None)
+
+
+def together(windows: Iterable[CalendarWindow]) -> dict[frozenset[str], datetime]:
+    """Which windows are ever open at the same time, and when first: in the year after each of them begins."""
+    given = list(windows)
+    found: dict[frozenset[str], datetime] = {}
+    for begin, end in _years(sorted(window.start.astimezone(UTC) for window in given)):
+        changes: dict[datetime, list[tuple[bool, str]]] = {}
+        for window in given:
+            for start, over in window.opens(begin, end):
+                changes.setdefault(start, []).append((True, window.name))
+                changes.setdefault(over, []).append((False, window.name))
+        are_open: Counter[str] = Counter()
+        for at in sorted(changes):
+            for opens, name in changes[at]:
+                are_open[name] += 1 if opens else -1
+            now = frozenset(name for name, count in are_open.items() if count > 0)
+            if now and begin <= at < end:
+                found.setdefault(now, at)
+    return found
+
+
+def _years(starts: Iterable[datetime]) -> Iterator[tuple[datetime, datetime]]:
+    """The year after each start, those that overlap as one."""
+    begin = end = None
+    for start in starts:
+        if begin is None or end is None or start > end:
+            if begin is not None and end is not None:
+                yield begin, end
+            begin = start
+        end = start + _YEAR
+    if begin is not None and end is not None:
+        yield begin, end
+
+
+def fleet_in(fleet: FleetSpec, windows: Set[str]) -> FleetSpec:
+    """The fleet with the quotas that hold while these windows are open; itself where none changes any."""
+    if not any(windows & set(queue.windows) for queue in fleet.cluster_queues):
+        return fleet
+    return fleet_having(fleet, cluster_queues=tuple(_queue_in(queue, windows) for queue in fleet.cluster_queues))
+
+
+def _is_open(window: CalendarWindow, now: datetime) -> bool:
+    return any(start <= now < end for start, end in window.opens(now, now + timedelta(seconds=1)))
+
+
+def _queue_in(queue: ClusterQueueEntry, windows: Set[str]) -> ClusterQueueEntry:
+    groups = []
+    for group in queue.resource_groups:
+        flavors = []
+        for flavor in group.flavors:
+            resources = list(flavor.resources)
+            for index, quota in enumerate(resources):
+                for name in quota.windows:
+                    if name in windows:
+                        resources[index] = resources[index].in_window(name)
+            flavors.append(flavor.model_copy(update={"resources": tuple(resources)}))
+        groups.append(group.model_copy(update={"flavors": tuple(flavors)}))
+    return queue.model_copy(update={"resource_groups": tuple(groups)})

@@ -1,0 +1,78 @@
+"""Quotas that are others in windows of time, on the virtual clock: jobs get them as soon as a window opens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.simulation.fleets import dispatched_data, job, workload_file
+
+from kueue_admission.simulate.clock import EndReason
+from kueue_admission.simulate.delays import Delays
+from kueue_admission.simulate.errors import SimulationError
+from kueue_admission.simulate.result import Result
+from kueue_fleet.fleet_file import parse_fleet
+from kueue_fleet.simulation.fleet import prepare_fleet
+
+BEGIN, HOUR = "2026-12-01T00:00:00Z", 3600.0
+
+
+def data(**during: Any) -> dict[str, Any]:
+    """Each of two workers has one GPU, and eight from one to two every night."""
+    made = dispatched_data(rejectAfter="30h")
+    window = {"name": "night", "start": "2026-12-01T01:00:00Z", "duration": "1h"}
+    made["admissionController"]["quotaWindows"] = [
+        {**window, "days": ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]}
+    ]
+    [gpus, *_] = made["clusterQueues"][0]["resourceGroups"][0]["flavors"][0]["resources"]
+    gpus |= {"nominalQuota": 1, "during": {"night": during or {"nominalQuota": 8}}}
+    return made
+
+
+def simulated(*jobs: dict[str, Any], until: float | None = None, begin: str = BEGIN, **changes: Any) -> Result:
+    file = workload_file(list(jobs), begin=begin)
+    return prepare_fleet(parse_fleet(data() | changes), file, Delays(), until=until).run()
+
+
+def starts(result: Result) -> dict[str, float | None]:
+    return {record.name: record.admitted_at for record in result.records}
+
+
+def test_what_waits_is_admitted_when_the_window_opens_and_keeps_its_quota_when_it_closes() -> None:
+    result = simulated(job("a", count=4, runSeconds=9000), job("late", start=7300, runSeconds=60))
+    found = starts(result)
+    assert [found[f"a-{number}"] for number in (1, 2)] == [0.0, 0.0]
+    assert [found[f"a-{number}"] for number in (3, 4)] == pytest.approx([HOUR, HOUR], abs=2)
+    assert all(len(record.runs) == 1 for record in result.records)
+    # After two there is no quota for it on a worker until one has no other job any more.
+    assert found["late"] == pytest.approx(HOUR + 9000, abs=3)
+
+
+def test_a_job_that_fits_into_no_quota_but_that_of_the_window_waits_for_it() -> None:
+    assert starts(simulated(job("large", pods=6)))["large"] == pytest.approx(HOUR, abs=2)
+
+
+def test_second_0_may_be_in_a_window() -> None:
+    begin = "2026-12-01T01:30:00+00:00"
+    found = starts(simulated(job("large", pods=6), job("again", start=1900, pods=6), begin=begin))
+    # The window of the next day is 23.5 hours later.
+    assert found["large"] == 0.0
+    assert found["again"] == pytest.approx(23.5 * HOUR, abs=2)
+
+
+def test_a_run_ends_though_windows_open_for_ever() -> None:
+    result = simulated(job("never", pods=17), job("a"))
+    assert (starts(result)["never"], result.end.reason) == (None, EndReason.NOTHING_MORE)
+    done = simulated(job("a"))
+    assert done.end.at <= HOUR
+
+
+def test_a_long_run_still_has_windows_at_its_end() -> None:
+    month = 30 * 24 * HOUR
+    found = starts(simulated(job("long", count=2, runSeconds=month), job("large", start=month - HOUR, pods=6)))
+    assert found["large"] == pytest.approx(month + HOUR, abs=2)
+
+
+def test_windows_need_to_know_what_second_0_is() -> None:
+    with pytest.raises(SimulationError, match="begin: not set, but quotas have windows"):
+        prepare_fleet(parse_fleet(data()), workload_file([job("a")]), Delays())
