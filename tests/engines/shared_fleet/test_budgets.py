@@ -1,4 +1,5 @@
-"""A team that has used up its budget: on the real Kueue its job waits without quota, and runs once it is allowed."""
+"""A team that has used up its budget: on the real Kueue its job waits without quota, and runs once it is allowed, or
+runs on Spot nodes alone."""
 
 from __future__ import annotations
 
@@ -7,8 +8,13 @@ import time
 
 import pytest
 
-from controller_lab import MANAGER, ControllerLab, apply_object, job
-from kueue_admission.forms.names import BUDGET_CHECK, OVER_BUDGET_BY_LABEL, OVER_BUDGET_UNTIL_LABEL
+from controller_lab import ControllerLab, apply_object, job
+from kueue_admission.forms.names import (
+    ALLOWED_FLAVORS_ANNOTATION,
+    BUDGET_CHECK,
+    OVER_BUDGET_BY_LABEL,
+    OVER_BUDGET_UNTIL_LABEL,
+)
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.fleet_file.spending import period_of
 from kueue_fleet.objects import render_cluster
@@ -20,24 +26,43 @@ CONFIG_MAPS = "/api/v1/namespaces/kueue-fleet-system/configmaps"
 
 
 def apply_queue(lab: ControllerLab) -> None:
-    """The queue `gpu` of the manager, with the checks that it has."""
-    for manifest in render_cluster(lab.fleet, MANAGER):
-        if manifest["metadata"]["name"] in (BUDGET_CHECK, "gpu") and manifest["kind"] in (
-            "AdmissionCheck",
-            "ClusterQueue",
-        ):
-            apply_object(lab.manager, manifest)
+    """The queue `gpu` of each cluster, with the checks that it has."""
+    for name, cluster in lab.clusters.items():
+        for manifest in render_cluster(lab.fleet, name):
+            if manifest["metadata"]["name"] in (BUDGET_CHECK, "gpu") and manifest["kind"] in (
+                "AdmissionCheck",
+                "ClusterQueue",
+            ):
+                apply_object(cluster, manifest)
+
+
+def spot_only() -> Json:
+    """L4 are on Spot nodes, and come after a flavor without nodes; over the budget a job may have them alone."""
+    made = data()
+    for cluster in made["clusters"]:
+        cluster |= {"mode": "Standard", "zones": [f"{cluster['region']}-a"]} if cluster["role"] == "worker" else {}
+    pool = {"machineType": "g2-standard-96", "autoscaling": {"totalMaxNodeCount": 200}}
+    made["nodePools"] = [{**pool, "name": "absent"}, {**pool, "name": "l4", "capacity": {"type": "spot"}}]
+    made["flavors"] = [{"name": name, "nodePool": name} for name in ("absent", "l4")]
+    made["localQueues"] = [each for each in made["localQueues"] if each["clusterQueue"] == "gpu"]
+    made["clusterQueues"] = [each for each in made["clusterQueues"] if each["name"] == "gpu"]
+    made["admissionChecks"] = [each for each in made["admissionChecks"] if each["name"] == "fleet"]
+    flavors = made["clusterQueues"][0]["resourceGroups"][0]["flavors"]
+    flavors.insert(0, {**flavors[0], "name": "absent"})
+    del made["cohorts"], made["topologies"], made["admissionController"]["prices"]
+    return {**made, "teams": [{"name": "team", "budget": {"gpuHours": 1, "enforce": "interruptibleOnly"}}]}
+
+
+def checked(lab: ControllerLab, name: str) -> str:
+    """What the budget's check says of a job."""
+    status = (lab.workload(name) or {}).get("status", {})
+    checks: dict[str, str] = {each["name"]: each["message"] for each in status.get("admissionChecks", ())}
+    return checks.get(BUDGET_CHECK, "")
 
 
 def kept(lab: ControllerLab) -> Json:
     found: Json = json.loads(lab.manager.get(f"{CONFIG_MAPS}/{LEDGER_NAME}")["data"]["ledger"])
     return found
-
-
-def allowed(lab: ControllerLab) -> bool:
-    status = (lab.workload("over") or {})["status"]
-    checks: dict[str, str] = {each["name"]: each["message"] for each in status.get("admissionChecks", ())}
-    return checks.get(BUDGET_CHECK, "").endswith("jane allowed it until 2099-12-31")
 
 
 def test_a_job_over_the_budget_waits_and_runs_once_it_is_allowed(
@@ -72,9 +97,22 @@ def test_a_job_over_the_budget_waits_and_runs_once_it_is_allowed(
         path = f"{KUEUE}/namespaces/team/workloads/{found['metadata']['name']}"
         labels = {OVER_BUDGET_BY_LABEL: "jane", OVER_BUDGET_UNTIL_LABEL: "2099-12-31"}
         lab.manager.request("PATCH", path, {"metadata": {"labels": labels}}, "application/merge-patch+json")
-        wait_until(lambda: allowed(lab))
+        wait_until(lambda: checked(lab, "over").endswith("jane allowed it until 2099-12-31"))
         wait_until(lambda: condition(lab.workload("over") or {}, "Finished") == "True")
         wait_until(lambda: kept(lab)["until"] > ledger["until"])
+
+        for replica in lab.replicas:
+            replica.stop()
+        monkeypatch.setattr(lab, "fleet", parse_fleet(spot_only()))
+        apply_queue(lab)
+        lab.start_controller("interruptible")
+        lab.submit(job("on-spot"))
+        # It would be admitted to the first flavor, and have no node, were it not for the budget.
+        found = wait_until(lambda: w if condition(w := lab.workload("on-spot") or {}, "Finished") == "True" else None)
+        left = found["metadata"]["annotations"][ALLOWED_FLAVORS_ANNOTATION].split(",")
+        assert "l4" in left
+        assert "absent" not in left
+        wait_until(lambda: checked(lab, "on-spot").endswith("it may have interruptible flavors"))
     finally:
         for replica in lab.replicas:
             replica.stop()
