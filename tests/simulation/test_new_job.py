@@ -136,6 +136,11 @@ def test_autopilot_gets_the_kind_of_gpu_that_all_flavors_have() -> None:
         ({"env": {"1A": "x"}}, "env.1A: is not a name of a variable; write letters, digits and _ only"),
         ({"mounts": {"data": "claim"}}, "mounts.data: is not an absolute path; begin it with /"),
         ({"mounts": {"/data": "gs://"}}, "mounts./data: names nothing; name a PersistentVolumeClaim or gs://BUCKET"),
+        (
+            {"mounts": {"/data": "gs://Data"}},
+            'mounts./data: "Data" is not the name of a bucket; write 3 to 63 lower-case letters, digits, - and _, '
+            "without gs://",
+        ),
     ],
 )
 def test_wrong_requests_say_what_to_do(classes: FleetSpec, fields: dict[str, Any], says: str) -> None:

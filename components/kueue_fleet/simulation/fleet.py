@@ -40,6 +40,7 @@ from kueue_fleet.simulation.compute_domains import check_channels, check_domains
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.gpu_network_jobs import warn_of_networks
 from kueue_fleet.simulation.job_amounts import warn_of_amounts
+from kueue_fleet.simulation.job_fields import check_job_fields
 from kueue_fleet.simulation.job_problems import (
     STEP_LABEL,
     UNNAMED,
@@ -215,6 +216,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
         *check_slices(fleet, named),
         *check_job_nodes(fleet, named),
         *check_pod_rules(fleet, named),
+        *check_job_fields(named),
         *check_team_rules(fleet, named),
     ]
     found = JobFindings(problems, list(warn_of_amounts(fleet, named)))

@@ -27,6 +27,7 @@ from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry, FlavorEntry
 from kueue_fleet.fleet_file.model.kueue_installation import JOBSET_FRAMEWORK
 from kueue_fleet.fleet_file.model.per_cluster import local_queues
 from kueue_fleet.fleet_file.model.storage import GcsFuse
+from kueue_fleet.gke.google_syntax import bucket_name
 from kueue_fleet.gke.labels import ACCELERATOR, GCS_FUSE_VOLUMES, GPU_RESOURCE, TPU_RESOURCE
 from kueue_fleet.simulation.gpu_network_jobs import add_networks
 from kueue_fleet.simulation.provisioning_request import requests_of
@@ -239,6 +240,8 @@ def _wrong(wanted: JobRequest) -> Iterator[Problem]:
             yield JOB.at(f"mounts.{path}", "is not an absolute path", "begin it with /")
         if not source.removeprefix(_BUCKET):
             yield JOB.at(f"mounts.{path}", "names nothing", "name a PersistentVolumeClaim or gs://BUCKET")
+        elif source.startswith(_BUCKET) and (fault := bucket_name(source.removeprefix(_BUCKET))) is not None:
+            yield JOB.at(f"mounts.{path}", f'"{source.removeprefix(_BUCKET)}" {fault.wrong}', fault.fix)
 
 
 def _queue(fleet: FleetSpec, text: str, problems: list[Problem]) -> tuple[str, str, ClusterQueueEntry] | None:
