@@ -48,6 +48,23 @@ def test_it_finds_the_best_of_all_with_a_tenth_of_the_evaluations(need: float) -
     assert len(search.evaluated) <= math.prod(SIZES) / 10
 
 
+def test_what_costs_too_much_is_not_asked_whether_it_is_a_fleet() -> None:
+    asked = []
+
+    def floor(point: Point) -> float:
+        asked.append(point)
+        return priced(point)
+
+    plain = Search(SIZES, outcome(20), priced, 10_000)
+    search = Search(SIZES, outcome(20), floor, 10_000, paid=priced)
+    assert search.run((4, 4, 4)) == plain.run((4, 4, 4))
+    dearest = search.evaluated[search.best].cost
+    late = asked[asked.index(search.best) :]
+    assert late
+    assert [point for point in late[1:] if priced(point) >= search.evaluated[(4, 4, 4)].cost] == []
+    assert dearest <= plain.evaluated[plain.best].cost
+
+
 def test_quota_goes_with_its_nodes() -> None:
     """A fleet whose queues may use more than its nodes hold is refused: neither number can be lowered alone."""
     search = Search(

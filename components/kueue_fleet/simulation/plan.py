@@ -24,7 +24,11 @@ from kueue_admission.simulate.records import Record
 from kueue_admission.simulate.result import Result
 from kueue_admission.simulate.what_if import Change, apply_changes, parse_change
 from kueue_fleet.fleet_file import Calendar, FleetSpec, Reserved
+from kueue_fleet.fleet_file.calendar_pools import fleet_at
+from kueue_fleet.fleet_file.check import FirstProblem
+from kueue_fleet.fleet_file.check.scope import Scope
 from kueue_fleet.fleet_file.cost import cost_of
+from kueue_fleet.fleet_file.form import read_form
 from kueue_fleet.fleet_file.goals import goals_of
 from kueue_fleet.fleet_file.knobs import Knob, knob_of
 from kueue_fleet.fleet_file.model.planning import MayChange
@@ -130,6 +134,11 @@ class Question:
         changed = [each for knob, level in zip(self.knobs, point, strict=True) for each in knob.changes(level)]
         return [parse_change(f"{path}={text}") for path, text in changed]
 
+    def form(self, point: Point) -> tuple[FleetSpec | None, list[Problem]]:
+        """The fleet of a point as far as it could be read, and what is wrong with its form."""
+        fleet, problems = read_form(FleetSpec, apply_changes(self.data, self.changes(point)))
+        return (None if fleet is None or problems else fleet_at(fleet, self.at)), problems
+
     def reading(self, point: Point) -> Reading:
         """The fleet of a point, and what `check` says of it."""
         return read_fleet(apply_changes(self.data, self.changes(point)), self.at)
@@ -217,10 +226,10 @@ def _weeks(goal: Goal, jobs: Sequence[_Job], arrived: Callable[[_Job], float]) -
 def _judged(replay: Replay, jobs: Sequence[Replayed]) -> Iterator[Judged]:
     """How the goals fare. One that a week misses is at risk: `status` and the alert look at no more than a week."""
     length = replay.window.end - replay.window.begin
-    seen = [job for job in jobs_seen(replay, jobs) if job.arrived >= 0]
-    for judged in goals_in(replay, [jobs]):
+    seen = jobs_seen(replay, jobs)
+    for judged in judge(goals_of(replay.fleet), seen, 0.0, length, length + LATER):
         goal = judged.goal
-        own = [job for job in seen if goal.is_of(job)] if goal.of == "wait" else []
+        own = [job for job in seen if job.arrived >= 0 and goal.is_of(job)] if goal.of == "wait" else []
         weeks = [judge([goal], week, 0.0, length, length + LATER)[0] for week in _weeks(goal, own, _arrived)]
         missed = [week for week in weeks if week.standing is Standing.MISSED]
         if missed and judged.standing is not Standing.MISSED:
@@ -285,25 +294,39 @@ class Terms:
     def __init__(self, question: Question) -> None:
         self._question = question
         self._known: dict[Point, float | None] = {}
+        self._paid: dict[Point, float | None] = {}
         self._said = {_about(each) for each in question.reading(question.today).problems}
+        self._first = FirstProblem()
+        self._refused: dict[tuple[str, str], Problem] = {}
         self.refusals: dict[Point, Problem] = {}
-        """Why a point is not tried: the first thing that `check` says of it."""
+        """Why a point is not tried: the first thing that `check` says of it, or of one with the same problem."""
+
+    def paid(self, point: Point) -> float | None:
+        """The same as `floor`, without asking `check`; None where the form of the file is wrong."""
+        if point not in self._paid:
+            fleet, problems = self._question.form(point)
+            paid = None if problems or fleet is None else cost_of(fleet, self._question.prices.at_most).always
+            self._paid[point] = None if paid is None else paid * HOURS_PER_MONTH
+        return self._paid[point]
 
     def floor(self, point: Point) -> float | None:
         """USD a month that are paid anyway; None where `check` refuses the fleet, or warns as it does not today."""
         if point not in self._known:
-            reading = self._question.reading(point)
-            wrong = [
-                *errors_of(reading.problems),
-                *(each for each in reading.problems if _about(each) not in self._said),
-            ]
-            if wrong:
-                self.refusals[point] = wrong[0]
-            paid = (
-                None if wrong or reading.fleet is None else cost_of(reading.fleet, self._question.prices.at_most).always
-            )
-            self._known[point] = None if paid is None else paid * HOURS_PER_MONTH
+            self._known[point] = None if self._is_refused(point) else self.paid(point)
         return self._known[point]
+
+    def _is_refused(self, point: Point) -> bool:
+        fleet, _ = self._question.form(point)
+        found = None if fleet is None else self._first.of(Scope(fleet), lambda each: _about(each) in self._said)
+        if found is not None and _about(found) in self._refused:
+            self.refusals[point] = self._refused[_about(found)]
+            return True
+        problems = self._question.reading(point).problems
+        wrong = [*errors_of(problems), *(each for each in problems if _about(each) not in self._said)]
+        if wrong:
+            self.refusals[point] = wrong[0]
+            self._refused.update({} if found is None else {_about(found): wrong[0]})
+        return bool(wrong)
 
 
 def _about(problem: Problem) -> tuple[str, str]:

@@ -122,7 +122,7 @@ class Planner:
         self._goals = [goal.path for goal in goals_of(question.fleet(question.today))]
         sizes = [len(knob.levels) for knob in question.knobs]
         unordered = frozenset(number for number, knob in enumerate(question.knobs) if not knob.is_ordered)
-        self._search = Search(sizes, self._evaluate, self._terms.floor, most, budget, unordered)
+        self._search = Search(sizes, self._evaluate, self._terms.floor, most, budget, unordered, paid=self._terms.paid)
 
     def answer(self, held_out: Window | None) -> Answer:
         """The search, and what is made of it. Raises NoGoalKnownError."""

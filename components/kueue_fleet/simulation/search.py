@@ -46,6 +46,8 @@ class Search:
     """What it may cost; above it, less is better even if it misses more."""
     unordered: Set[int] = frozenset()
     """Numbers of which a higher level is not more of anything, such as machine types: each is tried."""
+    paid: Floor | None = None
+    """The same as `floor`, at less effort, also where a point is not a fleet."""
     evaluated: dict[Point, Outcome] = field(default_factory=dict)
     pruned: set[Point] = field(default_factory=set)
     refused: set[Point] = field(default_factory=set)
@@ -103,36 +105,40 @@ class Search:
         for less, more in permutations(sorted({*range(len(self.sizes))} - self.unordered), 2):
             level = self.best[less]
             for down in sorted({*(1 << power for power in range(level.bit_length())), level} - {0}):
-                ups = range(self.sizes[more] - 1 - self.best[more], 0, -1)
-                points = [list(self._fleets({less: -down, more: up}, -1)) for up in ups]
-                yield from (point for of_up in points[-1:] for point in of_up)
+                base, ups = self.best, range(self.sizes[more] - 1 - self.best[more], 0, -1)
+                yield from list(self._fleets({less: -down, more: 1}, -1)) if ups else ()
+                steps = ({less: -down, more: up} for up in ups)
+                points = (
+                    self._fleets(each, -1, base) for each in steps if not self._costs_more(self._moved(each, base))
+                )
                 paid = ([point for point in of_up if not self._costs_more(point)] for of_up in points)
                 yield from next((of_up for of_up in paid if of_up), ())
 
-    def _fleets(self, steps: dict[int, int], way: int) -> Iterator[Point]:
-        """The point that the steps lead to. Where it is not a fleet, as quota has to fit its nodes: those where
-        another number has gone the same way, as little as is needed."""
-        point = self._moved(steps)
+    def _fleets(self, steps: dict[int, int], way: int, base: Point = ()) -> Iterator[Point]:
+        """The point that the steps lead to, from the best one or `base`. Where it is not a fleet, as quota has to fit
+        its nodes: those where another number has gone the same way, as little as is needed."""
+        base = base or self.best
+        point = self._moved(steps, base)
         if self.floor(point) is not None:
             yield point
             return
         for number, size in enumerate(self.sizes):
             stays = number in steps or number in self.unordered
-            ways = (self._moved({**steps, number: way * times}) for times in range(1, 0 if stays else size))
+            ways = (self._moved({**steps, number: way * times}, base) for times in range(1, 0 if stays else size))
             yield from islice((other for other in ways if self.floor(other) is not None), 1)
 
-    def _moved(self, steps: dict[int, int]) -> Point:
-        levels = (level + steps.get(number, 0) for number, level in enumerate(self.best))
+    def _moved(self, steps: dict[int, int], base: Point) -> Point:
+        levels = (level + steps.get(number, 0) for number, level in enumerate(base))
         return tuple(min(max(level, 0), size - 1) for level, size in zip(levels, self.sizes, strict=True))
 
     def _saved(self, number: int) -> float:
         """What one level less of a number saves of what is paid anyway."""
-        now, less = self.floor(self.best), self.floor(self._moved({number: -1}))
+        now, less = self.floor(self.best), self.floor(self._moved({number: -1}, self.best))
         return 0.0 if now is None or less is None else now - less
 
     def _costs_more(self, point: Point) -> bool:
         """Whether at least as much is paid anyway as the best one costs."""
-        return self.is_good and (self.floor(point) or 0.0) >= self.evaluated[self.best].cost
+        return self.is_good and ((self.paid or self.floor)(point) or 0.0) >= self.evaluated[self.best].cost
 
     def _has_less(self, point: Point) -> bool:
         """Whether a point with no less of anything misses a goal."""
@@ -146,12 +152,12 @@ class Search:
     def _consider(self, point: Point) -> bool:
         if point in self.evaluated or point in self.pruned or point in self.refused or self.is_spent:
             return False
-        least, is_good = self.floor(point), self.is_good
-        if least is None:
-            self.refused.add(point)
-            return False
-        if is_good and (least >= self.evaluated[self.best].cost or self._has_less(point)):
+        is_good = self.is_good
+        if self._costs_more(point) or (is_good and self._has_less(point)):
             self.pruned.add(point)
+            return False
+        if self.floor(point) is None:
+            self.refused.add(point)
             return False
         self.evaluated[point] = self.evaluate(point, not is_good)
         is_better = self._rank(point) < self._rank(self.best)
