@@ -31,6 +31,15 @@ def check_runs_here(fleet: FleetSpec) -> list[Problem]:
                 "remove it in a copy of this stack, and rehearse that",
             )
         )
+    found += [
+        NOT_REHEARSED.at(
+            f"clusters[{cluster.name}].sliceController",
+            "true, but no program stands in for GKE's slice controller",
+            "remove it in a copy of this stack, with the pools that need it, and rehearse that",
+        )
+        for cluster in fleet.clusters
+        if cluster.slice_controller
+    ]
     known = listed([_VERSIONS[name] for name in KUEUE_ENGINES.values()])
     for path, version in _kueue_versions(fleet).items():
         if minor_of(version) not in KUEUE_ENGINES:

@@ -45,6 +45,7 @@ from kueue_admission.forms.base import SpecModel
 from kueue_admission.forms.form_rules import OBJECT
 from kueue_admission.forms.manifest import Manifest
 from kueue_admission.forms.messages import unknown_field
+from kueue_admission.forms.names import POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import ZERO, Quantity
 from kueue_admission.forms.read_model import read_stored
@@ -353,7 +354,7 @@ def _with_pods(nodes: tuple[Node, ...], pods: Iterable[Fields]) -> tuple[Node, .
     used: dict[str, dict[str, int]] = {}
     for pod in map(PrintedPod, pods):
         annotations = pod.annotations
-        placed = any(f"kueue.x-k8s.io/podset-{kind}-topology" in annotations for kind in _TOPOLOGY_KINDS)
+        placed = any(f"{POD_SET_ANNOTATION}{kind}-topology" in annotations for kind in _TOPOLOGY_KINDS)
         if not pod.node or placed or pod.is_over:
             continue
         amounts = used.setdefault(pod.node, {})

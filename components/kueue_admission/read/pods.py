@@ -19,6 +19,7 @@ from kueue_admission.decide.pods import (
     Toleration,
     TopologyRequest,
 )
+from kueue_admission.forms.names import POD_SET_ANNOTATION
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.read.fields import Fields
@@ -113,7 +114,7 @@ def topology_from_annotations(fields: Fields) -> TopologyRequest | None:
     Raises NotModelledError for slices with constraints of their own.
     """
     found = fields.child("annotations")
-    prefix = "kueue.x-k8s.io/podset-"
+    prefix = POD_SET_ANNOTATION
     constraints = []
     if f"{prefix}slice-required-topology-constraints" in found:
         raise NotModelledError("podset-slice-required-topology-constraints", found.path)

@@ -113,6 +113,7 @@ def cluster_fields(description: Object) -> Data:
             "imageStreaming": bool(property_at(description, "nodePoolDefaults.nodeConfigDefaults.gcfsConfig.enabled")),
             "storageDrivers": drivers,
             "multiNetworking": bool(property_at(description, "networkConfig.enableMultiNetworking")),
+            "sliceController": bool(property_at(description, "addonsConfig.sliceControllerConfig.enabled")),
             "nodeAutoProvisioning": _auto_provisioning(_block(description, "autoscaling")),
         }
     return {name: value for name, value in fields.items() if value is not None}

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from kueue_admission.forms.names import HOSTNAME_LABEL
-from kueue_fleet.gke.labels import REGION, TOPOLOGY_BLOCK, TOPOLOGY_HOST, TOPOLOGY_SUBBLOCK, ZONE
+from kueue_fleet.gke.labels import REGION, TOPOLOGY_BLOCK, TOPOLOGY_HOST, TOPOLOGY_SUBBLOCK, TPU_PARTITION, ZONE
+from kueue_fleet.gke.tpu_slices import PARTS_OF_CUBE
 
 _IN_BLOCKS: Final = ("a3-highgpu-8g", "a3-megagpu-", "a3-ultragpu-", "a4-", "a4x-")
 HOSTS_PER_SUBBLOCK: Final = 8
@@ -41,3 +42,9 @@ def topology_labels(machine_type: str, pool: str, number: int) -> dict[str, str]
     block = f"{pool}-block-{subblock // SUBBLOCKS_PER_BLOCK}"
     within = f"{block}-sub-{subblock % SUBBLOCKS_PER_BLOCK}"
     return {TOPOLOGY_BLOCK: block, TOPOLOGY_SUBBLOCK: within, TOPOLOGY_HOST: f"{within}-host-{host}"}
+
+
+def cube_labels(block: str, pool: str, number: int) -> dict[str, str]:
+    """The labels of the node with that number, from 0, of a pool that is a cube of TPU7x in a reservation's `block`."""
+    parts = {TPU_PARTITION.format(part): f"{pool}-{part}-{number // nodes}" for part, nodes in PARTS_OF_CUBE.items()}
+    return {TOPOLOGY_BLOCK: block, **parts}

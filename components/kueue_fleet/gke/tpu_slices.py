@@ -24,6 +24,12 @@ _MOST_CHIPS: Final[Mapping[str, int]] = {"ct5p-hightpu-4t": 6_144, "tpu7x-standa
 """Chips of the largest slice, of machine types whose large topologies are not listed one by one."""
 _CUBE: Final = 4
 """Slices beyond 4x4x4 are made of cubes of that size."""
+CUBE: Final = "4x4x4"
+"""Topology of a cube of TPU7x, which GKE's slice controller joins or divides."""
+PARTS_OF_CUBE: Final[Mapping[str, int]] = {"2x2x1": 1, "2x2x2": 2, "2x2x4": 4, "2x4x4": 8, CUBE: 16}
+"""Nodes of a cube of TPU7x, and of the slices into which it is divided.
+
+Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dynamic-slicing."""
 
 
 @cache

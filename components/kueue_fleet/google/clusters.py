@@ -149,7 +149,8 @@ def cluster(
 def _addons(spec: ClusterEntry) -> dict[str, Any]:
     """Storage drivers: on or off where Standard clusters had them from the beginning; the newer ones where wanted."""
     always = ("PersistentDisk", "Filestore", "GcsFuse") if spec.mode == "Standard" else ()
-    return {
+    slices = {"sliceControllerConfig": {"enabled": True}} if spec.slice_controller else {}
+    return slices | {
         addon: {"enabled": driver in spec.storage_drivers}
         for driver, addon in STORAGE_ADDONS.items()
         if driver in always or (driver in spec.storage_drivers and driver in ("Lustre", "MultiTierCheckpoints"))

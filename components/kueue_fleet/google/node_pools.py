@@ -95,6 +95,8 @@ def _placement(name: str, project: Any, spec: ResolvedNodePool) -> Iterator[Clou
         wanted = f"{spec.cluster}-{spec.name}"
         short = with_digest(wanted, f"{spec.cluster}/{spec.name}", LONGEST_NAME)
         topology = {"acceleratorTopology": spec.tpu_topology} if spec.tpu_topology else {}
+        if mode := spec.entry.accelerator_topology_mode:
+            topology["acceleratorTopologyMode"] = mode
         properties = {
             "project": project,
             "region": spec.region,

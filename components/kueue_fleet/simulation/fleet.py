@@ -37,6 +37,7 @@ from kueue_fleet.fleet_file.quota_windows import quota_windows, together
 from kueue_fleet.gke.prices import Prices, list_prices
 from kueue_fleet.objects import render_cluster
 from kueue_fleet.simulation.compute_domains import check_channels, check_domains, claim_templates, claims_apart
+from kueue_fleet.simulation.dynamic_slices import as_placed, check_dynamic_slices
 from kueue_fleet.simulation.fleet_run import FleetRun
 from kueue_fleet.simulation.gpu_network_jobs import warn_of_networks
 from kueue_fleet.simulation.job_amounts import warn_of_amounts
@@ -135,7 +136,7 @@ def fleet_run(
     home = fleet.home
     entries = [entry for entry in file.jobs if entry.count]
     try:
-        given = [*claim_templates(claims), *(each.data for each in ordered)]
+        given = [*claim_templates(claims), *(as_placed(each.data) for each in ordered)]
         parsed = parse_fleet_objects(fleet, home, given, first_of_each(entries))
     except SimulationError as refused:
         raise SimulationError(as_in_files(refused.problems, entries, manifests, sources)) from None
@@ -200,7 +201,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     fleet = fleet_opened(fleet)
     ordered = _by_kind(named)
     try:
-        given = [*claim_templates(claims), *(document.data for document in ordered)]
+        given = [*claim_templates(claims), *(as_placed(document.data) for document in ordered)]
         parsed = parse_fleet_objects(fleet, fleet.home, given)
     except SimulationError as refused:
         return JobFindings(list(as_in_files(refused.problems, (), named, UNNAMED)), [])
@@ -212,6 +213,7 @@ def check_manifests(fleet: FleetSpec, manifests: Sequence[Document], *, form_onl
     problems = [
         *check_provisioning_requests(fleet, named),
         *check_tpu_jobs(fleet, named),
+        *check_dynamic_slices(fleet, named),
         *(each for each in maybe if each.severity == "error"),
         *check_slices(fleet, named),
         *check_job_nodes(fleet, named),

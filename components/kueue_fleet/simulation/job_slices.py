@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kueue_admission.forms.form_rules import Fault
+from kueue_admission.forms.names import POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.syntax import whole_number
 from kueue_admission.simulate.documents import Document
@@ -22,9 +23,8 @@ from kueue_fleet.simulation.provisioning_request import (
     queued_jobs,
 )
 
-_PREFIX: Final = "kueue.x-k8s.io/podset-"
-_SIZE: Final = f"{_PREFIX}slice-size"
-_LEVEL: Final = f"{_PREFIX}slice-required-topology"
+_SIZE: Final = f"{POD_SET_ANNOTATION}slice-size"
+_LEVEL: Final = f"{POD_SET_ANNOTATION}slice-required-topology"
 
 
 def check_slices(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:

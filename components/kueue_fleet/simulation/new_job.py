@@ -17,7 +17,13 @@ from typing import Any, Final
 
 from kueue_admission.api.job_kinds import KINDS
 from kueue_admission.forms.form_rules import JOB
-from kueue_admission.forms.names import LEAST_PODS_ANNOTATION, PRIORITY_LABEL, QUEUE_LABEL, RUN_DURATION_ANNOTATION
+from kueue_admission.forms.names import (
+    LEAST_PODS_ANNOTATION,
+    POD_SET_ANNOTATION,
+    PRIORITY_LABEL,
+    QUEUE_LABEL,
+    RUN_DURATION_ANNOTATION,
+)
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.suggest import instead
 from kueue_admission.simulate.errors import SimulationError
@@ -41,7 +47,7 @@ _SHARE: Final = (9, 10)
 _GIB: Final = 1024**3
 _MIB: Final = 1024**2
 _BUCKET: Final = "gs://"
-_TOPOLOGY: Final = "kueue.x-k8s.io/podset-preferred-topology"
+_TOPOLOGY: Final = f"{POD_SET_ANNOTATION}preferred-topology"
 _PORT: Final = "29500"
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

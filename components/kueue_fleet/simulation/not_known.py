@@ -15,14 +15,14 @@ from kueue_admission.simulate.records import State
 from kueue_fleet.fleet_file import FleetSpec
 from kueue_fleet.fleet_file.model.entries import FlavorEntry
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.block_topology import topology_labels
 from kueue_fleet.gke.labels import NODE_LABELS, SYSTEM_LABEL, ZONE
 from kueue_fleet.simulation.jobs import FleetJob
+from kueue_fleet.simulation.topology_nodes import placed_labels
 
 
 def is_label_known(key: str, pool: ResolvedNodePool) -> bool:
     """Whether it is known if the nodes of the pool have the label: GKE gives them others than the documented ones."""
-    if key in (HOSTNAME_LABEL, ZONE, *pool.labels, *topology_labels(pool.machine_type, pool.name, 0)):
+    if key in (HOSTNAME_LABEL, ZONE, *pool.labels, *placed_labels(pool, 0)):
         return True
     return not SYSTEM_LABEL.search(key) or (key in NODE_LABELS and pool.machine is not None)
 

@@ -15,7 +15,7 @@ from typing import Final
 from kueue_admission.forms import syntax
 from kueue_admission.forms.form_rules import JOB, Fault
 from kueue_admission.forms.manifest import Manifest, inside
-from kueue_admission.forms.names import LEAST_PODS_ANNOTATION, MULTIKUEUE_CONTROLLER
+from kueue_admission.forms.names import LEAST_PODS_ANNOTATION, MULTIKUEUE_CONTROLLER, POD_SET_ANNOTATION
 from kueue_admission.forms.problem import Problem
 from kueue_admission.forms.quantity import Quantity
 from kueue_admission.forms.syntax import whole_number
@@ -37,7 +37,7 @@ from kueue_fleet.simulation.provisioning_request import (
 _ELASTIC: Final = "kueue.x-k8s.io/elastic-job"
 _ELASTIC_KINDS: Final = ("Job", "RayCluster", "RayJob", "RayService")
 _SYNC: Final = "kueue.x-k8s.io/job-completions-equal-parallelism"
-_TOPOLOGY: Final = tuple(f"kueue.x-k8s.io/podset-{how}-topology" for how in ("required", "preferred", "unconstrained"))
+_TOPOLOGY: Final = tuple(f"{POD_SET_ANNOTATION}{how}-topology" for how in ("required", "preferred", "unconstrained"))
 _JOB_CONTROLLER: Final = "kubernetes.io/job-controller"
 _LONGEST: Final = 63
 _TRUE: Final = ("1", "t", "T", "true", "TRUE", "True")

@@ -7,8 +7,9 @@ from typing import Any
 
 from kueue_admission.forms.names import HOSTNAME_LABEL
 from kueue_fleet.fleet_file import FleetSpec
+from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.resolved_pools import ResolvedNodePool
-from kueue_fleet.gke.block_topology import topology_labels
+from kueue_fleet.gke.block_topology import cube_labels, topology_labels
 from kueue_fleet.gke.labels import ZONE
 
 
@@ -23,11 +24,18 @@ def topology_nodes(fleet: FleetSpec, cluster: str) -> Iterator[dict[str, Any]]:
             yield from (_node(pool, number) for number in range(0 if pool.closed else pool.min_nodes))
 
 
+def placed_labels(pool: ResolvedNodePool, number: int) -> dict[str, str]:
+    """The labels of a pool's node that say where its machine stands; `number` from 0."""
+    if pool.entry.accelerator_topology_mode is None or not isinstance(pool.capacity, Reserved):
+        return topology_labels(pool.machine_type, pool.name, number)
+    return cube_labels(f"{pool.capacity.reservation}-{pool.capacity.block}", pool.name, number)
+
+
 def _node(pool: ResolvedNodePool, number: int) -> dict[str, Any]:
     name = f"gke-{pool.cluster}-{pool.name}-{number}"
     zones = pool.node_locations
     place = {ZONE: zones[number % len(zones)]} if zones else {}
-    labels = {**pool.labels, **place, **topology_labels(pool.machine_type, pool.name, number)}
+    labels = {**pool.labels, **place, **placed_labels(pool, number)}
     amounts = {key: f"{amount}m" if key == "cpu" else str(amount) for key, amount in pool.allocatable.items()}
     return {
         "apiVersion": "v1",

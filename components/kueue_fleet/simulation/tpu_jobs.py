@@ -31,16 +31,16 @@ _SELECTORS: Final = (TPU_ACCELERATOR, TPU_TOPOLOGY)
 def check_tpu_jobs(fleet: FleetSpec, manifests: Iterable[Document]) -> Iterator[Problem]:
     """What keeps the Jobs and JobSets from the TPU pools of their queues.
 
-    Queues whose TPU nodes GKE makes are left out.
+    Queues whose TPU nodes GKE makes are left out, and pools of which it makes slices: see `dynamic_slices`.
     """
     for job, queue in queued_jobs(fleet, manifests):
-        pools = list(_pools(fleet, queue))
+        pools = [pool for pool in tpu_pools(fleet, queue) if pool.entry.accelerator_topology_mode is None]
         for pod_set in pod_set_templates(job.data) if pools else ():
             if fault := _fault(pod_set, pools):
                 yield of_pod_set(job, pod_set, fault)
 
 
-def _pools(fleet: FleetSpec, queue: str) -> Iterator[ResolvedNodePool]:
+def tpu_pools(fleet: FleetSpec, queue: str) -> Iterator[ResolvedNodePool]:
     """The pools with TPUs to which the queue's flavors lead."""
     entry = fleet.queue(queue)
     groups = entry.resource_groups if entry is not None else ()
@@ -53,7 +53,7 @@ def _pools(fleet: FleetSpec, queue: str) -> Iterator[ResolvedNodePool]:
 
 def _fault(pod_set: PodSetTemplate, pools: Iterable[ResolvedNodePool]) -> Fault | None:
     spec = pod_set.template.get("spec") or {}
-    asked = _chips(spec)
+    asked = chips_of(spec)
     if not asked or pod_set.count < 1:
         return None
     selector = {key: value for key, value in (spec.get("nodeSelector") or {}).items() if key in _SELECTORS}
@@ -81,7 +81,7 @@ def _fault(pod_set: PodSetTemplate, pools: Iterable[ResolvedNodePool]) -> Fault 
     return None
 
 
-def _chips(spec: Mapping[str, Any]) -> int:
+def chips_of(spec: Mapping[str, Any]) -> int:
     """What the containers of a pod request of TPU chips; limits count where there are no requests."""
     total = 0
     for container in spec.get("containers") or ():

@@ -19,6 +19,7 @@ from kueue_fleet.fleet_file.check.clusters import check_clusters
 from kueue_fleet.fleet_file.check.cohorts import check_cohorts
 from kueue_fleet.fleet_file.check.compute_classes import check_compute_classes
 from kueue_fleet.fleet_file.check.dispatch import check_dispatch
+from kueue_fleet.fleet_file.check.dynamic_slices import check_dynamic_slices
 from kueue_fleet.fleet_file.check.fallback import check_fallback
 from kueue_fleet.fleet_file.check.flavor_pools import check_flavor_pools
 from kueue_fleet.fleet_file.check.flavors import check_admission_checks, check_flavors
@@ -51,6 +52,7 @@ _RULES = (
     check_network,
     check_pools,
     check_accelerator_networks,
+    check_dynamic_slices,
     check_reservations,
     check_flavors,
     check_flavor_pools,

@@ -199,6 +199,9 @@ class ClusterEntry(RuledModel):
     multi_networking: Flag = False
     """Whether nodes may have several networks, as `acceleratorNetworks` of pools need; Standard only, default false.
     Taken back, it replaces the cluster."""
+    slice_controller: Flag = False
+    """Whether GKE's slice controller joins pools of TPU7x to the slices that jobs ask for; Standard only, with the
+    channel RAPID. Default false. It stays on once it was, until it is turned off with gcloud."""
     storage_drivers: ListOfText[Literal["PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints"]] = (
         "PersistentDisk",
         "Filestore",
@@ -293,6 +296,7 @@ _STANDARD_ONLY: Final = {
     "system_pool": "systemPool",
     "node_auto_provisioning": "nodeAutoProvisioning",
     "multi_networking": "multiNetworking",
+    "slice_controller": "sliceController",
     "storage_drivers": "storageDrivers",
     "image_streaming": "imageStreaming",
 }
@@ -308,6 +312,7 @@ _OF_ITS_OWNER: Final = {
     "fleet_membership": "fleetMembership",
     "cost_allocation": "costAllocation",
     "multi_networking": "multiNetworking",
+    "slice_controller": "sliceController",
     "storage_drivers": "storageDrivers",
 }
 """What is decided where the cluster is made."""

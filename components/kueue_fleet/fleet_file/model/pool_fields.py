@@ -205,6 +205,11 @@ class NodePoolFields(RuledModel):
     tpu_topology: Text | None = None
     """Shape of the TPU slice, such as 2x2 or 2x2x4; default: that of one node. With more nodes than one the pool is one
     slice: nodeCount, or totalMaxNodeCount, is the number of its nodes. A change replaces the pool."""
+    accelerator_topology_mode: Literal["PROVISION_ONLY"] | None = None
+    """PROVISION_ONLY: the pool is a cube of TPU7x, 4x4x4, that GKE's slice controller joins with others to the slices
+    that jobs ask for, or divides. Needs the sub-block of a reservation in All Capacity mode, and `sliceController` on
+    the cluster. Default: the pool is one slice. A change replaces the pool.
+    Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dynamic-slicing."""
     accelerator_network_profile: Literal["auto"] | None = None
     """auto: GKE makes the networks over which GPUs of A3 Mega and newer machines, and v6e and v7 TPUs, speak with those
     of other nodes; one zone only, and GKE 1.34.1-gke.1829001 or newer. Default: none, and they have the node's network

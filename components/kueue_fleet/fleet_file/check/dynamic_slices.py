@@ -1,0 +1,66 @@
+"""GKE's slice controller, and the pools of TPU7x that it joins to slices.
+
+Source: https://docs.cloud.google.com/kubernetes-engine/docs/how-to/use-gke-dynamic-slicing (requirements).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kueue_admission.forms.problem import Problem, where_read
+from kueue_fleet.fleet_file.check.google_cloud import is_older
+from kueue_fleet.fleet_file.check.node_pools import path_on
+from kueue_fleet.fleet_file.check.scope import Scope
+from kueue_fleet.fleet_file.fleet_rules import DYNAMIC_SLICES, GKE_VERSION
+from kueue_fleet.fleet_file.model.capacity import Reserved
+from kueue_fleet.fleet_file.model.clusters import ClusterEntry
+from kueue_fleet.gke.tpu_slices import CUBE, WORKLOAD_POLICY_TPU
+
+_SINCE: Final = "1.35.2-gke.1842000"
+"""First version of GKE with the controller; slices smaller than a cube need 1.36.0-gke.3712000."""
+
+
+def check_dynamic_slices(scope: Scope) -> Iterator[Problem]:
+    """The controller has what it needs, and the pools are cubes."""
+    for cluster in scope.entries("clusters"):
+        yield from _controller(scope, cluster)
+        yield from _cubes(scope, cluster)
+
+
+@where_read
+def _controller(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    if not cluster.slice_controller:
+        return
+    path, version = scope.path(cluster), cluster.min_master_version
+    if cluster.release_channel != "RAPID":
+        wrong = f"{cluster.release_channel}, but GKE's slice controller is in the channel RAPID"
+        yield DYNAMIC_SLICES.at(f"{path}.releaseChannel", wrong, "set it to RAPID, or remove sliceController")
+    if version is not None and is_older(version, _SINCE):
+        wrong = f"{version}, with which a new cluster begins, but sliceController needs {_SINCE}"
+        yield GKE_VERSION.at(f"{path}.minMasterVersion", wrong, "write that or a newer one")
+    if not any(pool.entry.accelerator_topology_mode for pool in scope.fleet.node_pools_on(cluster.name)):
+        wrong = "true, but no pool is a cube, of which GKE's slice controller makes slices"
+        fix = "remove it, or set acceleratorTopologyMode: PROVISION_ONLY on pools of TPU7x"
+        yield DYNAMIC_SLICES.at(f"{path}.sliceController", wrong, fix)
+
+
+@where_read
+def _cubes(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
+    for pool in scope.fleet.node_pools_on(cluster.name):
+        entry = scope.fleet.node_pool(pool.name)
+        if entry is None or pool.entry.accelerator_topology_mode is None:
+            continue
+        at = path_on(scope, entry, cluster.name)
+        if not pool.machine_type.startswith(WORKLOAD_POLICY_TPU) or pool.tpu_topology != CUBE:
+            wrong = f"set, but GKE's slice controller takes pools of TPU7x with the topology {CUBE}"
+            fix = f"use tpu7x-standard-4t with tpuTopology: {CUBE}, or remove it"
+            yield DYNAMIC_SLICES.at(f"{at}.acceleratorTopologyMode", wrong, fix)
+        if not isinstance(pool.capacity, Reserved) or pool.capacity.sub_block is None:
+            wrong = "names no sub-block of a reservation, but GKE's slice controller takes each as a pool"
+            fix = "set reservation, block and subBlock, of a reservation in All Capacity mode"
+            yield DYNAMIC_SLICES.at(f"{at}.capacity", wrong, fix)
+        if not cluster.existing and not cluster.slice_controller:
+            wrong = "set, but GKE's slice controller is off on {cluster}"
+            fix = "set sliceController: true on {cluster}"
+            yield DYNAMIC_SLICES.at(f"{at}.acceleratorTopologyMode", wrong, fix).on(cluster.name)
