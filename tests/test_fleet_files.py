@@ -40,6 +40,8 @@ NOT_DRAWN = {
     "WaitForPodsReady.unscheduledTimeout": "is a field of Kueue 0.20, and no file is for that",
     "WaitForPodsReady.maxTimeoutOnWorkload": "is a field of Kueue 0.20, and no file is for that",
     "NodePoolEntry.tpuTopology": "is for TPUs, and no pool is of them",
+    "NodePoolEntry.acceleratorTopologyMode": "is for TPUs, and no pool is of them",
+    "ClusterEntry.sliceController": "is for TPUs, and no pool is of them",
 }
 """Fields that no file has, and why."""
 BEST_SEEDS = (15, 5)

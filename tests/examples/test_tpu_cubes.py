@@ -176,12 +176,11 @@ def _old(made: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "path", "code"),
     [
-        (_no_controller, "nodePools[cube-0].acceleratorTopologyMode", "KF844"),
-        (_regular, "clusters[tpu].releaseChannel", "KF844"),
-        (_no_sub_block, "nodePools[cube-1].capacity", "KF844"),
-        (_on_demand, "nodePools[cube-1].capacity", "KF844"),
-        (_other_topology, "nodePools[cube-1].acceleratorTopologyMode", "KF844"),
-        (_no_cubes, "clusters[tpu].sliceController", "KF844"),
+        (_no_controller, "nodePools[cube-0].acceleratorTopologyMode", "KF845"),
+        (_regular, "clusters[tpu].releaseChannel", "KF845"),
+        (_no_sub_block, "nodePools[cube-1].capacity", "KF845"),
+        (_on_demand, "nodePools[cube-1].capacity", "KF845"),
+        (_other_topology, "nodePools[cube-1].acceleratorTopologyMode", "KF845"),
     ],
 )
 def test_what_the_controller_needs(change: Change, path: str, code: str) -> None:
@@ -190,9 +189,15 @@ def test_what_the_controller_needs(change: Change, path: str, code: str) -> None
     assert (path, code) in {(each.path, each.rule.code) for each in refused.value.problems}
 
 
-def test_an_older_version_of_gke_is_warned_of() -> None:
-    (problem,) = check_fleet(fleet(_old))
-    assert (problem.path, problem.rule.code) == ("clusters[tpu].minMasterVersion", "KF617")
+@pytest.mark.parametrize(
+    ("change", "path", "code"),
+    [
+        (_no_cubes, "clusters[tpu].sliceController", "KF525"),
+        (_old, "clusters[tpu].minMasterVersion", "KF617"),
+    ],
+)
+def test_what_is_warned_of(change: Change, path: str, code: str) -> None:
+    assert [(each.path, each.rule.code) for each in check_fleet(fleet(change))] == [(path, code)]
 
 
 def test_a_rehearsal_refuses_the_controller() -> None:

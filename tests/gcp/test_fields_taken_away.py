@@ -40,6 +40,7 @@ STAYS = {
     "rbacSecurityGroup": "the group stays until gcloud removes it",
     "fleetMembership": "the provider has no way back",
     "diskEncryptionKey": "replaces pools",
+    "sliceController": "the controller stays until gcloud turns it off",
     "multiNetworking": "the provider makes the cluster again",
     "nodeServiceAccount": "replaces pools",
 }
@@ -65,6 +66,7 @@ REPLACES: dict[str, Any] = {
 ELSEWHERE_IN_POOLS = {
     "acceleratorNetworkProfile",
     "acceleratorNetworks",
+    "acceleratorTopologyMode",
     "autoscaling",
     "clusters",
     "existing",

@@ -48,6 +48,8 @@ CARDS = [{"network": f"net-{number}", "subnetwork": f"subnet-{number}"} for numb
 V6E = {"name": "nodes", "machineType": "ct6e-standard-4t", "zones": [B], "nodeCount": 4, "tpuTopology": "4x4"}
 V7 = {"name": "nodes", "machineType": "tpu7x-standard-4t", "zones": ["us-central1-c"], "nodeCount": 2}
 V7 |= {"tpuTopology": "2x2x2"}
+CUBE = {**V7, "nodeCount": 16, "tpuTopology": "4x4x4"}
+CUBE |= {"capacity": {"type": "reserved", "reservation": "r", "block": "b", "subBlock": "s"}}
 RESERVED = {"name": "r", "zone": A, "machineType": "n1-standard-16", "count": 2}
 FUTURE = {"name": "f", "zone": A, "machineType": "a3-highgpu-8g", "count": 2, "start": "2027-01-10T00:00:00Z"}
 FUTURE |= {"duration": "336h"}
@@ -122,6 +124,7 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
         ("storageDrivers", ["GcsFuse"]),
         ("storageDrivers", []),
         ("storageDrivers", ["PersistentDisk", "Filestore"]),
+        ("storageDrivers", ["PersistentDisk", "Filestore", "GcsFuse", "Lustre", "MultiTierCheckpoints"]),
     ),
     (Entry("clusters", {**STANDARD, "databaseEncryptionKey": f"{KEY}a"}), {"databaseEncryptionKey": f"{KEY}b"}),
     (Entry("clusters", {**STANDARD, "diskEncryptionKey": f"{KEY}a"}), {"diskEncryptionKey": f"{KEY}b"}),
@@ -232,6 +235,8 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
     (_pool(V6E), {"nodeCount": 8, "tpuTopology": "4x8"}),
     (_pool(V7), {"nodeCount": 4, "tpuTopology": "2x2x4"}),
     (_pool(V6E), {"nodeCount": 1, "tpuTopology": "2x2"}),
+    (Entry("clusters", {**STANDARD, "releaseChannel": "RAPID"}), {"sliceController": True}),
+    (_pool(CUBE, releaseChannel="RAPID", sliceController=True), {"acceleratorTopologyMode": "PROVISION_ONLY"}),
     (_NET, {"name": "other"}),
     (_NET, {"ranges": {"us-central1": "10.128.0.0/19"}}),
     (_NET, {"ranges": {"us-central1": "10.200.0.0/20"}}),

@@ -38,6 +38,8 @@ from kueue_fleet.google.resources import resources_on, stored
 _PROTECTED: Final = "; it is protected: set its deletionProtection to false and apply that first"
 _AGAIN: Final = "deleted and made again"
 _STAYS: Final = Step("update")
+_STAY_ON: Final[Mapping[str, str]] = {"Lustre": "LustreCsiDriver", "MultiTierCheckpoints": "HighScaleCheckpointing"}
+"""Storage drivers that the provider does not turn off where a program no longer asks for them, and gcloud's names."""
 _OF_ALL_POOLS: Final[Mapping[str, str]] = {
     "diskEncryptionKey": "nodeConfig.bootDiskKmsKey",
     "nodeServiceAccount": "nodeConfig.serviceAccount",
@@ -165,6 +167,14 @@ def _memberships(change: CloudPlan) -> Iterator[Difference]:
             revoke = f'gcloud container clusters update {name} --location {after.region} --security-group=""'
             text = f"{before.rbac_security_group} keeps its rights: revoke them with `{revoke}`"
             yield consequence(f"clusters[{name}].rbacSecurityGroup", text)
+        if before.slice_controller and not after.slice_controller:
+            text = "GKE's slice controller stays on: turn it off with gcloud"
+            yield consequence(f"clusters[{name}].sliceController", text)
+        for driver, addon in _STAY_ON.items():
+            if driver in before.storage_drivers and driver not in after.storage_drivers:
+                update = f"gcloud container clusters update {name} --location {after.region} --update-addons {addon}"
+                text = f"{driver} stays on: turn it off with `{update}=DISABLED`"
+                yield consequence(f"clusters[{name}].storageDrivers", text)
         for field, was, becomes in _range_names(old, new, after.region) if not after.existing else ():
             if was is not None and becomes is None:
                 text = f"{name} keeps {was}: only a new cluster gets another range"
@@ -361,6 +371,7 @@ _OWN_WORDS: Final[_Words] = {
     "acceleratorNetworks": (("networkConfig.additionalNodeNetworkConfigs",), _networks),
     "maxPodsPerNode": (("maxPodsPerNode",), lambda pool: pool.max_pods_per_node),
     "compactPlacement": (_PLACEMENT, lambda pool: str(pool.compact_placement).lower()),
+    "acceleratorTopologyMode": (_PLACEMENT, lambda pool: pool.entry.accelerator_topology_mode),
     "tpuTopology": (_PLACEMENT, lambda pool: asked_topology(pool.machine_type, pool.tpu_topology)),
     "capacity": (
         (*(f"nodeConfig.{name}" for name in _CAPACITY), "queuedProvisioning"),

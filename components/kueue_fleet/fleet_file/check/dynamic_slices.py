@@ -12,7 +12,7 @@ from kueue_admission.forms.problem import Problem, where_read
 from kueue_fleet.fleet_file.check.google_cloud import is_older
 from kueue_fleet.fleet_file.check.node_pools import path_on
 from kueue_fleet.fleet_file.check.scope import Scope
-from kueue_fleet.fleet_file.fleet_rules import DYNAMIC_SLICES, GKE_VERSION
+from kueue_fleet.fleet_file.fleet_rules import DYNAMIC_SLICES, GKE_VERSION, NO_EFFECT
 from kueue_fleet.fleet_file.model.capacity import Reserved
 from kueue_fleet.fleet_file.model.clusters import ClusterEntry
 from kueue_fleet.gke.tpu_slices import CUBE, WORKLOAD_POLICY_TPU
@@ -40,9 +40,9 @@ def _controller(scope: Scope, cluster: ClusterEntry) -> Iterator[Problem]:
         wrong = f"{version}, with which a new cluster begins, but sliceController needs {_SINCE}"
         yield GKE_VERSION.at(f"{path}.minMasterVersion", wrong, "write that or a newer one")
     if not any(pool.entry.accelerator_topology_mode for pool in scope.fleet.node_pools_on(cluster.name)):
-        wrong = "true, but no pool is a cube, of which GKE's slice controller makes slices"
+        wrong = "has no effect, since no pool is a cube, of which GKE's slice controller makes slices"
         fix = "remove it, or set acceleratorTopologyMode: PROVISION_ONLY on pools of TPU7x"
-        yield DYNAMIC_SLICES.at(f"{path}.sliceController", wrong, fix)
+        yield NO_EFFECT.at(f"{path}.sliceController", wrong, fix)
 
 
 @where_read
