@@ -173,7 +173,6 @@ CHANGES: Final[list[tuple[Entry, dict[str, Any]]]] = [
         ("maxPodsPerNode", 32),
         ("labels", {"company.test/a": "b"}),
         ("taints", [{"key": "a", "value": "b", "effect": "NoSchedule"}]),
-        ("compactPlacement", True),
         ("upgrade", {"maxSurge": 2, "maxUnavailable": 1}),
         ("capacity", {"type": "spot"}),
         ("capacity", {"type": "onDemand", "affinity": "Any"}),
