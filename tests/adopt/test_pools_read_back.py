@@ -106,7 +106,7 @@ def test_what_the_renderer_writes_is_read_back(pool: NodePoolEntry) -> None:
 
 
 def test_every_field_of_a_pool_is_a_row_of_the_table() -> None:
-    """Beside those that are about the pool's place in the fleet, not about the pool, and what its resource policy says."""
+    """Beside those that are about the pool's place in the fleet, and what its resource policy says."""
     of_fleet = {"existing", "clusters", "deletionProtection", "ncclPlugin", "perCluster"}
     of_policy = {"acceleratorTopologyMode"}
     fields = {field.alias or name for name, field in NodePoolEntry.model_fields.items()}

@@ -59,7 +59,6 @@ REPLACES: dict[str, Any] = {
     "maxPodsPerNode": 32,
     "localSsdCount": 2,
     "secondaryBootDisks": [{"diskImage": "global/images/weights"}],
-    "compactPlacement": True,
     "capacity": {"type": "spot"},
 }
 """Fields of pools that replace them, both ways."""
@@ -69,6 +68,7 @@ ELSEWHERE_IN_POOLS = {
     "acceleratorTopologyMode",
     "autoscaling",
     "clusters",
+    "compactPlacement",
     "existing",
     "fastSocket",
     "initialNodeCount",

@@ -154,14 +154,12 @@ def test_what_is_asked_for_beyond_gkes_own_reaches_the_pool() -> None:
         maxPodsPerNode=32,
         labels={"company.test/a": "b"},
         taints=[{"key": "company.test/t", "value": "v", "effect": "NoExecute"}],
-        compactPlacement=True,
         upgrade={"maxSurge": 0, "maxUnavailable": 2},
     ).inputs
     assert inputs["autoscaling"] == {"totalMinNodeCount": 1, "totalMaxNodeCount": 4, "locationPolicy": "BALANCED"}
     assert inputs["initialNodeCount"] == 1
     assert inputs["nodeLocations"] == ["us-east4-a"]
     assert inputs["maxPodsPerNode"] == 32
-    assert inputs["placementPolicy"] == {"type": "COMPACT"}
     assert inputs["upgradeSettings"] == {"strategy": "SURGE", "maxSurge": 0, "maxUnavailable": 2}
     assert inputs["nodeConfig"] == {
         **NODE,
@@ -175,6 +173,11 @@ def test_what_is_asked_for_beyond_gkes_own_reaches_the_pool() -> None:
             {"type": "nvidia-tesla-t4", "count": 4, "gpuDriverInstallationConfig": {"gpuDriverVersion": "LATEST"}}
         ],
     }
+
+
+def test_nodes_close_together_take_gkes_own_policy() -> None:
+    inputs = pool(machineType="n2-standard-8", zones=["us-east4-a"], nodeCount=2, compactPlacement=True).inputs
+    assert inputs["placementPolicy"] == {"type": "COMPACT"}
 
 
 @pytest.mark.parametrize(
