@@ -176,7 +176,7 @@ def test_what_is_asked_for_beyond_gkes_own_reaches_the_pool() -> None:
 
 
 def test_nodes_close_together_take_gkes_own_policy() -> None:
-    inputs = pool(machineType="n2-standard-8", zones=["us-east4-a"], nodeCount=2, compactPlacement=True).inputs
+    inputs = pool(machineType="n2-standard-8", zones=["us-east4-a"], compactPlacement=True).inputs
     assert inputs["placementPolicy"] == {"type": "COMPACT"}
 
 
