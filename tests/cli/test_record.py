@@ -85,6 +85,22 @@ def test_a_csv_may_be_of_a_named_cluster(tmp_path: Path) -> None:
     assert {(each.cluster, each.region) for each in events(tmp_path / "history")} == {(WORKER, "us-east4")}
 
 
+def test_metrics_are_rows_of_queues_and_what_they_do_not_tell_is_said(tmp_path: Path) -> None:
+    metrics = str(Path(JOBS).with_name("metrics.txt"))
+    result = run("record", tmp_path / "history", "--from", metrics)
+    assert result.stdout.startswith("1 new event ")
+    assert "metrics tell of no single job" in result.stderr
+    [row] = events(tmp_path / "history")
+    assert (row.cluster, row.cluster_queue) == (MANAGER, "dws")
+    assert (row.counts or {})["admitted"] == 200
+    assert run("record", tmp_path / "history", "--from", metrics).stdout.startswith("0 new events")
+    told = refusal(run("replay", tmp_path / "history"))
+    assert "has Kueue's metrics alone, which tell of no job" in told
+    (tmp_path / "empty.txt").write_text("# HELP go_goroutines x\ngo_goroutines 1\n")
+    told = refusal(run("record", tmp_path / "other", "--from", str(tmp_path / "empty.txt")))
+    assert "has no kueue_admission_wait_time_seconds" in told
+
+
 def test_a_file_that_is_none_of_them_is_refused(tmp_path: Path) -> None:
     (tmp_path / "pods.yaml").write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n")
     told = refusal(run("record", tmp_path / "history", "--from", str(tmp_path / "pods.yaml")))

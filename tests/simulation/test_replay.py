@@ -260,3 +260,23 @@ def test_a_history_judges_the_goals_of_the_file() -> None:
     fleet = fleet.model_copy(update={"cluster_queues": (queue.model_copy(update={"goals": goals}),)})
     assert [each.standing for each in judge_recorded(fleet, None)] == ["not known"]
     assert [each.standing for each in judge_recorded(fleet, Recorded(past, past.begin, past.end))] == ["missed"]
+
+
+@pytest.mark.parametrize(
+    ("cluster", "late", "standing"), [("", 0, "met"), ("worker", 0, "not known"), ("", 9, "not known")]
+)
+def test_metrics_of_the_manager_judge_a_goal_where_no_job_is_recorded(cluster: str, late: int, standing: str) -> None:
+    fleet, _ = month()
+    (queue,) = fleet.cluster_queues
+    goals = Goals(wait=WaitGoal(p90="1h"))
+    fleet = fleet.model_copy(update={"cluster_queues": (queue.model_copy(update={"goals": goals}),)})
+    row = Event(
+        kind=Kind.COUNTED,
+        time=100.0 + late,
+        key="k",
+        cluster=cluster or fleet.home,
+        cluster_queue=queue.name,
+        counts={"admitted": 20, "waitedAtMost640": 20},
+    )
+    (judged,) = judge_recorded(fleet, Recorded(past_of([row]), 0.0, 105.0))
+    assert judged.standing == standing

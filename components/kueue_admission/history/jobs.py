@@ -10,8 +10,10 @@ from kueue_admission.history.schema import Event, Kind
 
 _ORDER: Final = {kind: number for number, kind in enumerate(Kind)}
 """Of events within a second: in that of a Workload's life."""
-OF_JOBS: Final = tuple(kind for kind in Kind if kind not in (Kind.NOMINATED, Kind.NODE_ADDED, Kind.NODE_GONE))
-"""Kinds of events that `past_of` looks at."""
+OF_JOBS: Final = tuple(
+    kind for kind in Kind if kind not in (Kind.NOMINATED, Kind.NODE_ADDED, Kind.NODE_GONE, Kind.COUNTED)
+)
+"""Kinds of events that tell of jobs."""
 
 
 class Waited(NamedTuple):
@@ -84,6 +86,8 @@ class Past:
     begin: float
     end: float
     """The first and last event."""
+    counted: tuple[Event, ...] = ()
+    """What metrics counted, in the order of time."""
 
 
 def past_of(events: Iterable[Event]) -> Past:
@@ -115,7 +119,8 @@ def past_of(events: Iterable[Event]) -> Past:
         for uid in dict.fromkeys(each.uid for each in of_copies) or [arrival.uid]:
             waits += _waits(by_uid[uid], admitted, last)
     jobs.sort(key=lambda job: (job.arrival.time, job.arrival.key))
-    return Past(tuple(jobs), tuple(waits), unknown, first, last)
+    counted = tuple(event for event in events if event.kind is Kind.COUNTED)
+    return Past(tuple(jobs), tuple(waits), unknown, first, last, counted)
 
 
 def _only_on_worker(own: Sequence[Event], of_copies: Sequence[Event]) -> list[Event]:

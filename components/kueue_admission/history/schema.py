@@ -40,6 +40,8 @@ class Kind(StrEnum):
     """A node came to `pool`; `workload` is its name."""
     NODE_GONE = "nodeGone"
     """It is gone."""
+    COUNTED = "counted"
+    """Kueue's metrics of `cluster_queue` were `counts` then; they tell of no single job."""
 
 
 def _column(about: str, default: Any = "", **more: Any) -> Any:
@@ -80,6 +82,12 @@ class Event:
     check: str = _column("the AdmissionCheck")
     reason: str = _column("Kueue's reason, the state of a check, or Slurm's state")
     count: int | None = _column("of evictions", None)
+    counts: Mapping[str, float] | None = _column(
+        "of counted: `admitted`, `pending...` by status, `evicted...` by reason, how many `waitedAtMost...` seconds; "
+        "since Kueue's process began, `countedSeconds` before",
+        None,
+        type="amounts",
+    )
     pool: str = _column("node pool of a node")
     machine_type: str = _column("machine type of a node")
     spot: bool = _column("whether it is a Spot node", False)

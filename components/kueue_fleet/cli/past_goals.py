@@ -42,10 +42,11 @@ def judged_by(fleet: FleetSpec, past: Past | None, now: datetime) -> list[Judged
 def read_week(store: str, now: datetime) -> Past:
     """The jobs of the week up to `now`, with what came before and may go on in it. Raises CommandError."""
     from kueue_admission.history.jobs import OF_JOBS, past_of
+    from kueue_admission.history.schema import Kind
     from kueue_admission.read.goals import WEEK
 
     with opened_store(store) as opened:
-        return past_of(opened.read(now.timestamp() - WEEK - LOOK_BACK, OF_JOBS))
+        return past_of(opened.read(now.timestamp() - WEEK - LOOK_BACK, (*OF_JOBS, Kind.COUNTED)))
 
 
 def last_hours(past: Past, now: datetime) -> list[dict[str, Any]]:

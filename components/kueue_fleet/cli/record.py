@@ -57,8 +57,8 @@ def record(
         typer.Option(
             "--from",
             metavar="[CLUSTER=]FILE",
-            help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder), sacct's output, or a CSV; of "
-            "the cluster that is named, else a dump is the manager's; repeatable.",
+            help="Instead of the live fleet: a dump of Workloads (YAML, JSON, a folder), sacct's output, a CSV, or "
+            "Kueue's metrics; of the cluster that is named, else a dump is the manager's; repeatable.",
         ),
     ] = None,
     prune: Annotated[bool, typer.Option("--prune", help="Delete events instead, by --older-than and --team.")] = False,
@@ -174,6 +174,7 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
     from kueue_admission.forms.problem import SpecError
     from kueue_admission.forms.suggest import instead
     from kueue_admission.history.elsewhere import table_reader
+    from kueue_admission.history.metrics import is_metrics
     from kueue_fleet.controller.history import PATHS
 
     cluster, separator, path = given.partition("=")
@@ -184,7 +185,12 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
         raise console.mistyped(f"--from {given}: there is no cluster {cluster}; {instead(cluster, names, 'clusters')}")
     recorder = _recorder(fleet, cluster if named else fleet.home, store, labels)
     if str(source) == "-" or not source.is_dir():
-        text = read_text(source, "a dump of Workloads, sacct's output, or a CSV")
+        text = read_text(source, "a dump of Workloads, sacct's output, a CSV, or metrics")
+        if is_metrics(text):
+            where = cluster if named else fleet.home
+            region = fleet.cluster(where).region
+            recorder.note(replace(each, cluster=where, region=region) for each in _counted(text, source))
+            return recorder.take()
         if (reader := table_reader(text)) is not None:
             try:
                 found = reader(text, console.source_name(source))
@@ -204,6 +210,25 @@ def _elsewhere(fleet: FleetSpec, store: Store, given: str, labels: list[str]) ->
     for item in documents:
         recorder.see(f"{item['kind']}/{object_key(item)}", item)
     return recorder.take()
+
+
+def _counted(text: str, source: Path) -> list[Event]:
+    """The rows of metrics, and on the way what they do not tell. Raises CommandError."""
+    from kueue_admission.forms.problem import SpecError
+    from kueue_admission.history.metrics import SINCE, read_metrics
+
+    printed = source.stat().st_mtime if source.is_file() else time.time()  # The text itself seldom says.
+    try:
+        found = read_metrics(text, console.source_name(source), printed)
+    except SpecError as wrong:
+        raise console.wrong_input(source, wrong.problems) from None
+    since = "" if any(SINCE in (each.counts or {}) for each in found) else ", nor since when they were counted"
+    console.warning(
+        f"{console.source_name(source)}: metrics tell of no single job: not known is what each asked for, where and "
+        f"how long it ran, and for which team{since}; so replay, plan, cost and evidence have nothing of it, and of "
+        "the goals only waits of whole ClusterQueues can be judged"
+    )
+    return found
 
 
 def _unprinted(document: Document) -> Iterator[Problem]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from kueue_admission.forms.names import GPU_RESOURCE
 from kueue_admission.history.jobs import Past
+from kueue_admission.history.metrics import judge_counted
 from kueue_admission.read.goals import Goal, Judged, Seen, Standing, judge
 from kueue_fleet.fleet_file.model.entries import ClusterQueueEntry
 from kueue_fleet.fleet_file.model.fleet import FleetSpec
@@ -74,7 +75,14 @@ def judge_recorded(fleet: FleetSpec, recorded: Recorded | None) -> list[Judged]:
     if recorded is None:
         why = "without a history; give --store DIR with what `kueue-fleet record` wrote"
         return [Judged(goal, Standing.NOT_KNOWN, f"{_WHAT[goal.of].format(goal)} {why}") for goal in goals]
-    return judge(goals, list(_seen(fleet, recorded)), recorded.begin, recorded.end, recorded.past.end)
+    counted = [
+        row for row in recorded.past.counted if row.cluster == fleet.home and recorded.begin <= row.time <= recorded.end
+    ]
+    judged = judge(goals, list(_seen(fleet, recorded)), recorded.begin, recorded.end, recorded.past.end)
+    return [
+        judge_counted(each.goal, counted) if counted and each.standing is Standing.NOT_KNOWN else each
+        for each in judged
+    ]
 
 
 def _seen(fleet: FleetSpec, recorded: Recorded) -> Iterable[Seen]:

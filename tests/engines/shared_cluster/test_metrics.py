@@ -5,15 +5,20 @@ from __future__ import annotations
 import base64
 import re
 import ssl
+import time
 import urllib.error
 import urllib.request
 from typing import Any
 
 import pytest
 
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.history.metrics import is_metrics, judge_counted, read_metrics
+from kueue_admission.history.schema import Event
+from kueue_admission.read.goals import Goal, Standing
 from kueue_fleet.fleet_file import parse_fleet
 from kueue_fleet.objects.monitoring import render_managed_monitoring
-from one_cluster import OneCluster, Refused, wait_until
+from one_cluster import OneCluster, Refused, job, wait_until
 from promql import METRICS
 from small_fleets import WORKER, fleet_data
 
@@ -84,6 +89,31 @@ def test_the_collectors_token_opens_kueues_metrics_and_nothing_does_without(
 
     for name, labels in wait_until(served).items():
         assert labels == set(METRICS[name]["labels"]), name
+
+    # What `record` makes of them, once a job was admitted.
+    requests = {"cpu": "100m", "memory": "64Mi"}
+    container = {"name": "main", "image": "train:1", "resources": {"requests": requests}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+    kueue_cluster.create("/apis/batch/v1/namespaces/default/jobs", job("counted", "on-demand", template))
+
+    def counted() -> Event:
+        text = scrape(address, endpoint, token)
+        assert is_metrics(text)
+        try:
+            [row] = [each for each in read_metrics(text, "metrics", time.time()) if each.cluster_queue == "on-demand"]
+        except (SpecError, ValueError) as none:
+            raise AssertionError(str(none)) from None
+        return row
+
+    row = wait_until(counted)
+    counts = dict(row.counts or {})
+    assert counts["admitted"] >= 1  # settled: it only grows
+    assert counts["waitedAtMost10240"] == counts["admitted"]  # settled: of the same text
+    assert 0 < counts["countedSeconds"] < 86_400  # settled: of the same text
+    goal = Goal("clusterQueues[on-demand]", "wait", 10_240, "on-demand", quantile=0.5)
+    judged = wait_until(lambda: j if (j := judge_counted(goal, [counted()])).standing is Standing.MET else None)
+    assert judged.found is not None  # settled: of the same text
+
     # The same token is for nothing else.
     with pytest.raises(Refused, match=r"^403"):
         kueue_cluster.request("GET", PLURALS["Secret"], token=token)

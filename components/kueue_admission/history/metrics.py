@@ -1,0 +1,130 @@
+"""What Kueue's metrics count, where no Workload was recorded: of each ClusterQueue how many were admitted and waited.
+
+The text that Kueue serves at `/metrics`, and that Prometheus gives for `/federate`. Nothing in it tells one job from
+another. Source: kueue@v0.19.2 pkg/metrics/metrics.go, and https://prometheus.io/docs/instrumenting/exposition_formats/.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from kueue_admission.forms.form_rules import OBJECT
+from kueue_admission.forms.problem import SpecError
+from kueue_admission.history.schema import Event, Kind
+from kueue_admission.read.goals import Goal, Judged, Standing
+
+_SAMPLE: Final = re.compile(r"(?P<name>[a-zA-Z_:][\w:]*)(?:\{(?P<labels>.*)\})? +(?P<value>\S+)(?: +(?P<at>-?\d+))?\s*")
+_LABEL: Final = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+_WAIT: Final = "kueue_admission_wait_time_seconds"
+_START: Final = "process_start_time_seconds"
+WITHIN: Final = "waitedAtMost"
+"""Before the seconds of a bucket, in `counts`."""
+SINCE: Final = "countedSeconds"
+"""For how long it was counted, in `counts`: since the start of Kueue's process."""
+
+
+class _Sample(NamedTuple):
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+def is_metrics(text: str) -> bool:
+    """Whether a text begins as metrics do."""
+    return text.startswith(("# HELP ", "# TYPE ", "kueue_"))
+
+
+def read_metrics(text: str, source: str, now: float) -> list[Event]:
+    """A row for each ClusterQueue, of `now`, or of when the samples say that they are. Raises SpecError."""
+    samples, at = list[_Sample](), list[float]()
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _SAMPLE.fullmatch(line)
+        try:
+            value = float(match["value"]) if match is not None else math.nan
+        except ValueError:
+            match = None
+        if match is None:
+            wrong, fix = "is not a sample of a metric", "give what Kueue serves at /metrics, or Prometheus at /federate"
+            raise SpecError([OBJECT.at(f"line {number}", wrong, fix, source=source)])
+        samples.append(_Sample(match["name"], dict(_LABEL.findall(match["labels"] or "")), value))
+        if match["at"] is not None:
+            at.append(int(match["at"]) / 1000)
+    found = list(_rows(samples, max(at, default=now)))
+    if not found:
+        wrong, fix = f"has no {_WAIT}", "give the metrics of Kueue's controller; it has some once a job was admitted"
+        raise SpecError([OBJECT.at("", wrong, fix, source=source)])
+    return found
+
+
+def _rows(samples: Sequence[_Sample], time: float) -> Iterator[Event]:
+    started = [each.value for each in samples if each.name == _START and each.value < time]
+    queues: dict[str, dict[str, float]] = {}
+    for each in samples:
+        # A replica that stands by counts what waits too.
+        name, queue = _name(each), each.labels.get("cluster_queue", "")
+        if name and queue and each.labels.get("replica_role") != "follower" and math.isfinite(each.value):
+            counts = queues.setdefault(queue, {})
+            counts[name] = counts.get(name, 0.0) + each.value
+    since = {SINCE: time - max(started)} if started else {}
+    for queue, counts in sorted(queues.items()):
+        if "admitted" in counts:
+            yield Event(
+                kind=Kind.COUNTED,
+                time=time,
+                key=f"metrics/{queue}/{time:.0f}",
+                uid=f"metrics/{queue}",
+                exact=False,
+                cluster_queue=queue,
+                counts={**counts, **since},
+            )
+
+
+def _name(sample: _Sample) -> str:
+    """What a sample counts; empty: nothing that is kept."""
+    labels = sample.labels
+    match sample.name:
+        case "kueue_admission_wait_time_seconds_count":
+            return "admitted"
+        case "kueue_admission_wait_time_seconds_bucket":
+            return f"{WITHIN}{labels.get('le', '')}" if labels.get("le") != "+Inf" else ""
+        case "kueue_pending_workloads":
+            return f"pending{labels.get('status', '').capitalize()}"
+        case "kueue_evicted_workloads_total":
+            return f"evicted{labels.get('reason', '')}"
+        case _:
+            return ""
+
+
+def judge_counted(goal: Goal, rows: Sequence[Event]) -> Judged:
+    """How it was with a goal, by the last of these rows of its queue; not known of teams, classes, shares and hours.
+
+    A bucket of the histogram says that so many waited at most so long: a goal between two of them is not known. Those
+    that still wait may come to any wait.
+    """
+    if goal.of != "wait" or not goal.queue or goal.priority_class:
+        return Judged(goal, Standing.NOT_KNOWN, "metrics tell of waits of a whole ClusterQueue alone")
+    own = [each for each in rows if each.cluster_queue == goal.queue]
+    if not own:
+        return Judged(goal, Standing.NOT_KNOWN, f"no metrics of ClusterQueue {goal.queue} are recorded")
+    counts = own[-1].counts or {}
+    total, pending = counts["admitted"], sum(n for name, n in counts.items() if name.startswith("pending"))
+    buckets = sorted((float(n.removeprefix(WITHIN)), count) for n, count in counts.items() if n.startswith(WITHIN))
+    within = max((count for most, count in buckets if most <= goal.limit), default=0.0)
+    longer = total - next((count for most, count in buckets if most >= goal.limit), total)
+    need = math.ceil(goal.quantile * (total + pending))
+    most = next((most for most, count in buckets if count >= math.ceil(goal.quantile * total)), math.inf)
+    length = f"at most {most:g} s" if math.isfinite(most) else "longer than the metric tells"
+    days = f" in {counts[SINCE] / 86_400:.1f} days" if SINCE in counts else ", since a time that is not known"
+    why = f"by Kueue's metrics: of {total:.0f} admissions{days} {100 * goal.quantile:g} % waited {length}"
+    why += f", and {pending:.0f} still wait" if pending else ""
+    why += f"; the goal is {goal.limit:g} s"
+    if total and within >= need:
+        return Judged(goal, Standing.MET, why, most)
+    if longer > total + pending - need:
+        return Judged(goal, Standing.MISSED, why, most)
+    return Judged(goal, Standing.NOT_KNOWN, f"{why}, which the metric does not tell apart")
