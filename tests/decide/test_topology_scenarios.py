@@ -9,8 +9,10 @@ import yaml
 from tests.decide.expand import FOLDER, ids
 
 from kueue_admission.decide.amounts import request_amount
+from kueue_admission.decide.behaviours import Behaviours
+from kueue_admission.decide.gates import Gates, parse_gates
 from kueue_admission.decide.model import DomainAssignment, Node, ResourceFlavor, Topology
-from kueue_admission.decide.pods import PodSet, ResourceRules
+from kueue_admission.decide.pods import PodSet, ResourceRules, SliceConstraint, TopologyRequest
 from kueue_admission.decide.topology.domains import TopologyState
 from kueue_admission.decide.topology.groups import place
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
@@ -19,6 +21,7 @@ from kueue_admission.forms.quantity import Quantity
 from kueue_admission.read.fields import Fields
 from kueue_admission.read.kueue_objects import parse_taint
 from kueue_admission.read.pods import parse_pod_set, parse_topology_request
+from kueue_admission.releases import release
 
 DOCUMENT = yaml.load((FOLDER / "topology.yaml").read_text(), Loader=yaml.CSafeLoader)
 CASES = DOCUMENT["cases"]
@@ -54,6 +57,7 @@ def _request(name: str, short: dict[str, Any]) -> PlacementRequest:
         node_requests=tuple(short["requests"].items()),
         node_selector=parsed.node_selector,
         affinity=parsed.affinity,
+        preferred=parsed.preferred,
         tolerations=parsed.tolerations,
         topology=topology,
     )
@@ -61,11 +65,16 @@ def _request(name: str, short: dict[str, Any]) -> PlacementRequest:
     return PlacementRequest(pod_set, short["count"], implied="topologyRequest" not in short, previous=previous or None)
 
 
+def _gates(case: dict[str, Any]) -> Gates:
+    latest = release("0.19")
+    return parse_gates(case.get("gates", {}), {name: gate.on for name, gate in latest.gates.items()}, Behaviours())
+
+
 @pytest.mark.parametrize("case", CASES, ids=ids(CASES))
 def test_pods_are_placed_as_kueue_places_them(case: dict[str, Any]) -> None:
     nodes = [_node(name, short) for name, short in DOCUMENT["nodeSets"][case["nodeSet"]].items()]
     flavor = ResourceFlavor("tas", node_labels=tuple(case.get("nodeLabels", {}).items()), topology="default")
-    state = TopologyState(flavor, Topology("default", tuple(case["levels"])), nodes, {})
+    state = TopologyState(flavor, Topology("default", tuple(case["levels"])), nodes, {}, _gates(case))
     found = place(state, [_request(name, short) for name, short in case["podSets"].items()], empty=False)
     if isinstance(found, Failure):
         assert found.reason in case["want"].values()
@@ -79,3 +88,11 @@ def test_pods_are_placed_as_kueue_places_them(case: dict[str, Any]) -> None:
 
 def test_amounts_in_the_table_are_in_the_cores_units() -> None:
     assert request_amount("cpu", Quantity("1")) == 1000
+
+
+def test_slices_of_more_pods_than_there_are_balance_nothing() -> None:
+    nodes = [Node("x", labels=(("kubernetes.io/hostname", "x"),), allocatable=(("pods", 9),))]
+    topology = Topology("t", ("kubernetes.io/hostname",))
+    state = TopologyState(ResourceFlavor("f"), topology, nodes, {}, Gates(tas_balanced_placement=True))
+    wish = TopologyRequest(preferred="kubernetes.io/hostname", slices=(SliceConstraint("kubernetes.io/hostname", 3),))
+    assert place(state, [PlacementRequest(PodSet(count=2, topology=wish), 2)], empty=False) == {"main": ()}

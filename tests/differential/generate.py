@@ -34,6 +34,8 @@ class _Maker:
         self.breaks = setting.startswith("nodes")
         """Whether nodes fail."""
         self.elastic = setting.startswith("elastic")
+        self.many = setting in ("balanced", "best-fit")
+        """Whether there are more nodes than elsewhere, and many small pods."""
         self.flavors = ["f1", "f2", "f3"][: rng.choice([1, 2, 2, 3])]
         self.levels = topologies.topology(rng, hosts=self.breaks) if setting in WITH_NODES else []
         self.broken: dict[str, str] = {}
@@ -56,7 +58,10 @@ class _Maker:
         case["flavors"] = self._flavors()
         if self.levels:
             case["topologies"] = {topologies.TOPOLOGY: self.levels}
-            case["nodes"] = topologies.nodes(rng, self.flavors)
+            case["nodes"] = topologies.nodes(rng, self.flavors, many=self.many)
+        if self.setting == "preferred-nodes":
+            for node in case["nodes"].values():
+                node["labels"]["disk"] = rng.choice(["hdd", "ssd", "ssd"])
         if self.setting == "devices":
             case["claimTemplates"] = dict(devices.TEMPLATES)
             case["devices"] = [*devices.CLASSES, *devices.SLICES]
@@ -102,7 +107,7 @@ class _Maker:
     def _quota(self, bounded: bool, most: int) -> str:
         """Nominal quota, and where there is a parent perhaps limits."""
         rng = self.rng
-        nominal = rng.choice([0, 1, 2, 3, 4, 6, most])
+        nominal = rng.choice([8, 12, 20] if self.many else [0, 1, 2, 3, 4, 6, most])
         text = str(nominal)
         if bounded and rng.random() < 0.4:
             borrow = rng.choice(["-", 0, 1, 2, 4])
@@ -184,6 +189,10 @@ class _Maker:
             pod["affinity"] = {
                 "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
             }
+        if self.setting == "preferred-nodes" and rng.random() < 0.7:
+            terms = [topologies.preferred(rng) for _ in range(rng.choice([1, 1, 2]))]
+            wishes = pod.setdefault("affinity", {}).setdefault("nodeAffinity", {})
+            wishes["preferredDuringSchedulingIgnoredDuringExecution"] = terms
         return pod
 
     def _workload(self, priority: int) -> tuple[str, Json]:
@@ -191,12 +200,7 @@ class _Maker:
         self.workloads += 1
         pod_sets = {}
         for number in range(rng.choice([1, 1, 1, 2])):
-            pod_set: Json = {
-                "requests": {"cpu": str(rng.choice([1, 1, 2, 3, 4]))},
-                "count": rng.choice([1, 1, 1, 2, 3]),
-            }
-            if self.gpu and rng.random() < 0.5:
-                pod_set["requests"]["gpu"] = str(rng.randint(1, 2))
+            pod_set = self._size()
             pod = self._pod()
             if self.setting == "devices" and "gpu" in pod_set["requests"]:
                 self._ask_for_devices(pod_set, pod)
@@ -218,8 +222,21 @@ class _Maker:
         if self.setting == "pods-ready" and rng.random() < 0.6:
             workload["ready"] = True
         if self.elastic and self.levels:
-            self._make_elastic(workload)
+            workload["elastic"] = True
+            self._lead(pod_sets, {"unconstrained": True})
+        if self.setting == "balanced":
+            self._lead(pod_sets, {"preferred": rng.choice(self.levels)})
         return f"w{self.workloads:02}", workload
+
+    def _size(self) -> Json:
+        """How many pods, and what they request."""
+        rng = self.rng
+        if self.many:
+            return {"requests": {"cpu": "1"}, "count": rng.choice([2, 3, 4, 4, 5, 6, 8])}
+        found: Json = {"requests": {"cpu": str(rng.choice([1, 1, 2, 3, 4]))}, "count": rng.choice([1, 1, 1, 2, 3])}
+        if self.gpu and rng.random() < 0.5:
+            found["requests"]["gpu"] = str(rng.randint(1, 2))
+        return found
 
     def _ask_for_devices(self, pod_set: Json, pod: Json) -> None:
         """By a claim, or by an extended resource, of which sometimes only the limit is given; or by both."""
@@ -242,15 +259,17 @@ class _Maker:
         if not self.levels:
             return None
         asks = topologies.request(self.rng, self.levels, count)
+        if self.setting == "balanced" and asks is not None and self.rng.random() < 0.8:
+            asks = {"preferred": asks.pop("required", self.rng.choice(self.levels)), **asks}
+            asks.pop("unconstrained", None)
+        # Kueue places elastic jobs only without a wish.
         return {"unconstrained": True} if self.elastic and self.rng.random() < 0.8 else asks
 
-    def _make_elastic(self, workload: Json) -> None:
-        """Kueue places those without a wish only; sometimes with a leader beside its workers."""
-        workload["elastic"] = True
-        pod_sets = workload["podSets"]
+    def _lead(self, pod_sets: Json, asks: Json) -> None:
+        """Of two pod sets, one is sometimes the leader beside its workers."""
         if "aux" in pod_sets and self.rng.random() < 0.5:
             for pod_set in pod_sets.values():
-                pod_set["topologyRequest"] = {"unconstrained": True, "podSetGroupName": "g"}
+                pod_set["topologyRequest"] = {**asks, "podSetGroupName": "g"}
             pod_sets["aux"]["count"] = 1
 
     def _stop(self, kind: str) -> list[Any]:

@@ -27,6 +27,9 @@ _DECIDES: Final[dict[str, Json]] = {
         }
     },
     "topology": {},
+    "preferred-nodes": {"featureGates": {"TASRespectNodeAffinityPreferred": True}},
+    "balanced": {"featureGates": {"TASBalancedPlacement": True}},
+    "best-fit": {"featureGates": {"TASProfileMixed": False}},
     "nodes": {},
     "nodes-again": {"featureGates": {"TASFailedNodeReplacementFailFast": False}},
     "limits": {},
@@ -44,7 +47,9 @@ _DECIDES: Final[dict[str, Json]] = {
 }
 SETTINGS: Final = tuple(setting for setting in _DECIDES if setting != "variants")
 """Settings of scenarios that are compared cycle by cycle; for the other one see `differential.variants`."""
-WITH_NODES: Final = ("topology", "nodes", "nodes-again", "elastic-topology")
+WITH_NODES: Final = (
+    "topology", "preferred-nodes", "balanced", "best-fit", "nodes", "nodes-again", "elastic-topology",
+)  # fmt: skip
 """Settings in which flavors have topologies."""
 
 _RUNS: Final[Json] = {

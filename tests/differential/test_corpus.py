@@ -18,7 +18,7 @@ from drawn import some_of
 
 Json = dict[str, Any]
 
-LEAST_SCENARIOS = 4800
+LEAST_SCENARIOS = 5100
 LEAST_OF_A_FEATURE = 20
 
 

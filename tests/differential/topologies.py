@@ -19,10 +19,10 @@ def topology(rng: random.Random, *, hosts: bool = False) -> list[str]:
     return list(rng.choice([levels for levels in _LEVELS if levels[-1] == HOST] if hosts else _LEVELS))
 
 
-def nodes(rng: random.Random, flavors: list[str]) -> Json:
+def nodes(rng: random.Random, flavors: list[str], *, many: bool = False) -> Json:
     """Some nodes, each of one flavor (label `kind`); now and then one is tainted, cordoned or not ready."""
     found: Json = {}
-    for number in range(rng.randint(2, 7)):
+    for number in range(rng.randint(6, 14) if many else rng.randint(2, 7)):
         name = f"n{number}"
         block = rng.randint(1, 2)
         labels = {BLOCK: f"b{block}", RACK: f"b{block}r{rng.randint(1, 2)}", HOST: name, "kind": rng.choice(flavors)}
@@ -35,6 +35,13 @@ def nodes(rng: random.Random, flavors: list[str]) -> Json:
             node["ready"] = False
         found[name] = node
     return found
+
+
+def preferred(rng: random.Random) -> Json:
+    """Nodes that a pod prefers."""
+    key, value = rng.choice([("disk", "ssd"), ("disk", "hdd"), (RACK, "b1r1"), (RACK, "b2r2"), (BLOCK, "b2")])
+    term = {"matchExpressions": [{"key": key, "operator": rng.choice(["In", "In", "NotIn"]), "values": [value]}]}
+    return {"weight": rng.choice([1, 10, 90]), "preference": term}
 
 
 def request(rng: random.Random, levels: list[str], count: int) -> Json | None:

@@ -242,17 +242,20 @@ class TestWhatIsRefused:
     @pytest.mark.parametrize(
         ("configuration", "feature"),
         [
-            ({"featureGates": {"TASProfileMixed": False}}, "TASProfileMixed=false"),
+            ({"featureGates": {"VectorizedResourceRequests": False}}, "VectorizedResourceRequests=false"),
         ],
     )
     def test_in_kueues_configuration(self, configuration: dict[str, Any], feature: str) -> None:
         with pytest.raises(NotModelledError, match=feature):
             parse_configuration(configuration)
 
-    def test_places_of_elastic_jobs_before_0_19(self) -> None:
-        gates = {"featureGates": {"ElasticJobsViaWorkloadSlicesWithTAS": True}}
-        assert parse_configuration(gates).gates.elastic_jobs_via_workload_slices_with_tas
-        with pytest.raises(NotModelledError, match=r"ElasticJobsViaWorkloadSlicesWithTAS before Kueue 0\.19"):
+    @pytest.mark.parametrize(
+        "gate", ["ElasticJobsViaWorkloadSlicesWithTAS", "TASBalancedPlacement", "TASRespectNodeAffinityPreferred"]
+    )
+    def test_alpha_gates_of_topologies_before_0_19_2(self, gate: str) -> None:
+        gates = {"featureGates": {gate: True}}
+        parse_configuration(gates)
+        with pytest.raises(NotModelledError, match=rf"{gate} before Kueue 0\.19\.2"):
             parse_configuration(gates, release("0.18.3"))
 
 

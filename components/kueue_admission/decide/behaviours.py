@@ -38,9 +38,6 @@ class Behaviours:
     waits_for_pods_ready_by_default: bool = _since("0.19.0", "apis/config/v1beta2/defaults.go")
     """Without `waitForPodsReady` in the Configuration, jobs whose pods are not ready for 30 minutes are evicted.
     Before, they never were."""
-    keeps_leaders_of_elastic_jobs: bool = _since("0.19.0", "pkg/cache/scheduler/tas_elastic_workloads.go")
-    """A larger slice of an elastic job keeps the place of its leader too (ElasticJobsViaWorkloadSlicesWithTAS). What
-    was decided before is not modelled, and refused."""
     prefers_flavors_with_candidates: bool = _since("0.19.1", "kueue#13616")
     """A flavor in which nothing can be preempted ranks below those in which the workload can get quota, whatever
     `flavorFungibility.preference` says. Before, `PreemptionOverBorrowing` compared what would be borrowed first."""
@@ -61,6 +58,9 @@ class Behaviours:
     counts_places_of_replaced_nodes: bool = _since("0.19.2", "pkg/scheduler/flavorassigner ComputeTASNetUsage")
     """The place that pods get for that on a failed node has to be free still when their turn comes in the cycle, and
     counts for the heads after it. Before, heads of one cycle could be given the same place."""
+    places_by_alpha_gates: bool = _since("0.19.2", "pkg/cache/scheduler/tas_{elastic_workloads,balanced_placement}.go")
+    """Topologies with an alpha gate: places of elastic jobs, balanced ones, those on nodes that pods prefer. Before,
+    leaders went elsewhere, among others. That is not modelled, and refused."""
     counts_from_the_reservation: bool = _since("0.20.0", "kueue#15000")
     """Admission fair sharing counts from the quota reservation on. Not modelled, and refused."""
 

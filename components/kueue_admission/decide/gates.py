@@ -38,7 +38,11 @@ class Gates:
     skip_reassignment_for_pod_owned_workloads: bool = True
     tas_handle_overlapping_flavors: bool = True
     """Without it, flavors of topologies that share nodes are refused."""
+    tas_profile_mixed: bool = True
+    tas_cache_node_match_results: bool = True
     # Off by default, and modelled.
+    tas_respect_node_affinity_preferred: bool = False
+    tas_balanced_placement: bool = False
     recompute_assignment_upon_preemption_targets_overlap: bool = False
     prioritize_preemptor_workloads: bool = False
     priority_boost: bool = False
@@ -60,13 +64,16 @@ _FIELDS: Final = {
 
 # Each with the value under which the core answers; with the other, admission changes in a way that is not modelled.
 _REFUSED: Final[Mapping[str, bool]] = {
-    "TASBalancedPlacement": False,
-    "TASRespectNodeAffinityPreferred": False,
     "SchedulerLibraryIntegration": False,
     "KueueDRAIntegrationConsumableCapacity": False,
-    "TASProfileMixed": True,
     "VectorizedResourceRequests": True,
 }
+
+_ALPHA_PLACEMENTS: Final = (
+    "ElasticJobsViaWorkloadSlicesWithTAS",
+    "TASBalancedPlacement",
+    "TASRespectNodeAffinityPreferred",
+)
 
 
 def parse_gates(feature_gates: Mapping[str, bool], defaults: Mapping[str, bool], behaviours: Behaviours) -> Gates:
@@ -79,6 +86,7 @@ def parse_gates(feature_gates: Mapping[str, bool], defaults: Mapping[str, bool],
         if _REFUSED.get(name, value) != value:
             raise NotModelledError(f"feature gate {name}={str(value).lower()}", "featureGates")
     given = {**defaults, **feature_gates}
-    if given.get("ElasticJobsViaWorkloadSlicesWithTAS") and not behaviours.keeps_leaders_of_elastic_jobs:
-        raise NotModelledError("ElasticJobsViaWorkloadSlicesWithTAS before Kueue 0.19", "featureGates")
+    for name in _ALPHA_PLACEMENTS:
+        if given.get(name) and not behaviours.places_by_alpha_gates:
+            raise NotModelledError(f"{name} before Kueue 0.19.2", "featureGates")
     return Gates(**{field: given.get(name, False) for field, name in _FIELDS.items()}, behaviours=behaviours)

@@ -126,8 +126,9 @@ class PodSet:
 
     `requests` is per pod, after limits, overhead and resource transformations: what counts against quota.
     `node_requests` is per pod what it takes from a node (without transformations). `min_count` allows to start with
-    fewer pods. `shape` stands for the rest of the pod that Kueue compares when it asks whether two workloads are the
-    same to the scheduler. `in_container` is the most of each device that one container requests.
+    fewer pods. `preferred` are the nodes that it prefers, with their weights. `shape` stands for the rest of the pod
+    that Kueue compares when it asks whether two workloads are the same to the scheduler. `in_container` is the most of
+    each device that one container requests.
     """
 
     name: str = "main"
@@ -137,6 +138,7 @@ class PodSet:
     node_requests: tuple[tuple[str, int], ...] = ()
     node_selector: tuple[tuple[str, str], ...] = ()
     affinity: tuple[NodeSelectorTerm, ...] | None = None
+    preferred: tuple[tuple[int, NodeSelectorTerm], ...] = ()
     tolerations: tuple[Toleration, ...] = ()
     topology: TopologyRequest | None = None
     shape: str = ""

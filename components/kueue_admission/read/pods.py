@@ -48,6 +48,10 @@ def parse_pod_set(
         node_requests=_amounts(requests),
         node_selector=fields.pairs("nodeSelector"),
         affinity=terms,
+        preferred=tuple(
+            (item.integer("weight", least=0), _term(item.child("preference")))
+            for item in affinity.children("preferredDuringSchedulingIgnoredDuringExecution")
+        ),
         tolerations=tuple(parse_toleration(item) for item in fields.children("tolerations")),
         topology=topology,
         shape=_shape(fields),

@@ -81,7 +81,7 @@ class Cache:
         self._namespace_answers.clear()
         shared: dict[str, dict[str, int]] = {}
         self.topologies = {
-            flavor.name: TopologyState(flavor, self.topology_specs[flavor.topology], objects.nodes, shared)
+            flavor.name: TopologyState(flavor, self.topology_specs[flavor.topology], objects.nodes, shared, self.gates)
             for flavor in objects.flavors
             if flavor.topology is not None and flavor.topology in self.topology_specs
         }

@@ -61,6 +61,8 @@ class _Cycle:
         self.held: list[Entry] = []
         self.blocked = cache.blocks_admission and not cache.all_pods_ready()
         self.waiting = False
+        for state in cache.topologies.values():
+            state.scored.clear()
 
 
 def run_cycle(cache: Cache, heads: Iterable[Head], *, number: int, now: float) -> list[Entry]:

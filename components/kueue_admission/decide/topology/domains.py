@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from kueue_admission.decide.gates import Gates
 from kueue_admission.decide.model import DomainAssignment, Node, ResourceFlavor, Topology
+from kueue_admission.decide.pods import PodSet
 from kueue_admission.forms.names import HOSTNAME_LABEL
 
 MAX_INT32: Final = 2**31 - 1
@@ -26,10 +28,11 @@ Domains = tuple[DomainAssignment, ...]
 class Domain:
     """A domain: values of the levels down to it, and in a search how many pods and slices it can take.
 
-    `…_with_leader` are the counts if the leader pod is placed here too, `leaders` is 1 if there is room for it.
+    `…_with_leader` are the counts if the leader pod is placed here too, `leaders` is 1 if there is room for it. `score`
+    says how much its nodes are preferred.
     """
 
-    __slots__ = ("children", "leaders", "pods", "pods_with_leader", "slices", "slices_with_leader", "values")
+    __slots__ = ("children", "leaders", "pods", "pods_with_leader", "score", "slices", "slices_with_leader", "values")
 
     def __init__(self, values: tuple[str, ...]) -> None:
         self.values = values
@@ -39,10 +42,11 @@ class Domain:
         self.slices = 0
         self.slices_with_leader = 0
         self.leaders = 0
+        self.score = 0
 
     def clear(self) -> None:
         """Forget the counts of an earlier search."""
-        self.pods = self.pods_with_leader = self.slices = self.slices_with_leader = self.leaders = 0
+        self.pods = self.pods_with_leader = self.slices = self.slices_with_leader = self.leaders = self.score = 0
 
 
 class Leaf(Domain):
@@ -64,9 +68,17 @@ class TopologyState:
     """
 
     def __init__(
-        self, flavor: ResourceFlavor, topology: Topology, nodes: Iterable[Node], shared: dict[str, dict[str, int]]
+        self,
+        flavor: ResourceFlavor,
+        topology: Topology,
+        nodes: Iterable[Node],
+        shared: dict[str, dict[str, int]],
+        gates: Gates,
     ) -> None:
         self.flavor = flavor
+        self.gates = gates
+        self.scored: set[tuple[str, str]] = set()
+        """Pod sets for which nodes were compared in this cycle."""
         self.name = topology.name
         self.levels = topology.levels
         self.by_host = topology.levels[-1] == HOSTNAME_LABEL
@@ -128,6 +140,18 @@ class TopologyState:
             if leaf is None or count_in(per_pod, self.free(leaf, empty=False))[0] < domain.count:
                 return False
         return True
+
+    def looks_at_scores(self, owner: str, pod_set: PodSet) -> bool:
+        """Whether a search for pods of a workload looks at which nodes they prefer.
+
+        Kueue keeps the nodes that it found for a pod set until the cycle ends (TASCacheNodeMatchResults), and loses
+        with the counts of the first search how much each is preferred.
+        """
+        if not self.gates.tas_respect_node_affinity_preferred or not pod_set.preferred or not self.by_host:
+            return False
+        is_first = (owner, pod_set.name) not in self.scored
+        self.scored.add((owner, pod_set.name))
+        return is_first or not self.gates.tas_cache_node_match_results
 
     def merged(self, domains: Domains) -> Domains:
         """The same places, each once, in their order."""

@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kueue_admission.decide.model import DomainAssignment
+from kueue_admission.decide.topology.counts import Usage
 from kueue_admission.decide.topology.domains import Domains, TopologyState
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
-from kueue_admission.decide.topology.search import Usage, place_group
+from kueue_admission.decide.topology.search import place_group
 
 
 def place(

@@ -13,11 +13,11 @@ from kueue_admission.decide.flavors.eligibility import is_topology_implied, is_t
 from kueue_admission.decide.flavors.evidence import TopologyPlacement
 from kueue_admission.decide.model import DomainAssignment
 from kueue_admission.decide.reasons import QuotaReservedReason
+from kueue_admission.decide.topology.counts import Usage
 from kueue_admission.decide.topology.domains import Domains
 from kueue_admission.decide.topology.groups import place
 from kueue_admission.decide.topology.replacement import replace_node
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
-from kueue_admission.decide.topology.search import Usage
 from kueue_admission.decide.workload.state import WorkloadInfo
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def topology_requests(cache: Cache, info: WorkloadInfo, queue: QueueNode, assign
             result.delayed_topology = True
         else:
             previous = places.get(pod_set.name)
-            request = PlacementRequest(pod_set, result.count, is_topology_implied(pod_set, queue), previous)
+            is_implied = is_topology_implied(pod_set, queue)
+            request = PlacementRequest(pod_set, result.count, is_implied, previous, info.key)
             found.setdefault(flavors[0], []).append(request)
         if result.error and cache.gates.behaviours.refuses_pods_without_topology_flavor:
             assignment.forget_mode()

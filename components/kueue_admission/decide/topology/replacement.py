@@ -18,10 +18,10 @@ from dataclasses import replace
 
 from kueue_admission.decide.model import Admission, Node, ResourceFlavor, Workload
 from kueue_admission.decide.pods import SliceConstraint, Toleration, TopologyRequest
+from kueue_admission.decide.topology.counts import Usage
 from kueue_admission.decide.topology.domains import Domains, TopologyState
 from kueue_admission.decide.topology.groups import place
 from kueue_admission.decide.topology.requests import Failure, PlacementRequest
-from kueue_admission.decide.topology.search import Usage
 from kueue_admission.forms.names import HOSTNAME_LABEL
 
 

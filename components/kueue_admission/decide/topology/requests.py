@@ -14,12 +14,14 @@ class PlacementRequest:
     """A pod set to place: how many pods, of which size; `implied` if only its queue makes it topology-aware.
 
     `previous` has the places of its pods in the slice of the elastic job that its workload replaces, if they stay.
+    `owner` is its workload.
     """
 
     pod_set: PodSet
     count: int
     implied: bool = False
     previous: Domains | None = None
+    owner: str = ""
 
     @property
     def per_pod(self) -> dict[str, int]:
